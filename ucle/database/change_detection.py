@@ -2,13 +2,13 @@
 
 Examining how tables are stored takes as long as a small program (`ucle.database.data_versions`).
 DuckDB 2 numbers the transactions of all databases and connections of a process consecutively: each
-statement outside of a transaction gets the next number, whatever it does. So
-the statements of an execution are counted. If the transaction number has advanced by exactly that
-count, no other statement ran in between, and observations from the beginning are still valid at the
-end. If the number has not advanced until the next execution, they are still valid then. A
-transaction gets its number with its first statement, and may
-change data when it is committed. So nothing is concluded inside a transaction (two queries see the
-same number there), nor if there were other connections, which may have had an open transaction.
+statement outside of a transaction gets the next number, whatever it does. So the statements of an
+execution are counted. If the transaction number has advanced by exactly that count, no other
+statement ran in between, and observations from the beginning are still valid at the end. If the
+number has not advanced until the next execution, they are still valid then. A transaction gets its
+number with its first statement, and may change data when it is committed. So nothing is concluded
+inside a transaction (two queries see the same number there), nor if there were other connections,
+which may have had an open transaction.
 
 Before DuckDB 2, the numbers of two consecutive queries differ by more than one, so that no
 execution ever counts as quiet.

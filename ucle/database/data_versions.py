@@ -2,20 +2,19 @@
 
 The version of a file consists of its path, size and modification times. The version of a table
 consists of the path and modification times of the database file, its number in the catalogue
-(relative to that of the database), the number of its rows, and the locations where DuckDB
-has stored the segments of its columns. Any change to a table changes one of these:
+(relative to that of the database), the number of its rows, and the locations where DuckDB has
+stored the segments of its columns. Any change to a table changes one of these:
 
 - INSERT adds to the stored rows, DELETE reduces the remaining ones;
 - UPDATE marks segments as updated; a second one shows in the write-ahead log (WAL);
 - CREATE OR REPLACE assigns a new number;
 - a checkpoint, which may move segments to blocks that held them before, changes the file.
 
-A version is valid within a process. The version is unknown for views and tables
-of other systems; inside a transaction, whose changes can be rolled back; for glob patterns and
-remote files; and in memory after a table was updated or the user has called CHECKPOINT. Not
-detected are: an ALTER TABLE ... TYPE ... USING of a table in memory that keeps number, type and
-extreme values of every segment; and a file that is rewritten with the same size within the
-resolution of its file system's clock.
+A version is valid within a process. The version is unknown for views and tables of other systems;
+inside a transaction, whose changes can be rolled back; for glob patterns and remote files; and in
+memory after a table was updated or the user has called CHECKPOINT. Not detected are: an ALTER TABLE
+... TYPE ... USING of a table in memory that keeps number, type and extreme values of every segment;
+and a file that is rewritten with the same size within the resolution of its file system's clock.
 
 An execution after which nothing has run does not check again (`ucle.database.change_detection`).
 """

@@ -2,8 +2,8 @@
 
 The file is attached to a database in memory that belongs to the session, so that temporary tables
 of results survive when it is detached, or attached in another mode. Readers lock nobody
-out: several processes, and connections of the user, can read the same file. After an execution
-the file is released.
+out: several processes, and connections of the user, can read the same file. After an execution the
+file is released.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 DuckDB looks up macros of temporary objects and of the search path before its own functions,
 operators included: ``CREATE MACRO sum(x) AS 42`` in a database silently changes every answer that
 is computed there. The check lists all functions, which takes as long as a small program. So it is
-done once for each connection of the user, which detects macros made before ucle
-first saw it, and for a file whenever that has changed.
+done once for each connection of the user, which detects macros made before ucle first saw it, and
+for a file whenever that has changed.
 """
 
 from __future__ import annotations

@@ -122,9 +122,9 @@ def _allow_no_others(connection: duckdb.DuckDBPyConnection) -> None:
 def _keep_blocks(connection: duckdb.DuckDBPyConnection) -> None:
     """Let DuckDB reuse the blocks of earlier statements, up to a share of its memory limit.
 
-    Otherwise it returns them to the system, and the next statement page-faults on every page
-    again, which is a fifth of the time of large programs. DuckDB 1.4 has no such setting. A
-    database that is already open may have another value, which can only grow.
+    Otherwise it returns them to the system, and every page of the next statement's blocks is
+    faulted in again, which is a fifth of the time of large programs. DuckDB 1.4 has no such
+    setting. A database that is already open may have another value, which can only grow.
     """
     with contextlib.suppress(duckdb.Error):
         # Fetch all rows: DuckDB 2.0 counts a remaining one as an unfinished result.
@@ -137,8 +137,8 @@ def open_session(database: Database) -> Session:
     """Open a session on a path, on ``:memory:`` (also None), or on an open connection.
 
     A file is opened for reading, and temporarily for writing when something is written to it: a
-    result as a table, views, an input that is stored, notes (`ucle.database.own_schema`). If
-    this process already has it open, its existing mode applies.
+    result as a table, views, an input that is stored, notes (`ucle.database.own_schema`). If this
+    process already has it open, its existing mode applies.
 
     Raises:
         DatabaseError: there is no such file, or it cannot be opened.
@@ -268,8 +268,7 @@ def open_scratch() -> Session:
 
     Opening a database and loading the kernels takes longer than a small program; a cursor on an
     open database takes no time. Temporary tables and registered objects belong to the cursor and
-    disappear with it. If the database has become unusable, as after a fatal error, it is
-    replaced.
+    disappear with it. If the database has become unusable, as after a fatal error, it is replaced.
     """
     whole = _whole_scratch()
     try:

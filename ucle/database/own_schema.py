@@ -1,10 +1,10 @@
 """The tables that ucle stores in a user's database, in a schema ``ucle`` that is made on demand.
 
-Nothing here may make a compilation fail. Notes are not stored in databases that are
-read-only, in memory (where they would last no longer than the process, which has its own cache),
-temporary or of another system; on a disk that is nearly full (`ucle.database.disk_space`); and
-inside a transaction, which is the user's. Notes are written by a separate connection in one
-transaction, so that they are stored completely or not at all.
+Nothing here may make a compilation fail. Notes are not stored in databases that are read-only, in
+memory (where they would last no longer than the process, which has its own cache), temporary or of
+another system; on a disk that is nearly full (`ucle.database.disk_space`); and inside a
+transaction, which is the user's. Notes are written by a separate connection in one transaction, so
+that they are stored completely or not at all.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def read_notes(
 def write_note(session: Session, database: str, table: KeptTable, row: Sequence[str]) -> bool:
     """Write a row, replacing the one with the same keys; return False if that was not possible.
 
-    The schema and the table are created if they do not exist yet. On a database that ucle opened,
-    a checkpoint follows: otherwise closing would make one, and change the versions of all tables.
+    The schema and the table are created if they do not exist yet. On a database that ucle opened, a
+    checkpoint follows: otherwise closing would make one, and change the versions of all tables.
 
     Args:
         session: not inside a transaction (see `home`).

@@ -1,9 +1,8 @@
 """Sessions: the entry point to the engine for every statement, query and table in memory.
 
 A `Session` is a DuckDB connection with a description of what it supports. ucle closes what it
-opened. On a connection of the user it leaves nothing behind except the
-loaded extension, where the kernels could be loaded. No other code calls a connection
-(`ucle.database.engine` opens sessions).
+opened. On a connection of the user it leaves nothing behind except the loaded extension, where the
+kernels could be loaded. No other code calls a connection (`ucle.database.engine` opens sessions).
 """
 
 from __future__ import annotations

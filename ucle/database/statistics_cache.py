@@ -1,9 +1,9 @@
 """Statistics of the data of tables: measured once for each version, cached, and stored.
 
 A process caches its measurements for as long as the version of a source is known and unchanged
-(`ucle.database.data_versions`). Measurements of a large table are also stored in its database,
-in ``ucle.facts``, for other processes. Those cannot rely on versions, and compare a
-digest of the columns instead: one scan, where measuring takes several and a sort.
+(`ucle.database.data_versions`). Measurements of a large table are also stored in its database, in
+``ucle.facts``, for other processes. Those cannot rely on versions, and compare a digest of the
+columns instead: one scan, where measuring takes several and a sort.
 """
 
 from __future__ import annotations

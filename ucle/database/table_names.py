@@ -1,10 +1,10 @@
 """Resolution of table names: the only module that knows how DuckDB resolves them.
 
 A complete name means exactly that table. Missing parts are looked up along the current search
-path: temporary objects first, then the schemas of ``SET search_path`` or ``USE``,
-then the main schema of the current database. ``a.t`` is a table of a database ``a`` or of a schema
-``a``, and resolves to nothing if both exist. Python variables, which DuckDB uses as tables if it
-finds no table, are never resolved.
+path: temporary objects first, then the schemas of ``SET search_path`` or ``USE``, then the main
+schema of the current database. ``a.t`` is a table of a database ``a`` or of a schema ``a``, and
+resolves to nothing if both exist. Python variables, which DuckDB uses as tables if it finds no
+table, are never resolved.
 """
 
 from __future__ import annotations
@@ -151,8 +151,8 @@ def _places(
 class _SearchPath:
     """The places where names are looked up, in order.
 
-    Setting entries with only a schema are places in the current database for
-    unqualified names; DuckDB does not look there for names qualified by that database.
+    Setting entries with only a schema are places in the current database for unqualified names;
+    DuckDB does not look there for names qualified by that database.
     """
 
     places: tuple[Place, ...]

@@ -1,8 +1,8 @@
 """Python's operators for lazy tensors and for objects that can become lazy tensors.
 
 Each operator calls `to_lazy_tensor` to convert its operand; `ucle.lazy.tensor` registers the
-conversions. So this module does not depend on tensors, and inputs (`ucle.inputs.inputs`) can
-have operators without depending on them either.
+conversions. So this module does not depend on tensors, and inputs (`ucle.inputs.inputs`) can have
+operators without depending on them either.
 """
 
 from __future__ import annotations

@@ -228,7 +228,7 @@ def rebind_inputs(
         InputError: a table or a column is gone.
         ValueTypeError: a column has another type, or values are not finite where the program
             relies on it.
-        UcleError: whatever `ucle.stats.measure` finds wrong.
+        UcleError: another error from `ucle.stats.measure`.
     """
     rebound, entries = dict(inputs), {}
     for name, bound in inputs.items():

@@ -138,7 +138,7 @@ class _Counted:
         try:
             fits = self._read(sql.fits_query(self.file, guessed))
         except InputError as error:
-            if "onver" not in str(error.found):  # not because a text is no number
+            if "onver" not in str(error.found):  # not from a text that is no number
                 raise
             return {}
         return {name: guessed[name] for name, each in zip(guessed, fits, strict=True) if each}

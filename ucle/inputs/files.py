@@ -1,9 +1,9 @@
 """Files that are read into memory as inputs: Arrow IPC, Matrix Market, FROSTT, NumPy.
 
 Parquet and CSV are not among them: DuckDB reads these itself, and only the parts it needs. The
-suffix determines the format; ``.gz`` may follow for text formats. This module also handles
-columns that files and Arrow tables have besides their data (pandas' index, folders with values in
-their names).
+suffix determines the format; ``.gz`` may follow for text formats. This module also handles columns
+that files and Arrow tables have besides their data (pandas' index, folders with values in their
+names).
 """
 
 from __future__ import annotations
@@ -162,9 +162,8 @@ def _read_npz(path: str) -> Any:
 def _read_frostt(path: str) -> pa.Table:
     """Read coordinates that count from 1 and a real value per line, separated by blanks.
 
-    ``#`` begins a comment. A file without entries states its rank in a comment such as
-    ``# rank 3``. Values are float64, or int64 if they are integers that float64 cannot all
-    represent.
+    ``#`` begins a comment. A file without entries states its rank in a comment: ``# rank 3``.
+    Values are float64, or int64 if they are integers that float64 cannot all represent.
 
     Source: the FROSTT collection of sparse tensors, http://frostt.io.
     """

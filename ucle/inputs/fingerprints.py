@@ -1,11 +1,11 @@
 """Fingerprints of arrays, to detect that they were changed in place.
 
 A program relies on the numbers of its arrays: small ones are written into its statements, and plans
-omit zeros. So each mutable object has a fingerprint, a checksum of all of its bytes. It is
-taken when the object is first read and compared before the program relies on it again. That reads
-the memory once, at some 5 GB a second on two threads. An array that is made read-only
-(``array.setflags(write=False)``) is assumed to stay unchanged, and so are Arrow's tables, which
-are immutable.
+omit zeros. So each mutable object has a fingerprint, a checksum of all of its bytes. It is taken
+when the object is first read and compared before the program relies on it again. That reads the
+memory once, at some 5 GB a second on two threads. An array that is made read-only
+(``array.setflags(write=False)``) is assumed to stay unchanged, and so are Arrow's tables, which are
+immutable.
 """
 
 from __future__ import annotations

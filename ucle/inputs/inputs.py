@@ -184,15 +184,15 @@ def table(
             values take 0 and 1, and floats take the nearest number; any other value is an error.
         coordinates: ``"auto"`` takes integers in key columns as positions and numbers all other
             values (strings, dates, ...) in their order; ``"dictionary"`` numbers integers as well,
-            for ids of which few are in use. A dict from label to the name of a dictionary does
-            so for these labels; labels with the same name share it, as both ends of an edge do.
+            for ids of which few are in use. A dict from label to the name of a dictionary does so
+            for these labels; labels with the same name share it, as both ends of an edge do.
         tiles: size of a tile along each axis, if each row holds a block of the tensor: its keys
             number the tiles, and its array holds the block. None for an axis without tiles; omitted
-            axes are not tiled. ``tiles=[16, 16]`` reads ``(bi, bj, DOUBLE[16][16])``, or a
-            flat ``DOUBLE[256]``, as one matrix.
+            axes are not tiled. ``tiles=[16, 16]`` reads ``(bi, bj, DOUBLE[16][16])``, or a flat
+            ``DOUBLE[256]``, as one matrix.
         symmetric: True if each row stands for its first two coordinates in either order, so that
-            ``A[i,j]`` is ``A[j,i]``, and the table holds each pair once. If it has both orders of
-            a pair, it has duplicate coordinates, which is an error unless duplicates are added up.
+            ``A[i,j]`` is ``A[j,i]``, and the table holds each pair once. If it has both orders of a
+            pair, it has duplicate coordinates, which is an error unless duplicates are added up.
         delimiter: the string between the fields of a text file, such as ``"\t"``; ``" "`` stands
             for any number of blanks and tabs, and reads the file into memory. By default the one of
             comma, tab, semicolon and ``|`` that occurs equally often in all of the first lines.

@@ -1,10 +1,9 @@
 """Labelled arrays: pandas series and xarray arrays, whose axes have coordinates.
 
-An index gives the coordinate of each position of such an array. If it is 0, 1, 2, ..., the array
-is treated as any other. Otherwise the array becomes a table: its coordinates go through a
-dictionary, whatever their type, so that two arrays are joined on equal coordinates.
-`ucle.einsum` takes arrays by position, as NumPy does, and checks that coordinates under one label
-are the same.
+An index gives the coordinate of each position of such an array. If it is 0, 1, 2, ..., the array is
+treated as any other. Otherwise the array becomes a table: its coordinates go through a dictionary,
+whatever their type, so that two arrays are joined on equal coordinates. `ucle.einsum` takes arrays
+by position, as NumPy does, and checks that coordinates under one label are the same.
 """
 
 from __future__ import annotations
@@ -209,7 +208,7 @@ def check_same_coordinates(named: list[tuple[str, str, NDArray[Any] | None, bool
             table, which has coordinates of its own.
 
     Raises:
-        ValueTypeError: the coordinates under a label differ, or are beside those of a table.
+        ValueTypeError: the coordinates under a label differ, or a table has the label as well.
     """
     first: dict[str, tuple[str, NDArray[Any]]] = {}
     for label, where, coordinates, _ in named:

@@ -5,9 +5,9 @@ what the fill is, or what shape the arrays have. `describing` records it as JSON
 under the key ``ucle``. Arrow streams, IPC files and Parquet files keep it, and `read_description`
 reads it back.
 
-Anybody can change a table and keep the description, or write a description. So it
-counts only if it is well-formed and agrees with its table in the names, the order
-and the types of the columns; otherwise the table is read as one without, with a `MetadataWarning`.
+Anybody can change a table and keep the description, or write a description. So it counts only if it
+is well-formed and agrees with its table in the names, the order and the types of the columns;
+otherwise the table is read as one without, with a `MetadataWarning`.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ def read_description(schema: pa.Schema, where: str = "metadata") -> RelationNote
         where: the table, for messages.
 
     Returns:
-        None if there is no description, one of a later version, or, with a `MetadataWarning`,
-        one that is malformed or does not match this table.
+        None if there is no description, one of a later version, or, with a `MetadataWarning`, one
+        that is malformed or does not match this table.
     """
     text = (schema.metadata or {}).get(KEY)
     if text is None:

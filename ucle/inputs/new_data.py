@@ -46,8 +46,8 @@ def with_numbers(inputs: Mapping[str, Bound], new: Mapping[str, Any]) -> dict[st
 
     Raises:
         InputError: an array has another shape.
-        ValueTypeError: its numbers are not of the type of the input, or are not finite although
-            the program was compiled for finite ones.
+        ValueTypeError: its numbers are not of the type of the input, or are not finite although the
+            program was compiled for finite ones.
     """
     return {
         name: _with_numbers(name, bound, new[name]) if name in new else bound

@@ -1,9 +1,9 @@
 """Objects of other libraries, converted to numbers by the first method that applies.
 
-Types that ucle knows come first: tables and arrays of Arrow, pandas and polars, and sparse
-arrays. Of the others, an object with ``__array__`` and dimensions is an array, and one with
-``__arrow_c_stream__`` but without these is a table. Any exception from such an object becomes
-an `InputError` that names the object. Nothing here imports pandas or polars.
+Types that ucle knows come first: tables and arrays of Arrow, pandas and polars, and sparse arrays.
+Of the others, an object with ``__array__`` and dimensions is an array, and one with
+``__arrow_c_stream__`` but without these is a table. Any exception from such an object becomes an
+`InputError` that names the object. Nothing here imports pandas or polars.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from ucle.inputs.sparse_arrays import is_sparse
 def parameter(data: Any, name: str | None = None) -> TableInput:
     """Declare an array as a parameter: it is dense, and its numbers will be replaced later.
 
-    A program relies only on its shape, on its element type, and, if all numbers are finite now,
-    on all later numbers being finite. It is planned as a dense tensor even if it is all 0 at first,
+    A program relies only on its shape, on its element type, and, if all numbers are finite now, on
+    all later numbers being finite. It is planned as a dense tensor even if it is all 0 at first,
     and none of its numbers are written into SQL.
 
     Args:

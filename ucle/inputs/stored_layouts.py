@@ -37,8 +37,8 @@ def place_inputs(
     Args:
         session: where the inputs are.
         inputs: the inputs with their shapes.
-        store: names of inputs that are to be stored in the layouts that are read; True for all
-            that can be.
+        store: names of inputs that are to be stored in the layouts that are read; True for all that
+            can be.
 
     Raises:
         InputError: a named input cannot be stored.

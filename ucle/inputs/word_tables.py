@@ -1,7 +1,7 @@
 """Edge lists whose fields are separated by blanks, as tables in memory.
 
-Takes a path and the caller's options (`delimiter=" "`); returns an Arrow table by the same rules
-as for other text files (`ucle.inputs.csv_dialect`).
+Takes a path and the caller's options (`delimiter=" "`); returns an Arrow table by the same rules as
+for other text files (`ucle.inputs.csv_dialect`).
 """
 
 from __future__ import annotations

@@ -114,8 +114,8 @@ def chain(expression: Expression, unreduced: set[int] | None = None) -> ProductC
 
     Args:
         expression: a part of a resolved statement.
-        unreduced: the ids of parts that were found to contain no aggregation; more are added.
-            This avoids searching the parts of a long sum repeatedly.
+        unreduced: the ids of parts that were found to contain no aggregation; more are added. This
+            avoids searching the parts of a long sum repeatedly.
 
     >>> from ucle.language.parse import parse_program
     >>> from ucle.language.resolve import resolve

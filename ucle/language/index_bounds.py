@@ -1,9 +1,9 @@
 """Sizes of labels that no axis has, inferred from the indices of reads (``A[i+1]``).
 
-Each read has to be inside its axis, unless it is permissive (``~``). A label that is not the
-label of an axis gets the largest size for which all its reads are inside. If a read has several
-labels, all but one have to be known: in ``A[i+w] * K[w]``, i has the size of A reduced by the
-extent of w. A remainder, ``A[i%3]``, does not constrain the size of i.
+Each read has to be inside its axis, unless it is permissive (``~``). A label that is not the label
+of an axis gets the largest size for which all its reads are inside. If a read has several labels,
+all but one have to be known: in ``A[i+w] * K[w]``, i has the size of A reduced by the extent of w.
+A remainder, ``A[i%3]``, does not constrain the size of i.
 """
 
 from __future__ import annotations

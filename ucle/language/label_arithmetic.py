@@ -2,8 +2,8 @@
 
 ``2 * i + w - 1`` is an affine function of labels, and so are ``i // 3`` and ``i % 3``, which count
 as labels of their own; ``abs(i - j) <= 2`` is a condition on labels. Any other expression
-(``i * j``, ``i / 2 < j``) is an ordinary expression of numbers, in which the value of a label
-is its coordinate.
+(``i * j``, ``i / 2 < j``) is an ordinary expression of numbers, in which the value of a label is
+its coordinate.
 """
 
 from __future__ import annotations

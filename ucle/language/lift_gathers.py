@@ -1,9 +1,9 @@
 """Gathers rewritten as products: ``W[idx[i],k]`` selects W where the index matches.
 
 The axis gets a label of its own, along which the one entry is picked that the index matches
-(`ucle.language.syntax.Hit`): ``pick[at](when(idx[i] == at, W[at,k]))``. Indices that share
-labels are picked together, as in ``A[p[i],q[i]]``; others one after the other. Takes and
-returns resolved statements.
+(`ucle.language.syntax.Hit`): ``pick[at](when(idx[i] == at, W[at,k]))``. Indices that share labels
+are picked together, as in ``A[p[i],q[i]]``; others one after the other. Takes and returns resolved
+statements.
 """
 
 from __future__ import annotations

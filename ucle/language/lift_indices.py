@@ -54,8 +54,8 @@ def lift_indices(statements: tuple[Statement, ...], stated: Collection[str] = ()
 
     Args:
         statements: resolved, each after those that it uses.
-        stated: labels whose bounds the caller states; these may end before the end of an axis
-            that they are read along, if they are also read elsewhere.
+        stated: labels whose bounds the caller states; these may end before the end of an axis that
+            they are read along, if they are also read elsewhere.
 
     >>> from ucle.language.parse import parse_program
     >>> from ucle.language.resolve import resolve

@@ -3,8 +3,7 @@
 ``Z[i] = cumsum[i](x[i] * y[i]) + 1`` becomes ``Z_part[i] = x[i] * y[i]; Z_scan[i] =
 cumsum[i](Z_part[i]); Z[i] = Z_scan[i] + 1``. Top-k entries become pairs of values and positions, of
 which one half is read: ``P[i,r] = arg_top_k[j,r](S[i,j])`` becomes ``P_first[i,r,part] =
-top_k[j,r](S[i,j]); P[i,r] = int64(P_first[i,r,1])``. Takes and returns resolved
-statements.
+top_k[j,r](S[i,j]); P[i,r] = int64(P_first[i,r,1])``. Takes and returns resolved statements.
 """
 
 from __future__ import annotations

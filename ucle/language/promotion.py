@@ -1,8 +1,8 @@
 """Element types of expressions, by NumPy's rules.
 
-NumPy's own functions determine the types of results. A constant is a Python number, which is
-weakly typed as in NumPy: it widens integers to floats but not float32 to float64. A function that
-NumPy defines only for wider numbers (the exponential of an integer) promotes its operand first.
+NumPy's own functions determine the types of results. A constant is a Python number, which is weakly
+typed as in NumPy: it widens integers to floats but not float32 to float64. A function that NumPy
+defines only for wider numbers (the exponential of an integer) promotes its operand first.
 """
 
 from __future__ import annotations

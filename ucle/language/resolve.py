@@ -7,8 +7,8 @@ Takes a syntax tree and returns one in which nothing is implied:
 - With `=`, a label that is missing on the left is summed over the smallest subexpression that holds
   all of its occurrences, so ``relu(T[i,m] * W[m,n])`` is the relu of a sum.
 - Functions and aggregations that are defined by others (`ucle.language.functions`) are expanded.
-- The labels of an aggregation are local: if another label of the statement has the same
-  name, they are renamed.
+- The labels of an aggregation are local: if another label of the statement has the same name, they
+  are renamed.
 """
 
 from __future__ import annotations

@@ -162,8 +162,8 @@ class LabelDivision:
 class Call:
     """A function of expressions, entry by entry: ``relu(...)``, ``where(...)``; ``-x`` is ``neg``.
 
-    Functions of two arguments that are a ⊗ are parsed as `Binary`. A string names a function
-    that is defined by others; a resolved expression contains none.
+    Functions of two arguments that are a ⊗ are parsed as `Binary`. A string names a function that
+    is defined by others; a resolved expression contains none.
     """
 
     function: str | PointwiseMap | DType

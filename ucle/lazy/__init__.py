@@ -9,6 +9,6 @@ compute      statements through the pipeline
 tensor, functions, gradients, loops
              the public interface
 
-In: arrays, tables and files, as a user of NumPy passes them. Out: `ucle.Tensor`, and results
-on request. May import: `ucle.program` and the packages below it.
+In: arrays, tables and files, as a user of NumPy passes them. Out: `ucle.Tensor`, and results on
+request. May import: `ucle.program` and the packages below it.
 """

@@ -33,7 +33,7 @@ def compile_tensors(
         options: as for `einsum_program`. Bounds and decompositions use the names of axes.
 
     Raises:
-        UcleError: whatever `einsum_program` raises; a note shows the program.
+        UcleError: as for `einsum_program`; a note shows the program.
     """
     nodes = {name: with_units(tensor) for name, tensor in outputs.items()}
     database = _database(nodes, database)

@@ -35,8 +35,8 @@ def tensor(
 
     Args:
         data: the name of a table or view, the path of a file, ``ucle.table(...)``, a table of
-            Arrow, pandas or polars, a NumPy array, nested lists, or a scipy.sparse matrix.
-            Data in memory is not copied: computations read its content at that time.
+            Arrow, pandas or polars, a NumPy array, nested lists, or a scipy.sparse matrix. Data in
+            memory is not copied: computations read its content at that time.
         axes: names of the axes. Without names, axes are identified by position.
         ndim: the number of axes of a table, if neither `axes` nor ``ucle.table(columns=...)``
             determines it.

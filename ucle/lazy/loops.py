@@ -109,10 +109,10 @@ def iterate(
     Python (``if``) does not see the numbers. The SQL of a step does not grow with the steps.
 
     Args:
-        step: computes the next state from a state. A dict state is passed as keywords, a tuple
-            as positional arguments; the result has the same structure.
-        state: the initial state: an array, a table or a tensor, or a tuple or a dict of
-            these. The next state has the same shapes, names of axes and element types.
+        step: computes the next state from a state. A dict state is passed as keywords, a tuple as
+            positional arguments; the result has the same structure.
+        state: the initial state: an array, a table or a tensor, or a tuple or a dict of these. The
+            next state has the same shapes, names of axes and element types.
         until: computes the condition, a tensor without axes, from the new state and the old one;
             the loop ends after the first step for which it holds.
         max_steps: the largest number of steps; with a condition, 1000 by default.
@@ -218,8 +218,8 @@ def _first(
 ) -> dict[str, Tensor]:
     """Compute the initial values of parts that are not inputs.
 
-    They are computed together with the step, which may need longer axes than a part by itself:
-    some pages are only the targets of links.
+    They are computed together with the step, which may need longer axes than a part by itself: some
+    pages are only the targets of links.
     """
     first = {
         name: part.lazy for name, part in parts.items() if not isinstance(part.lazy.node, Leaf)

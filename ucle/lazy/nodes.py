@@ -1,13 +1,12 @@
 """Lazy tensors as data: a DAG in which each node is one EinSum.
 
 A node reads other nodes with labels, combines them by a function, aggregates the labels that its
-output does not have, and returns the rest in order: an unnamed statement of the language. A
-`Lazy` is a node together with its axes. Axes of size 1 have no label and are only recorded, so
-that broadcasting means that an operand lacks a label.
+output does not have, and returns the rest in order: an unnamed statement of the language. A `Lazy`
+is a node together with its axes. Axes of size 1 have no label and are only recorded, so that
+broadcasting means that an operand lacks a label.
 
-Nothing here computes, or depends on NumPy's rules (`ucle.lazy.elementwise` and related modules)
-or on Python's operators (`ucle.lazy.tensor`). `ucle.lazy.statements` translates nodes to
-statements.
+Nothing here computes, or depends on NumPy's rules (`ucle.lazy.elementwise` and related modules) or
+on Python's operators (`ucle.lazy.tensor`). `ucle.lazy.statements` translates nodes to statements.
 """
 
 from __future__ import annotations

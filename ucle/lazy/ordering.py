@@ -1,8 +1,8 @@
 """Top-k along an axis: the greatest and least entries, their positions, and full sorts.
 
 NaN counts as the greatest number, and among equal entries the one at the smaller position comes
-first. Nothing is stored for entries that are not requested: the top k of a matrix product
-are found while it is computed.
+first. Nothing is stored for entries that are not requested: the top k of a matrix product are found
+while it is computed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Products that sum over axes by NumPy's rules: matmul, tensordot, einsum and others.
 
-The factors of nested products are contracted in the cheapest order, whatever the order in
-which they were multiplied: the compiler sees them in one statement.
+The factors of nested products are contracted in the cheapest order, whatever the order in which
+they were multiplied: the compiler sees them in one statement.
 """
 
 from __future__ import annotations

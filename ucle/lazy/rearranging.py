@@ -1,7 +1,7 @@
 """Tensors with moved entries: shift, roll, pad, concatenate, reshape and related functions.
 
-Names and meanings are NumPy's; operations on a flattened array are selected by ``axis=None``.
-Where a result's sizes follow from those of its operands, these have to be known.
+Names and meanings are NumPy's; operations on a flattened array are selected by ``axis=None``. Where
+a result's sizes follow from those of its operands, these have to be known.
 """
 
 from __future__ import annotations

@@ -312,14 +312,14 @@ def _position(position: int, axis: Axis, place: int, tensor: Lazy) -> int:
 def selected(tensor: Lazy, coordinates: Mapping[AxisLike, Any]) -> Lazy:
     """Select coordinates of named axes: a single one drops its axis, a list keeps it.
 
-    Coordinates are the values in the key columns of tables: strings, dates, or integers. An axis
-    of a table keeps the selected coordinates, in their order in the data; an axis of an array uses
+    Coordinates are the values in the key columns of tables: strings, dates, or integers. An axis of
+    a table keeps the selected coordinates, in their order in the data; an axis of an array uses
     positions as coordinates.
 
     Raises:
         AxisError: there is no such axis.
-        LabelError: coordinates are not integers for an axis that uses positions, or a coordinate
-            is given twice.
+        LabelError: coordinates are not integers for an axis that uses positions, or a coordinate is
+            given twice.
         UnsupportedError: a slice of coordinates.
     """
     for axis, picked in coordinates.items():

@@ -1,9 +1,9 @@
 """Translation of the nodes of lazy tensors to the statements of a program.
 
 A node that is read once becomes a part of the expression that reads it, so that nested products
-form one chain and are contracted in the cheapest order. A node that is read several times, or
-would make an expression too long, gets a statement of its own. Labels are named after the axes;
-axes without names get letters.
+form one chain and are contracted in the cheapest order. A node that is read several times, or would
+make an expression too long, gets a statement of its own. Labels are named after the axes; axes
+without names get letters.
 """
 
 from __future__ import annotations

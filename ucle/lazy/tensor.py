@@ -2,8 +2,8 @@
 
 A tensor is an expression. Operators and methods build larger expressions and compute nothing;
 `compute`, `to_numpy` and similar methods compile the whole expression to one program and run it.
-The rules are in `ucle.lazy.elementwise` (alignment), `products`, `reductions` and `selection`;
-this module connects them with Python and NumPy.
+The rules are in `ucle.lazy.elementwise` (alignment), `products`, `reductions` and `selection`; this
+module connects them with Python and NumPy.
 """
 
 from __future__ import annotations
@@ -622,8 +622,8 @@ class Tensor(Arithmetic):
     def take(self, indices: Sequence[int] | Tensor, axis: AxisLike = 0) -> Tensor:
         """Select positions of an axis, in the given order.
 
-        Positions may be the entries of a tensor of integers, whose axes replace the axis;
-        these cannot count from the end.
+        Positions may be the entries of a tensor of integers, whose axes replace the axis; these
+        cannot count from the end.
 
         >>> import ucle
         >>> embedding, words = ucle.array([[1, 2], [3, 4], [5, 6]]), ucle.array([2, 0, 2])

@@ -1,8 +1,7 @@
 """Element types of lazy tensors, as far as they are known.
 
-Types follow from those of the inputs by the compiler's rules
-(`ucle.language.promotion`); the type of a table may be unknown until a database is
-queried.
+Types follow from those of the inputs by the compiler's rules (`ucle.language.promotion`); the type
+of a table may be unknown until a database is queried.
 """
 
 from __future__ import annotations

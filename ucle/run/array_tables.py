@@ -108,8 +108,8 @@ def is_shared(table: pa.Table) -> bool:
 def in_batches(table: pa.Table, threads: int) -> pa.Table:
     """Divide a table into enough batches to keep all threads busy: DuckDB gives each to one thread.
 
-    If rows are few and arrays long, there is one batch per thread: a large array that is
-    joined with the table is copied once for each batch.
+    If rows are few and arrays long, there is one batch per thread: a large array that is joined
+    with the table is copied once for each batch.
 
     >>> table = pa.table({"val": np.zeros(2**18)})
     >>> [len(batch) for batch in in_batches(table, 2).to_batches()][:3]

@@ -1,7 +1,7 @@
 """Descriptions of results, as a line of Python or in a notebook.
 
-A notebook shows the first `ROWS` rows as they are stored, in the order of their keys. That
-is one small query; a result that can no longer be read is described without rows.
+A notebook shows the first `ROWS` rows as they are stored, in the order of their keys. That is one
+small query; a result that can no longer be read is described without rows.
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ class TensorRelation:
 
     All of these write the tensor itself, whatever layout the plan stored it in. There is a column
     for each axis and one for the value, ``val``; with ``keys=`` the other axes are in arrays.
-    ``rows=`` selects the rows: ``"nonfill"`` is the default if the fill is 0 or the identity of
-    the aggregation that made the tensor; otherwise the default is ``"all"``, at most `max_rows` of
+    ``rows=`` selects the rows: ``"nonfill"`` is the default if the fill is 0 or the identity of the
+    aggregation that made the tensor; otherwise the default is ``"all"``, at most `max_rows` of
     them. ``"stored"`` selects the rows that the plan has stored, as `stored` shows them. Rows are
     in no particular order.
     """
@@ -448,19 +448,19 @@ class TensorRelation:
     ) -> None:
         """Store the tensor as a table of the database.
 
-        After an error the table is unchanged. In a transaction of the user, the table is written
-        as a part of it.
+        After an error the table is unchanged. In a transaction of the user, the table is written as
+        a part of it.
 
         Args:
             name: the name of the table; ``schema.name`` and ``database.schema.name`` work too, also
                 for attached databases. A name that is not a plain word is quoted: ``"my table"``.
-            keys: labels that get a column, in the order of the tensor's axes. The others
-                are in arrays, which are flat row-major lists. By default every label gets a column.
+            keys: labels that get a column, in the order of the tensor's axes. The others are in
+                arrays, which are flat row-major lists. By default every label gets a column.
             rows: ``"nonfill"``, ``"all"`` or ``"stored"``, see `TensorRelation`. A row with an
                 array is written if any of its entries differs from the fill.
-            mode: the treatment of an existing table: ``"error"``, ``"replace"``, ``"append"``,
-                or ``"upsert"``, which replaces rows that have the same keys. Rows that
-                hold only the fill replace none, unless ``rows="all"`` writes them.
+            mode: the treatment of an existing table: ``"error"``, ``"replace"``, ``"append"``, or
+                ``"upsert"``, which replaces rows that have the same keys. Rows that hold only the
+                fill replace none, unless ``rows="all"`` writes them.
             on: columns by which ``"upsert"`` identifies a row; by default all of the keys.
             max_rows: the largest number of rows for ``rows="all"``.
             replace: another way to write ``mode="replace"``.

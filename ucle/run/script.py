@@ -28,8 +28,8 @@ PLACEHOLDER = f"ucle_{secrets.token_hex(8)}_"
 class ScriptStatement:
     """One statement, as SQL text with the placeholder for the prefix.
 
-    `create` is None for data from memory. `output` names the result that it makes; other tables
-    are dropped when the script has run.
+    `create` is None for data from memory. `output` names the result that it makes; other tables are
+    dropped when the script has run.
     """
 
     name: str

@@ -1,9 +1,9 @@
 """Storage of inputs in the layouts in which a program reads them, for this and later programs.
 
-An input is stored in one layout, and converting it to another costs a repartition on each read
-(the paper assumes that this is free; sparse_einsum.txt, section 7.2). With ``store=`` the
-conversion is done once: a program that copies the input into the layout is run like any other, and
-its result becomes a table of the schema ``ucle``, which `ucle.inputs.stored_layouts` finds again.
+An input is stored in one layout, and converting it to another costs a repartition on each read (the
+paper assumes that this is free; sparse_einsum.txt, section 7.2). With ``store=`` the conversion is
+done once: a program that copies the input into the layout is run like any other, and its result
+becomes a table of the schema ``ucle``, which `ucle.inputs.stored_layouts` finds again.
 """
 
 from __future__ import annotations

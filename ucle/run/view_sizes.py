@@ -4,8 +4,8 @@ A view is created once and queried for years, while sizes follow the data. To fi
 SQL depends on the size of a label, the SQL is emitted for other sizes. If the text is the same, the
 view is independent of the size. If it differs only in numbers that are multiples of sizes, the view
 computes these (`ucle.sqlgen.computed_sizes`). If the plan with all labels promoted does not depend
-on the size either, the size is only the length of arrays: shorter ones would do, and longer
-ones are possible.
+on the size either, the size is only the length of arrays: shorter ones would do, and longer ones
+are possible.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Views and macros of a program's outputs, for users who query a database without ucle.
 
 Each view is self-contained: the steps of the program are its common table expressions, and it needs
-only the tables that the program reads. It shows their current content on each query. A
-macro is the same over tables whose names its caller passes.
+only the tables that the program reads. It shows their current content on each query. A macro is the
+same over tables whose names its caller passes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Writing rows into tables of a database, new or existing.
 
 All checks are made before the first statement that writes, so that a refusal leaves a user's
-transaction unchanged. Each write is atomic: one statement, or two in one
-transaction.
+transaction unchanged. Each write is atomic: one statement, or two in one transaction.
 """
 
 from __future__ import annotations
