@@ -27,8 +27,10 @@ EngineError = duckdb.Error
 """The base class of the engine's exceptions."""
 
 GONE = (duckdb.TransactionException, duckdb.ConnectionException)
-"""Exceptions after which there is nothing left to undo: an aborted transaction has dropped its
-temporary objects, a closed connection all of them."""
+"""Exceptions after which there is nothing left to undo.
+
+An aborted transaction has dropped its temporary objects, a closed connection all of them.
+"""
 
 CONFLICTS = (duckdb.CatalogException, duckdb.ConstraintException)
 """Exceptions for names and rows that already exist, or do not exist."""

@@ -22,8 +22,11 @@ WAITING = 4
 """The maximal number of waiting databases; the one that has waited longest is closed first."""
 
 ONE = duckdb.__version__.startswith("1.")
-"""True for DuckDB 1, where a forked process that inherits such a database crashes, and
-which does not detect that a process reads and writes a file through two of them."""
+"""True for DuckDB 1, which lacks two safeguards of DuckDB 2.
+
+A forked process that inherits an idle database crashes, and DuckDB 1 does not detect that a process
+reads and writes a file through two databases.
+"""
 
 _idle: deque[tuple[str | None, duckdb.DuckDBPyConnection]] = deque()
 

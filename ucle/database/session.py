@@ -63,8 +63,7 @@ class Session:
         self.reason = reason
         self.owned = owned
         self.statements = 0
-        """The number of counted statements that were run here
-        (`ucle.database.change_detection`)."""
+        """The number of counted statements run here (`ucle.database.change_detection`)."""
         self.number: int | None = None
         """The number of the transaction that checked that the connection is open."""
         self.file = file

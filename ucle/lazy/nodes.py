@@ -113,8 +113,10 @@ class Apply:
     axes: Axes
     reduce: Aggregation | None = None
     along: tuple[Reduce | str, tuple[int, ...]] | None = None
-    """The scan of the only operand, up to each position of a label, which is kept; or the
-    function of matrices, and the labels of their axes."""
+    """The scan of the only operand along a label, which is kept, or a function of matrices.
+
+    The second part is the label of the scan, or the labels of the matrices' axes.
+    """
     first: FirstAlong | None = None
     """The first entries of the only operand along a label, if requested."""
 

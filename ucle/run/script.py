@@ -39,11 +39,15 @@ class ScriptStatement:
     keep: bool = False
     """True if results need it: the dictionary of a label of an output."""
     check: str | None = None
-    """A query that has a row if the result shows that the script is not the right one. It is
-    run when everything is made and there is a doubt, or when a later statement fails."""
+    """A query that has a row if the result shows that the script is not the right one.
+
+    It is run when everything is made and there is a doubt, or when a later statement fails.
+    """
     at_once: bool = False
-    """True if `check` runs before the next statement, which might fail: integers cannot represent
-    NaN, and an error would end a transaction."""
+    """True if `check` runs before the next statement, which might fail.
+
+    Integers cannot represent NaN, and an error would end a transaction.
+    """
     columns: Mapping[str, str] = field(default_factory=dict)
     """Results that are columns of its only row, with the names of the columns."""
     rounds: tuple[str, ...] = ()
