@@ -1,8 +1,8 @@
-"""Python's operators, for lazy tensors and for what can become one.
+"""Python's operators for lazy tensors and for objects that can become lazy tensors.
 
-Each operator asks `to_lazy_tensor` for the tensor that its operand stands for; `ucle.lazy.tensor`
-registers what that is. So this module knows of no tensors, and inputs (`ucle.inputs.inputs`) can
-have operators without knowing of any either.
+Each operator calls `to_lazy_tensor` to convert its operand; `ucle.lazy.tensor` registers the
+conversions. So this module does not depend on tensors, and inputs (`ucle.inputs.inputs`) can have
+operators without depending on them either.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Arithmetic:
     """
 
     __array_ufunc__: Any = None
-    """NumPy's arrays leave operators to the other operand, which is this."""
+    """None, so that NumPy's arrays leave operators to this operand."""
     __hash__ = object.__hash__
 
     def __add__(self, other: Any) -> Tensor:

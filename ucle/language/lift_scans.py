@@ -1,10 +1,9 @@
-"""What goes along a label as statements of its own, of a tensor with a label for each axis.
+"""Lift scans, matrix functions and top-k into statements of their own, applied to plain tensors.
 
 ``Z[i] = cumsum[i](x[i] * y[i]) + 1`` becomes ``Z_part[i] = x[i] * y[i]; Z_scan[i] =
-cumsum[i](Z_part[i]); Z[i] = Z_scan[i] + 1``. First entries become pairs of values and positions, of
+cumsum[i](Z_part[i]); Z[i] = Z_scan[i] + 1``. Top-k entries become pairs of values and positions, of
 which one half is read: ``P[i,r] = arg_top_k[j,r](S[i,j])`` becomes ``P_first[i,r,part] =
-top_k[j,r](S[i,j]); P[i,r] = int64(P_first[i,r,1])``. Takes resolved statements and gives resolved
-ones.
+top_k[j,r](S[i,j]); P[i,r] = int64(P_first[i,r,1])``. Takes and returns resolved statements.
 """
 
 from __future__ import annotations
@@ -42,11 +41,11 @@ from ucle.language.syntax_to_text import expression_text
 from ucle.language.top_k import Gives
 
 LiftedScans = dict[tuple[str, tuple[str, ...]], Access]
-"""What first entries are found of, by its text and labels."""
+"""Arguments of top-k that are already tensors, by their texts and labels."""
 
 
 def lift_scans(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
-    """Give each running aggregation, and all first entries, a statement of their own.
+    """Lift each scan, each matrix function and each top-k into a statement of its own.
 
     >>> from ucle.language.parse import parse_program
     >>> from ucle.language.resolve import resolve
@@ -74,7 +73,7 @@ def _has_scan(statement: Statement) -> bool:
 
 @dataclass
 class _ScanLift:
-    """The statements that one becomes."""
+    """Rewrites one statement to several."""
 
     statement: Statement
     taken: set[str]
@@ -85,7 +84,7 @@ class _ScanLift:
         self._labels = statement_labels(self.statement)
 
     def statements(self) -> list[Statement]:
-        """What there is in the place of the statement, each after those that it uses."""
+        """The statements that replace the statement, each after those that it uses."""
         expression, labels = self.statement.expression, self.statement.target.labels
         if isinstance(expression, ScanExpression) and _fits(labels, expression):
             argument = run(self._lifted(expression.argument))
@@ -110,7 +109,7 @@ class _ScanLift:
         return self._add("scan", labels, replace(expression, argument=source))
 
     def _first(self, first: First, argument: Expression) -> Expression:
-        """One half of the pairs that first entries are, in its own type."""
+        """Lift a top-k into a tensor of pairs, and read one half of these in its own type."""
         function, span = first.function, first.span
         labels = tuple(dict.fromkeys(first.argument.labels))
         key = expression_text(argument), labels
@@ -142,7 +141,7 @@ class _ScanLift:
         return name
 
     def _named(self, expression: Expression, labels: tuple[str, ...]) -> Access:
-        """An expression as a tensor with these labels."""
+        """Convert an expression to a tensor with these labels."""
         plain = isinstance(expression, Access) and expression.indices is None
         if isinstance(expression, Access) and plain and expression.labels == labels:
             return expression
@@ -165,7 +164,7 @@ class _ScanLift:
 
 
 def _fits(labels: tuple[str, ...], expression: ScanExpression) -> bool:
-    """Whether what is made along labels may be a whole statement for a target with some labels."""
+    """True if a scan may be the whole statement for a target with these labels."""
     if set(labels) != set(expression.labels):
         return False
     return not isinstance(expression.along, MatrixMap) or labels[-2:] == expression.along.labels

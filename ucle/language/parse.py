@@ -1,8 +1,9 @@
-"""Text to syntax tree: the index notation, and NumPy's einsum strings.
+"""Parser: from text in index notation to the syntax tree.
 
 The grammar is `grammar.lark`; Lark reads it and parses. Errors are `ProgramSyntaxError` with line,
-column, the offending text and what was expected there. Names of operators are looked up, here and
-nowhere else: a tree keeps those that there were. Tensor names and ranks are not looked at.
+column, the offending text and the expected tokens. Names of operators are looked up only
+here: a tree refers to the operators registered at that time. Tensor names and ranks are not
+checked.
 """
 
 from __future__ import annotations
@@ -61,19 +62,19 @@ CONTINUING = frozenset(
 GOES_ON = "a statement ends with its line, unless that ends with an operator or within brackets"
 
 MOST_TOKENS = 50_000
-"""Words and signs of a statement. Of more, seconds go by before DuckDB refuses it in the end."""
+"""The largest number of tokens in a statement; DuckDB refuses longer ones only after seconds."""
 
 MOST_DIGITS = 300
-"""Digits of an integer: what has more is no float64, either."""
+"""The largest number of digits of an integer: larger ones exceed float64, too."""
 
 SWAPPED = {
     name: COMBINES[other]
     for other, names in {"less": (">", "greater"), "less_equal": (">=", "greater_equal")}.items()
     for name in names
 }
-"""Comparisons that are another one with its sides swapped."""
+"""Comparisons that are parsed as another one with its sides swapped."""
 
-# What the parser calls its terminals, in the words of a reader.
+# Readable names of the parser's terminals.
 TERMINALS = {
     "NAME": "a name",
     "NUMBER": "a number",
@@ -104,7 +105,7 @@ TERMINALS = {
 
 
 class _LineBreaks(PostLex):
-    """Drops line breaks inside brackets and after operators, where a statement goes on."""
+    """Drops line breaks inside brackets and after operators, where a statement continues."""
 
     always_accept = ("_END",)
 
@@ -136,8 +137,8 @@ def _parser() -> Lark:
 
 @cache
 def _parser_for(reduces: tuple[str, ...]) -> Lark:
-    """The parser of a language with these aggregations (users may register more)."""
-    with opening:  # files() takes locks of Python's imports
+    """Build the parser for these aggregations (users may register more)."""
+    with opening:  # files() takes Python's import locks
         grammar = files("ucle.language").joinpath("grammar.lark").read_text(encoding="utf-8")
     grammar = grammar.replace("REDUCES", "|".join(reduces))
     return Lark(grammar, parser="lalr", postlex=_LineBreaks(), propagate_positions=True)
@@ -155,7 +156,7 @@ def parse_program(text: str) -> tuple[Statement, ...]:
         The statements in the order of the text.
 
     Raises:
-        ProgramSyntaxError: with line, column, the offending text and what was expected.
+        ProgramSyntaxError: with line, column, the offending text and the expected tokens.
         NameResolutionError: an unknown aggregation.
 
     >>> parse_program("y[i] += A[i,j] * x[j]")[0].expression.labels
@@ -212,13 +213,13 @@ def _raise_syntax_error(error: UnexpectedInput, text: str) -> NoReturn:
 
 @dataclass(frozen=True)
 class _Permissive:
-    """What stands after a ``~`` in brackets."""
+    """An index after a ``~`` in brackets."""
 
     expression: Expression
 
 
 def _index(part: Expression | _Permissive, tensor: str, span: Span) -> Index:
-    """Where an axis is read."""
+    """Convert an expression in brackets to an index."""
     permissive = isinstance(part, _Permissive)
     expression = part.expression if isinstance(part, _Permissive) else part
     affine = affine_of(expression)
@@ -237,7 +238,7 @@ def _index(part: Expression | _Permissive, tensor: str, span: Span) -> Index:
 
 
 def _at_labels(expression: Expression) -> Expression:
-    """An index with labels as numbers: within brackets a name without brackets is a label."""
+    """Convert names without brackets in an index to labels as numbers."""
 
     def put(part: Expression, parts: list[Expression]) -> Expression:
         if isinstance(part, Access) and part.bare:
@@ -248,7 +249,7 @@ def _at_labels(expression: Expression) -> Expression:
 
 
 def _label(part: Expression | _Permissive, span: Span) -> str:
-    """A label over which something is aggregated."""
+    """Check that a part is a label to aggregate over."""
     if isinstance(part, Access) and part.bare:
         return part.tensor
     raise ProgramSyntaxError(
@@ -260,7 +261,7 @@ def _label(part: Expression | _Permissive, span: Span) -> str:
 
 
 def _with_coordinates(target: Access, expression: Expression) -> Expression:
-    """The expression with names without brackets that are labels of the statement as such."""
+    """Convert names without brackets to labels, if they are labels of the statement."""
     labels = set(target.labels)
     for part in walk(expression):
         match part:
@@ -285,7 +286,7 @@ def _with_coordinates(target: Access, expression: Expression) -> Expression:
 
 
 def _check_splits(expression: Expression) -> None:
-    """Check that ``//`` and ``%`` stand between labels and numbers."""
+    """Check that ``//`` and ``%`` are applied to labels and integers."""
     for part in walk(expression):
         if isinstance(part, LabelDivision) and (accesses(part) or affine_of(part) is None):
             raise ProgramSyntaxError(
@@ -298,7 +299,7 @@ def _check_splits(expression: Expression) -> None:
 
 
 class _Builder(Transformer_NonRecursive[Token, Any]):
-    """Turns Lark's tree into the structures of `ucle.language.syntax`."""
+    """Converts Lark's tree to the structures of `ucle.language.syntax`."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -465,7 +466,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
 
 def _check_target(target: Access, accumulate: Reduce | None) -> None:
-    """The left side has labels, or entries of tensors where what meets there is aggregated."""
+    """Check that the left side has labels, or entries of tensors with an aggregation."""
     for index in target.indices or ():
         if index.plain is None and (index.entries is None or index.permissive):
             raise ProgramSyntaxError(

@@ -1,6 +1,6 @@
-"""Statements as text that `ucle.language.parse` reads back.
+"""Conversion of statements to text that `ucle.language.parse` reads back.
 
-Parentheses stand where the grammar needs them, and nowhere else.
+Parentheses are written only where the grammar needs them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ucle.language.syntax import (
 from ucle.language.top_k import Direction
 
 ATOM = 9
-"""How tightly names, calls and numbers bind."""
+"""The precedence of names, calls and numbers."""
 
 BINDING = {
     "or": 1,
@@ -45,11 +45,11 @@ BINDING = {
     "div": 6,
     "pow": 8,
 }
-"""How tightly infix operators bind; ``not`` binds as 3, a minus sign as 7."""
+"""The precedence of infix operators; that of ``not`` is 3, that of a minus sign 7."""
 
 
 def statement_text(statement: Statement) -> str:
-    """A statement as a person writes it.
+    """Format a statement as a person would write it.
 
     >>> from ucle.language.parse import parse_program
     >>> print(statement_text(parse_program("T[i]=sum[j](A[i,j]*(x[j]+1))")[0]))
@@ -60,7 +60,7 @@ def statement_text(statement: Statement) -> str:
 
 
 def expression_text(expression: Expression) -> str:
-    """An expression as a person writes it."""
+    """Format an expression as a person would write it."""
     return _text(expression)[0]
 
 
@@ -69,7 +69,7 @@ def _access(access: Access) -> str:
 
 
 def _text(expression: Expression) -> tuple[str, int]:
-    """The text and how tightly its outermost operator binds."""
+    """Return the text of an expression, and the precedence of its outermost operator."""
     match expression:
         case Number(value):
             return _number(value)

@@ -1,9 +1,10 @@
-"""The functions of the language for what comes first along a label, and where it is.
+"""The language's functions for the first entries along a label, and for their positions.
 
-``top_k[j,r](...)`` has the greatest entries along j, the r-th of them at r; ``arg_top_k[j,r](...)``
-their positions, and ``among_top_k[j,r](...)`` yes along j where they are. Without r it is the first
-one alone. ``argmax[j](...)`` is the position of the greatest one, which in NumPy is that of the
-first NaN, if there is one; so is ``argmin``, where ``bottom_k`` has NaN at the end.
+``top_k[j,r](...)`` returns the greatest entries along j, the r-th of them at r.
+``arg_top_k[j,r](...)`` returns their positions, and ``among_top_k[j,r](...)`` is true along j where
+they are. Without r, only the first entry counts. ``argmax[j](...)`` is the position of the greatest
+entry; as in NumPy, that is the first NaN, if there is one. The same holds for ``argmin``, whereas
+``bottom_k`` puts NaN at the end.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from enum import Enum
 
 
 class Direction(Enum):
-    """Which entries come first."""
+    """The order that determines the first entries."""
 
     GREATEST = "the greatest, NaN before them"
     LEAST = "the least, NaN at the end"
@@ -22,7 +23,7 @@ class Direction(Enum):
 
 
 class Gives(Enum):
-    """What a function says of the first entries."""
+    """The result of a top-k function."""
 
     VALUES = "what they are"
     POSITIONS = "where they are"
@@ -31,7 +32,7 @@ class Gives(Enum):
 
 @dataclass(frozen=True)
 class FirstFunction:
-    """A function: its order, what it gives, and whether there may be several first entries."""
+    """A top-k function: its order, its result, and whether it may return several entries."""
 
     name: str
     order: Direction
@@ -40,7 +41,7 @@ class FirstFunction:
 
     @property
     def form(self) -> str:
-        """How it is written."""
+        """The syntax of a call."""
         return f"{self.name}[j,r](...)" if self.several else f"{self.name}[j](...)"
 
 
@@ -57,4 +58,4 @@ FIRST: Mapping[str, FirstFunction] = {
         FirstFunction("argmin", Direction.LEAST_OR_NAN, Gives.POSITIONS, several=False),
     )
 }
-"""By their names in programs."""
+"""The top-k functions, by their names in programs."""

@@ -1,6 +1,7 @@
 """Random lazy tensors: functions of a seed and of positions, for which nothing is stored.
 
-Numbers are those of `ucle.inputs.random_tensors`, bit for bit. `ucle.random` is the public face.
+Numbers are those of `ucle.inputs.random_tensors`, bit for bit. `ucle.random` is the public
+interface.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def named_axes(
     """The axes of a shape.
 
     Raises:
-        LabelError: names that cannot be labels, or not as many as there are axes.
+        LabelError: names that cannot be labels, or a wrong number of them.
     """
     where = f"random.{distribution}"
     sizes = [checked_size(size, f"{where}(shape=...)") for size in shape]
@@ -42,7 +43,7 @@ def named_axes(
 
 
 def random_tensor(spec: RandomTensor, axes: Axes) -> Lazy:
-    """A random tensor with axes whose sizes are known."""
+    """Make a random tensor with axes of known sizes."""
     dtype = spec.element_type
     if all(axis.unit for axis in axes):
         return Lazy(Leaf(spec.array(), (), "random", dtype), axes)
@@ -52,11 +53,11 @@ def random_tensor(spec: RandomTensor, axes: Axes) -> Lazy:
 
 
 def keep_mask(like: Lazy, rate: float, seed: int | Lazy) -> Lazy:
-    """Yes where a random number is at least a rate, for each entry of a tensor.
+    """A mask that is true where a random number is at least a rate, for each entry of a tensor.
 
     Raises:
         LabelError: the size of an axis is not known, or the seed has axes.
-        ValueTypeError: the seed is no integer.
+        ValueTypeError: the seed is not an integer.
     """
     for axis in like.axes:
         if axis.size is None:
@@ -104,7 +105,7 @@ def _scaled(numbers: Lazy, by: float, start: float) -> Lazy:
 
 
 def _numbers(function: str, seed: NodeOperand, axes: Axes) -> Lazy:
-    """A random number for each position, counted in row-major order."""
+    """A random number for each position, which is counted in row-major order."""
     place, stride = Affine(()), 1
     for n in reversed(range(len(axes))):
         place = place.plus(position(n), stride)
@@ -115,10 +116,10 @@ def _numbers(function: str, seed: NodeOperand, axes: Axes) -> Lazy:
 
 
 def check_dtype(dtype: DType | None, distribution: str) -> None:
-    """Numbers are real, or of yes and no any.
+    """Check an element type: random numbers are real; Bernoulli's may be of any type.
 
     Raises:
-        ValueTypeError: they are to be something else.
+        ValueTypeError: the type is not allowed.
     """
     if dtype is not None and dtype.kind != "f" and distribution != BERNOULLI:
         raise ValueTypeError(

@@ -1,4 +1,4 @@
-"""Execution: scripts on a session, results, and what is written into files, tables and views.
+"""Execution: runs scripts on a session, returns results, and writes files, tables and views.
 
 In: a compiled program (`ucle.pipeline.artifacts`) and a session. Out: a `Result` of tensor
 relations, which are read, written or saved; views that compute the program; inputs stored in other

@@ -1,9 +1,9 @@
-"""Writing tensors to files; the suffix tells the format.
+"""Writing tensors to files; the suffix determines the format.
 
 Parquet and Arrow keep the tensor with its description (`ucle.inputs.metadata`), so that the file
-can be read back as the same tensor; rows go to the file as they come. The other formats keep what
-they can hold, and what they cannot hold is refused before a file is touched. A file appears when it
-is complete (`ucle.foundation.atomic_files`).
+can be read back as the same tensor; rows are written as they arrive. Other formats keep the parts
+that they can represent; tensors that they cannot hold are refused before a file is touched. A file
+appears when it is complete (`ucle.foundation.atomic_files`).
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ def save_partitioned(
 ) -> None:
     """Write a tensor to Parquet files in a folder for each value of some labels.
 
-    A folder that is there is replaced if it was written so, and holds nothing else.
+    An existing folder is replaced if it holds only such partitions.
 
     Raises:
-        LabelError: there is no column of a label to partition by.
+        LabelError: a label to partition by has no column.
         OutputError: the folder cannot be written, or holds other files.
     """
     target = Path(path)
@@ -119,7 +119,7 @@ def save_partitioned(
 
 
 def _only_partitions(folder: Path) -> bool:
-    """Whether a folder holds Parquet files in folders named label=value, and nothing else."""
+    """True if a folder holds only Parquet files in folders named label=value."""
     if not folder.is_dir() or folder.is_symlink():
         return False
     for place, folders, files in os.walk(folder):
@@ -173,7 +173,7 @@ def _write_matrix_market(tensor: TensorRelation, file: BinaryIO, form: WrittenFo
     matrix = tensor.to_scipy()
     if matrix.dtype == bool:
         matrix = matrix.astype(np.int64)
-    # Without a symmetry given, scipy would look for one, and read the matrix as a dense one.
+    # Without a given symmetry, scipy would test for one, treating the matrix as dense.
     writer.mmwrite(file, matrix, symmetry="general")
 
 
@@ -198,7 +198,7 @@ def _write_npy(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> Non
 
 
 def _write_npz(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
-    """A matrix with fill 0 as scipy saves sparse ones, anything else as the one array ``val``."""
+    """Write a matrix with fill 0 in scipy's sparse format, anything else as one array ``val``."""
     if len(tensor.shape) == 2 and tensor.fill == 0:
         sparse = scipy_module("scipy.sparse", f"save {tensor.name}, .npz")
         sparse.save_npz(file, tensor.to_scipy())
@@ -238,6 +238,6 @@ WRITERS: dict[str, Writer] = {
     **TEXT,
 }
 KEYED = (".parquet", ".arrow", ".feather", ".ipc")
-"""Files that hold arrays, too."""
+"""Suffixes of files that can hold arrays."""
 
 SUFFIXES = (*WRITERS, *(f"{suffix}.gz" for suffix in TEXT))

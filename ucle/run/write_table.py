@@ -1,8 +1,7 @@
-"""Writing rows into tables of a database: new ones, and ones that are there.
+"""Writing rows into tables of a database, new or existing.
 
-Everything is looked at before the first statement that writes, so that a refusal leaves a user's
-transaction as it was. What is written is written whole: as one statement, or as two of one
-transaction.
+All checks are made before the first statement that writes, so that a refusal leaves a user's
+transaction unchanged. Each write is atomic: one statement, or two in one transaction.
 """
 
 from __future__ import annotations
@@ -29,20 +28,20 @@ from ucle.sqlgen.database_queries import current_place_query, databases_query, s
 from ucle.sqlgen.write_statements import Query
 
 MODES = ("error", "replace", "append", "upsert")
-"""What becomes of a table that is there already."""
+"""The treatments of an existing table."""
 
 WIDER = {
     "TINYINT": 1, "SMALLINT": 2, "INTEGER": 3, "BIGINT": 4, "HUGEINT": 5,
     "FLOAT": 11, "DOUBLE": 12,
 }  # fmt: skip
-"""Numbers that fit into columns of a type that is further along, in their tens."""
+"""Ranks of number types: a number fits into a column of a higher rank in the same decade."""
 
 
 @dataclass(frozen=True)
 class WriteTarget:
-    """Where rows are written.
+    """The table that rows are written to.
 
-    `mode` is one of `MODES`; `on` names the columns by which ``upsert`` knows a row again; `where`
+    `mode` is one of `MODES`; `on` names the columns by which ``upsert`` identifies a row; `where`
     is the place, for messages.
     """
 
@@ -54,7 +53,7 @@ class WriteTarget:
 
 
 def checked_mode(mode: str, replace: bool, where: str) -> str:
-    """The mode that a caller asks for, one of `MODES`; ``replace=True`` is ``replace``, too."""
+    """The mode that a caller selects, one of `MODES`; ``replace=True`` means ``replace``, too."""
     if replace and mode not in ("error", "replace"):
         raise ArgumentError(
             "replace=True and another mode contradict each other",
@@ -66,13 +65,13 @@ def checked_mode(mode: str, replace: bool, where: str) -> str:
 
 
 def write_rows(session: Session, query: Query, target: WriteTarget) -> int:
-    """Write the rows of a query into a table, and say how many.
+    """Write the rows of a query into a table, and return their number.
 
     Raises:
         ReadOnlyError: the database is open for reading only.
-        ColumnsError: a table that is there has other columns.
-        DatabaseError: the table exists, or cannot be made or written.
-        ExecutionError: the rows cannot be computed, or do not fit. The table is as it was.
+        ColumnsError: an existing table has other columns.
+        DatabaseError: the table exists, or cannot be created or written.
+        ExecutionError: the rows cannot be computed, or do not fit. The table is unchanged.
     """
     full, kind = _resolved(session, target)
     if kind is not None and target.mode == "error":
@@ -102,7 +101,7 @@ def _upsert(session: Session, query: Query, full: tuple[str, ...], target: Write
 
 @contextlib.contextmanager
 def transaction(session: Session) -> Iterator[None]:
-    """A transaction for a block, unless there is one: then the block is a part of that."""
+    """Run a block in a transaction; if one is open, the block becomes a part of it."""
     if in_transaction(session):
         yield
         return
@@ -111,13 +110,13 @@ def transaction(session: Session) -> Iterator[None]:
         yield
         session.fetch("COMMIT")
     except BaseException:
-        with contextlib.suppress(EngineError):  # a COMMIT that failed has ended it
+        with contextlib.suppress(EngineError):  # a failed COMMIT has already ended it
             session.fetch("ROLLBACK")
         raise
 
 
 def _run(session: Session, sql: str, target: WriteTarget) -> int:
-    """Run a statement that writes; how many rows it has written."""
+    """Run a statement that writes, and return the number of rows written."""
     try:
         rows = session.run(sql, target.where)
     except Exception as error:
@@ -133,7 +132,7 @@ def _run(session: Session, sql: str, target: WriteTarget) -> int:
 
 
 def _resolved(session: Session, target: WriteTarget) -> tuple[tuple[str, ...], str | None]:
-    """The whole name of the target, and what is there under it: a table, a view or nothing."""
+    """Resolve the full name of the target, and find whether it is a table, a view or nothing."""
     parts = target.parts
     databases = {row[0]: row[3] for row in session.fetch(databases_query())}
     if len(parts) == 1:
@@ -163,7 +162,7 @@ def _resolved(session: Session, target: WriteTarget) -> tuple[tuple[str, ...], s
 def _place(
     session: Session, name: str, databases: dict[str, bool], target: WriteTarget
 ) -> tuple[str, str]:
-    """Database and schema that the first of two parts of a name means."""
+    """The database and schema that the first of two parts of a name means."""
     ((current, _),) = session.fetch(current_place_query())
     every = session.fetch(schemas_query())
     schema = _same(name, [row[1] for row in every if row[0] == current])
@@ -181,14 +180,14 @@ def _place(
 
 
 def _same(name: str, names: Sequence[str] | dict[str, bool]) -> str | None:
-    """A name as the catalogue writes it; DuckDB folds case."""
+    """The name as the catalogue writes it, ignoring case; None if it is not among them."""
     return next((x for x in names if folded(x) == folded(name)), None)
 
 
 def _check_columns(
     session: Session, query: Query, full: tuple[str, ...], target: WriteTarget
 ) -> None:
-    """Refuse a table whose columns are not those of the rows."""
+    """Check that the columns of a table match those of the rows."""
     new = _columns(session, tables.describe(query.copy()), target)
     old = _columns(session, tables.describe(tables.all_rows(full)), target)
     old_kinds = {folded(name): kind for name, kind in old.items()}
