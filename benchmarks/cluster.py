@@ -14,7 +14,7 @@ import numpy as np
 
 import ucle
 from benchmarks.measure import Table
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.ir.placements import Spread
 from ucle.partitions import Network
 from ucle.partitions.distribute import candidates, distribute_cheapest

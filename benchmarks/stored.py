@@ -11,7 +11,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 import ucle
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.program import EinsumProgram
 
 

@@ -44,7 +44,7 @@ import pytest
 import scipy.sparse
 
 import ucle
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.ir.layouts import Layout
 from ucle.options import REWRITES, Optimisations
 from ucle.program import EinsumProgram

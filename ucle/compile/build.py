@@ -17,7 +17,7 @@ from ucle.database.session import Database, Session, parse_size
 from ucle.errors import ArgumentError, ArgumentTypeError, UcleError
 from ucle.inputs.einsum_strings import assignment, parse_subscripts
 from ucle.inputs.fingerprints import fingerprints
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.inputs.unchanged_tables import Versions, table_versions
 from ucle.language.parse import parse_program
 from ucle.language.syntax import Statement

@@ -14,11 +14,11 @@ from ucle.errors import NameResolutionError, did_you_mean
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import folded
 from ucle.gradients.build_gradient import differentiated, of_both_passes
-from ucle.inputs.inputs import TableInput
 from ucle.inputs.labelled_arrays import coordinates_of
 from ucle.inputs.operands import is_relation
 from ucle.inputs.parameters import parameter
 from ucle.inputs.sparse_arrays import is_sparse
+from ucle.inputs.table_input import TableInput
 from ucle.language.statements import input_labels, names_of_axes
 from ucle.language.syntax import accesses
 from ucle.optim.descent import Optimiser

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ucle.errors import UnsupportedError
-from ucle.inputs.inputs import TableInput
 from ucle.inputs.sparse_arrays import SparseArray, is_sparse, to_coordinates
 from ucle.inputs.states import BoundInput
+from ucle.inputs.table_input import TableInput
 from ucle.plan.sources import TableSource
 
 

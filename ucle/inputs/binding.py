@@ -27,14 +27,7 @@ from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.exact_numbers import exact_scalar
 from ucle.foundation.names import unique_names
 from ucle.inputs.columns import ANEW, check_columns, check_tile_keys, check_tiles, declared_shape
-from ucle.inputs.inputs import (
-    Described,
-    DescribedArray,
-    DescribedTable,
-    TableInput,
-    describe,
-    known_sizes,
-)
+from ucle.inputs.inputs import Described, DescribedArray, DescribedTable, describe, known_sizes
 from ucle.inputs.relations import (
     find_columns,
     foreign_columns,
@@ -44,6 +37,7 @@ from ucle.inputs.relations import (
     typed_origin,
 )
 from ucle.inputs.states import BoundInput
+from ucle.inputs.table_input import TableInput
 from ucle.inputs.tiled_tables import check_tile_ends, measure_tiles, tiled_sizes
 from ucle.ir.ranges import YES, anything
 from ucle.language.bounds import AxisBound

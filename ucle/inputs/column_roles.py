@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ucle.errors import InputError, did_you_mean
 from ucle.foundation.names import folded
 from ucle.inputs.column_types import Column, nesting, value_type
-
-if TYPE_CHECKING:
-    from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 
 INDEX_NAMES = re.compile(r"__index_level_\d+__|Unnamed: \d+")
 """Names that pandas gives to an unnamed index in Parquet and to an unnamed column in CSV."""

@@ -29,8 +29,9 @@ from ucle.inputs.column_types import (
     nesting,
     value_type,
 )
-from ucle.inputs.inputs import DescribedTable, TableInput
+from ucle.inputs.inputs import DescribedTable
 from ucle.inputs.key_types import common_key_type
+from ucle.inputs.table_input import TableInput
 from ucle.plan.sources import TableSource
 
 ANEW = "program.recompile() compiles the program again on this data"

@@ -13,16 +13,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from ucle.database.session import Session
 from ucle.errors import InputError
 from ucle.foundation.names import folded, unique_names
+from ucle.inputs.table_input import TableInput
 from ucle.plan.sources import CsvFile
 from ucle.sqlgen.csv_queries import files_query, lines_query, rows_query
-
-if TYPE_CHECKING:
-    from ucle.inputs.inputs import TableInput
 
 SAMPLED = 200
 """The number of lines from which the format of a file is inferred."""

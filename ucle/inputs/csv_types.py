@@ -19,7 +19,7 @@ from ucle.errors import InputError, ValueTypeError
 from ucle.inputs.column_roles import assign_columns
 from ucle.inputs.column_types import Column
 from ucle.inputs.csv_dialect import SampledCsv, csv_form, is_comment
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.inputs.text_words import unpacked
 from ucle.plan.sources import CsvFile
 from ucle.sqlgen import csv_queries as sql

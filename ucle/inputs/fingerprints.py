@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucle.inputs.inputs import TableInput
 from ucle.inputs.labelled_arrays import coordinates_of
 from ucle.inputs.objects import is_instance, is_table
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_sparse, to_coordinates
+from ucle.inputs.table_input import TableInput
 
 PIECE = 1 << 22
 """Bytes of an array that one thread reads, or that are copied if they are not contiguous."""

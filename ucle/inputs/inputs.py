@@ -24,7 +24,6 @@ from ucle.foundation.dtypes import DType, Scalar, nearest
 from ucle.foundation.exact_numbers import typed_numbers
 from ucle.foundation.libraries import pa
 from ucle.foundation.names import folded
-from ucle.inputs.arithmetic import Arithmetic
 from ucle.inputs.files import index_columns, read_file, read_parquet, reader_of, without_half_floats
 from ucle.inputs.labelled_arrays import labelled_table
 from ucle.inputs.metadata import (
@@ -46,52 +45,11 @@ from ucle.inputs.objects import (
 from ucle.inputs.pandas_columns import frame_table
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_blocked, is_sparse, to_blocks, to_coordinates
+from ucle.inputs.table_input import TableInput
 from ucle.inputs.word_tables import read_word_table
 from ucle.ir.layouts import Coordinates
 from ucle.language.bounds import checked_size
 from ucle.plan.sources import CsvFile, InMemory, Origin, ParquetFile, TableName
-from ucle.stats.measure import MeasuredInput
-
-
-@dataclass(frozen=True, eq=False)
-class TableInput(Arithmetic):
-    """An input table with named columns; made by `table`. Its operators return lazy tensors."""
-
-    relation: Any
-    columns: tuple[str, ...] | tuple[tuple[str, str], ...] | None = None
-    value: str | Scalar | None = None
-    """The value column, or the number that every row holds."""
-    shape: tuple[int, ...] | None = None
-    bounds: tuple[int | None, ...] | None = None
-    fill: Scalar | None = None
-    """None for 0, or for the fill in a stored description."""
-    sum_duplicates: bool = False
-    dtype: DType | None = None
-    encode: bool = False
-    """True if integers in key columns go through a dictionary as well."""
-    dictionaries: tuple[tuple[str, str], ...] = ()
-    """Pairs of a label and the name of the dictionary that its key columns go through."""
-    encoded_keys: tuple[int, ...] = ()
-    """Positions of key columns that go through a dictionary, whatever their type."""
-    unsorted: frozenset[int] = frozenset()
-    """Positions of keys whose coordinates were positions in an array, but unsorted."""
-    picks: bool = False
-    """True if its first key picks coordinates, which have to occur in other inputs."""
-    tiles: tuple[int | None, ...] | None = None
-    """Size of the tiles in the arrays along each of the first axes; None along the others."""
-    symmetric: bool = False
-    """True if each row stands for its first two coordinates in either order."""
-    varies: bool = False
-    """True if other data may replace its data, so that no plan relies on the current values."""
-    name: str | None = None
-    """Its name in lazy tensors; by default that of its relation."""
-    measured: MeasuredInput | None = None
-    """Known measurements, if the relation is only a placeholder for data elsewhere."""
-    delimiter: str | None = None
-    """The delimiter of a text file; None (also for the fields below) infers it from the file."""
-    header: bool | None = None
-    comment: str | None = None
-
 
 _COLUMNS = args.either(
     (Mapping, args.mapping(args.text, args.text, "a dict from label to column")),

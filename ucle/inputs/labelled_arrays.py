@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,7 @@ from ucle.foundation.libraries import pa
 from ucle.foundation.names import folded
 from ucle.inputs.objects import asked, dense_array, is_instance, is_table
 from ucle.inputs.pandas_columns import complex_pairs, object_array
-
-if TYPE_CHECKING:
-    from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 
 AxisCoordinates = tuple[NDArray[Any] | None, ...]
 """The coordinates along each axis; None for an axis where they are 0, 1, 2, ..."""

@@ -10,12 +10,13 @@ import numpy as np
 
 from ucle.errors import InputError, NameResolutionError, ValueTypeError, did_you_mean
 from ucle.foundation.exact_numbers import typed_numbers
-from ucle.inputs.inputs import TableInput, describe_array
+from ucle.inputs.inputs import describe_array
 from ucle.inputs.labelled_arrays import coordinates_of
 from ucle.inputs.operands import is_relation
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_sparse
 from ucle.inputs.states import BoundInput
+from ucle.inputs.table_input import TableInput
 from ucle.plan.sources import ArraySource
 
 Bound = TypeVar("Bound", bound=BoundInput)

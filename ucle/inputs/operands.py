@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ucle.inputs.inputs import TableInput
 from ucle.inputs.objects import asked, is_table
+from ucle.inputs.table_input import TableInput
 
 
 def is_relation(operand: Any) -> bool:

@@ -7,11 +7,12 @@ from typing import Any
 from ucle.errors import ArgumentTypeError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
-from ucle.inputs.inputs import TableInput, describe_array
+from ucle.inputs.inputs import describe_array
 from ucle.inputs.labelled_arrays import coordinates_of
 from ucle.inputs.operands import is_relation
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_sparse
+from ucle.inputs.table_input import TableInput
 
 
 @door(name=args.text)

@@ -17,7 +17,7 @@ from ucle.foundation.dtypes import DType
 from ucle.foundation.names import folded
 from ucle.inputs.column_roles import assign_columns
 from ucle.inputs.column_types import INTEGER_TYPES, Column, element_of, nesting, value_type
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.plan.sources import ParquetFile
 from ucle.sqlgen import parquet_queries as sql
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 from ucle.inputs.csv_dialect import SAMPLED, comment_sign, empty_file, header_and_names
 from ucle.inputs.files import BROKEN, unreadable
+from ucle.inputs.table_input import TableInput
 from ucle.inputs.text_words import read_words, words_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from ucle.inputs.inputs import TableInput
 
 
 def read_word_table(name: str, path: str, spec: TableInput) -> pa.Table:

@@ -15,7 +15,7 @@ import numpy as np
 from ucle.errors import BoundError
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.libraries import pa
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.ir.conditions import Compare, Sign
 from ucle.lazy.elementwise import elementwise
 from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, NodeOperand, apply

@@ -13,7 +13,8 @@ import numpy as np
 
 from ucle.errors import ArgumentTypeError
 from ucle.foundation.dtypes import DType, nearest
-from ucle.inputs.inputs import TableInput, element_type
+from ucle.inputs.inputs import element_type
+from ucle.inputs.table_input import TableInput
 from ucle.lazy.inputs import as_scalar
 from ucle.lazy.tensor import DEVICE, Tensor, as_tensor
 

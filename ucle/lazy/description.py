@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 
 from ucle.foundation import html
-from ucle.inputs.inputs import TableInput
 from ucle.inputs.operands import is_relation
+from ucle.inputs.table_input import TableInput
 from ucle.lazy.compute import known_type, program_of
 from ucle.lazy.nodes import Lazy, Leaf, in_order
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ucle.errors import BoundError, LabelError
 from ucle.foundation.dtypes import DType, Scalar
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, NodeOperand, apply
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from ucle.errors import ArgumentTypeError, LabelError, ValueTypeError
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.lazy.compute import known_type
 from ucle.lazy.nodes import Backward, Gradient, Lazy, apply, in_order
 from ucle.lazy.tensor import Tensor, tensor_operand

@@ -18,10 +18,11 @@ import numpy as np
 from ucle.errors import LabelError
 from ucle.foundation.dtypes import Scalar, nearest
 from ucle.inputs.files import reader_of
-from ucle.inputs.inputs import TEXT_FILE, TableInput, describe_array, opened
+from ucle.inputs.inputs import TEXT_FILE, describe_array, opened
 from ucle.inputs.objects import is_instance
 from ucle.inputs.operands import is_relation
 from ucle.inputs.sparse_arrays import is_sparse, to_coordinates, without_axes
+from ucle.inputs.table_input import TableInput
 from ucle.lazy.axes import check_axis_names
 from ucle.lazy.nodes import Axis, Lazy, Leaf
 

@@ -17,8 +17,8 @@ from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import folded, unique_names
-from ucle.inputs.inputs import TableInput
 from ucle.inputs.random_tensors import RandomTensor
+from ucle.inputs.table_input import TableInput
 from ucle.ir.operators import Combine
 from ucle.lazy.compute import compile_tensors, known_type
 from ucle.lazy.inputs import lifted

@@ -16,7 +16,7 @@ import numpy as np
 from ucle.errors import ArgumentTypeError, BoundError, LabelError, PositionError, UnsupportedError
 from ucle.foundation.dtypes import DType
 from ucle.foundation.libraries import pa
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.ir.operators import PICK, WHEN
 from ucle.lazy.axes import AxisLike, check_axis_names, find_axis, with_unit_axis
 from ucle.lazy.elementwise import check_names, ones

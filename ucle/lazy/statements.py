@@ -21,9 +21,9 @@ from ucle.errors import InputError
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import folded, unique_names
 from ucle.gradients.differentiate import differentiate
-from ucle.inputs.inputs import TableInput
 from ucle.inputs.operands import is_relation
 from ucle.inputs.random_tensors import RandomTensor
+from ucle.inputs.table_input import TableInput
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import All, Compare, Some, renamed_condition
 from ucle.ir.matrix_maps import MatrixMap

@@ -25,7 +25,8 @@ from ucle.foundation.dtypes import Scalar
 from ucle.foundation.fork_safety import import_late
 from ucle.foundation.libraries import pa
 from ucle.inputs.arithmetic import Arithmetic, to_lazy_tensor
-from ucle.inputs.inputs import TableInput, element_type
+from ucle.inputs.inputs import element_type
+from ucle.inputs.table_input import TableInput
 from ucle.ir.operators import COMBINES
 from ucle.lazy import axes as moves
 from ucle.lazy import products, rearranging, reductions, selection

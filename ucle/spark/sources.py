@@ -15,7 +15,7 @@ from typing import Any
 from ucle.database.session import Session
 from ucle.errors import InputError
 from ucle.foundation.libraries import pa
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.spark.failures import errors_of_spark
 from ucle.spark.kinds import arrow_type
 from ucle.sqlgen.script import sql_text

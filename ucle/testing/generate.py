@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucle.foundation.libraries import pa
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.language.bounds import statement_labels
 from ucle.language.parse import parse_program
 from ucle.language.syntax import accesses
