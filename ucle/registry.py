@@ -105,8 +105,8 @@ def register_operator(
             which are then finite; without it, it may make anything, NaN too.
         derivative: the gradient with respect to x, in ucle's own language over x, z (the value
             itself) and g (the gradient with respect to z): ``"3 * g * square(x)"``, or ``"0"``
-            where it is flat. A ⊗ has a pair of them, for x and for y; in that of a ⊕ aggregations have no
-            labels, as in ``"when(x == z, g / sum(x == z))"``. Without it there is no gradient.
+            where it is flat. A ⊗ has a pair of them, for x and for y; in that of a ⊕ aggregations
+            have no labels, as in ``"when(x == z, g / sum(x == z))"``. Without it there is no gradient.
         replace: whether an operator that was registered before may be replaced. Programs and lazy
             tensors that were made with that one keep it.
 
