@@ -106,7 +106,8 @@ def register_operator(
         derivative: the gradient with respect to x, in ucle's own language over x, z (the value
             itself) and g (the gradient with respect to z): ``"3 * g * square(x)"``, or ``"0"``
             where it is flat. A ⊗ has a pair of them, for x and for y; in that of a ⊕ aggregations
-            have no labels, as in ``"when(x == z, g / sum(x == z))"``. Without it there is no gradient.
+            have no labels, as in ``"when(x == z, g / sum(x == z))"``. Without it there is no
+            gradient.
         replace: whether an operator that was registered before may be replaced. Programs and lazy
             tensors that were made with that one keep it.
 
