@@ -62,7 +62,7 @@ def build_gradient(
 def differentiated(
     forward: Build, loss: str, wrt: Sequence[str], masks: Mapping[str, str]
 ) -> Gradients:
-    """The statements of a program with its backward pass; gradients have the types of inputs.
+    """Return the statements of a program with its backward pass; gradients have input types.
 
     Raises:
         UcleError: as of `build_gradient`.
@@ -78,13 +78,13 @@ def differentiated(
 
 
 def _is_of(vertex: str, tensors: Collection[str]) -> bool:
-    """Whether a vertex computes one of some tensors, or a part of it, which is called after it."""
+    """True if a vertex computes one of some tensors or a part of it, by its name."""
     stems = (vertex[:n] for n in range(len(vertex) + 1) if vertex[n : n + 1] in ("", "_"))
     return any(stem in tensors for stem in stems)
 
 
 def of_both_passes(options: Options, request: Request) -> Options:
-    """Options of a program as those of one with more statements."""
+    """Adapt the options of a program to one with more statements."""
     if options.path is None or isinstance(options.path, Mapping):
         return options
     (statement,) = request.statements

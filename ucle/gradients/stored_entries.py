@@ -1,4 +1,4 @@
-"""Where an input has entries that are stored, as an input of its own: a mask for its gradient."""
+"""The stored entries of an input as a mask for its gradient, which is an input of its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ucle.plan.sources import TableSource
 
 
 def stored_entries(name: str, value: Any, bound: BoundInput) -> TableInput | None:
-    """An input that differs from 0 where another has entries; None where it has all of them.
+    """Return an input that differs from 0 where another has entries; None where it is full.
 
     Args:
         name: the other one, for messages.
