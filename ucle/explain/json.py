@@ -1,6 +1,6 @@
-"""A compiled program as a document for other programs: the same as the text, with stable keys.
+"""A compiled program as a document for other programs: the contents of the text, stable keys.
 
-Numbers are not rounded. What is no number in JSON is a string: ``"NaN"``, ``"Infinity"``,
+Numbers are not rounded. Values that JSON has no number for are strings: ``"NaN"``, ``"Infinity"``,
 ``"-Infinity"``; a complex number is an object with ``re`` and ``im``.
 """
 
@@ -22,7 +22,7 @@ from ucle.run.execute import StepRun
 
 
 def json_text(document: Any) -> str:
-    """A document as JSON.
+    """Return a document as JSON.
 
     >>> print(json_text({"fill": float("inf"), "val": [1.0, 2j]}), end="")
     {
@@ -40,7 +40,7 @@ def json_text(document: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """What JSON has a form for; dates, decimals and the like as text."""
+    """Return a value in a form that JSON has; dates, decimals and the like become text."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -59,7 +59,7 @@ def plain(value: Any) -> Any:
 
 
 def type_document(type_: TensorType) -> dict[str, Any]:
-    """Labels, shape, element type and fill of a tensor."""
+    """Return labels, shape, element type and fill of a tensor."""
     return {
         "labels": [label.name for label in type_.axes],
         "shape": list(type_.shape),
@@ -76,7 +76,7 @@ def explain_document(
     reason: str,
     measured: Mapping[str, StepRun] | None = None,
 ) -> dict[str, Any]:
-    """What was decided and why.
+    """Return the decisions about a program and their reasons.
 
     Args:
         compiled: the program.
@@ -145,7 +145,7 @@ def explain_document(
 
 
 def _rewritten(chosen: RewrittenProgram | Demand | None) -> dict[str, Any] | None:
-    """What was rewritten, and what it costs so and as written; None for a cost beyond measure."""
+    """Return a rewrite with its cost and that of the written program; None for an infinite cost."""
     if chosen is None:
         return None
     written = None if math.isinf(chosen.written) else chosen.written
