@@ -14,7 +14,7 @@ from ucle.errors import ArgumentError
 def as_array(
     make: Callable[[], NDArray[Any]], dtype: Any, copy: bool | None, where: str
 ) -> NDArray[Any]:
-    """A new array, in a type if one is asked for.
+    """Return a new array, in the requested type if there is one.
 
     Args:
         make: makes the array, which nobody else has.
