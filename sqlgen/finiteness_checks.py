@@ -39,7 +39,7 @@ def nan_query(tensors: Sequence[StoredPayload], capabilities: Capabilities) -> e
 
     Args:
         tensors: of real or complex numbers, all in one table.
-        capabilities: what the engine can do.
+        capabilities: those of the engine.
     """
     calls = KernelCalls(capabilities)
     found = exp.or_(*(_has_nan(stored, calls) for stored in tensors), copy=False)

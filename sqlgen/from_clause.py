@@ -61,8 +61,8 @@ def positions(sizes: Mapping[str, int], beside: str) -> tuple[exp.Expr, Mapping[
     """A relation with every position of some axes, and its columns.
 
     Args:
-        sizes: how many positions an axis has, by the name of its column; of one axis or more.
-        beside: the alias of what stands in the FROM clause, too.
+        sizes: the size of each axis, by the name of its column; one axis or more.
+        beside: the alias of the other relation in the FROM clause.
     """
     ranges = [integers_below(size, f"{name}_range", name) for name, size in sizes.items()]
     query = select_from(ranges[0])

@@ -45,8 +45,8 @@ def tape_query(tape: plan.FusedStep, capabilities: Capabilities, prefix: str) ->
 
     Args:
         tape: the tape; its operands are read from steps.
-        capabilities: what the engine can do.
-        prefix: stands before the names of steps.
+        capabilities: those of the engine.
+        prefix: prepended to the names of steps.
     """
     kernels = KernelCalls(capabilities)
     steps = {x.step: x.tensor for x in reversed(tape.operands) if isinstance(x, plan.Read)}
@@ -153,8 +153,8 @@ class TapeProgram:
         """Begin a program.
 
         Args:
-            operands: how many there are; they are called ``$0`` and so on.
-            prefix: stands before the names of kernels.
+            operands: their number; they are called ``$0`` and so on.
+            prefix: prepended to the names of kernels.
         """
         self._operands = operands
         self._prefix = prefix
@@ -164,8 +164,8 @@ class TapeProgram:
         """Add a line that computes a tensor, and return the tensor's name.
 
         Args:
-            value: calls of kernels, on columns that are called as tensors are.
-            unless: the operand that it is, if that is there.
+            value: calls of kernels, on columns with the names of tensors.
+            unless: the operand that is used in its place, if it exists.
         """
         if isinstance(value, exp.Column):
             assert value.name == VALUE

@@ -99,7 +99,7 @@ def guarded(
     Args:
         steps: of the script.
         output: the SELECT.
-        guards: what has to hold.
+        guards: the conditions that have to hold.
         scans: names of the steps that read tables.
     """
     if not guards:

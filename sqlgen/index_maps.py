@@ -49,7 +49,7 @@ from ucle.sqlgen.sql_trees import (
 )
 
 OUTSIDE = "an index is outside of its axis: "
-"""Prefix of the error that an entry is no coordinate; `ucle.database.engine_errors` reads it."""
+"""Prefix of the error that an entry is not a coordinate; `ucle.database.engine_errors` reads it."""
 
 KEY = ""
 """The name for the key in an equation; no label has it."""
@@ -81,7 +81,7 @@ def reindexed(node: plan.Reindex, source: exp.Expr, alias: str, kernels: KernelC
 
     Args:
         node: the relation.
-        source: what stands in FROM for its input, under `alias`.
+        source: the relation in FROM for its input, under `alias`.
         alias: of the input.
         kernels: how kernels are called.
     """

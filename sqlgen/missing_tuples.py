@@ -42,7 +42,7 @@ def fill_value(
         layout: of its relation.
         kernels: how kernels are called.
         tiles: the keys of its tiles by axis.
-        zero: a column that is 0, by which a large array is no constant.
+        zero: a column that is 0, which keeps a large array from being a constant.
     """
     fill = number(type_.fill, type_.dtype)
     if layout.scalar:
@@ -65,7 +65,7 @@ def densify(
     Args:
         type_: of the tensor.
         layout: of its relation.
-        source: what stands in FROM for the relation, under `alias`.
+        source: the relation in FROM, under `alias`.
         alias: of the relation.
         kernels: how kernels are called.
     """

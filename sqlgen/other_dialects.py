@@ -61,7 +61,7 @@ def check_plan(program_plan: plan.Plan, dialect: Dialect) -> None:
     """Check that a dialect has names for the types and places of all tensors in a plan.
 
     Raises:
-        UnsupportedError: there are complex numbers, arrays, or files that are no Parquet.
+        UnsupportedError: there are complex numbers, arrays, or files other than Parquet.
     """
     relations = [
         node
@@ -133,7 +133,7 @@ def translated(tree: exp.Expr, dialect: Dialect) -> exp.Expr:
     """Translate a tree that the emitter built into a dialect. The tree is used up.
 
     Raises:
-        UnsupportedError: it has what the dialect does not have.
+        UnsupportedError: it has something that the dialect lacks.
     """
     statements, known = _statements(dialect), KNOWN | _functions(dialect)
 
@@ -204,7 +204,7 @@ def rendered(tree: exp.Expr, dialect: Dialect) -> str:
     """Return the text in a dialect of a tree that the emitter built. The tree is used up.
 
     Raises:
-        UnsupportedError: it has what the dialect does not have.
+        UnsupportedError: it has something that the dialect lacks.
     """
     statements = _statements(dialect)
 
@@ -233,7 +233,7 @@ def render_script_in(
     """Return a whole script, as `ucle.sqlgen.script.render_script` does for DuckDB.
 
     Raises:
-        UnsupportedError: a step needs what the dialect does not have.
+        UnsupportedError: a step needs something that the dialect lacks.
     """
     statements, parts = _statements(dialect), []
     for step in steps:

@@ -102,8 +102,8 @@ def emit(
 
     Args:
         program_plan: the plan.
-        capabilities: what the engine can do.
-        prefix: stands before the name of every relation that the script makes.
+        capabilities: those of the engine.
+        prefix: prepended to the name of every relation that the script makes.
     """
     emitter = _Emitter(capabilities, prefix)
     steps = [
@@ -145,7 +145,7 @@ def result_query(
 
     Args:
         stored: where it is.
-        capabilities: what the engine can do.
+        capabilities: those of the engine.
         dictionaries: the tables of dictionaries by their names.
     """
     type_, layout = stored.type, stored.layout
@@ -480,7 +480,7 @@ class _Emitter:
     def _account(
         self, value: exp.Expr, met: exp.Expr, node: plan.Aggregate, missing: Missing
     ) -> exp.Expr:
-        """Add the value of the entries that an aggregate has not met to its result."""
+        """Combine the result of an aggregate with the value of the entries that it has not met."""
         assert node.operation is not None
         operator, dtype = node.operation, node.type.dtype
         dialect = self._capabilities.dialect
@@ -489,7 +489,7 @@ class _Emitter:
         unmet = exp.Paren(this=exp.Sub(this=cells, expression=met))
         repeated = repeat_sql(operator, number(missing.value, dtype), unmet, dtype, dialect)
         decided = operator.merge.absorbs_right(missing.value) and dtype.kind in "bi"
-        if decided and node.layout.scalar:  # what is met may be beyond 64 bits: 0 times it is 0
+        if decided and node.layout.scalar:  # a value may exceed 64 bits: 0 times it is 0
             merged = number(missing.value, dtype)
         elif node.layout.scalar:
             merged = combine_sql(operator.merge, value.copy(), repeated, dtype, dialect)

@@ -53,7 +53,7 @@ def repartition(
 
     Args:
         node: the repartition.
-        source: what stands in the FROM clause for its input, under `alias`.
+        source: the relation in the FROM clause for its input, under `alias`.
         alias: of the input.
         kernels: how kernels are called.
         prune: whether tuples of a `Decompose` that hold only the fill are left out.

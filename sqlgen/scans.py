@@ -44,7 +44,7 @@ def accumulated(
 
     Args:
         node: the relation.
-        source: what stands in FROM for its input, under `alias`.
+        source: the relation in FROM for its input, under `alias`.
         alias: of the input.
         kernels: how kernels are called.
     """

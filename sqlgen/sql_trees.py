@@ -106,7 +106,7 @@ def cast(expression: exp.Expr, type_: DType | str, nesting: int = 0) -> exp.Expr
     """``CAST(expression AS type)``; the type is parsed once and the expression not copied.
 
     Args:
-        expression: what is cast.
+        expression: the operand.
         type_: an element type, or the name of any type.
         nesting: how deep it is in lists.
     """

@@ -47,7 +47,7 @@ def first_entries(
 
     Args:
         node: the relation.
-        source: what stands in FROM for its input, under `alias`.
+        source: the relation in FROM for its input, under `alias`.
         alias: of the input.
         kernels: how kernels are called.
     """

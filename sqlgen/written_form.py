@@ -60,7 +60,7 @@ def written_query(
         type_: of the tensor.
         layout: of the relation.
         form: how it is to be shown.
-        capabilities: what the engine can do.
+        capabilities: those of the engine.
         dictionaries: the tables of dictionaries by their names.
         lists: whether arrays are shown as lists; else they stay BLOBs.
     """
