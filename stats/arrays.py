@@ -39,7 +39,7 @@ class Elements:
     """Arrays that are NULL or hold a NULL."""
     entries: int
     finite: bool
-    """True if all entries are finite; elements equal to the fill are no entries."""
+    """True if all entries are finite; elements equal to the fill are not entries."""
     filled: int
     """Rows with an entry."""
     ends: tuple[Real, Real] | None = None
@@ -136,9 +136,9 @@ def spread(
         fetch: runs a query.
         source: the table.
         elements: what its arrays hold.
-        fill: what is no entry.
+        fill: elements equal to it are not entries.
         prefix: of registered tables.
-        most: elements that may be looked at.
+        most: the most elements to examine.
     """
     ((rows,),) = fetch(sql.rows_query(source, prefix))
     size = math.prod(source.dense)

@@ -67,7 +67,7 @@ class DerivedVertex:
     joined: dict[frozenset[str], Rows] = field(default_factory=dict, init=False, repr=False)
     """Tuples of the join by promoted labels, which alone determine tuples."""
     bounds: dict[frozenset[str], float] = field(default_factory=dict, init=False, repr=False)
-    """Upper bounds on the tuples of the join, likewise, if the estimator has them."""
+    """Upper bounds on the tuples of the join, by promoted labels, if the estimator has them."""
     distinct: dict[str, float] = field(default_factory=dict, init=False, repr=False)
     """Distinct values of labels after the join."""
 
@@ -75,7 +75,7 @@ class DerivedVertex:
 def as_measured(estimator: Estimator, statistics: Statistics) -> Statistics:
     """Return the statistics of a derived tensor as if it were a measured input.
 
-    Its operands are no longer looked at, as that takes longer the more there are of them.
+    Its operands are ignored from then on, as examining them takes longer the more there are.
     """
     if not statistics.alone:
         statistics.alone.append(
@@ -131,7 +131,7 @@ class MeasuredInputs:
 
 @dataclass(frozen=True, eq=False)
 class ProgramStatistics:
-    """Statistics of all tensors of a program: those of its inputs, and what is derived from them.
+    """Statistics of all tensors of a program: those of its inputs, and derived ones.
 
     Args:
         program: the program.

@@ -117,7 +117,7 @@ def measure(
         tensor: name of the tensor, for messages.
         source: the columns to read.
         fill: entries equal to it count as not stored.
-        prefix: stands before the names of tables that were registered from memory.
+        prefix: prepended to the names of tables that were registered from memory.
         exact: whether V is counted, and not estimated.
         unique: whether it is known that no two rows claim the same coordinates.
 
