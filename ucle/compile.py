@@ -90,7 +90,7 @@ def build_text(
         memory_limit: bytes, or a size as text; None is the database's own.
 
     Raises:
-        UcleError: what is wrong with text, inputs or database.
+        UcleError: text, inputs or database are wrong.
     """
     subscripts = None
     if isinstance(text, str) and operands:
@@ -165,8 +165,8 @@ def varied(
         made: the program.
         database: where its tables are.
         names: the inputs.
-        carried: as of `extended`.
-        runs: as of `extended`.
+        carried: as in `extended`.
+        runs: as in `extended`.
     """
     return extended(made, database, varying=names, carried=carried, runs=runs)
 

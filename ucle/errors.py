@@ -30,8 +30,8 @@ class UcleError(Exception):
         message: what went wrong, one sentence.
         where: the place: ``line 2, column 7``, ``input A, table edges``, ``vertex T``.
         expected: what would have been right there.
-        found: what stood there instead.
-        hint: what the reader can do about it.
+        found: what was there instead.
+        hint: a way out for the reader.
 
     >>> print(UcleError("two ranks", where="line 1", expected="2 labels", found="3 labels"))
     line 1: two ranks

@@ -71,7 +71,7 @@ class JoinTable:
 
 @dataclass(frozen=True)
 class ChunkCopies:
-    """Vectors that a join makes of `rows`, which it copies where they are small."""
+    """Chunks that a join makes of `rows`, which it copies where they have few rows."""
 
     rows: float
     size: float

@@ -59,11 +59,10 @@ def compile_statements(
         inputs: by tensor name, as the caller passed them.
         session: on the database.
         options: of the compilation.
-        labels: by input what the caller calls its axes, where that is not by its first use.
+        labels: by input the caller's names for its axes, if not those of its first use.
 
     Raises:
-        UcleError: what is wrong with the statements, with what the options say of them, or with the
-            inputs.
+        UcleError: the statements, their options or the inputs are wrong.
     """
     statements = order_statements(statements)
     check_statements(statements, options)

@@ -193,8 +193,8 @@ class EinsumProgram:
         Args:
             loss: a tensor without axes.
             wrt: the inputs or tensors with respect to which it is taken.
-            stored: those of them of which the gradient is wanted at the entries that are stored,
-                and is 0 elsewhere: of a sparse matrix it would be dense.
+            stored: those of them whose gradient is wanted at stored entries only, and is 0
+                elsewhere: for a sparse matrix it would be dense.
             database: where tables are; by default the database that it was compiled for.
 
         Raises:
@@ -242,7 +242,7 @@ class EinsumProgram:
             wrt: the inputs that change.
             optimiser: how: ``ucle.optim.sgd``, ``adam`` or ``adamw``.
             outputs: more tensors of the program that each step returns, as they are before it:
-                predictions, or the loss of what is held out.
+                predictions, or the loss on held-out data.
             database: where tables are; by default the database that it was compiled for.
 
         Raises:
@@ -290,7 +290,7 @@ class EinsumProgram:
         estimated cost of each vertex of a plan.
 
         Args:
-            k: how many; there are fewer where the program has fewer decompositions.
+            k: their number; fewer where the program has fewer decompositions.
 
         >>> program = einsum_program("y[i] += A[i,j] * x[j]", A=[[1, 2], [3, 4]], x=[1, 1])
         >>> for plan in program.plans(2):
@@ -338,8 +338,8 @@ class EinsumProgram:
         Args:
             keys: labels that are to have a column, by default all; a dict by name of the output
                 where there are several.
-            rows: which rows outputs show, as of `TensorRelation.to_table`.
-            max_rows: how many there may be of ``rows="all"``.
+            rows: which rows outputs show, as in `TensorRelation.to_table`.
+            max_rows: the most rows of ``rows="all"``.
             dialect: ``"duckdb"``, ``"spark"``, ``"postgres"`` or ``"datafusion"``.
 
         Raises:
@@ -475,12 +475,12 @@ class EinsumProgram:
             database: where they are created, as for `execute`.
             schema: the name of a schema that exists; by default the current one.
             replace: whether views of the same names may be replaced.
-            room: sizes for arrays by label, where more coordinates are to come than there are. What
-                is computed is the same; `bounds` of `einsum_program` would change means.
+            room: larger sizes for arrays by label, if more coordinates are expected. Results are
+                the same; `bounds` of `einsum_program` would change means.
             keys: labels that are to have a column, by default all, as of
                 `TensorRelation.to_table`; a dict by name of the output where there are several.
-            rows: which rows the views show, as of `TensorRelation.to_table`.
-            max_rows: how many there may be of ``rows="all"``.
+            rows: which rows the views show, as in `TensorRelation.to_table`.
+            max_rows: the most rows of ``rows="all"``.
 
         Returns:
             The names of the views, as SQL writes them.
@@ -525,9 +525,9 @@ class EinsumProgram:
         Args:
             database: where the tables are, as for `execute`.
             room: sizes for arrays by label, where others may have more coordinates.
-            keys: labels that are to have a column, as of `create_views`.
-            rows: which rows the macros show, as of `TensorRelation.to_table`.
-            max_rows: how many there may be of ``rows="all"``.
+            keys: labels that are to have a column, as in `create_views`.
+            rows: which rows the macros show, as in `TensorRelation.to_table`.
+            max_rows: the most rows of ``rows="all"``.
 
         Raises:
             UnsupportedError: an input lies in memory, or the connection loads no extension.
@@ -584,7 +584,7 @@ class EinsumProgram:
             database: a path or an open connection; by default the database that the program was
                 compiled for. The database itself is not changed.
             inputs: other data by the names of inputs.
-            tensors: likewise, for names that can be keywords.
+            tensors: the same, for names that can be keywords.
             progress: a function that receives the progress, as a `ucle.progress.Progress`:
                 at the start and the end of each step, and ten times a second in between. It is
                 called in the thread that called `execute`; an exception that it raises ends the
@@ -753,7 +753,7 @@ class EinsumProgram:
                 of `minimize`.
             until: a condition in the language, without labels: after the first step for which it
                 holds the loop ends. It may name any tensor of the program.
-            max_steps: how many steps there are at most; with a condition, 1000 by default.
+            max_steps: the most steps; with a condition, 1000 by default.
             database: where it runs, as for `execute`.
             swap: inputs that are checked before each step, as for `prepare`.
             progress: a function that receives the progress of the loop after each step, and the
@@ -761,11 +761,11 @@ class EinsumProgram:
                 loop.
             checkpoint: tables for tensors that are carried, or for outputs, written at every
                 checkpoint and after the last step, all of them or none.
-            every: how many steps there are between two checkpoints.
+            every: the number of steps between two checkpoints.
 
         Returns:
             The outputs of the last step, with ``steps``, ``converged`` and ``history``: the numbers
-            of each step by name, outputs without axes and what the condition compares.
+            of each step by name, outputs without axes and the compared value.
 
         Warns:
             NotConvergedWarning: the condition does not hold after `max_steps`.

@@ -72,7 +72,7 @@ def uniform(
         low: the lower end, which may occur.
         high: the upper end, which occurs only by rounding.
         seed: any integer.
-        shape: sizes of the axes; without it what comes back has no shape yet.
+        shape: sizes of the axes; without it the result has no shape yet.
         axes: their names.
         dtype: float64 or float32.
 
@@ -117,7 +117,7 @@ def normal(
         mean: the mean.
         std: the standard deviation.
         seed: any integer.
-        shape: sizes of the axes; without it what comes back has no shape yet.
+        shape: sizes of the axes; without it the result has no shape yet.
         axes: their names.
         dtype: float64 or float32.
 
@@ -150,7 +150,7 @@ def bernoulli(
     Args:
         p: the probability of true.
         seed: any integer.
-        shape: sizes of the axes; without it what comes back has no shape yet.
+        shape: sizes of the axes; without it the result has no shape yet.
         axes: their names.
         dtype: bool by default; in other types true is 1.
 
@@ -168,7 +168,7 @@ def permutation(n: int, *, seed: int) -> NDArray[np.int64]:
     """Return the numbers from 0 up to n in random order: the sort order of random integers.
 
     Args:
-        n: how many numbers.
+        n: the number of integers.
         seed: any integer.
 
     >>> permutation(5, seed=1)

@@ -101,7 +101,7 @@ def register_operator(
         repeat_by: name of the ⊗ of value and n that gives the same; the value itself by default.
         merge: name of the ⊗ that joins two partial results of a ⊕.
         result: ``"same"`` type as the operands, or ``"bool"``.
-        range: the smallest and the largest value that a function or a ⊗ makes of finite numbers,
+        range: the smallest and the largest value of a function or a ⊗ for finite numbers,
             which are then finite; without it, it may make anything, NaN too.
         derivative: the gradient with respect to x, in ucle's own language over x, z (the value
             itself) and g (the gradient with respect to z): ``"3 * g * square(x)"``, or ``"0"``

@@ -47,7 +47,7 @@ def follow_data(
         from databases and files.
 
     Raises:
-        UcleError: as `ucle.pipeline.compile_statements`, of what the inputs hold now.
+        UcleError: as `ucle.pipeline.compile_statements`, for the current inputs.
     """
     before = compiled.front
     resolved = before.source.statements

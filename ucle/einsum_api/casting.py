@@ -29,12 +29,12 @@ def computation_type(
     Args:
         operands: types of the operands; None for a table, whose type only the database tells.
         out: type of the array for the result, if there is one.
-        stated: what the caller asks for, or None.
+        stated: the type that the caller requests, or None.
         casting: NumPy's name of a set of casts.
         viewed: whether nothing is computed, so that the type is that of the one operand.
 
     Returns:
-        The type; None where nothing is stated and a table has a say.
+        The type; None where nothing is stated and an operand is a table.
 
     Raises:
         ValueTypeError: there is no such type, ucle has none for it, or a cast is not allowed.

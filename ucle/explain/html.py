@@ -14,7 +14,7 @@ STYLE = """
   width: fit-content; max-width: 100%; }
 .ucle svg { display: block; height: auto; max-width: max(100%, 40em); }
 """
-"""The picture has its own colours, hence the white. It scrolls only where it would be illegible."""
+"""The picture has its own colours, hence the white. It scrolls rather than become illegible."""
 
 OPEN = ("Decomposition",)
 """Sections that are open from the start."""
@@ -32,7 +32,7 @@ def explain_html(
     """Return the explanation of a program as one HTML element.
 
     Args:
-        explanation: for the picture, which is there where python-igraph is.
+        explanation: for the picture, which needs python-igraph.
         head: lines about the whole program.
         sections: tables, as in the text.
         sql: the script.

@@ -83,7 +83,7 @@ def explain_document(
         explanation: of the program.
         profile: the name of its cost profile.
         route: how kernels are called.
-        reason: why they are called so.
+        reason: the reason for the route.
         measured: what steps took, if that was measured.
     """
     decomposed, statistics = compiled.decomposed, compiled.statistics

@@ -188,7 +188,7 @@ def _measured_rows(
     for step in compiled.plan.steps:
         run = measured[step.name]
         estimate = _estimated_rows(compiled, step)
-        # A difference of a single row is no miss, however few there are.
+        # A difference of a single row is not a miss, even for small numbers.
         off = max((estimate + 1) / (run.rows + 1), (run.rows + 1) / (estimate + 1))
         rows.append((
             step.name,

@@ -264,7 +264,7 @@ def several(check: Check, expected: str, *, once: bool = False) -> Check:
 
     Args:
         check: of each item.
-        expected: what the list is, for messages.
+        expected: a description of the list, for messages.
         once: whether iterators will do, which are not looked into: whoever reads them checks them.
     """
 

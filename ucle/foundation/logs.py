@@ -9,8 +9,8 @@
 | ``ucle.result`` | a tensor that was written as entries where arrays are much smaller | |
 
 ``ucle`` itself warns where kernels cannot be loaded on a connection that allows extensions, once a
-connection. Nothing is printed unless the program that uses ucle configures `logging`. Warnings in
-Python's sense go by `warn_caller`.
+connection. Nothing is printed unless the program that uses ucle configures `logging`. Python
+warnings are issued by `warn_caller`.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def unique_names(
     Args:
         names: the names wanted.
         taken: folded names that are in use; the new ones are added.
-        first: the number of the first name that is there already.
+        first: the number of the first name that is already taken.
 
     >>> unique_names(["i", "I", "j"])
     ['i', 'I_2', 'j']

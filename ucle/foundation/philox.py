@@ -53,7 +53,7 @@ def random_bits(seed: Any, position: Any) -> NDArray[np.int64]:
     """Compute integers of 53 bits from int64 seeds and positions; positions are the counters.
 
     Raises:
-        TypeError: a seed or a position is no integer.
+        TypeError: a seed or a position is not an integer.
 
     >>> random_bits(0, np.arange(3))
     array([3594291074837816, 8757170225780288,  175184823335142])

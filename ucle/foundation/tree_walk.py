@@ -36,7 +36,7 @@ def fold(tree: N, parts: Callable[[N], Sequence[N]], make: Callable[[N, list[T]]
     Args:
         tree: the tree.
         parts: the parts of a node, left to right.
-        make: what a node comes to, given what its parts have come to.
+        make: computes the value of a node from those of its parts.
 
     >>> fold((1, (2, 3)), lambda node: node if isinstance(node, tuple) else (),
     ...      lambda node, known: sum(known) if known else node)

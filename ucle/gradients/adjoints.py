@@ -58,7 +58,7 @@ def passed(expression: Expression) -> Passed:
     """Yield the operands to which an expression passes something back, with their derivatives.
 
     Raises:
-        UnsupportedError: nothing says what the derivative of the operator is.
+        UnsupportedError: the operator has no derivative.
     """
     name, texts = _derivatives(expression)
     for operand, text in zip(children(expression), texts, strict=False):
@@ -95,7 +95,7 @@ def _derivatives(expression: Expression) -> tuple[str, Sequence[str | None]]:
 
 
 RUNNING_SUM = "g + g"
-"""For the positions from each one on; `_behind` writes it, as a text has only its own labels."""
+"""The derivative of a running sum: the sum over positions from each one on (`_behind`)."""
 
 
 @cache
@@ -116,8 +116,8 @@ def adjoint(
     Args:
         expression: that is differentiated.
         operand: of it.
-        text: what is passed back to that.
-        values: what the other names of the text stand for.
+        text: the derivative with respect to it.
+        values: the values of the other names in the text.
         received: g, the adjoint of the expression.
     """
     over = expression.over if isinstance(expression, Reduction) else ()

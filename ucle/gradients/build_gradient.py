@@ -25,8 +25,8 @@ def build_gradient(
         forward: the program.
         database: where its tables are.
         loss: the tensor without axes.
-        wrt: what the gradient is taken by.
-        stored: inputs among these of which it is wanted at the entries that are stored.
+        wrt: the tensors with respect to which it is taken.
+        stored: inputs among these whose gradient is wanted at stored entries only.
 
     Raises:
         UcleError: see `ucle.program.EinsumProgram.gradient`.
@@ -65,7 +65,7 @@ def differentiated(
     """Return the statements of a program with its backward pass; gradients have input types.
 
     Raises:
-        UcleError: as of `build_gradient`.
+        UcleError: as for `build_gradient`.
     """
     inputs = forward.compiled.all_inputs
     types = {name: inputs[name].dtype for name in wrt if name in inputs}

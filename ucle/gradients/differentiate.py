@@ -79,7 +79,7 @@ def differentiate(
         loss: the tensor that is differentiated.
         wrt: inputs or tensors of the program.
         masks: by tensor the input that is true where a gradient is wanted.
-        dtypes: types that gradients are to have; by default what comes of the program.
+        dtypes: types that gradients are to have; by default those that the program gives.
         stated: labels whose bounds the caller states.
         reserved: names that no tensor is to have, folded.
 

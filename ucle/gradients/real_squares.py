@@ -26,7 +26,7 @@ def real_squares(
 
     Args:
         expression: resolved.
-        is_active: tells of its parts that their derivatives are asked for.
+        is_active: true for its parts whose derivatives are needed.
         sizes: the statements that compute absolute values, by their tensors.
     """
 

@@ -20,7 +20,7 @@ def stored_entries(name: str, value: Any, bound: BoundInput) -> TableInput | Non
     Args:
         name: the other one, for messages.
         value: as it was passed.
-        bound: what it was found to be.
+        bound: the same input, bound.
 
     Raises:
         UnsupportedError: its rows hold arrays.

@@ -56,7 +56,7 @@ def check_state(
     """Check that the state of an earlier run fits the inputs, after tables may have changed.
 
     Args:
-        session: where it lies.
+        session: the session that holds it.
         compiled: the program.
         state: tensors by the inputs that they replace.
         dictionaries: those by which the program numbers ids now.

@@ -37,7 +37,7 @@ def outgrown(
     """Plan the program for the current state; None where the plan is still right.
 
     Args:
-        session: where the state lies.
+        session: the session that holds the state.
         compiled: the program as it is planned.
         state: tensors by the inputs that they replace.
         options: with which it was compiled.

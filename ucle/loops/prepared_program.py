@@ -48,8 +48,8 @@ class PreparedProgram:
         Args:
             build: the program.
             session: where it runs; it is closed with this.
-            carry: inputs, and the outputs that take their places in the next run.
-            swap: inputs that are looked at before each run.
+            carry: inputs, and the outputs that replace them in the next run.
+            swap: inputs that are checked before each run.
 
         Raises:
             UcleError: the data does not pass the checks, or an output does not fit an input.
@@ -89,10 +89,10 @@ class PreparedProgram:
 
         Args:
             inputs: other arrays for some of its inputs, for this run and those after it. An input
-                that is carried begins anew with its array.
+                that is carried starts again from its array.
 
         Raises:
-            ExecutionError: DuckDB refused a statement. What is carried is as it was before.
+            ExecutionError: DuckDB refused a statement. The carried state is unchanged.
             NameResolutionError: there is no such input.
             InputError: an array has another shape than the input.
             ResultClosedError: it is closed.

@@ -67,7 +67,7 @@ class Stages:
         """Return the part that runs each time.
 
         Args:
-            state: what is in the places of inputs that are carried; nothing at the first time.
+            state: the tensors in place of carried inputs; empty in the first run.
             capabilities: of the route.
         """
         tables = held_tables(state)

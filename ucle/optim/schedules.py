@@ -79,8 +79,8 @@ def step_decay(rate: float, every: int, factor: float = 0.1) -> Schedule:
 
     Args:
         rate: of the first steps.
-        every: how many steps have one rate.
-        factor: what it is multiplied by.
+        every: the number of steps with one rate.
+        factor: the factor.
 
     >>> step_decay(0.1, 30, 0.5).text
     '0.1 * 0.5 ^ floor((step + 0.5) / 30.0)'
@@ -106,7 +106,8 @@ def cosine(rate: float, steps: int, least: float = 0.0) -> Schedule:
 
     Args:
         rate: of the first step.
-        steps: how many steps it takes; PyTorch's ``CosineAnnealingLR(T_max=steps)`` up to there.
+        steps: the number of steps to the least rate; up to there it is PyTorch's
+            ``CosineAnnealingLR(T_max=steps)``.
         least: the rate in the end.
 
     >>> cosine(1.0, 100).varies
@@ -122,8 +123,8 @@ def warmup(steps: int, then: float | Schedule) -> Schedule:
     """Return a schedule that rises linearly to the first rate of another one, then follows that.
 
     Args:
-        steps: how many; step n of them has (n + 1) / steps of the rate.
-        then: what comes after it.
+        steps: their number; step n of them has (n + 1) / steps of the rate.
+        then: the rate after it.
 
     >>> warmup(10, 0.1).text
     'min((step + 1.0) / 10.0, 1.0) * (0.1)'

@@ -51,12 +51,12 @@ def update_statements(
     """Return the statements of one step.
 
     Args:
-        optimiser: what is to be done.
-        parameters: what it is done to.
+        optimiser: the optimiser.
+        parameters: the parameters that it updates.
         taken: folded names that are in use; those of new tensors are added.
 
     Raises:
-        NameResolutionError: the weight decay names something that is no parameter.
+        NameResolutionError: the weight decay names something that is not a parameter.
 
     >>> from ucle.language.syntax_to_text import statement_text
     >>> from ucle.optim import sgd

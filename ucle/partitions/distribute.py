@@ -20,7 +20,7 @@ def distribute(planned: Planned, network: Network, partitions: int) -> Distribut
     Args:
         planned: the program.
         network: what moving costs.
-        partitions: how many there are.
+        partitions: the number of partitions.
     """
     problem = Problem(planned.plan, EstimatedSizes(planned), network, partitions)
     starts = problem.by_dynamic_program(), problem.alone()

@@ -38,8 +38,8 @@ class InProcess:
         Args:
             planned: the program, whose inputs are read.
             session: sees the tables among them.
-            partitions: how many.
-            seed: of how rows lie at first.
+            partitions: the number of partitions.
+            seed: of the initial placement of rows.
         """
         self.partitions = partitions
         self._planned = planned

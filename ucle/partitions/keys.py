@@ -18,7 +18,7 @@ def partition_of(rows: pa.Table, columns: Sequence[str], partitions: int) -> NDA
         rows: with integers in these columns.
         columns: by which rows are placed; those of another relation, in the same order, have its
             rows placed alike.
-        partitions: how many there are.
+        partitions: the number of partitions.
 
     >>> import pyarrow as pa
     >>> one, other, again = partition_of(pa.table({"i": [3, 4, 3]}), ["i"], 64)

@@ -164,8 +164,8 @@ def run_on_tables(
         session: a DuckDB.
         task: what runs.
         part: the number of the partition.
-        names: what tables are called there, by the names that the task has for them.
-        tables: likewise.
+        names: names of the tables there, by the task's names for them.
+        tables: the tables, by the task's names for them.
     """
     try:
         for name, rows in tables.items():

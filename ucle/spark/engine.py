@@ -68,9 +68,9 @@ class SparkEngine:
         Args:
             session_of_spark: where frames are.
             compiled: what runs.
-            session: sees the tables that stand for Spark's while a program is compiled.
+            session: has the tables that represent Spark's while a program is compiled.
             inputs: the DataFrames of inputs.
-            partitions: how many.
+            partitions: the number of partitions.
             memory: what DuckDB may use in each task.
         """
         self.partitions = partitions
@@ -81,7 +81,7 @@ class SparkEngine:
         self.context = TaskContext(kernels=not compiled.decomposed.relational, memory=memory)
         self._kept: list[Any] = []
 
-    # ---- What is there ----
+    # ---- Inputs ----
 
     def scan(self, incoming: fragments.FragmentInput) -> Frame:
         """Return the rows of an input."""

@@ -152,7 +152,7 @@ def spark_program(
     memory_limit: str | int | None,
     engine: str = "auto",
 ) -> SparkProgram:
-    """Compile a program over tables of Spark; arguments and errors as of `ucle.einsum_program`."""
+    """Compile a program over tables of Spark; arguments and errors as for `ucle.einsum_program`."""
     there = spark_inputs(spark, inputs)
     cluster = Cluster.of(spark)
     session = DUCKDB.open(":memory:")

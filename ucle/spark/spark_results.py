@@ -69,8 +69,8 @@ class SparkTensor:
         Args:
             rows: ``"nonfill"``, which leaves out entries that hold the fill and is the default
                 where that is 0 or the identity of the ⊕ that made the tensor, or ``"all"``, which
-                is the default elsewhere: where the next program reads it, what is left out is 0.
-            max_rows: how many there may be of ``"all"``.
+                is the default elsewhere: the next reader takes missing entries for 0.
+            max_rows: the most rows of ``"all"``.
 
         Raises:
             ArgumentError: there would be more rows than `max_rows`.
@@ -94,7 +94,7 @@ class SparkTensor:
         Args:
             name: of the table, such as ``"lake.z"``.
             mode: what happens if there is one: ``"error"``, ``"overwrite"`` or ``"append"``.
-            rows: as of `shown`.
+            rows: as in `shown`.
 
         Raises:
             ExecutionError: Spark refused it.
@@ -102,7 +102,7 @@ class SparkTensor:
         self._write(lambda: self.shown(rows).write.mode(mode).saveAsTable(name))
 
     def to_parquet(self, path: str, *, mode: str = "error", rows: str | None = None) -> None:
-        """Save the tensor as Parquet files; arguments as of `to_table`."""
+        """Save the tensor as Parquet files; arguments as for `to_table`."""
         self._write(lambda: self.shown(rows).write.mode(mode).parquet(path))
 
     def _write(self, write: Callable[[], object]) -> None:

@@ -130,12 +130,12 @@ def check_everywhere(
         case: the program and its data.
         connections: by name of the route; the first one also compiles.
         seed: of the sample of decompositions.
-        sample: how many decompositions at most. Each runs on every route, as long as those are no
+        sample: the most decompositions. Each runs on every route, as long as those are no
             more runs than that; else all but the first two take the routes in turn.
         optimisations: those that are on; all by default.
 
     Returns:
-        How many results were compared.
+        The number of results that were compared.
 
     Raises:
         AssertionError: with program, route and decomposition.

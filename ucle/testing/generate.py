@@ -137,7 +137,7 @@ def random_case(seed: int, size: int = 6) -> Case:
 
     Args:
         seed: any number.
-        size: how many accesses to tensors and functions the program may have.
+        size: the most accesses to tensors and functions in the program.
 
     >>> case = random_case(7)
     >>> sorted(case.expected()) == sorted(random_case(7).expected())

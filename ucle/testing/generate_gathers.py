@@ -19,7 +19,7 @@ def gathered_case(seed: int, size: int = 6) -> Case:
 
     Args:
         seed: any number.
-        size: how many accesses to tensors and functions the program may have.
+        size: the most accesses to tensors and functions in the program.
 
     >>> case = gathered_case(3)
     >>> sorted(case.expected()) == sorted(gathered_case(3).expected())

@@ -21,7 +21,7 @@ def indexed_case(seed: int, size: int = 6) -> Case:
 
     Args:
         seed: any number.
-        size: how many accesses to tensors and functions the program may have.
+        size: the most accesses to tensors and functions in the program.
 
     >>> case = indexed_case(3)
     >>> sorted(case.expected()) == sorted(indexed_case(3).expected())
@@ -32,10 +32,10 @@ def indexed_case(seed: int, size: int = 6) -> Case:
         draw = _IndexedDraw(rng)
         try:
             case = replace(draw.case(), indexed=True)
-        except ProgramSyntaxError:  # // of a name that is no label, as no tensor has it
+        except ProgramSyntaxError:  # // of a name that is not a label, which no tensor has
             continue
         if not input_labels(parse_program(case.text)).keys() <= case.arrays.keys():
-            continue  # a name that is no label is a tensor
+            continue  # a name that is not a label is a tensor
         if not draw.indexed or len(re.findall(r"\w+[\[(]", case.text)) > size + 2:
             continue
         if _is_stable(case, rng):

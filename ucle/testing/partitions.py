@@ -50,8 +50,8 @@ def run_on_partitions(
     Args:
         program: what runs.
         database: where its tables are.
-        partitions: how many.
-        seed: of how rows lie at first.
+        partitions: the number of partitions.
+        seed: of the initial placement of rows.
         plan: makes the plan; by default one that is drawn from the seed.
     """
     make = plan or partial(drawn, partitions=partitions, seed=seed)

@@ -70,10 +70,10 @@ def make_input(
     """Return the object to pass for an array, and the table that it names, if any.
 
     Args:
-        rng: draws what it is.
+        rng: draws the kind.
         name: of the tensor.
         array: its value.
-        fill: what is not stored; one of a few where it is None.
+        fill: the fill; drawn from a few where it is None.
     """
     kind = str(rng.choice(KINDS))
     number = array.dtype.kind
