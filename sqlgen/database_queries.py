@@ -136,7 +136,7 @@ def _equal(values: Mapping[str, str]) -> exp.Expr:
     )
 
 
-@cache  # executed before every execution
+@cache  # run before every execution
 def catalogue_query(names: tuple[str, ...]) -> str:
     """Catalogue rows of the tables and views with these names, in any schema.
 
@@ -290,7 +290,7 @@ def connections_query() -> str:
     return sql_text(select(column("count")).from_(table_function(counted, "connections")))
 
 
-@cache  # executed before every execution
+@cache  # run before every execution
 def storage_query(names: tuple[TableName, ...]) -> str:
     """The storage of tables, one row each: the position among the names, then the number of rows.
 

@@ -40,7 +40,7 @@ class Task:
     association: str = "as-written"
     """The paper's order; ``"free"`` where the order is the subject of an experiment."""
     steps: tuple[Any, ...] = ()
-    """What peers with a library of their own need beside the inputs."""
+    """The data that peers with a library of their own need beside the inputs."""
 
     @property
     def key(self) -> str:

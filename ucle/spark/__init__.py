@@ -1,8 +1,8 @@
 """Programs on Spark: Spark moves rows, and a DuckDB on each partition computes.
 
-In: a SparkSession, classic or Connect; inputs are its tables, DataFrames or files. Out:
-`spark_program`, which `ucle.einsum_program` calls for such a database. PySpark is imported only if
-it is already loaded, as it is for anyone with a session. May import: `ucle.compile`,
+In: a SparkSession, classic or Connect; inputs are its tables, DataFrames or files.
+Out: `spark_program`, which `ucle.einsum_program` calls for such a database. PySpark is imported
+only if it is already loaded, as it is for anyone with a session. May import: `ucle.compile`,
 `ucle.partitions`, `ucle.prepared`, and packages below them.
 """
 
