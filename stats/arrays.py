@@ -51,7 +51,7 @@ Look = Callable[[TableSource, Scalar, str], Elements]
 
 
 def by_kernels(fetch: Fetch, otherwise: Look) -> Look:
-    """Return the way for connections with kernels; these cannot handle a complex infinite fill."""
+    """Return the way for connections with kernels; these need a finite fill where it is complex."""
 
     def look(source: TableSource, fill: Scalar, prefix: str) -> Elements:
         if source.dtype.kind == "c" and not is_finite(fill):
