@@ -1,8 +1,8 @@
-"""When a cluster pays: the cost model at 1 to 64 workers, with the network as a parameter.
+"""Break-even of a cluster: the cost model at 1 to 64 workers, with the network as a parameter.
 
 Nothing runs. Two layers of graph convolution over a power-law graph of 10^8 edges are compiled for
-statistics that say so, and distributed for each cluster; the constants are those of `Network`,
-which were measured on Spark (`benchmarks.spark`), and those of the kernels in `ucle.cost.prices`.
+made-up statistics, and distributed for each cluster. The constants are those of `Network`, which
+were measured on Spark (`benchmarks.spark`), and those of the kernels in `ucle.cost`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WORKERS = (1, 2, 4, 8, 16, 32, 64)
 GIGABITS = (1.0, 10.0, 25.0)
 EDGES, NODES, WIDTH, CLASSES = 1e8, 5_000_000, 64, 16
 LARGEST = 200_000.0
-"""Degree of the largest node, as a power law of exponent 2.3 gives it."""
+"""Degree of the largest node, according to a power law of exponent 2.3."""
 
 LAYERS = """
 T[i,k] += A[i,j] * H[j,k]
@@ -35,13 +35,13 @@ U[i,n] += A[i,j] * X[j,n]
 Z[i,c] += U[i,n] * W2[n,c]
 """
 MACHINE = 8
-"""Cores of the one machine that a cluster is compared with."""
+"""Cores of the single machine that clusters are compared with."""
 
 CANDIDATES = 4
 
 
 def program() -> ucle.EinsumProgram:
-    """The program, over tables without rows that stand for those that the statistics tell of."""
+    """Compile the program over empty tables that represent those of the statistics."""
     connection = duckdb.connect()
     connection.execute("CREATE TABLE a (i INTEGER, j INTEGER, val DOUBLE)")
     connection.execute(f"CREATE TABLE h (j INTEGER, val DOUBLE[{WIDTH}])")
@@ -71,7 +71,7 @@ def fetched(compiled: Compiled, network: Network) -> float:
 
 
 def rows(rounds: int) -> Iterator[Sequence[str]]:
-    """A row for each number of workers."""
+    """Yield a row for each number of workers."""
     del rounds
     made = program()
     tried = candidates(made.compiled, made.options, CANDIDATES)

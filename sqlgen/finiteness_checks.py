@@ -1,4 +1,4 @@
-"""What is asked of tensors that a script has made: whether there is NaN, or infinity."""
+"""Queries that look for NaN and infinity in tensors that a script has made."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class StoredPayload:
 
 
 def nan_query(tensors: Sequence[StoredPayload], capabilities: Capabilities) -> exp.Expr:
-    """The SELECT that has a row if there is a NaN.
+    """Return a SELECT that has a row if there is a NaN.
 
     Args:
         tensors: of real or complex numbers, all in one table.
-        capabilities: what the engine can do.
+        capabilities: those of the engine.
     """
     calls = KernelCalls(capabilities)
     found = exp.or_(*(_has_nan(stored, calls) for stored in tensors), copy=False)
@@ -57,9 +57,9 @@ def _has_nan(stored: StoredPayload, calls: KernelCalls) -> exp.Expr:
 
 
 def infinite_query(tensors: Sequence[StoredPayload], capabilities: Capabilities) -> exp.Expr:
-    """The SELECT that has a row if a number other than the fill is not finite.
+    """Return a SELECT that has a row if a number other than the fill is not finite.
 
-    Arguments are those of `nan_query`.
+    The arguments are those of `nan_query`.
     """
     calls = KernelCalls(capabilities)
     finite = exp.and_(*(_is_finite(stored, calls) for stored in tensors), copy=False)
@@ -77,7 +77,7 @@ def _is_finite(stored: StoredPayload, calls: KernelCalls) -> exp.Expr:
         return exp.or_(finite, exp.EQ(this=value, expression=number(type_.fill, dtype)))
     if usual:
         return calls.scalar("all_finite", value, dtype=dtype)
-    # Either mark is a one, the other one a zero, where nothing is wrong.
+    # Of the two marks one is 1 and the other 0 where nothing is wrong.
     marks = calls.scalar("vec_isfinite", value, dtype=dtype)
     if cmath.isnan(type_.fill):
         fills = calls.scalar("vec_isnan", value.copy(), dtype=dtype)
@@ -90,7 +90,7 @@ def _is_finite(stored: StoredPayload, calls: KernelCalls) -> exp.Expr:
 
 
 def _entries(stored: StoredPayload, calls: KernelCalls) -> exp.Expr:
-    """What is stored of a tuple: a number, or numbers in an array."""
+    """The stored values of a tuple: a number, or the numbers in an array."""
     value = column(stored.value)
     if stored.layout.compressed is None:
         return value

@@ -1,8 +1,8 @@
 """The textbook's estimator: the paper's formulas, over the vertices that make a tensor.
 
-The formulas are those that sparse_einsum.txt prints in sections 7.1 and 7.2, with two corrections
-that keep them inside what is possible: Equation 7 is exact at both ends and clamped between them,
-and an aggregation that aggregates nothing keeps its input's size.
+The formulas are those printed in sections 7.1 and 7.2 of sparse_einsum.txt, with two corrections
+that keep them within possible values: Equation 7 is exact at both ends and clamped between them,
+and an aggregation that merges nothing keeps the size of its input.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ucle.stats.scans import running_counts
 from ucle.stats.top_k import top_counts, top_rows
 
 MANY_LABELS = 6
-"""Labels of a tensor from which on estimates take one way and not the better of two."""
+"""Labels of a tensor from which on one estimate is computed instead of the better of two."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Textbook:
         cells = math.prod(float(label.bound) for label in vertex.labels)
         entries = min(run(self._projected_rows(derived, set(vertex.names))), cells)
         if 0 < entries < 1:
-            # A fraction of a tuple would make everything cheap that holds whole arrays of it.
+            # With a fraction of a tuple, everything that holds whole arrays would appear cheap.
             entries = 1.0
         distinct = tuple(
             min(self._label_distinct(derived, label.name), entries) for label in vertex.labels
@@ -67,16 +67,16 @@ class Textbook:
     def tuples(self, statistics: Statistics, layout: Layout) -> Rows:
         """Tuples of a tensor in a layout.
 
-        Equation 7 knows T and V alone and takes entries to lie anywhere. For a tensor that a vertex
+        Equation 7 uses only T and V and takes entries to lie anywhere. For a tensor that a vertex
         makes, more is known: its tuples are those of its operands in the same layout, joined. The
-        smaller of the two answers holds. (An edge list that scales dense vectors has one tuple for
-        each edge; by Equation 7 alone it would have nearly one for each pair of vertices.)
+        smaller of the two estimates is used. (An edge list that scales dense vectors has one tuple
+        for each edge; by Equation 7 alone it would have nearly one for each pair of vertices.)
         """
         cached = statistics.rows.get(layout.promoted)
         return run(self._find_rows(statistics, layout)) if cached is None else cached
 
     def joined(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
-        """T_join of section 7.2; outer joins and densified sides counted as what they emit."""
+        """T_join of section 7.2; outer joins and densified sides count as the rows they emit."""
         cached = derived.joined.get(decomposition.promoted)
         return run(self._find_joined(derived, decomposition)) if cached is None else cached
 
@@ -89,8 +89,8 @@ class Textbook:
         """Groups that an aggregation of `joined` tuples leaves of `possible` ones."""
         return min(joined / 2 if joined > 1 else joined, possible)
 
-    # What a tensor holds follows from its operands, back to the inputs of the program, which may be
-    # thousands of vertices away: hence `ucle.foundation.tree_walk`.
+    # The entries of a tensor follow from its operands, back to the inputs of the program, which may
+    # be thousands of vertices away: hence `ucle.foundation.tree_walk`.
 
     def _find_rows(self, statistics: Statistics, layout: Layout) -> Calls[Rows]:
         promoted = layout.promoted
@@ -108,10 +108,10 @@ class Textbook:
     def _projected_rows(self, derived: DerivedVertex, kept: Set[str]) -> Calls[float]:
         """Tuples of a vertex's tensor when `kept` of its labels are promoted.
 
-        What is aggregated may be counted entry by entry and grouped, or left inside the arrays,
-        where it makes no tuples at all. Either can be far too high and neither too low by much.
-        Of a tensor of many labels only the likelier one is asked for: a chain of vertices would go
-        both ways at each of them.
+        Aggregated labels may be counted entry by entry and grouped, or left inside the arrays,
+        where they make no tuples. Either estimate can be far too high, and neither is much too low.
+        For a tensor of many labels only the likelier one is computed: a chain of vertices would
+        branch at each of them.
         """
         vertex = derived.vertex
         apart = every = vertex.decomposition(kept)
@@ -223,7 +223,7 @@ def _joined_distinct(derived: DerivedVertex, label: str) -> float:
 
 
 def rule_of(derived: DerivedVertex, decomposition: Decomposition) -> JoinRule:
-    """How a binary vertex is joined under a decomposition."""
+    """The rule by which a binary vertex is joined under a decomposition."""
     left, right = derived.operands
     return join_rule(derived.vertex, left.type, right.type, decomposition)
 

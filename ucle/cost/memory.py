@@ -1,8 +1,8 @@
-"""The memory model: bytes that an execution holds at a time, by sizes; arithmetic, and no more.
+"""The memory model: bytes that an execution holds at a time, computed from sizes alone.
 
-`Part` records say how much there is of something, as estimated; `held` is the whole model, as
-`ucle.cost.prices.cost` is that of prices. Nothing here knows of tensors, plans or statements, of
-which `ucle.plan.step_memory` asks for each.
+`Part` records give estimated sizes; `held` is the whole model, as `ucle.cost.prices.cost` is for
+costs. Nothing here knows tensors, plans or statements; `ucle.plan.step_memory` makes the parts from
+them.
 """
 
 from __future__ import annotations
@@ -14,28 +14,30 @@ from dataclasses import dataclass
 from ucle.foundation.engine_limits import DUCKDB_LIMITS
 
 ROW_BYTES = 16
-"""Of a row in DuckDB's tables of joins and groups, beside keys and payload: pointer and hash."""
+"""Bytes of pointer and hash per row in DuckDB's tables of joins and groups."""
 
 FEW_ROWS = 64
-"""A chunk of no more rows is copied by the joins and filters of DuckDB, to be put beside others."""
+"""Rows up to which DuckDB's joins and filters copy a chunk, to append it to others."""
 
 FIXED = 24e6
-"""Threads, pipelines, and blocks that are begun: however little there is to do."""
+"""Bytes of threads, pipelines and partly filled blocks, independent of the amount of work."""
 
 LONG, BLOCK = 4096, 262_144
-"""Of DuckDB: a table keeps a long value in one block, and what is left of the block is empty."""
+"""Sizes in DuckDB: a long value fills one block of a table, whose rest stays empty."""
 
 SPILLED_STATES, SPILLED_TABLE = 0.5, 0.4
-"""Shares of a memory limit with which an aggregation and the table of a join get by while DuckDB
-spills the rest of them; with less they end when it comes to the last partitions."""
+"""Shares of a memory limit that an aggregation and a join table need while DuckDB spills.
+
+With less they fail at the last partitions.
+"""
 
 RETAINED = 1.25
-"""Of what is held: allocators keep what is given back, in pieces that do not fit again."""
+"""Factor on the bytes held: allocators keep freed memory, in pieces that do not fit again."""
 
 
 @dataclass(frozen=True)
 class RowVectors:
-    """Tensors of `size` bytes that are made for each of `rows`, a vector of them at a time."""
+    """Tensors of `size` bytes, made for each of `rows`, a vector of rows at a time."""
 
     rows: float
     size: float
@@ -46,8 +48,8 @@ class RowVectors:
 class GroupStates:
     """States of `size` bytes for `groups`, which are finished a vector at a time.
 
-    States in DuckDB's own rows (`inline`) have sizes that are powers of two. Where tensors are put
-    together (`stacked`), each position is in the state of one thread only.
+    States in DuckDB's own rows (`inline`) have sizes that are powers of two. Where tensors are
+    stacked (`stacked`), each position is in the state of one thread only.
     """
 
     rows: float
@@ -60,7 +62,7 @@ class GroupStates:
 
 @dataclass(frozen=True)
 class JoinTable:
-    """A join on keys, which makes a table of the side of fewer rows: two sides, rows and bytes."""
+    """A join on keys, which builds a table of the side with fewer rows: rows and bytes of both."""
 
     rows: float
     size: float
@@ -70,7 +72,7 @@ class JoinTable:
 
 @dataclass(frozen=True)
 class ChunkCopies:
-    """Vectors that a join makes of `rows`, which it copies where they are few."""
+    """Chunks that a join makes of `rows`, which it copies where they have few rows."""
 
     rows: float
     size: float
@@ -79,14 +81,14 @@ class ChunkCopies:
 
 @dataclass(frozen=True)
 class CrossJoined:
-    """A tensor in one tuple that stands beside others: a list of one that a join copies."""
+    """A tensor in one tuple beside others: a list of one element that a join copies."""
 
     size: float
 
 
 @dataclass(frozen=True)
 class FilledTable:
-    """A table of `rows`, until the execution ends."""
+    """A table of `rows` that exists until the execution ends."""
 
     rows: float
     size: float
@@ -96,7 +98,7 @@ Part = RowVectors | GroupStates | JoinTable | ChunkCopies | CrossJoined | Filled
 
 
 def held(part: Part) -> float:
-    """Bytes that are held for a part of a statement.
+    """Compute the bytes that are held for a part of a statement.
 
     >>> held(JoinTable(rows=10, size=100, other_rows=2, other_size=84))
     200.0
@@ -119,7 +121,7 @@ def held(part: Part) -> float:
 
 
 def unspilled(part: Part, limit: float) -> float:
-    """Bytes that are held for a part where DuckDB spills what it can, under a limit of memory.
+    """Compute the bytes held for a part under a memory limit, where DuckDB spills what it can.
 
     >>> unspilled(JoinTable(rows=1e6, size=84, other_rows=2e6, other_size=84), limit=100e6)
     40000000.0
@@ -143,9 +145,9 @@ def states(part: GroupStates) -> float:
     state = part.size
     if 0.0 < state <= part.inline:
         state = float(1 << math.ceil(math.log2(state)))
-    # Each thread has the groups that it meets, and they are merged into one's. A thread reads a row
-    # group at a time; tables from memory are divided among two at least. Zeros that nobody writes
-    # to take no memory.
+    # Each thread has the groups that it meets, and they are merged into those of one thread. A
+    # thread reads a row group at a time; tables from memory are divided among at least two threads.
+    # Zeros that are never written to take no memory.
     threads = float(min(part.threads, max(2, math.ceil(part.rows / DUCKDB_LIMITS.rows_a_thread))))
     if part.stacked:
         threads = (1.0 + threads) / 2
@@ -153,10 +155,10 @@ def states(part: GroupStates) -> float:
 
 
 def statement(first: Iterable[Part], then: Iterable[Part]) -> float:
-    """The most that a statement holds: `first` it makes whole tensors, which stand beside others.
+    """Compute the peak of a statement: `first` makes whole tensors, `then` runs beside them.
 
-    Groups may be gathered at the same time, and are finished when whole tensors are there. Lists of
-    one are there one after the other.
+    Groups may be gathered at the same time, and are finished when whole tensors exist. Lists of one
+    element exist one after the other.
 
     >>> statement([RowVectors(1, 500, 1)], [CrossJoined(100), RowVectors(1, 300, 1)])
     700.0
@@ -171,7 +173,7 @@ def statement(first: Iterable[Part], then: Iterable[Part]) -> float:
 
 
 def peak(statements: Iterable[tuple[float, float]]) -> float:
-    """The most that is held at a time, of what statements hold and what of that is kept after each.
+    """Compute the peak of an execution from the bytes held in statements and kept after each.
 
     >>> peak([(10e6, 4e6), (20e6, 1e6)]) == FIXED + RETAINED * 24e6
     True

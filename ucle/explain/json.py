@@ -1,6 +1,6 @@
-"""A compiled program as a document for other programs: the same as the text, with stable keys.
+"""A compiled program as a document for other programs: the contents of the text, stable keys.
 
-Numbers are not rounded. What is no number in JSON is a string: ``"NaN"``, ``"Infinity"``,
+Numbers are not rounded. Values that JSON has no number for are strings: ``"NaN"``, ``"Infinity"``,
 ``"-Infinity"``; a complex number is an object with ``re`` and ``im``.
 """
 
@@ -24,7 +24,7 @@ from ucle.run.execute import StepRun
 
 
 def json_text(document: Any) -> str:
-    """A document as JSON.
+    """Return a document as JSON.
 
     >>> print(json_text({"fill": float("inf"), "val": [1.0, 2j]}), end="")
     {
@@ -42,7 +42,7 @@ def json_text(document: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """What JSON has a form for; dates, decimals and the like as text."""
+    """Return a value in a form that JSON has; dates, decimals and the like become text."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -61,7 +61,7 @@ def plain(value: Any) -> Any:
 
 
 def type_document(type_: TensorType) -> dict[str, Any]:
-    """Labels, shape, element type and fill of a tensor."""
+    """Return labels, shape, element type and fill of a tensor."""
     return {
         "labels": [label.name for label in type_.axes],
         "shape": list(type_.shape),
@@ -78,14 +78,14 @@ def explain_document(
     reason: str,
     measured: Mapping[str, StepRun] | None = None,
 ) -> dict[str, Any]:
-    """What was decided and why.
+    """Return the decisions about a program and their reasons.
 
     Args:
         compiled: the program.
         explanation: of the program.
         profile: the name of its cost profile.
         route: how kernels are called.
-        reason: why they are called so.
+        reason: the reason for the route.
         measured: what steps took, if that was measured.
     """
     decomposed, statistics = compiled.decomposed, compiled.statistics

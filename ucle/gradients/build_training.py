@@ -1,4 +1,4 @@
-"""One step of training as a program: a loss, its gradients, and what an optimiser makes of them."""
+"""One training step as a program: a loss, its gradients, and an optimiser's update."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def build_training(
 
 
 def _varying(value: Any) -> Any:
-    """An input of which nothing is relied on but its shape, if it is an array."""
+    """Mark an input so that only its shape is relied on, if it is an array."""
     spec = value if isinstance(value, TableInput) else TableInput(value)
     dense = not is_relation(spec.relation) and not is_sparse(spec.relation)
     dense = dense and coordinates_of("input", spec.relation) is None

@@ -1,4 +1,4 @@
-"""Cuts a plan into fragments, once it is chosen where every tensor lies."""
+"""Cuts a plan into fragments, given the placement of every tensor."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ucle.sqlgen.sql_trees import key_columns
 
 
 def cut(problem: Problem, choice: Choice) -> DistributedPlan:
-    """The fragments of a choice."""
+    """Cut a plan into the fragments of a choice."""
     stages = problem.stages(choice)
     last = max((end for _, end in stages.values()), default=0)
     exchanges: dict[int, dict[Shuffled, float]] = defaultdict(dict)
@@ -117,7 +117,7 @@ class _Cutter:
         return Fragment(tuple(self._incoming), plan, self._places, tuple(made))
 
     def _is_made(self, name: str) -> bool:
-        """Whether what a step makes leaves the fragment."""
+        """True if the result of a step leaves the fragment."""
         if name in {read.step for read in self._problem.plan.outputs.values()}:
             return True
         return any(
@@ -132,7 +132,7 @@ class _Cutter:
         self._places[step.name] = placement
 
     def _bring(self, each: Shuffled, size: float) -> None:
-        """A step for what comes from elsewhere."""
+        """Add a step for a relation that comes from elsewhere."""
         step = self._problem.steps[each.step]
         name = each.step
         if name in self._used:
@@ -170,7 +170,7 @@ class _Cutter:
             yield read if here else replace(read, step=self._brought[read.step, wanted])
 
     def _final(self, step: Step, placement: Placement, size: float) -> Step:
-        """The second phase of an aggregation: over what partitions have made of their parts."""
+        """The second phase of an aggregation, over the partial results of all partitions."""
         relation = step.relation
         assert isinstance(relation, Aggregate)
         name = self._partials[step.name]
@@ -197,7 +197,7 @@ def _read(name: str, step: Step) -> Read:
 
 
 def _with_leaves(relation: Relation, new: Iterator[Read]) -> Relation:
-    """A relation that reads other steps, from left to right."""
+    """Replace the steps that a relation reads by others, from left to right."""
     if isinstance(relation, Read):
         return next(new)
     return with_inputs(relation, [_with_leaves(each, new) for each in inputs(relation)])

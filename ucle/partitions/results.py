@@ -20,7 +20,7 @@ def result_of(
     tables: Mapping[str, pa.Table],
     dictionaries: Mapping[str, pa.Table],
 ) -> Result:
-    """What a program has made, in a session that the result holds from then on.
+    """Return the results of a program, in a session that the result holds from then on.
 
     Args:
         compiled: the program.

@@ -1,6 +1,6 @@
-"""A compiled program for other sizes: those that its data has now, or those that it may come to.
+"""A compiled program for other sizes: the current ones of its data, or possible later ones.
 
-The decomposition and the order of products stay where they can: where the program with other sizes
+The decomposition and the join order stay where possible: where the program with other sizes
 consists of the same vertices, and its arrays stay below the limits.
 """
 
@@ -40,14 +40,14 @@ from ucle.plan.sources import TableSource
 def follow_data(
     session: Session, compiled: Compiled, options: Options
 ) -> tuple[Compiled, dict[str, float]]:
-    """The program with the sizes that its data has now, after all checks.
+    """Return the program with the current sizes of its data, after all checks.
 
     Returns:
         The same object where no size has changed; and how many entries inputs hold that are read
         from databases and files.
 
     Raises:
-        UcleError: as `ucle.pipeline.stages.compile_statements`, of what the inputs hold now.
+        UcleError: as `ucle.pipeline.stages.compile_statements`, for the current inputs.
     """
     before = compiled.front
     resolved = before.source.statements
@@ -65,13 +65,13 @@ def follow_data(
     chosen = compiled.decomposed.decompositions
     same = _planned_alike(compiled, front, inputs, sized.dictionaries, options, chosen)
     if before.lowering.rewrites and not isinstance(options.decomposition, str):
-        # It was given for tensors that only rewriting makes, which may not be allowed any more.
+        # It was given for tensors that only rewriting makes, which may no longer be allowed.
         options = replace(options, decomposition="auto")
     return same or compile_sized(session, resolved, sized, options), entries
 
 
 def _keys(inputs: Mapping[str, BoundInput]) -> dict[str, tuple[str | None, ...]]:
-    """The types in which keys are read that meet others."""
+    """The types in which keys are compared with others."""
     sources = ((name, bound.source) for name, bound in inputs.items())
     return {name: x.keys_as for name, x in sources if isinstance(x, TableSource) and any(x.keys_as)}
 
@@ -82,7 +82,7 @@ def with_sizes(
     options: Options,
     chosen: Mapping[str, Decomposition] | None = None,
 ) -> Compiled | None:
-    """The program over the same inputs, if some axes and labels had other sizes.
+    """Return the program over the same inputs with other sizes for some axes and labels.
 
     Args:
         compiled: the program.
@@ -116,7 +116,7 @@ def _planned_alike(
     options: Options,
     chosen: Mapping[str, Decomposition],
 ) -> Compiled | None:
-    """A program over other sizes as one that there is; None where that cannot be."""
+    """Plan a program over other sizes like an existing one; None where that is impossible."""
     try:
         program = front.lowering.contract(syntax_to_logical(front.source)).program
         if not _same_vertices(program, compiled.program):
@@ -142,7 +142,7 @@ def _offered(program: Program, chosen: Mapping[str, Decomposition]) -> bool:
 
 
 def _as_before(compiled: Compiled, types: Mapping[str, TensorType]) -> bool:
-    """Whether inputs of other types leave a program as it is: what absorbs, is checked, or fits."""
+    """True if other input types change nothing: absorption, checks and limits stay the same."""
     program = compiled.program
     old = program.types
     if all(types[name] == old[name] for name in program.input_names):
@@ -158,7 +158,7 @@ def _as_before(compiled: Compiled, types: Mapping[str, TensorType]) -> bool:
 
 
 def _rewritten_as_before(compiled: Compiled, source: ResolvedProgram) -> bool:
-    """Whether rewrites and masks are still allowed: nothing that they change can be seen now."""
+    """True if rewrites and masks are still allowed, as their changes are still invisible."""
     lowering = compiled.front.lowering
     if not lowering.rewrites or source.types == compiled.front.source.types:
         return True
@@ -166,7 +166,7 @@ def _rewritten_as_before(compiled: Compiled, source: ResolvedProgram) -> bool:
         program = lowering.contract(syntax_to_logical(source)).program
     except UcleError:
         return False
-    # A form that could not be negative has a maximum with 0, which may be wrong now.
+    # A form that could not be negative is clamped at 0, which may be wrong now.
     same_maps = _maps(program) == _maps(compiled.program)
     return same_maps and _same_vertices(program, compiled.program)
 
@@ -176,7 +176,7 @@ def _maps(program: Program) -> list[tuple[Pointwise, ...]]:
 
 
 def _same_vertices(one: Program, other: Program) -> bool:
-    """Whether two programs differ in nothing but sizes, and in what follows from them."""
+    """True if two programs differ only in sizes and what follows from them."""
 
     def work(program: Program) -> list[object]:
         return [

@@ -4,10 +4,10 @@
          -> logical program -> SparseEinSum -> plan -> passes
 
 `compile_statements` runs the stages in order; each is a function from one frozen structure to the
-next, and only the stages of inputs read tables. The text itself is parsed by `ucle.compile.build`,
-before a database is opened. Passes (`ucle.plan.passes`) make of the plan what runs, when that is
-asked for (`ucle.pipeline.artifacts.Planned.physical`); `ucle.sqlgen` turns it into SQL and
-`ucle.run.execute` runs it.
+next, and only the stages of inputs read tables. `ucle.compile.build` parses the text before a
+database is opened. Passes (`ucle.plan.passes`) turn the plan into the physical plan on demand
+(`ucle.pipeline.artifacts.Planned.physical`); `ucle.sqlgen` turns it into SQL and `ucle.run.execute`
+runs it.
 """
 
 from __future__ import annotations
@@ -60,11 +60,10 @@ def compile_statements(
         inputs: by tensor name, as the caller passed them.
         session: on the database.
         options: of the compilation.
-        labels: by input what the caller calls its axes, where that is not by its first use.
+        labels: by input the caller's names for its axes, if not those of its first use.
 
     Raises:
-        UcleError: what is wrong with the statements, with what the options say of them, or with the
-            inputs.
+        UcleError: the statements, their options or the inputs are wrong.
     """
     statements = order_statements(statements)
     check_statements(statements, options)
@@ -86,7 +85,7 @@ def compile_sized(
     sized: SizedInputs,
     options: Options,
 ) -> Compiled:
-    """The stages from the sizes of inputs on, which run again when sizes have changed."""
+    """Run the stages from the sizes of inputs on; they run again when sizes have changed."""
     placed = place_inputs(session, sized.inputs, options.store)
     source = source_of(resolved, sized, options)
     logical = syntax_to_logical(source)
@@ -96,7 +95,7 @@ def compile_sized(
 
 
 def check_statements(statements: tuple[Statement, ...], options: Options) -> None:
-    """What the statements say agrees with itself, and with what the options say of them.
+    """Check that the statements are consistent with each other and with the options.
 
     Raises:
         LabelError: labels or ranks do not agree.
@@ -113,7 +112,7 @@ def check_statements(statements: tuple[Statement, ...], options: Options) -> Non
 def source_of(
     resolved: tuple[Statement, ...], sized: SizedInputs, options: Options
 ) -> ResolvedProgram:
-    """What is lowered: the statements, with what is known of their inputs."""
+    """The input of lowering: the statements, with the known properties of their inputs."""
     return ResolvedProgram(
         resolved,
         sized.types,
@@ -130,7 +129,7 @@ def plan_decided(
     dictionaries: Dictionaries,
     options: Options,
 ) -> Planned:
-    """The last stage: plan a program whose decomposition is known."""
+    """Run the last stage: plan a program whose decomposition is known."""
     inputs, decomposed = inputs_read(inputs, decided.program), decided.decomposed
     check_decomposed(decomposed)
     sources = {name: placed.sources for name, placed in inputs.items()}

@@ -1,4 +1,4 @@
-"""GetStats on Spark: each partition measures its rows, and checks them; the driver combines."""
+"""GetStats on Spark: each partition checks and measures its rows; the driver combines."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ ROWS = "rows"
 def measured_on_spark(
     frame: Any, tensor: str, source: TableSource, fill: Scalar, memory: str | None
 ) -> MeasuredInput | None:
-    """Statistics of a DataFrame as `source` reads it; None where it has no rows.
+    """Measure a DataFrame as `source` reads it; None where it has no rows.
 
-    A task may use so much `memory`.
+    `memory` is the limit of a task.
 
     Raises:
         UcleError: as `ucle.stats.measure.measure`.
@@ -55,7 +55,7 @@ def _measure(
 
 
 def _check_duplicates(rows: Any, tensor: str, source: TableSource) -> None:
-    """Rows of different partitions may claim the same coordinates, which a shuffle tells."""
+    """Check by a shuffle that rows of different partitions have different coordinates."""
     if source.sum_duplicates:
         return
     keys = [f"`{name}`" for name in source.keys]
