@@ -8,19 +8,41 @@ operators without depending on them either.
 from __future__ import annotations
 
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from ucle.lazy.tensor import Tensor
+Lazy_co = TypeVar("Lazy_co", covariant=True)
+"""The type of lazy tensors, which modules above name."""
 
 
 @singledispatch
-def to_lazy_tensor(value: Any) -> Tensor:
+def to_lazy_tensor(value: Any) -> Any:
     """The lazy tensor that a value stands for."""
     raise TypeError(f"{type(value).__name__} is not a tensor")
 
 
-class Arithmetic:
+class LazyOperations(Protocol[Lazy_co]):
+    """The methods of a lazy tensor that operators call."""
+
+    def combine(self, name: str, other: Any, *, swapped: bool = False) -> Lazy_co:
+        """Apply a function of two operands, entry by entry."""
+        ...
+
+    def matmul(self, other: Any, *, swapped: bool = False) -> Lazy_co:
+        """Multiply as matrices."""
+        ...
+
+    def map(self, name: str) -> Lazy_co:
+        """Apply a function of one operand, entry by entry."""
+        ...
+
+
+def _operations(value: Arithmetic[Lazy_co]) -> LazyOperations[Lazy_co]:
+    """The lazy tensor that a value stands for, by the methods that are called here."""
+    operations: LazyOperations[Lazy_co] = to_lazy_tensor(value)
+    return operations
+
+
+class Arithmetic(Generic[Lazy_co]):
     """Operators between tensors, arrays and numbers, in either order; all of them lazy.
 
     >>> import ucle
@@ -34,110 +56,111 @@ class Arithmetic:
     """None, so that NumPy's arrays leave operators to this operand."""
     __hash__ = object.__hash__
 
-    def __add__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("add", other)
+    def __add__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("add", other)
 
-    def __radd__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("add", other, swapped=True)
+    def __radd__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("add", other, swapped=True)
 
-    def __sub__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("sub", other)
+    def __sub__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("sub", other)
 
-    def __rsub__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("sub", other, swapped=True)
+    def __rsub__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("sub", other, swapped=True)
 
-    def __mul__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("mult", other)
+    def __mul__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("mult", other)
 
-    def __rmul__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("mult", other, swapped=True)
+    def __rmul__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("mult", other, swapped=True)
 
-    def __truediv__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("div", other)
+    def __truediv__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("div", other)
 
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("div", other, swapped=True)
+    def __rtruediv__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("div", other, swapped=True)
 
-    def __floordiv__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("floor_divide", other)
+    def __floordiv__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("floor_divide", other)
 
-    def __rfloordiv__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("floor_divide", other, swapped=True)
+    def __rfloordiv__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("floor_divide", other, swapped=True)
 
-    def __mod__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("remainder", other)
+    def __mod__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("remainder", other)
 
-    def __rmod__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("remainder", other, swapped=True)
+    def __rmod__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("remainder", other, swapped=True)
 
-    def __lshift__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("bitwise_left_shift", other)
+    def __lshift__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("bitwise_left_shift", other)
 
-    def __rlshift__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("bitwise_left_shift", other, swapped=True)
+    def __rlshift__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("bitwise_left_shift", other, swapped=True)
 
-    def __rshift__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("bitwise_right_shift", other)
+    def __rshift__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("bitwise_right_shift", other)
 
-    def __rrshift__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("bitwise_right_shift", other, swapped=True)
+    def __rrshift__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("bitwise_right_shift", other, swapped=True)
 
-    def __pow__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("pow", other)
+    def __pow__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("pow", other)
 
-    def __rpow__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("pow", other, swapped=True)
+    def __rpow__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("pow", other, swapped=True)
 
-    def __matmul__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).matmul(other)
+    def __matmul__(self, other: Any) -> Lazy_co:
+        return _operations(self).matmul(other)
 
-    def __rmatmul__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).matmul(other, swapped=True)
+    def __rmatmul__(self, other: Any) -> Lazy_co:
+        return _operations(self).matmul(other, swapped=True)
 
-    def __lt__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("less", other)
+    def __lt__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("less", other)
 
-    def __le__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("less_equal", other)
+    def __le__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("less_equal", other)
 
-    def __gt__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("less", other, swapped=True)
+    def __gt__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("less", other, swapped=True)
 
-    def __ge__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("less_equal", other, swapped=True)
+    def __ge__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("less_equal", other, swapped=True)
 
-    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
-        return to_lazy_tensor(self).combine("equal", other)
+    def __eq__(self, other: object) -> Lazy_co:  # type: ignore[override]
+        return _operations(self).combine("equal", other)
 
-    def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
-        return to_lazy_tensor(self).combine("not_equal", other)
+    def __ne__(self, other: object) -> Lazy_co:  # type: ignore[override]
+        return _operations(self).combine("not_equal", other)
 
-    def __and__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("bitwise_and", other)
+    def __and__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("bitwise_and", other)
 
-    def __rand__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("bitwise_and", other, swapped=True)
+    def __rand__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("bitwise_and", other, swapped=True)
 
-    def __or__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("bitwise_or", other)
+    def __or__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("bitwise_or", other)
 
-    def __ror__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("bitwise_or", other, swapped=True)
+    def __ror__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("bitwise_or", other, swapped=True)
 
-    def __xor__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("bitwise_xor", other)
+    def __xor__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("bitwise_xor", other)
 
-    def __rxor__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("bitwise_xor", other, swapped=True)
+    def __rxor__(self, other: Any) -> Lazy_co:
+        return _operations(self).combine("bitwise_xor", other, swapped=True)
 
-    def __invert__(self) -> Tensor:
-        return to_lazy_tensor(self).map("bitwise_invert")
+    def __invert__(self) -> Lazy_co:
+        return _operations(self).map("bitwise_invert")
 
-    def __neg__(self) -> Tensor:
-        return to_lazy_tensor(self).map("neg")
+    def __neg__(self) -> Lazy_co:
+        return _operations(self).map("neg")
 
-    def __pos__(self) -> Tensor:
-        return to_lazy_tensor(self)
+    def __pos__(self) -> Lazy_co:
+        tensor: Lazy_co = to_lazy_tensor(self)
+        return tensor
 
-    def __abs__(self) -> Tensor:
-        return to_lazy_tensor(self).map("abs")
+    def __abs__(self) -> Lazy_co:
+        return _operations(self).map("abs")

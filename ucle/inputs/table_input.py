@@ -11,7 +11,7 @@ from ucle.stats.measure import MeasuredInput
 
 
 @dataclass(frozen=True, eq=False)
-class TableInput(Arithmetic):
+class TableInput(Arithmetic[Any]):
     """An input table with named columns; made by `table`. Its operators return lazy tensors."""
 
     relation: Any

@@ -55,7 +55,7 @@ class FirstEntries(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Tensor(Arithmetic):
+class Tensor(Arithmetic["Tensor"]):
     """A lazy tensor; made by `ucle.tensor`, `ucle.array` and by operators on their results.
 
     Axes have names, or only positions. Tensors with named axes are aligned by name, ``@`` sums over
