@@ -67,7 +67,7 @@ def program() -> ucle.EinsumProgram:
 
 def fetched(compiled: Compiled, network: Network) -> float:
     """Seconds in which one machine fetches all inputs through its link."""
-    return network.fetched(EstimatedSizes(compiled).read(compiled.inputs)) / 1e9
+    return network.price_fetch(EstimatedSizes(compiled).read(compiled.inputs)) / 1e9
 
 
 def rows(rounds: int) -> Iterator[Sequence[str]]:

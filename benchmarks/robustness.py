@@ -81,7 +81,7 @@ class Noisy(ProgramStatistics):
     def rows(self, name: str, layout: Layout) -> Rows:
         """Tuples of a tensor in a layout."""
         factor = self._factor("rows", name, layout.promoted)
-        return Rows.guessed(factor * super().rows(name, layout).estimate)
+        return Rows.from_guess(factor * super().rows(name, layout).estimate)
 
     def join_rows(self, vertex: Vertex, decomposition: Decomposition) -> float:
         """Tuples that the join of a vertex emits."""

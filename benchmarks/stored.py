@@ -112,7 +112,7 @@ def store_chosen(
         layouts = {
             layout
             for vertex in decomposed.program.vertices
-            for operand, layout in decomposed.needed(vertex)
+            for operand, layout in decomposed.needed_layouts(vertex)
             if operand.tensor == name
         }
         layout, *others = layouts

@@ -7,7 +7,7 @@ Opens no connection. May import: `ucle.plan`, `ucle.udf_kernels`, `ucle.ir`.
 
 from ucle.sqlgen.capabilities import ARROW, NATIVE, PLAIN, Capabilities
 from ucle.sqlgen.finiteness_checks import infinite_query
-from ucle.sqlgen.plan_to_sql import SqlStep, emit, stored_as
+from ucle.sqlgen.plan_to_sql import SqlStep, emit, locate_payload
 from ucle.sqlgen.script import render_script
 
 __all__ = [
@@ -18,6 +18,6 @@ __all__ = [
     "SqlStep",
     "emit",
     "infinite_query",
+    "locate_payload",
     "render_script",
-    "stored_as",
 ]

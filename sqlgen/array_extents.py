@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
-from ucle.sqlgen.sql_trees import cast, integer, integers, scaled
+from ucle.sqlgen.sql_trees import cast, integer, integers, scale_key
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Extent:
 
 def tile_length(bound: int, tile: int, key: exp.Expr) -> exp.Expr:
     """The number of positions in the tile `key`; the last tile may have fewer than `tile`."""
-    rest = exp.Sub(this=integer(bound), expression=scaled(key.copy(), tile))
+    rest = exp.Sub(this=integer(bound), expression=scale_key(key.copy(), tile))
     return exp.func("least", integer(tile), rest, copy=False)
 
 
@@ -41,7 +41,7 @@ def product(factor: int, lengths: Sequence[exp.Expr]) -> exp.Expr:
         return integer(factor)
     first, *others = lengths
     return reduce(
-        lambda one, other: exp.Mul(this=one, expression=other), others, scaled(first, factor)
+        lambda one, other: exp.Mul(this=one, expression=other), others, scale_key(first, factor)
     )
 
 
@@ -110,14 +110,16 @@ class Extents:
             return integers(extent.factor for extent in extents)
         return cast(exp.Array(expressions=[self.sql(extent) for extent in extents]), "BIGINT[]")
 
-    def moved(self, position: exp.Expr, step: Extent) -> exp.Expr:
+    def scale_position(self, position: exp.Expr, step: Extent) -> exp.Expr:
         """``position * step``."""
         if not step.ragged:
-            return scaled(position, step.factor)
+            return scale_key(position, step.factor)
         return exp.Mul(this=exp.paren(position, copy=False), expression=self.sql(step))
 
 
-def joined(sizes: Sequence[Extent], steps: Sequence[Extent]) -> tuple[list[Extent], list[Extent]]:
+def merge_axes(
+    sizes: Sequence[Extent], steps: Sequence[Extent]
+) -> tuple[list[Extent], list[Extent]]:
     """Return sizes and steps with adjacent axes merged, as kernels take few axes.
 
     >>> sizes, steps = joined(*[[Extent(n) for n in row] for row in ((2, 3, 4), (100, 4, 1))])

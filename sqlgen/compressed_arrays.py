@@ -15,31 +15,33 @@ from ucle.sqlgen.array_extents import Extents
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.sql_trees import (
     VALUE,
+    add_alias,
     cast,
     column,
     function,
-    grouped,
+    group_by_keys,
     integer,
     key_columns,
     key_type,
-    named,
     number,
-    scaled,
+    scale_key,
     select_from,
 )
 
 
-def recoded(node: plan.Rearrange, source: exp.Expr, alias: str, kernels: KernelCalls) -> exp.Select:
+def repartition_compressed(
+    node: plan.Rearrange, source: exp.Expr, alias: str, kernels: KernelCalls
+) -> exp.Select:
     """Return the query of a node that builds or expands compressed arrays; as `repartition`."""
     match node:
         case plan.Compress(_, layout):
-            return _compressed(node.type, layout, source, alias, kernels)
+            return _compress_entries(node.type, layout, source, alias, kernels)
         case plan.Expand(before):
-            return _expanded(node.type, before.layout, source, alias, kernels)
+            return _expand_arrays(node.type, before.layout, source, alias, kernels)
         case plan.Recode(before, layout):
-            return _recoded(node.type, before.layout, layout, source, alias, kernels)
+            return _recode_arrays(node.type, before.layout, layout, source, alias, kernels)
         case plan.Gather(before, layout):
-            return _gathered(node.type, before.layout, layout, source, alias, kernels)
+            return _gather_tiles(node.type, before.layout, layout, source, alias, kernels)
     raise AssertionError("no repartition")
 
 
@@ -51,7 +53,7 @@ def _shape(type_: TensorType, layout: Layout, key: exp.Expr | None) -> tuple[exp
     return extents.sql(rows), extents.sql(columns)
 
 
-def _compressed(
+def _compress_entries(
     type_: TensorType, layout: Layout, source: exp.Expr, alias: str, kernels: KernelCalls
 ) -> exp.Select:
     names, row = key_columns(type_), layout.row
@@ -61,7 +63,7 @@ def _compressed(
     outputs: list[exp.Expr] = []
     if row in layout.tiled:
         keys = [exp.IntDiv(this=column(names[row], alias), expression=integer(layout.tile))]
-        outputs = [named(cast(keys[0].copy(), key_type(type_, row)), names[row])]
+        outputs = [add_alias(cast(keys[0].copy(), key_type(type_, row)), names[row])]
         place = exp.paren(exp.Mod(this=place, expression=integer(layout.tile)), copy=False)
     rows, columns = _shape(type_, layout, keys[0] if keys else None)
     entries = [
@@ -71,11 +73,11 @@ def _compressed(
     ]
     trailing = [rows, columns, number(type_.fill, type_.dtype)]
     value = kernels.compressing("stack_csr", entries, trailing, dtype=type_.dtype)
-    query = select_from(source, *outputs, named(value, VALUE))
-    return grouped(query, keys, type_.tuple_bytes(layout))
+    query = select_from(source, *outputs, add_alias(value, VALUE))
+    return group_by_keys(query, keys, type_.tuple_bytes(layout))
 
 
-def _expanded(
+def _expand_arrays(
     type_: TensorType, layout: Layout, source: exp.Expr, alias: str, kernels: KernelCalls
 ) -> exp.Select:
     names, dtype = key_columns(type_), type_.dtype
@@ -92,13 +94,13 @@ def _expanded(
     for axis in range(type_.rank):
         place: exp.Expr = places.get(axis, column(names[axis], alias))
         if axis in layout.tiled:
-            first = scaled(column(names[axis], alias), layout.tile)
+            first = scale_key(column(names[axis], alias), layout.tile)
             place = exp.Add(this=first, expression=place)
-        keys.append(named(cast(place, key_type(type_, axis)), names[axis]))
-    return select_from(source, *keys, named(function("unnest", listed), VALUE))
+        keys.append(add_alias(cast(place, key_type(type_, axis)), names[axis]))
+    return select_from(source, *keys, add_alias(function("unnest", listed), VALUE))
 
 
-def _recoded(
+def _recode_arrays(
     type_: TensorType,
     before: Layout,
     after: Layout,
@@ -115,10 +117,10 @@ def _recoded(
         assert after.compressed is not None
         columns = integer(type_.shape[after.compressed])
         value = kernels.scalar("mat_to_csr", array, columns, fill, dtype=dtype)
-    return select_from(source, *keys, named(value, VALUE))
+    return select_from(source, *keys, add_alias(value, VALUE))
 
 
-def _gathered(
+def _gather_tiles(
     type_: TensorType,
     before: Layout,
     after: Layout,
@@ -129,9 +131,9 @@ def _gathered(
     names, (tiled,) = key_columns(type_), before.tiled
     assert after.levels[tiled] is Level.DENSE
     keys = [column(names[axis], alias) for axis in after.promoted]
-    first = scaled(cast(column(names[tiled], alias), "BIGINT"), before.tile)
+    first = scale_key(cast(column(names[tiled], alias), "BIGINT"), before.tile)
     rows = [column(VALUE, alias), first]
     shape = list(_shape(type_, after, None))
     value = kernels.compressing("stack_csr_rows", rows, shape, dtype=type_.dtype)
-    query = select_from(source, *keys, named(value, VALUE))
-    return grouped(query, keys, type_.tuple_bytes(after))
+    query = select_from(source, *keys, add_alias(value, VALUE))
+    return group_by_keys(query, keys, type_.tuple_bytes(after))

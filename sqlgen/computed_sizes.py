@@ -18,7 +18,7 @@ from sqlglot import exp, select
 from ucle.plan.steps import Role
 from ucle.sqlgen.guards import SizeGuard
 from ucle.sqlgen.plan_to_sql import SqlStep
-from ucle.sqlgen.sql_trees import cast, column, integer, named, number, table
+from ucle.sqlgen.sql_trees import add_alias, cast, column, integer, number, table
 from ucle.sqlgen.write_statements import Query
 
 Sizes = tuple[int, ...]
@@ -56,13 +56,13 @@ def following(
     for step in steps:
         trees = [_steps(sample).get(step.name) for sample in others]
         queries[step.name] = _follow(step.query, trees, samples, name)
-    current_sizes = select(*(named(guard.now(), f"size_{n}") for n, guard in enumerate(guards)))
+    current_sizes = select(*(add_alias(guard.now(), f"size_{n}") for n, guard in enumerate(guards)))
     sizes = SqlStep(name, Role.TABLE, current_sizes, "sizes that the data has")
     followed: dict[str, tuple[tuple[SqlStep, ...], Query]] = {}
     for output, query in outputs.items():
         trees = [sample.script[1].get(output) for sample in others]
         shown = _follow(query, trees, samples, name)
-        needed = _needed(query, {step.name: step.query for step in steps})
+        needed = _find_needed_steps(query, {step.name: step.query for step in steps})
         if isinstance(shown, exp.Select) and all(queries[x] is not None for x in needed):
             own = (replace(x, query=queries[x.name]) for x in steps if x.name in needed)
             followed[output] = (sizes, *own), shown
@@ -73,7 +73,7 @@ def _steps(sample: Sample) -> dict[str, exp.Expr | None]:
     return {step.name: step.query for step in sample.script[0]}
 
 
-def _needed(query: exp.Expr, steps: Mapping[str, exp.Expr | None]) -> set[str]:
+def _find_needed_steps(query: exp.Expr, steps: Mapping[str, exp.Expr | None]) -> set[str]:
     """Return the names of the steps that a query reads, directly or not."""
     needed: set[str] = set()
     waiting = [query]

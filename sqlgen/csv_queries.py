@@ -15,10 +15,10 @@ from ucle.plan.sources import CsvFile
 from ucle.sqlgen.input_tables import csv_table, lines_table
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import (
+    add_alias,
     cast,
     column,
     function,
-    named,
     number,
     table_function,
     text,
@@ -61,7 +61,7 @@ def fits_query(file: CsvFile, types: Mapping[str, str]) -> str:
     for name, type_ in types.items():
         value = column(name)
         if type_ == "BIGINT":
-            as_text = cast(_tried(value, type_), "VARCHAR")
+            as_text = cast(_try_cast(value, type_), "VARCHAR")
             fits: exp.Expr = exp.NullSafeEQ(this=value.copy(), expression=as_text)
         else:
             fits = exp.or_(
@@ -98,29 +98,29 @@ def condition(kind: str, name: str) -> exp.Expr:
     value = column(name)
     match kind:
         case "int64":
-            return exp.and_(_matches(value, INTEGER), _is_there(_tried(value, "BIGINT")))
+            return exp.and_(_matches(value, INTEGER), _is_there(_try_cast(value, "BIGINT")))
         case "integers":
-            return exp.and_(_matches(value, INTEGER), _is_there(_tried(value, "HUGEINT")))
+            return exp.and_(_matches(value, INTEGER), _is_there(_try_cast(value, "HUGEINT")))
         case "floats":
-            return _is_there(_tried(value, "DOUBLE"))
+            return _is_there(_try_cast(value, "DOUBLE"))
         case "rounded":
-            back = _tried(_tried(value, "DOUBLE"), "HUGEINT")
-            lost = exp.NullSafeNEQ(this=back, expression=_tried(value, "HUGEINT"))
-            far = exp.Is(this=_tried(value, "HUGEINT"), expression=exp.Null())
+            back = _try_cast(_try_cast(value, "DOUBLE"), "HUGEINT")
+            lost = exp.NullSafeNEQ(this=back, expression=_try_cast(value, "HUGEINT"))
+            far = exp.Is(this=_try_cast(value, "HUGEINT"), expression=exp.Null())
             return exp.and_(_matches(value, INTEGER), exp.or_(lost, far))
         case "truths":
             folded = function("lower", function("trim", value))
             return exp.In(this=folded, expressions=[text("true"), text("false")])
         case "dates":
-            return exp.and_(_matches(value, DATE), _is_there(_tried(value, "DATE")))
-    return exp.and_(_matches(value, TIME), _is_there(_tried(value, "TIMESTAMP")))
+            return exp.and_(_matches(value, DATE), _is_there(_try_cast(value, "DATE")))
+    return exp.and_(_matches(value, TIME), _is_there(_try_cast(value, "TIMESTAMP")))
 
 
 def first_query(file: CsvFile, name: str, wanted: exp.Expr) -> str:
     """The first row that meets a condition on a column: its number, from 1 on, and the value."""
     read = csv_table(with_types(file, {name: "VARCHAR"}), in_order=True)
     order = exp.Window(this=exp.RowNumber())
-    rows = select(named(order, "row"), column(name)).from_(read)
+    rows = select(add_alias(order, "row"), column(name)).from_(read)
     query = select(exp.Star()).from_(rows.subquery("rows")).where(wanted)
     return sql_text(query.order_by(column("row")).limit(1))
 
@@ -137,7 +137,7 @@ def with_types(file: CsvFile, types: Mapping[str, str]) -> CsvFile:
     return replace(file, columns=tuple((x, types.get(x, kind)) for x, kind in file.columns))
 
 
-def _tried(value: exp.Expr, type_: str) -> exp.Expr:
+def _try_cast(value: exp.Expr, type_: str) -> exp.Expr:
     return exp.TryCast(this=value.copy(), to=exp.DataType.build(type_, dialect="duckdb"))
 
 

@@ -12,18 +12,18 @@ from functools import cache
 
 from sqlglot import exp, select
 
-from ucle.foundation.names import folded
+from ucle.foundation.names import fold_name
 from ucle.plan.sources import TableName, TableSource
 from ucle.sqlgen.input_tables import source_table
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import (
+    add_alias,
     ascending,
     cast,
     column,
     function,
     identifier,
     integer,
-    named,
     table,
     table_function,
     text,
@@ -99,7 +99,7 @@ def create_kept(database: str, kept_table: KeptTable) -> tuple[str, ...]:
         exp.ColumnDef(this=identifier(name), kind=exp.DataType.build("VARCHAR"))
         for name in kept_table.columns
     ]
-    schema = exp.Schema(this=_kept(database, kept_table), expressions=columns)
+    schema = exp.Schema(this=_qualify_kept_table(database, kept_table), expressions=columns)
     return create_schema(database), sql_text(exp.Create(this=schema, kind="TABLE", exists=True))
 
 
@@ -114,19 +114,23 @@ def kept_columns_query(database: str, kept_table: KeptTable) -> str:
 def read_kept(database: str, kept_table: KeptTable, about: Mapping[str, str]) -> str:
     """The rows of a kept table that have the given values."""
     names = [column(name) for name in kept_table.columns]
-    return sql_text(select(*names).from_(_kept(database, kept_table)).where(_equal(about)))
+    return sql_text(
+        select(*names).from_(_qualify_kept_table(database, kept_table)).where(_equal(about))
+    )
 
 
 def write_kept(database: str, kept_table: KeptTable, row: Sequence[str]) -> tuple[str, ...]:
     """Put a row into a kept table; it replaces the row with the same keys."""
     about = dict(zip(kept_table.columns[: kept_table.keys], row, strict=False))
-    old = exp.Delete(this=_kept(database, kept_table), where=exp.Where(this=_equal(about)))
+    old = exp.Delete(
+        this=_qualify_kept_table(database, kept_table), where=exp.Where(this=_equal(about))
+    )
     values = exp.Values(expressions=[exp.Tuple(expressions=[text(value) for value in row])])
-    new = exp.Insert(this=_kept(database, kept_table), expression=values)
+    new = exp.Insert(this=_qualify_kept_table(database, kept_table), expression=values)
     return sql_text(old), sql_text(new)
 
 
-def _kept(database: str, kept_table: KeptTable) -> exp.Table:
+def _qualify_kept_table(database: str, kept_table: KeptTable) -> exp.Table:
     return table(database, SCHEMA, kept_table.name)
 
 
@@ -144,13 +148,13 @@ def catalogue_query(names: tuple[str, ...]) -> str:
     followed by the file of the database, which is NULL for one in memory, its type and its number.
     Every row also has the search path and the current database, which saves a query for them.
     """
-    listed = [exp.Literal.string(folded(name)) for name in names]
+    listed = [exp.Literal.string(fold_name(name)) for name in names]
     parts = []
     for kind, rows in (("table", column("estimated_size")), ("view", exp.null())):
         columns: list[exp.Expr] = [column(x, "relations") for x in ("database_name", "schema_name")]
-        columns += [column(f"{kind}_name"), column(f"{kind}_oid"), named(rows, "rows")]
+        columns += [column(f"{kind}_name"), column(f"{kind}_oid"), add_alias(rows, "rows")]
         columns += [column("path"), column("type"), column("database_oid", "databases"), *_search()]
-        is_listed = exp.In(this=_folded(column(f"{kind}_name")), expressions=listed)
+        is_listed = exp.In(this=_fold_name(column(f"{kind}_name")), expressions=listed)
         relations = table_function(function(f"duckdb_{kind}s"), "relations")
         databases = table_function(function("duckdb_databases"), "databases")
         same = exp.EQ(
@@ -161,15 +165,15 @@ def catalogue_query(names: tuple[str, ...]) -> str:
     return sql_text(exp.union(*parts, distinct=False))
 
 
-def _folded(name: exp.Expr) -> exp.Expr:
-    """Fold a name like `ucle.foundation.names.folded`; DuckDB's ``lower`` folds all letters."""
+def _fold_name(name: exp.Expr) -> exp.Expr:
+    """Fold a name like `ucle.foundation.names.fold_name`; DuckDB's ``lower`` folds all letters."""
     letters = string.ascii_uppercase, string.ascii_lowercase
     return function("translate", name, *(exp.Literal.string(x) for x in letters))
 
 
 def _search() -> list[exp.Expr]:
     setting = function("current_setting", text("search_path"))
-    return [named(setting, "search_path"), named(function("current_database"), "current")]
+    return [add_alias(setting, "search_path"), add_alias(function("current_database"), "current")]
 
 
 @cache

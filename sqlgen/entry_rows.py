@@ -8,9 +8,10 @@ from sqlglot import exp, select
 
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.sources import TableSource
-from ucle.sqlgen.input_tables import list_value, scalar_value, source_table, summed_duplicates
+from ucle.sqlgen.input_tables import list_value, scalar_value, source_table, sum_duplicates
 from ucle.sqlgen.sql_trees import (
     VALUE,
+    add_alias,
     cast,
     column,
     differs,
@@ -18,8 +19,7 @@ from ucle.sqlgen.sql_trees import (
     integer,
     key_columns,
     key_type,
-    named,
-    scaled,
+    scale_key,
     strides,
     total,
 )
@@ -39,7 +39,7 @@ def entry_rows(
 
     The rows may be restricted by a condition on their columns.
     """
-    keys = [named(column(name), key_name(axis)) for axis, name in enumerate(source.keys)]
+    keys = [add_alias(column(name), key_name(axis)) for axis, name in enumerate(source.keys)]
     query = select(*keys).from_(source_table(source, prefix))
     if where is not None:
         query = query.where(where)
@@ -50,27 +50,27 @@ def entry_rows(
     if not source.dense:
         value = scalar_value(source)
         if not source.sum_duplicates:
-            return query.select(named(value, ENTRY))
+            return query.select(add_alias(value, ENTRY))
         positions = [integer(n + 1) for n in range(len(keys))]
-        query = query.select(named(summed_duplicates(source, value), ENTRY))
+        query = query.select(add_alias(sum_duplicates(source, value), ENTRY))
         return query.group_by(*positions) if positions else query
     assert source.value is not None
     # Not a cross join with positions, which copies an array for every 2,048 of them.
     array = function("unnest", list_value(column(source.value), source))
     places = function("unnest", function("range", integer(math.prod(source.dense))))
-    entries = query.select(named(array, ENTRY), named(places, "position"))
+    entries = query.select(add_alias(array, ENTRY), add_alias(places, "position"))
     columns: list[exp.Expr] = [column(key_name(axis)) for axis in range(len(source.keys))]
     for axis, (bound, stride) in enumerate(zip(source.dense, strides(source.dense), strict=True)):
         index = exp.Mod(
             this=exp.paren(exp.IntDiv(this=column("position"), expression=integer(max(stride, 1)))),
             expression=integer(max(bound, 1)),
         )
-        columns.append(named(index, key_name(len(source.keys) + axis)))
+        columns.append(add_alias(index, key_name(len(source.keys) + axis)))
     query = select(*columns).from_(entries.subquery("arrays"))
     if not source.sum_duplicates:
         return query.select(column(ENTRY))
-    summed = summed_duplicates(source, column(ENTRY))
-    return query.select(named(summed, ENTRY)).group_by(
+    summed = sum_duplicates(source, column(ENTRY))
+    return query.select(add_alias(summed, ENTRY)).group_by(
         *(integer(n + 1) for n in range(len(columns)))
     )
 
@@ -82,7 +82,7 @@ def places(source: TableSource) -> list[exp.Expr]:
     for axis in range(len(source.keys)):
         key: exp.Expr = column(key_name(axis))
         if axis < len(source.tiles) and (size := source.tiles[axis]):
-            key = total([scaled(key, size), column(key_name(next(inside)))])
+            key = total([scale_key(key, size), column(key_name(next(inside)))])
         positions.append(key)
     return positions + [column(key_name(n)) for n in inside]
 
@@ -91,10 +91,10 @@ def tile_entries(source: TableSource, type_: TensorType, prefix: str) -> exp.Sel
     """Return the scan of a table whose tiles are unnested: keys and numbers."""
     names, positions = key_columns(type_), places(source)
     keys = [
-        named(cast(position, key_type(type_, axis)), names[axis])
+        add_alias(cast(position, key_type(type_, axis)), names[axis])
         for axis, position in enumerate(positions)
     ]
-    query = select(*keys, named(column(ENTRY), VALUE)).from_(
+    query = select(*keys, add_alias(column(ENTRY), VALUE)).from_(
         entry_rows(source.apart, prefix).subquery("entries")
     )
     query = query.where(differs(column(ENTRY), type_))

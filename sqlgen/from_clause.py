@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from ucle.foundation.names import unique_names
-from ucle.sqlgen.sql_trees import column, integers_below, join, named, select_from, subquery
+from ucle.sqlgen.sql_trees import add_alias, column, integers_below, join, select_from, subquery
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Joined:
         columns = (*self.keys.values(), *self.tensors.values())
         wanted = (*self.keys, *self.tensors)
         names = unique_names(wanted)
-        read = (named(x, name) for x, name in zip(columns, names, strict=True))
+        read = (add_alias(x, name) for x, name in zip(columns, names, strict=True))
         source = subquery(self.query.select(*read, copy=False), alias)
         outer = [column(name, alias) for name in names]
         count = len(self.keys)
@@ -48,7 +48,7 @@ class Joined:
         )
 
 
-def crossed(left: Joined, right: Joined) -> Joined:
+def cross_join(left: Joined, right: Joined) -> Joined:
     """Return each tuple of some relations beside each tuple of others; changes the queries."""
     taken = {*left.tensors, *right.tensors}
     aliases = unique_names(["pairs", "wholes"], {name.casefold() for name in taken})

@@ -14,19 +14,19 @@ from sqlglot import exp
 from ucle.foundation.names import unique_names
 from ucle.plan import steps as plan
 from ucle.sqlgen.capabilities import Capabilities
-from ucle.sqlgen.index_maps import reindexed
+from ucle.sqlgen.index_maps import reindex_tensor
 from ucle.sqlgen.kernel_calls import KernelCalls, Value
 from ucle.sqlgen.missing_tuples import fill_value
 from ucle.sqlgen.repartitions import repartition
-from ucle.sqlgen.scans import accumulated
+from ucle.sqlgen.scans import scan_prefixes
 from ucle.sqlgen.sql_trees import (
     VALUE,
+    add_alias,
     column,
     constant,
     integer,
     integers_below,
     join,
-    named,
     number,
     select_from,
     subquery,
@@ -59,7 +59,7 @@ def tape_query(tape: plan.FusedStep, capabilities: Capabilities, prefix: str) ->
     call = kernels.tape(program, [_operand(x, aliases, kernels) for x in tape.operands])
     sources = [table(prefix + step, alias=alias) for step, alias in aliases.items()]
     # Beside a row that exists, a missing one is NULL; without it there might be no row at all.
-    query = select_from(integers_below(1, _ONE, _ONE), named(call, MADE))
+    query = select_from(integers_below(1, _ONE, _ONE), add_alias(call, MADE))
     for source in sources:
         query = join(query, source, "POSITIONAL")
     columns: list[exp.Expr] = []
@@ -67,7 +67,7 @@ def tape_query(tape: plan.FusedStep, capabilities: Capabilities, prefix: str) ->
         made: exp.Expr = exp.Bracket(this=column(MADE), expressions=[integer(place)], offset=1)
         if slot.layout.scalar:
             made = kernels.scalar("element", made, integer(0), dtype=slot.type.dtype)
-        columns.append(named(made, name))
+        columns.append(add_alias(made, name))
     return select_from(subquery(query, MADE), *columns)
 
 
@@ -116,9 +116,9 @@ def _calls(line: plan.Relation, sources: Sequence[str], kernels: KernelCalls) ->
         case plan.Aggregate():
             return _vertex(line, tensors, kernels)
         case plan.Reindex():
-            query = reindexed(line, table(sources[0]), sources[0], kernels)
+            query = reindex_tensor(line, table(sources[0]), sources[0], kernels)
         case plan.PrefixScan():
-            query = accumulated(line, table(sources[0]), sources[0], kernels)
+            query = scan_prefixes(line, table(sources[0]), sources[0], kernels)
         case plan.TopKEntries():
             query = within_arrays(line, table(sources[0]), sources[0], kernels)
         case _:
@@ -135,7 +135,7 @@ def _vertex(line: plan.Aggregate, tensors: Sequence[exp.Expr], kernels: KernelCa
     if compute.maps:
         (source,) = plan.inputs(line)
         if source.layout.compressed is not None:
-            values = [kernels.mapped_entries(source.type, compute.maps, values[0])]
+            values = [kernels.map_entries(source.type, compute.maps, values[0])]
         else:
             values = [kernels.maps(compute.maps, values[0])]
     if compute.kernel.name is not None:

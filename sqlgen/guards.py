@@ -18,7 +18,7 @@ from ucle.plan.steps import Role
 from ucle.sqlgen.input_queries import wrong_shape
 from ucle.sqlgen.input_tables import dictionary_values, source_table
 from ucle.sqlgen.plan_to_sql import SqlStep
-from ucle.sqlgen.sql_trees import column, function, integer, named, scaled, table, text
+from ucle.sqlgen.sql_trees import add_alias, column, function, integer, scale_key, table, text
 
 HOLDS = "holds"
 
@@ -41,10 +41,10 @@ class SizeGuard:
         """Violations, each with its own error."""
         size = self.now()
         grown = exp.GT(this=size, expression=integer(self.size))
-        cases = [_refused(grown, f"{self.title} has grown beyond {self.size}")]
+        cases = [_raise_if(grown, f"{self.title} has grown beyond {self.size}")]
         if self.least:
             less = exp.LT(this=size.copy(), expression=integer(self.least))
-            cases.append(_refused(less, f"{self.title} has shrunk below {self.least}"))
+            cases.append(_raise_if(less, f"{self.title} has shrunk below {self.least}"))
         return cases
 
     def now(self) -> exp.Expr:
@@ -53,7 +53,7 @@ class SizeGuard:
             values = dictionary_values(Dictionary("", self.columns, 0)).subquery("values")
             return select(exp.Count(this=exp.Star())).from_(values).subquery()
         largest = [
-            select(named(self._largest(source, name), "largest")).from_(source_table(source))
+            select(add_alias(self._largest(source, name), "largest")).from_(source_table(source))
             for source, name in self.columns
         ]
         parts = largest[0] if len(largest) == 1 else exp.union(*largest, distinct=False)
@@ -67,7 +67,7 @@ class SizeGuard:
         tile = dict(zip(source.keys, source.tiles, strict=False)).get(name, 0)
         if not tile:
             return largest
-        first = scaled(largest, tile)
+        first = scale_key(largest, tile)
         last = exp.Add(this=first, expression=integer(tile - 1))
         inside = exp.func("greatest", first.copy(), integer(self.size - 1), copy=False)
         return exp.func("least", last, inside, copy=False)
@@ -85,13 +85,13 @@ class ShapeGuard:
         rows = select(integer(1)).from_(source_table(self.source)).where(wrong_shape(self.source))
         shape = " x ".join(map(str, self.source.dense))
         message = f"an array of {self.title} no longer has the shape {shape}"
-        return [_refused(exp.Exists(this=rows), message)]
+        return [_raise_if(exp.Exists(this=rows), message)]
 
 
 Guard = SizeGuard | ShapeGuard
 
 
-def guarded(
+def add_guards(
     steps: Sequence[SqlStep], output: exp.Select, guards: Sequence[Guard], scans: Collection[str]
 ) -> tuple[tuple[SqlStep, ...], exp.Select]:
     """Put the steps of a script, and the SELECT of an output, under guards.
@@ -107,7 +107,7 @@ def guarded(
     taken = {step.name.casefold() for step in steps}
     name = next(x for n in range(len(taken) + 1) if (x := f"sizes_{n}") not in taken)
     cases = [case for guard in guards for case in guard.cases()]
-    check = select(named(exp.Case(ifs=cases, default=exp.true()), HOLDS))
+    check = select(add_alias(exp.Case(ifs=cases, default=exp.true()), HOLDS))
     step = SqlStep(name, Role.TABLE, check, "sizes that are written into this script")
 
     def under_guard(query: exp.Select) -> exp.Select:
@@ -122,5 +122,5 @@ def guarded(
     return (step, *waiting), under_guard(output)
 
 
-def _refused(wrong: exp.Expr, message: str) -> exp.If:
+def _raise_if(wrong: exp.Expr, message: str) -> exp.If:
     return exp.If(this=wrong, true=function("error", text(f"{message}; create_views again")))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from ucle.foundation.names import folded, unique_names
+from ucle.foundation.names import fold_name, unique_names
 from ucle.ir.affine import Affine, Digit, labels_of
 from ucle.ir.conditions import (
     All,
@@ -32,6 +32,7 @@ from ucle.plan import steps as plan
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.sql_trees import (
     VALUE,
+    add_alias,
     cast,
     column,
     function,
@@ -41,7 +42,6 @@ from ucle.sqlgen.sql_trees import (
     join,
     key_columns,
     key_type,
-    named,
     number,
     select_from,
     strides,
@@ -76,7 +76,9 @@ class _Solution:
     """The labels that run over all of their coordinates."""
 
 
-def reindexed(node: plan.Reindex, source: exp.Expr, alias: str, kernels: KernelCalls) -> exp.Select:
+def reindex_tensor(
+    node: plan.Reindex, source: exp.Expr, alias: str, kernels: KernelCalls
+) -> exp.Select:
     """Return the SELECT that reads a tensor by an index map.
 
     Args:
@@ -86,7 +88,7 @@ def reindexed(node: plan.Reindex, source: exp.Expr, alias: str, kernels: KernelC
         kernels: how kernels are called.
     """
     names = key_columns(node.type)
-    taken = unique_names((f"{name}_range" for name in names), taken={folded(alias)})
+    taken = unique_names((f"{name}_range" for name in names), taken={fold_name(alias)})
     range_of = dict(zip(node.labels, taken, strict=True))
     column_of = dict(zip(node.labels, names, strict=True))
     arrays = {node.labels[axis] for axis in node.layout.dense}
@@ -94,7 +96,7 @@ def reindexed(node: plan.Reindex, source: exp.Expr, alias: str, kernels: KernelC
     for condition in conjuncts(node.index.condition):
         free = arrays.isdisjoint(condition_labels(condition))
         (outer if free else inside).append(condition)
-    solved = _solved(node, alias, outer, range_of, column_of)
+    solved = _solve_coordinates(node, alias, outer, range_of, column_of)
 
     value: exp.Expr = column(VALUE, alias)
     if node.kernel.name is not None:
@@ -110,15 +112,15 @@ def reindexed(node: plan.Reindex, source: exp.Expr, alias: str, kernels: KernelC
         key = solved.keys[node.labels[axis]]
         if not isinstance(key, exp.Column) or key.table != alias:
             key = cast(key.copy(), key_type(node.type, axis))
-        outputs.append(named(key.copy(), names[axis]))
-    query = select_from(source, *outputs, named(value, VALUE))
+        outputs.append(add_alias(key.copy(), names[axis]))
+    query = select_from(source, *outputs, add_alias(value, VALUE))
     for label in solved.ranges:
         everything = integers_below(solved.sizes[label], range_of[label], column_of[label])
         query = join(query, everything, "CROSS")
     return query.where(*solved.where, copy=False) if solved.where else query
 
 
-def _solved(
+def _solve_coordinates(
     node: plan.Reindex,
     alias: str,
     conditions: Sequence[Condition],
@@ -143,7 +145,7 @@ def _solved(
             solved.keys[label] = key  # passed through, and within its bounds
         else:
             size = node.input.type.shape[axis]
-            equations.append(_Equation(digits.named(node.index.indices[axis]), key, size))
+            equations.append(_Equation(digits.name_digits(node.index.indices[axis]), key, size))
     if node.index.hit is not None:
         _bring_inside(node, node.index.hit, solved, sizes)
     rest: list[Condition] = []
@@ -183,7 +185,7 @@ class _Digits:
     column_of: dict[str, str]
     equations: list[_Equation]
 
-    def named(self, affine: Affine) -> Affine:
+    def name_digits(self, affine: Affine) -> Affine:
         """Return a function with names in place of digits."""
         result = Affine((), affine.constant)
         for term, factor in affine.terms:
@@ -196,12 +198,12 @@ class _Digits:
         if names[0] not in self.sizes:
             self.sizes[names[0]] = digit.of.most(self._positions) // digit.by + 1
             self.sizes[names[1]] = digit.by
-            used = {*self.range_of.values(), folded(self.alias)}
+            used = {*self.range_of.values(), fold_name(self.alias)}
             taken = unique_names(("digit_range", "digit_range"), used)
             self.range_of.update(zip(names, taken, strict=True))
             self.column_of.update(dict.fromkeys(names, "digit"))
             parts = Affine(((names[0], -digit.by), (names[1], -1)))
-            self.equations.append(_Equation(self.named(digit.of).plus(parts), None))
+            self.equations.append(_Equation(self.name_digits(digit.of).plus(parts), None))
         return names[digit.remainder]
 
     def _positions(self, label: str) -> int:

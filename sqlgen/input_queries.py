@@ -20,21 +20,21 @@ from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.entry_rows import ENTRY, entry_rows, key_name
 from ucle.sqlgen.input_tables import (
     dictionary_values,
-    flattened,
+    flatten_lists,
     list_value,
     source_table,
 )
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import (
+    add_alias,
     ascending,
     cast,
     column,
     function,
     integer,
     integers,
-    named,
     number,
-    scaled,
+    scale_key,
     strides,
     text,
     total,
@@ -91,17 +91,19 @@ def statistics_query(
         keys = keys or [integer(0)]  # a scalar has one position
         count = _count_distinct(function("hash", *keys), Distinct.APPROXIMATE)
     columns: list[exp.Expr] = [
-        named(exp.Count(this=exp.Star()), "rows"),
-        named(_count_present(source.dtype), "values"),
-        named(_filter(count, stored), "entries"),
-        named(_all_finite(source.dtype, stored), "finite"),
+        add_alias(exp.Count(this=exp.Star()), "rows"),
+        add_alias(_count_present(source.dtype), "values"),
+        add_alias(_filter(count, stored), "entries"),
+        add_alias(_all_finite(source.dtype, stored), "finite"),
         *_extreme_values(source, stored, known=summed or not source.sum_duplicates),
     ]
     for axis in range(len(source.keys) + len(source.dense)):
         key = column(key_name(axis))
         columns += _extremes(key, axis, source)
         different = _filter(_count_distinct(key.copy(), distinct), stored)
-        columns.append(named(exp.null() if distinct is Distinct.NOT else different, f"v_{axis}"))
+        columns.append(
+            add_alias(exp.null() if distinct is Distinct.NOT else different, f"v_{axis}")
+        )
     return sql_text(select(*columns).from_(entries.subquery("entries")))
 
 
@@ -112,13 +114,15 @@ def arrays_query(source: TableSource, distinct: Distinct, prefix: str = "") -> s
     """
     wrong = wrong_shape(source)
     columns: list[exp.Expr] = [
-        named(exp.Count(this=exp.Star()), "rows"),
-        named(_filter(exp.Count(this=exp.Star()), wrong), "wrong"),
+        add_alias(exp.Count(this=exp.Star()), "rows"),
+        add_alias(_filter(exp.Count(this=exp.Star()), wrong), "wrong"),
     ]
     for axis, name in enumerate(source.keys):
         columns += _extremes(column(name), axis, source)
         different = _count_distinct(column(name), distinct)
-        columns.append(named(exp.null() if distinct is Distinct.NOT else different, f"v_{axis}"))
+        columns.append(
+            add_alias(exp.null() if distinct is Distinct.NOT else different, f"v_{axis}")
+        )
     return sql_text(select(*columns).from_(source_table(source, prefix)))
 
 
@@ -137,18 +141,20 @@ def degrees_query(
     """
     if all(axis < len(source.keys) for axis in axes) and source.dense:
         names = [source.keys[axis] for axis in axes]
-        rows = select(*(named(column(n), key_name(a)) for n, a in zip(names, axes, strict=True)))
+        rows = select(
+            *(add_alias(column(n), key_name(a)) for n, a in zip(names, axes, strict=True))
+        )
         entries, stored = rows.from_(source_table(source, prefix)), None
     else:
         entries = entry_rows(replace(source, sum_duplicates=False), prefix)
         stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
-    coordinates = [named(_in_buckets(source, axis, buckets), key_name(axis)) for axis in axes]
+    coordinates = [add_alias(_in_buckets(source, axis, buckets), key_name(axis)) for axis in axes]
     places = select(*coordinates).from_(entries.subquery("entries"))
     if stored is not None:
         places = places.where(stored)
     keys = [column(key_name(axis)) for axis in axes]
-    count = named(exp.Count(this=exp.Star()), "times")
-    grouping = named(function("grouping", *keys), "which")
+    count = add_alias(exp.Count(this=exp.Star()), "times")
+    grouping = add_alias(function("grouping", *keys), "which")
     grouped = select(grouping, count).from_(places.subquery("places"))
     sets = exp.GroupingSets(expressions=[exp.Tuple(expressions=[key.copy()]) for key in keys])
     grouped.set("group", exp.Group(grouping_sets=[sets]))
@@ -176,7 +182,7 @@ def coverage_query(
             # A table that has grown in the meantime may have coordinates beyond the size.
             inside = exp.and_(stored.copy(), exp.LT(this=key.copy(), expression=integer(size)))
             different = function("bit_count", _filter(bits, inside))
-        columns.append(named(exp.func("coalesce", different, integer(0)), f"v_{axis}"))
+        columns.append(add_alias(exp.func("coalesce", different, integer(0)), f"v_{axis}"))
     return sql_text(select(*columns).from_(entry_rows(source, prefix).subquery("entries")))
 
 
@@ -202,7 +208,7 @@ def elements_query(
     values = list_value(column(source.value or ""), source)
     whole = exp.EQ(this=_kernel("count_null", dtype, values), expression=integer(0))
     packed = exp.Case(ifs=[exp.If(this=whole, true=_kernel("pack", dtype, values.copy()))])
-    arrays = select(named(packed, ENTRY)).from_(source_table(source, prefix))
+    arrays = select(add_alias(packed, ENTRY)).from_(source_table(source, prefix))
     array = column(ENTRY)
     if dtype.kind in "bi":
         finite: exp.Expr = exp.true()
@@ -213,8 +219,8 @@ def elements_query(
     else:
         finite = _kernel("all_finite", dtype, array)
     entries = _kernel("count_not", dtype, array, number(fill, dtype))
-    ends = [named(end, name) for name, end in _array_ends(source, array).items()]
-    looked = select(named(entries, "entries"), named(finite, "finite"), *ends).from_(
+    ends = [add_alias(end, name) for name, end in _array_ends(source, array).items()]
+    looked = select(add_alias(entries, "entries"), add_alias(finite, "finite"), *ends).from_(
         arrays.subquery("arrays")
     )
     count, some = column("entries"), exp.GT(this=column("entries"), expression=integer(0))
@@ -247,7 +253,7 @@ def _kernel(name: str, dtype: DType, *arguments: exp.Expr) -> exp.Expr:
 def lists_query(source: TableSource, prefix: str = "") -> str:
     """The arrays of a source as flat lists."""
     values = list_value(column(source.value or ""), source)
-    return sql_text(select(named(values, ENTRY)).from_(source_table(source, prefix)))
+    return sql_text(select(add_alias(values, ENTRY)).from_(source_table(source, prefix)))
 
 
 def places_query(source: TableSource, fill: Scalar, axis: int, every: int, prefix: str = "") -> str:
@@ -258,7 +264,9 @@ def places_query(source: TableSource, fill: Scalar, axis: int, every: int, prefi
     """
     entries = entry_rows(replace(source, sum_duplicates=False), prefix, every)
     stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
-    places = select(named(exp.Count(this=exp.Star()), "times")).from_(entries.subquery("entries"))
+    places = select(add_alias(exp.Count(this=exp.Star()), "times")).from_(
+        entries.subquery("entries")
+    )
     places = places.where(stored).group_by(column(key_name(axis)))
     once = exp.EQ(this=column("times"), expression=integer(1))
     count = exp.Count(this=exp.Star())
@@ -269,7 +277,7 @@ def digest_query(source: TableSource, prefix: str = "") -> str:
     """A digest of the columns that a source reads, independent of the order of the rows."""
     names = [*source.keys, *([] if source.value is None else [source.value])]
     digest = function("hash", *(column(name) for name in names))
-    digests = select(named(digest, "digest")).from_(source_table(source, prefix))
+    digests = select(add_alias(digest, "digest")).from_(source_table(source, prefix))
     upper = exp.BitwiseRightShift(this=column("digest"), expression=integer(24))
     columns: list[exp.Expr] = [
         function("version"),
@@ -326,10 +334,12 @@ def _with_last(
     if not any(source.encoded) and math.prod(sizes[: len(keys)]) < 2**62:
         wide = [cast(key, "BIGINT") for key in keys]
         position = total(
-            [scaled(k, n) for k, n in zip(wide, strides(sizes[: len(keys)]), strict=True)]
+            [scale_key(k, n) for k, n in zip(wide, strides(sizes[: len(keys)]), strict=True)]
         )
-    positions = select(named(position, "position")).from_(source_table(source, prefix))
-    pairs = select(column("position"), named(window, "last")).from_(positions.subquery("positions"))
+    positions = select(add_alias(position, "position")).from_(source_table(source, prefix))
+    pairs = select(column("position"), add_alias(window, "last")).from_(
+        positions.subquery("positions")
+    )
     return select(integer(1)).from_(pairs.subquery("pairs"))
 
 
@@ -340,10 +350,10 @@ def _last() -> exp.Expr:
 def _extreme_values(source: TableSource, stored: exp.Expr, known: bool = True) -> list[exp.Expr]:
     """The smallest and the largest entry; NULL where rows are still to be added up."""
     if not known or source.dtype.kind == "c":
-        return [named(exp.null(), "low"), named(exp.null(), "high")]
+        return [add_alias(exp.null(), "low"), add_alias(exp.null(), "high")]
     return [
-        named(_filter(exp.Min(this=column(ENTRY)), stored), "low"),
-        named(_filter(exp.Max(this=column(ENTRY)), stored), "high"),
+        add_alias(_filter(exp.Min(this=column(ENTRY)), stored), "low"),
+        add_alias(_filter(exp.Max(this=column(ENTRY)), stored), "high"),
     ]
 
 
@@ -356,9 +366,9 @@ def _extremes(key: exp.Expr, axis: int, source: TableSource) -> list[exp.Expr]:
     """Number of keys, the smallest and the largest; keys of a dictionary have no size."""
     encoded = source.is_encoded(axis)
     return [
-        named(exp.Count(this=key.copy()), f"keys_{axis}"),
-        named(exp.null() if encoded else exp.Min(this=key.copy()), f"min_{axis}"),
-        named(exp.null() if encoded else exp.Max(this=key.copy()), f"max_{axis}"),
+        add_alias(exp.Count(this=key.copy()), f"keys_{axis}"),
+        add_alias(exp.null() if encoded else exp.Min(this=key.copy()), f"min_{axis}"),
+        add_alias(exp.null() if encoded else exp.Max(this=key.copy()), f"max_{axis}"),
     ]
 
 
@@ -425,14 +435,14 @@ def no_value(source: TableSource) -> exp.Expr:
     return _incomplete(column(source.value)) if source.pairs else is_null(source.value)
 
 
-def narrowed_away(source: TableSource) -> exp.Expr:
+def is_lost_by_narrowing(source: TableSource) -> exp.Expr:
     """Condition: a value, or one in an array, is not a number of the tensor's element type."""
     assert source.value is not None
     assert source.narrowed is not None
     value = column(source.value)
     if not source.nesting:
         return _no_number_of(value, source)
-    flat = flattened(cast(value, source.narrowed, source.nesting), source.nesting)
+    flat = flatten_lists(cast(value, source.narrowed, source.nesting), source.nesting)
     return _any_element(flat, lambda element: _no_number_of(element, source))
 
 

@@ -19,13 +19,13 @@ from ucle.plan.sources import (
 from ucle.sqlgen.dialects import DUCKDB_SQL, Dialect
 from ucle.sqlgen.scalar_operators import reduce_sql
 from ucle.sqlgen.sql_trees import (
+    add_alias,
     ascending,
     cast,
     column,
     function,
     integer,
     integers_below,
-    named,
     number,
     pair_of,
     subquery,
@@ -44,7 +44,7 @@ def source_table(source: TableSource, prefix: str = "", alias: str | None = None
     first, second = key_value(source, one), key_value(source, other)
     rows = select(_as_named(first, one), _as_named(second, other), *map(column, columns))
     rows = rows.from_(stored_table(source, prefix))
-    mirrored = select(named(second, one), named(first, other), *map(column, columns))
+    mirrored = select(add_alias(second, one), add_alias(first, other), *map(column, columns))
     mirrored = mirrored.from_(stored_table(source, prefix))
     mirrored = mirrored.where(exp.NEQ(this=first.copy(), expression=second.copy()))
     both = exp.Union(this=rows, expression=mirrored, distinct=False)
@@ -52,7 +52,7 @@ def source_table(source: TableSource, prefix: str = "", alias: str | None = None
 
 
 def _as_named(key: exp.Expr, name: str) -> exp.Expr:
-    return key if isinstance(key, exp.Column) else named(key, name)
+    return key if isinstance(key, exp.Column) else add_alias(key, name)
 
 
 def key_value(source: TableSource, key: str, alias: str | None = None) -> exp.Expr:
@@ -95,9 +95,9 @@ def parquet_table(
     """
     arguments: list[exp.Expr] = [text(path)]
     if nan:
-        arguments.append(_stated("can_have_nan", exp.true()))
+        arguments.append(_build_option("can_have_nan", exp.true()))
     if united:
-        arguments.append(_stated("union_by_name", exp.true()))
+        arguments.append(_build_option("union_by_name", exp.true()))
     return table_function(function("read_parquet", *arguments), alias or "parquet")
 
 
@@ -122,7 +122,7 @@ def csv_table(file: CsvFile, alias: str | None = None, *, in_order: bool = False
         stated["comment"] = text(file.comment)
     if in_order:
         stated["parallel"] = exp.false()
-    arguments = [text(file.path), *(_stated(name, value) for name, value in stated.items())]
+    arguments = [text(file.path), *(_build_option(name, value) for name, value in stated.items())]
     return table_function(function("read_csv", *arguments), alias or "csv")
 
 
@@ -135,11 +135,11 @@ def lines_table(path: str) -> exp.Expr:
         "header": exp.false(),
         "columns": exp.Struct(expressions=[line]),
     }
-    arguments = [text(path), *(_stated(name, value.copy()) for name, value in stated.items())]
+    arguments = [text(path), *(_build_option(name, value.copy()) for name, value in stated.items())]
     return table_function(function("read_csv", *arguments), "lines")
 
 
-def _stated(name: str, value: exp.Expr) -> exp.Expr:
+def _build_option(name: str, value: exp.Expr) -> exp.Expr:
     """An option of a table function."""
     return exp.EQ(this=exp.to_identifier(name), expression=value)
 
@@ -168,14 +168,12 @@ def duplicates_sum(dtype: DType) -> Reduce:
     return ANY if dtype is DType.BOOL else SUM
 
 
-def summed_duplicates(
-    source: TableSource, value: exp.Expr, dialect: Dialect = DUCKDB_SQL
-) -> exp.Expr:
+def sum_duplicates(source: TableSource, value: exp.Expr, dialect: Dialect = DUCKDB_SQL) -> exp.Expr:
     """The sum of the entries that share coordinates."""
     return reduce_sql(duplicates_sum(source.dtype), value, source.dtype, dialect)
 
 
-def summed_lists(query: exp.Select, value: exp.Expr, dtype: DType) -> exp.Select:
+def sum_lists(query: exp.Select, value: exp.Expr, dtype: DType) -> exp.Select:
     """Sum lists that share keys, element by element, where there are no kernels.
 
     Args:
@@ -186,28 +184,32 @@ def summed_lists(query: exp.Select, value: exp.Expr, dtype: DType) -> exp.Select
     names = [key.alias_or_name for key in query.expressions]
     element, place = "an element", "its place"  # labels have no blanks
     places = function("unnest", function("range", function("len", value.copy())))
-    unnested = query.select(named(function("unnest", value), element), named(places, place))
+    unnested = query.select(add_alias(function("unnest", value), element), add_alias(places, place))
     total = reduce_sql(duplicates_sum(dtype), column(element), dtype)
     keys = [column(name) for name in names]
-    sums = select(*keys, column(place), named(total, element)).from_(unnested.subquery("elements"))
+    sums = select(*keys, column(place), add_alias(total, element)).from_(
+        unnested.subquery("elements")
+    )
     sums = sums.group_by(*(column(name) for name in (*names, place)))
     order = exp.Order(expressions=[exp.Ordered(this=column(place), nulls_first=False)])
     whole = function("list", exp.Order(this=column(element), expressions=order.expressions))
-    lists = select(*(key.copy() for key in keys), named(whole, "val")).from_(sums.subquery("sums"))
+    lists = select(*(key.copy() for key in keys), add_alias(whole, "val")).from_(
+        sums.subquery("sums")
+    )
     return lists.group_by(*(key.copy() for key in keys)) if keys else lists
 
 
 def list_value(value: exp.Expr, source: TableSource) -> exp.Expr:
     """An array column as a flat list of the element type."""
     if source.pairs or source.dtype.kind != "c":
-        return flattened(cast(value, source.dtype, source.nesting), source.nesting)
+        return flatten_lists(cast(value, source.dtype, source.nesting), source.nesting)
     element = exp.to_identifier("element")
-    real = flattened(cast(value, source.dtype.real, source.nesting), source.nesting)
+    real = flatten_lists(cast(value, source.dtype.real, source.nesting), source.nesting)
     pair = in_type(exp.column(element), source)
     return function("list_transform", real, exp.Lambda(this=pair, expressions=[element]))
 
 
-def flattened(lists: exp.Expr, nesting: int) -> exp.Expr:
+def flatten_lists(lists: exp.Expr, nesting: int) -> exp.Expr:
     """Lists of lists flattened into one list."""
     for _ in range(nesting - 1):
         lists = function("flatten", lists)

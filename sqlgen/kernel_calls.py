@@ -67,7 +67,7 @@ class KernelCalls:
         """The dialect that has the texts of operators."""
         return self._capabilities.dialect
 
-    def stored_or(self, value: exp.Expr, fill: exp.Expr) -> exp.Expr:
+    def coalesce_fill(self, value: exp.Expr, fill: exp.Expr) -> exp.Expr:
         """A payload, or the fill where it is NULL because its tuple is not stored.
 
         Before DuckDB 2, COALESCE does not keep the memory of BLOBs alive that an Arrow function
@@ -169,13 +169,13 @@ class KernelCalls:
         for compiled, group in itertools.groupby(steps, key=is_compiled):
             if compiled:
                 for part in chain_parts(tuple(group)):
-                    tensor = self._chained(part, tensor)
+                    tensor = self._chain_maps(part, tensor)
             else:
                 for step in group:
                     tensor = self.map(step, tensor)
         return tensor
 
-    def mapped_entries(
+    def map_entries(
         self, type_: TensorType, maps: tuple[Pointwise, ...], array: exp.Expr
     ) -> exp.Expr:
         """Map the listed entries of a compressed array; those that become the fill are left out."""
@@ -187,7 +187,7 @@ class KernelCalls:
         mapped = self.scalar("csr_with", array, values, dtype=dtype)
         return self.scalar("csr_prune", mapped, number(fill, dtype), dtype=dtype)
 
-    def _chained(self, steps: Sequence[Pointwise], tensor: exp.Expr) -> exp.Expr:
+    def _chain_maps(self, steps: Sequence[Pointwise], tensor: exp.Expr) -> exp.Expr:
         if len(steps) == 1:
             return self.map(steps[0], tensor)
         program, source, result = map_program(steps)
@@ -230,7 +230,7 @@ class KernelCalls:
             )
         return self._capabilities.prefix + typed_name(name, dtype.tag)
 
-    def combined(
+    def combine_numbers(
         self, operator: Combine, left: exp.Expr, right: exp.Expr, dtype: DType
     ) -> exp.Expr:
         """⊗ of two numbers: in SQL, or by a kernel where that would take much longer."""
@@ -238,12 +238,12 @@ class KernelCalls:
             return self.scalar(operator.name, left, right, dtype=DType.FLOAT64)  # it is of any type
         return combine_sql(operator, left, right, dtype, self.dialect)
 
-    def mapped(self, step: Pointwise, value: exp.Expr) -> exp.Expr:
+    def map_number(self, step: Pointwise, value: exp.Expr) -> exp.Expr:
         """A pointwise map of a number, by the same rule as `combined`."""
         if isinstance(step, Partial) and step.combine.name in NUMBER_KERNELS:
             constant = number(step.constant, step.dtype)
             pair = (constant, value) if step.constant_first else (value, constant)
-            return self.combined(step.combine, *pair, step.dtype)
+            return self.combine_numbers(step.combine, *pair, step.dtype)
         return map_sql(step, value, self.dialect)
 
     def _map_list(self, step: Map | Partial, tensor: exp.Expr) -> exp.Expr:

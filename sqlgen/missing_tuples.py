@@ -13,13 +13,13 @@ from ucle.sqlgen.array_extents import Extents
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.sql_trees import (
     VALUE,
+    add_alias,
     cast,
     column,
     integers_below,
     join,
     key_columns,
     key_type,
-    named,
     number,
     select_from,
 )
@@ -72,18 +72,18 @@ def densify(
     names = key_columns(type_)
     ranges = {axis: f"{names[axis]}_range" for axis in layout.promoted}
     keys = [
-        named(cast(column(names[a], ranges[a]), key_type(type_, a)), names[a])
+        add_alias(cast(column(names[a], ranges[a]), key_type(type_, a)), names[a])
         for a in layout.promoted
     ]
     tiles = {axis: column(names[axis], ranges[axis]) for axis in layout.tiled}
     zero = None if layout.promoted else column("one", "one")
     fill = fill_value(type_, layout, kernels, tiles, zero)
-    value = kernels.stored_or(column(VALUE, alias), fill)
+    value = kernels.coalesce_fill(column(VALUE, alias), fill)
     counts = {axis: type_.key_range(layout, axis) for axis in layout.promoted}
     sources = [integers_below(counts[a], ranges[a], names[a]) for a in layout.promoted]
     # A tensor in one tuple is made complete against a relation of one row.
     sources = sources or [integers_below(1, "one", "one")]
-    query = select_from(sources[0], *keys, named(value, VALUE))
+    query = select_from(sources[0], *keys, add_alias(value, VALUE))
     for other in sources[1:]:
         query = join(query, other, "CROSS")
     matches = [

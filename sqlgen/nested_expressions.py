@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from ucle.foundation.names import unique_names
-from ucle.sqlgen.scalar_operators import bracketed
-from ucle.sqlgen.sql_trees import VALUE, beside, column, identifier, named, table
+from ucle.sqlgen.scalar_operators import bracket_value
+from ucle.sqlgen.sql_trees import VALUE, add_alias, beside, column, identifier, table
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class NestedExpression:
         if use is self._value:
             self._value = inner._value
         else:
-            use.replace(bracketed(inner._value, type(use.parent)))
+            use.replace(bracket_value(inner._value, type(use.parent)))
 
     def _rename(self, others: Sequence[SingleRow]) -> tuple[SingleRow, ...]:
         """Choose aliases unlike those of other sources; return the sources not among them."""
@@ -67,7 +67,7 @@ class NestedExpression:
 
     def query(self) -> exp.Select:
         """The SELECT."""
-        query = exp.Select(expressions=[named(self._value, VALUE)])
+        query = exp.Select(expressions=[add_alias(self._value, VALUE)])
         if not self._sources:
             return query
         relations = [table(source.name, alias=source.alias) for source in self._sources]

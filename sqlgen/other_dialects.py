@@ -31,7 +31,7 @@ from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.dialects import Dialect
 from ucle.sqlgen.dialects.tables import Statements
 from ucle.sqlgen.plan_to_sql import SqlStep
-from ucle.sqlgen.scalar_operators import placed, text_functions
+from ucle.sqlgen.scalar_operators import place_arguments, text_functions
 from ucle.sqlgen.sql_trees import identifier
 
 PASSES: tuple[Pass, ...] = (
@@ -52,7 +52,7 @@ REFUSED = (exp.Struct, exp.Bracket, exp.Array, exp.Unnest, exp.Explode, exp.Lamb
 """Nodes of DuckDB's lists and structs, refused unless a text of the dialect has them."""
 
 
-def offered(dialect: Dialect) -> Capabilities:
+def build_capabilities(dialect: Dialect) -> Capabilities:
     """The capabilities that the emitter may use of an engine with a dialect."""
     return Capabilities(dialect.name, kernels=False, dialect=dialect)
 
@@ -71,14 +71,14 @@ def check_plan(program_plan: plan.Plan, dialect: Dialect) -> None:
     ]
     for relation in relations:
         if relation.type.dtype not in dialect.types:
-            raise _refused(
+            raise _build_error(
                 dialect,
                 f"there is no {relation.type.dtype.name.lower()}",
                 expected=", ".join(each.name.lower() for each in dialect.types),
                 found=f"{relation.type.dtype.name.lower()}",
             )
         if not relation.layout.scalar:
-            raise _refused(
+            raise _build_error(
                 dialect,
                 "a tensor lies in arrays",
                 expected="a row for every entry",
@@ -93,7 +93,7 @@ def _check_source(source: TableSource, dialect: Dialect) -> None:
     files = dialect.statements is not None and dialect.statements.files
     parquet = files and str(source.origin).lower().endswith((".parquet", ".pq"))
     if not (isinstance(source.origin, TableName | InMemory | OneRow) or parquet):
-        raise _refused(
+        raise _build_error(
             dialect,
             "an input is a file",
             expected="tables and views" + (", or Parquet files" if files else ""),
@@ -102,7 +102,7 @@ def _check_source(source: TableSource, dialect: Dialect) -> None:
         )
 
 
-def _refused(
+def _build_error(
     dialect: Dialect, message: str, *, expected: str, found: str, hint: str | None = None
 ) -> UnsupportedError:
     return UnsupportedError(
@@ -129,7 +129,7 @@ def _statements(dialect: Dialect) -> Statements:
     return dialect.statements
 
 
-def translated(tree: exp.Expr, dialect: Dialect) -> exp.Expr:
+def translate_tree(tree: exp.Expr, dialect: Dialect) -> exp.Expr:
     """Translate a tree that the emitter built into a dialect. The tree is used up.
 
     Raises:
@@ -137,22 +137,22 @@ def translated(tree: exp.Expr, dialect: Dialect) -> exp.Expr:
     """
     statements, known = _statements(dialect), KNOWN | _functions(dialect)
 
-    def placed_text(text: str, **arguments: exp.Expr) -> exp.Expr:
-        return placed(text, arguments, DType.FLOAT64, dialect)
+    def place_text(text: str, **arguments: exp.Expr) -> exp.Expr:
+        return place_arguments(text, arguments, DType.FLOAT64, dialect)
 
     def check(name: str) -> None:
         if name.lower() not in known:
-            raise _refused(
+            raise _build_error(
                 dialect,
                 f"the SQL of {dialect.name} has no equivalent of {name}",
                 expected="operators and inputs that need rows alone",
                 found=f"a step that DuckDB does with {name}",
             )
 
-    def made_over(node: exp.Expr) -> exp.Expr:
+    def translate_node(node: exp.Expr) -> exp.Expr:
         match node:
             case exp.Table(this=exp.Anonymous(this="range") as call):
-                node.set("this", placed_text(statements.numbers, x=call.expressions[0]))
+                node.set("this", place_text(statements.numbers, x=call.expressions[0]))
             case exp.Table(this=exp.Anonymous(this="read_parquet") as call):
                 node.set("this", identifier(call.expressions[0].name))
                 node.set("db", identifier(statements.files))
@@ -167,20 +167,20 @@ def translated(tree: exp.Expr, dialect: Dialect) -> exp.Expr:
                 marked = statements.once and node.args.get("materialized")
                 node.set("materialized", marked or None)
             case exp.Anonymous(this=str() as name) if name.lower() in statements.functions:
-                return placed_text(statements.functions[name.lower()], x=node.expressions[0])
+                return place_text(statements.functions[name.lower()], x=node.expressions[0])
             case exp.Anonymous(this="unnest", expressions=[exp.Anonymous(this="range") as call]):
-                return placed_text(statements.unnested, x=call.expressions[0])
+                return place_text(statements.unnested, x=call.expressions[0])
             case exp.Anonymous(this="range") if _is_unnest(node.parent):
                 return node
             case exp.Anonymous(this=str() as name) if not isinstance(node.parent, exp.Table):
                 check(name)
             case exp.IntDiv():
-                return placed_text(statements.quotient, x=node.this, y=node.expression)
+                return place_text(statements.quotient, x=node.this, y=node.expression)
         if isinstance(node, REFUSED):
             check(type(node).__name__.lower())
         return node
 
-    return _from_below(tree, made_over)
+    return _from_below(tree, translate_node)
 
 
 def _is_unnest(node: exp.Expr | None) -> bool:
@@ -200,7 +200,7 @@ def _from_below(tree: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.E
     return tree
 
 
-def rendered(tree: exp.Expr, dialect: Dialect) -> str:
+def render_tree(tree: exp.Expr, dialect: Dialect) -> str:
     """Return the text in a dialect of a tree that the emitter built. The tree is used up.
 
     Raises:
@@ -208,14 +208,14 @@ def rendered(tree: exp.Expr, dialect: Dialect) -> str:
     """
     statements = _statements(dialect)
 
-    def finished(node: exp.Expr) -> exp.Expr:
+    def finish_node(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Literal) and not node.is_string and not node.is_int:
-            return placed(statements.double, {"x": node}, DType.FLOAT64, dialect)
+            return place_arguments(statements.double, {"x": node}, DType.FLOAT64, dialect)
         if (name := statements.names.get(type(node).__name__)) is not None:
             return exp.Anonymous(this=name, expressions=[node.this])
         return node
 
-    tree = _from_below(translated(tree, dialect), finished)
+    tree = _from_below(translate_tree(tree, dialect), finish_node)
     return tree.sql(dialect=dialect.sqlglot, pretty=True, normalize_functions=False, copy=False)
 
 
@@ -241,12 +241,12 @@ def render_script_in(
             note = "\n".join(f"-- {line}" for line in step.comment.splitlines())
             name = identifier(step.name).sql(dialect=dialect.sqlglot)
             create = statements.create.format(name=name)
-            parts.append(f"{note}\n{create}\n{rendered(step.query, dialect)};")
+            parts.append(f"{note}\n{create}\n{render_tree(step.query, dialect)};")
         if step.check is not None:
             note = f"-- {step.name}: a row here says that 0 times infinity became NaN, see execute"
-            parts.append(f"{note}\n{rendered(step.check, dialect)};")
+            parts.append(f"{note}\n{render_tree(step.check, dialect)};")
     for name, query in outputs.items():
-        parts.append(f"-- result {name}\n{rendered(query, dialect)};")
+        parts.append(f"-- result {name}\n{render_tree(query, dialect)};")
     body = "\n\n".join(parts)
     first = first_statements(dialect, body)
     head = "\n".join(f"-- {line}".rstrip() for line in header)

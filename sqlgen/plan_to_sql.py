@@ -13,7 +13,7 @@ from functools import reduce
 
 from sqlglot import exp, select
 
-from ucle.foundation.names import folded, unique_names
+from ucle.foundation.names import fold_name, unique_names
 from ucle.ir.fills import JoinKind, Missing
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
@@ -24,9 +24,9 @@ from ucle.sqlgen.array_extents import Extents
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.entry_rows import tile_entries
 from ucle.sqlgen.finiteness_checks import StoredPayload, nan_query
-from ucle.sqlgen.from_clause import Joined, crossed
+from ucle.sqlgen.from_clause import Joined, cross_join
 from ucle.sqlgen.fused_steps import tape_query
-from ucle.sqlgen.index_maps import reindexed
+from ucle.sqlgen.index_maps import reindex_tensor
 from ucle.sqlgen.input_tables import (
     dictionary_query,
     duplicates_sum,
@@ -34,17 +34,18 @@ from ucle.sqlgen.input_tables import (
     list_value,
     scalar_value,
     source_table,
-    summed_duplicates,
-    summed_lists,
+    sum_duplicates,
+    sum_lists,
 )
 from ucle.sqlgen.kernel_calls import KernelCalls, Value
 from ucle.sqlgen.missing_tuples import densify, fill_value
 from ucle.sqlgen.nested_expressions import NestedExpression, SingleRow
 from ucle.sqlgen.repartitions import repartition
 from ucle.sqlgen.scalar_operators import combine_sql, is_long, reduce_sql, repeat_sql
-from ucle.sqlgen.scans import accumulated
+from ucle.sqlgen.scans import scan_prefixes
 from ucle.sqlgen.sql_trees import (
     VALUE,
+    add_alias,
     ascending,
     beside,
     cast,
@@ -53,14 +54,13 @@ from ucle.sqlgen.sql_trees import (
     differs,
     either,
     first_of,
-    grouped,
+    group_by_keys,
     identifier,
     in_list,
     integer,
     join,
     key_columns,
     key_type,
-    named,
     number,
     select_from,
     subquery,
@@ -121,19 +121,19 @@ def emit(
         checked = [x for x in program_plan.checked if x.step == step.name]
         check = None
         if checked and step.role is Role.TABLE:
-            check = nan_query([stored_as(read, prefix) for read in checked], capabilities)
+            check = nan_query([locate_payload(read, prefix) for read in checked], capabilities)
         rounds = tuple(map(emitter.round, step.rounds))
         steps.append(SqlStep(prefix + step.name, step.role, query, step.comment, check, rounds))
     axes = [axis for read in program_plan.outputs.values() for axis in read.type.axes]
     dictionaries = {x.dictionary: prefix + x.dictionary for x in axes if x.dictionary is not None}
     outputs = {
-        name: result_query(stored_as(read, prefix), capabilities, dictionaries)
+        name: result_query(locate_payload(read, prefix), capabilities, dictionaries)
         for name, read in program_plan.outputs.items()
     }
     return tuple(steps), outputs
 
 
-def stored_as(read: plan.Read, prefix: str) -> StoredPayload:
+def locate_payload(read: plan.Read, prefix: str) -> StoredPayload:
     """The table and column that hold the tensor of a step when the script has run."""
     return StoredPayload(prefix + read.step, read.type, read.layout, read.column or VALUE)
 
@@ -151,10 +151,12 @@ def result_query(
     type_, layout = stored.type, stored.layout
     alias = "T" if any(axis.dictionary for axis in type_.axes) else None
     source = table(stored.name, alias=alias)
-    return shown(source, alias, type_, layout, capabilities, dictionaries, value=stored.value)
+    return select_readable(
+        source, alias, type_, layout, capabilities, dictionaries, value=stored.value
+    )
 
 
-def shown(
+def select_readable(
     source: exp.Expr,
     alias: str | None,
     type_: TensorType,
@@ -176,11 +178,11 @@ def shown(
             match = exp.EQ(this=column("id", ids), expression=key)
             query = join(query, table(dictionaries[dictionary], alias=ids), on=match)
             key = column("value", ids)
-        keys.append(named(key, names[axis]))
+        keys.append(add_alias(key, names[axis]))
     payload: exp.Expr = column(value, alias)
     if lists and not layout.scalar:
         payload = KernelCalls(capabilities).scalar("vec_to_list", payload, dtype=type_.dtype)
-    return query.select(*keys, named(payload, VALUE), copy=False)
+    return query.select(*keys, add_alias(payload, VALUE), copy=False)
 
 
 class _Emitter:
@@ -241,11 +243,13 @@ class _Emitter:
                 return query
             case plan.Reindex():
                 alias = _alias(relation.input)
-                return reindexed(relation, self._from(relation.input, alias), alias, self._kernels)
+                return reindex_tensor(
+                    relation, self._from(relation.input, alias), alias, self._kernels
+                )
             case plan.PrefixScan():
                 alias = _alias(relation.input)
                 before = self._from(relation.input, alias)
-                return accumulated(relation, before, alias, self._kernels)
+                return scan_prefixes(relation, before, alias, self._kernels)
             case plan.TopKEntries():
                 alias = _alias(relation.input)
                 return first_entries(
@@ -254,12 +258,12 @@ class _Emitter:
             case plan.Aggregate():
                 return self._reduce(relation)
             case plan.Read(step, column=member):
-                value = exp.Star() if member is None else named(column(member), VALUE)
+                value = exp.Star() if member is None else add_alias(column(member), VALUE)
                 return select_from(table(self._prefix + step), value)
             case plan.FusedStep():
                 return tape_query(relation, self._capabilities, self._prefix)
             case plan.Renamed(source):
-                return self._renamed(source, relation.type)
+                return self._rename_keys(source, relation.type)
             case plan.Load() | plan.Held() | plan.HeldRow():
                 raise AssertionError("an array from memory is registered, not queried")
             case plan.Slot():
@@ -288,13 +292,13 @@ class _Emitter:
                 operands, _aliases(operands), map(_step_of, operands), strict=True
             )
         ]
-        nested = NestedExpression(self._applied(relation, sources), sources)
+        nested = NestedExpression(self._apply_to_values(relation, sources), sources)
         for operand, source in zip(operands, sources, strict=True):
             if isinstance(operand, plan.Nested):
                 nested.put(source.alias, self._expression(operand.input))
         return nested
 
-    def _applied(self, relation: plan.Relation, sources: Sequence[SingleRow]) -> exp.Expr:
+    def _apply_to_values(self, relation: plan.Relation, sources: Sequence[SingleRow]) -> exp.Expr:
         """The values of a relation without keys, computed from those of its operands."""
         values = [source.value() for source in sources]
         if isinstance(relation, plan.FusedMaps):
@@ -310,12 +314,12 @@ class _Emitter:
         scalar = [operand.layout.scalar for operand in operands]
         maps = relation.input.maps
         if maps and operands[0].layout.compressed is not None:
-            values = [self._kernels.mapped_entries(operands[0].type, maps, values[0])]
+            values = [self._kernels.map_entries(operands[0].type, maps, values[0])]
         elif maps and not scalar[0]:
             values = [self._kernels.maps(maps, values[0])]
         elif maps:
             for step in maps:
-                values[0] = self._kernels.mapped(step, values[0])
+                values[0] = self._kernels.map_number(step, values[0])
         return self._payload(relation, [Value(*x) for x in zip(values, scalar, strict=True)], {})
 
     def _from(self, relation: plan.Relation, alias: str) -> exp.Expr:
@@ -325,7 +329,7 @@ class _Emitter:
             return in_list(self._from(relation.input, alias), alias)
         return subquery(self.query(relation), alias)
 
-    def _renamed(self, source: plan.Relation, type_: TensorType) -> exp.Select:
+    def _rename_keys(self, source: plan.Relation, type_: TensorType) -> exp.Select:
         alias = _alias(source)
         old, new = key_columns(source.type), key_columns(type_)
         keys = [column(old[a], alias).as_(identifier(new[a])) for a in source.layout.promoted]
@@ -378,33 +382,33 @@ class _Emitter:
                 match = exp.EQ(this=column("value", ids), expression=key_value(source, key, alias))
                 query = join(query, table(self._prefix + dictionary, alias=ids), on=match)
                 position = column("id", ids)
-            keys.append(named(cast(position, key_type(type_, axis)), names[axis]))
+            keys.append(add_alias(cast(position, key_type(type_, axis)), names[axis]))
         query = query.select(*keys, copy=False)
         if not scan.layout.scalar:
             assert source.value is not None
             if source.kept_as is not None:
-                return query.select(named(column(source.value, alias), VALUE), copy=False)
+                return query.select(add_alias(column(source.value, alias), VALUE), copy=False)
             value = list_value(column(source.value, alias), source)
             if source.sum_duplicates and not self._capabilities.kernels:
-                return summed_lists(query, value, type_.dtype)
+                return sum_lists(query, value, type_.dtype)
             if self._capabilities.kernels:
                 value = self._kernels.scalar("pack", value, dtype=type_.dtype)
             if source.sum_duplicates:
                 size = math.prod(source.dense)
                 stem = duplicates_sum(type_.dtype).stem
                 value = self._kernels.aggregate(f"{stem}_vec", size, [value], dtype=type_.dtype)
-                query = grouped(query, [integer(n + 1) for n in range(len(keys))])
+                query = group_by_keys(query, [integer(n + 1) for n in range(len(keys))])
             if self._capabilities.kernels:
                 value = self._cut(source, type_, value, [key.unalias() for key in keys])
-            return query.select(named(value, VALUE), copy=False)
+            return query.select(add_alias(value, VALUE), copy=False)
         value = scalar_value(source, alias)
         if source.sum_duplicates:
-            summed = summed_duplicates(source, value, self._capabilities.dialect)
+            summed = sum_duplicates(source, value, self._capabilities.dialect)
             positions = [integer(n + 1) for n in range(len(keys))]
-            query = query.select(named(summed, VALUE), copy=False)
+            query = query.select(add_alias(summed, VALUE), copy=False)
             query = query.group_by(*positions, copy=False)
             return query.having(differs(summed, type_), copy=False) if keys else query
-        query = query.select(named(value, VALUE), copy=False)
+        query = query.select(add_alias(value, VALUE), copy=False)
         return query.where(differs(value, type_), copy=False)
 
     def _cut(
@@ -441,21 +445,21 @@ class _Emitter:
         if missing is not None and not apart:
             value = self._account(value, met, node, missing)
         names = key_columns(node.type)
-        outputs = [named(keys[node.labels[axis]], names[axis]) for axis in node.layout.promoted]
-        query = query.select(*outputs, named(value, VALUE), copy=False)
+        outputs = [add_alias(keys[node.labels[axis]], names[axis]) for axis in node.layout.promoted]
+        query = query.select(*outputs, add_alias(value, VALUE), copy=False)
         if node.operation is None:
             return query
         groups = [keys[node.labels[axis]] for axis in node.layout.promoted]
         # Without groups, DuckDB adds floats in the order of their rows: one slice after the other.
         one_group = [exp.true()] if node.unordered else []
-        query = grouped(query, groups or one_group, node.type.tuple_bytes(node.layout))
+        query = group_by_keys(query, groups or one_group, node.type.tuple_bytes(node.layout))
         if missing is None or not apart:
             return query
-        (count,) = unique_names(["met"], {VALUE, *map(folded, names)})
-        part = subquery(query.select(named(met, count), copy=False), "met")
+        (count,) = unique_names(["met"], {VALUE, *map(fold_name, names)})
+        part = subquery(query.select(add_alias(met, count), copy=False), "met")
         group_keys = [column(names[axis]) for axis in node.layout.promoted]
         value = self._account(column(VALUE), column(count), node, missing)
-        return select_from(part, *group_keys, named(value, VALUE))
+        return select_from(part, *group_keys, add_alias(value, VALUE))
 
     def _payload(
         self, node: plan.Aggregate, values: Sequence[Value], keys: Mapping[str, exp.Expr]
@@ -470,7 +474,7 @@ class _Emitter:
         if kernel.name is not None:
             value = self._kernels.contract(kernel, values, dtype, keys)
         elif combine is not None:
-            value = self._kernels.combined(combine, values[0].sql, values[1].sql, dtype)
+            value = self._kernels.combine_numbers(combine, values[0].sql, values[1].sql, dtype)
         else:
             value = values[0].sql
         if node.operation is None:
@@ -503,7 +507,7 @@ class _Emitter:
         source = compute.input
         assert not isinstance(source, plan.Join | plan.MaskedJoin)
         alias, names = _alias(source), key_columns(source.type)
-        relation, value = self._mapped(compute, alias)
+        relation, value = self._apply_maps(compute, alias)
         query = select_from(relation)
         keys: dict[str, exp.Expr] = {}
         for axis in source.layout.promoted:
@@ -515,7 +519,7 @@ class _Emitter:
             keys.setdefault(label, key)
         return query, [Value(value, source.layout.scalar)], keys
 
-    def _mapped(self, compute: plan.Compute, alias: str) -> tuple[exp.Expr, exp.Expr]:
+    def _apply_maps(self, compute: plan.Compute, alias: str) -> tuple[exp.Expr, exp.Expr]:
         """Return the relation that a unary computation reads, and its value with all maps applied.
 
         The SQL of a function may name its argument several times. Where expressions would become
@@ -526,17 +530,19 @@ class _Emitter:
         relation = self._from(source, alias)
         value: exp.Expr = column(VALUE, alias)
         if source.layout.compressed is not None:
-            return relation, self._kernels.mapped_entries(source.type, compute.maps, value)
+            return relation, self._kernels.map_entries(source.type, compute.maps, value)
         if not source.layout.scalar:
             return relation, self._kernels.maps(compute.maps, value)
         names = key_columns(source.type)
         keys = [column(names[axis], alias) for axis in source.layout.promoted]
         for step in compute.maps:
-            mapped = self._kernels.mapped(step, value)
+            mapped = self._kernels.map_number(step, value)
             if not isinstance(value, exp.Column) and is_long(mapped):
-                query = select_from(relation, *(key.copy() for key in keys), named(value, VALUE))
+                query = select_from(
+                    relation, *(key.copy() for key in keys), add_alias(value, VALUE)
+                )
                 relation = subquery(query, alias)
-                mapped = self._kernels.mapped(step, column(VALUE, alias))
+                mapped = self._kernels.map_number(step, column(VALUE, alias))
             value = mapped
         return relation, value
 
@@ -563,7 +569,7 @@ class _Emitter:
             query = join(query, source, on=exp.and_(*matches, copy=False))
         joined = Joined(query, mask.keys, {side.alias: side.stored for side in keyed})
         if whole := [self._alone(side) for side in sides if not side.keys]:
-            joined = crossed(joined, reduce(crossed, whole))
+            joined = cross_join(joined, reduce(cross_join, whole))
         values = [Value(side.value_of(joined.tensors[side.alias]), False) for side in sides]
         return joined.query, values, dict(joined.keys)
 
@@ -606,7 +612,7 @@ class _Emitter:
             if absent:
                 type_, layout = side.relation.type, side.relation.layout
                 tiles = {axis: keys[side.labels[axis]].copy() for axis in layout.tiled}
-                value = self._kernels.stored_or(
+                value = self._kernels.coalesce_fill(
                     value, fill_value(type_, layout, self._kernels, tiles)
                 )
             values.append(Value(value, side.relation.layout.scalar))

@@ -14,26 +14,26 @@ from sqlglot import exp
 from ucle.ir.layouts import Layout, Level
 from ucle.ir.tensor_types import TensorType
 from ucle.plan import steps as plan
-from ucle.sqlgen.array_extents import Extents, joined
-from ucle.sqlgen.compressed_arrays import recoded
+from ucle.sqlgen.array_extents import Extents, merge_axes
+from ucle.sqlgen.compressed_arrays import repartition_compressed
 from ucle.sqlgen.from_clause import positions
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.sql_trees import (
     VALUE,
+    add_alias,
     cast,
     column,
     differs,
     first_of,
     function,
-    grouped,
+    group_by_keys,
     integer,
     integers,
     join,
     key_columns,
     key_type,
-    named,
     number,
-    scaled,
+    scale_key,
     select_from,
     strides,
     subquery,
@@ -65,7 +65,7 @@ def repartition(
             return _stack(node, source, alias, kernels)
         case plan.BlockRepartition():
             return _Exchange(node, alias, kernels).query(source)
-    return recoded(node, source, alias, kernels)
+    return repartition_compressed(node, source, alias, kernels)
 
 
 def tile_keys(type_: TensorType, layout: Layout, alias: str | None) -> dict[int, exp.Expr]:
@@ -95,10 +95,10 @@ def _decompose(
     places: dict[int, exp.Expr] = {axis: ranges[axis] for axis in added}
     for axis in added:
         if before.levels[axis] is Level.TILED:
-            first = scaled(column(names[axis], alias), before.tile)
+            first = scale_key(column(names[axis], alias), before.tile)
             places[axis] = exp.Add(this=first, expression=ranges[axis].copy())
     keys = [
-        named(cast(places[a].copy(), key_type(type_, a)), names[a])
+        add_alias(cast(places[a].copy(), key_type(type_, a)), names[a])
         if a in places
         else column(names[a], alias)
         for a in after.promoted
@@ -109,7 +109,7 @@ def _decompose(
         else ranges[axis].copy()
         for axis in added
     }
-    offset = total([extents.moved(moved[axis], extents.steps[axis]) for axis in added])
+    offset = total([extents.scale_position(moved[axis], extents.steps[axis]) for axis in added])
     tensor: exp.Expr = column(VALUE, alias)
     if isinstance(node.input, plan.ByReference):
         tensor = first_of(tensor)
@@ -122,13 +122,13 @@ def _decompose(
     else:
         new_tiles = {axis: ranges.get(axis, old_tiles.get(axis)) for axis in after.tiled}
         inside = Extents(type_, after, {a: key for a, key in new_tiles.items() if key is not None})
-        sizes, steps = joined(
+        sizes, steps = merge_axes(
             [inside.sizes[axis] for axis in after.dense],
             [extents.steps[axis] for axis in after.dense],
         )
         shape = inside.list_sql(sizes), extents.list_sql(steps)
         value = kernels.scalar("slice", tensor, offset, *shape, dtype=type_.dtype)
-    query = join(select_from(source, *keys, named(value, VALUE)), numbers, "CROSS")
+    query = join(select_from(source, *keys, add_alias(value, VALUE)), numbers, "CROSS")
     for axis in added:
         if before.levels[axis] is Level.TILED and axis in extents.ragged:
             length = extents.tile_length(axis)
@@ -155,10 +155,12 @@ def _stack(node: plan.Stack, source: exp.Expr, alias: str, kernels: KernelCalls)
             keys[axis] = exp.IntDiv(this=columns[axis].copy(), expression=integer(after.tile))
             places[axis] = exp.paren(exp.Mod(this=places[axis], expression=integer(after.tile)))
         elif before.levels[axis] is Level.TILED:
-            places[axis] = scaled(places[axis], before.tile)
+            places[axis] = scale_key(places[axis], before.tile)
     inside = Extents(type_, after, {axis: keys[axis] for axis in after.tiled})
     pieces = Extents(type_, before, tile_keys(type_, before, alias))
-    offset = cast(total([inside.moved(places[a], inside.steps[a]) for a in stacked]), "BIGINT")
+    offset = cast(
+        total([inside.scale_position(places[a], inside.steps[a]) for a in stacked]), "BIGINT"
+    )
     size = type_.dense_size(after)
     ends = [inside.sql(inside.length), number(type_.fill, type_.dtype)]
     rows: list[exp.Expr] = [column(VALUE, alias), offset]
@@ -167,20 +169,20 @@ def _stack(node: plan.Stack, source: exp.Expr, alias: str, kernels: KernelCalls)
         name = "stack_sca"
     elif any(pieces.steps[axis] != inside.steps[axis] for axis in before.dense):
         name = "stack_strided"
-        sizes, steps = joined(
+        sizes, steps = merge_axes(
             [pieces.sizes[axis] for axis in before.dense],
             [inside.steps[axis] for axis in before.dense],
         )
         shape = [pieces.list_sql(sizes), inside.list_sql(steps)]
     value = kernels.aggregate(name, size, rows, trailing=[*shape, *ends], dtype=type_.dtype)
     named_keys = [
-        named(cast(key.copy(), key_type(type_, axis)), names[axis])
+        add_alias(cast(key.copy(), key_type(type_, axis)), names[axis])
         if not isinstance(key, exp.Column)
         else column(names[axis], alias)
         for axis, key in keys.items()
     ]
-    query = select_from(source, *named_keys, named(value, VALUE))
-    return grouped(query, list(keys.values()), type_.tuple_bytes(after))
+    query = select_from(source, *named_keys, add_alias(value, VALUE))
+    return group_by_keys(query, list(keys.values()), type_.tuple_bytes(after))
 
 
 def _steps(type_: TensorType, layout: Layout) -> dict[int, int]:
@@ -236,13 +238,15 @@ class _Exchange:
         stacked = self.kernels.aggregate(
             "stack",
             length,
-            [column(VALUE, self.alias), scaled(within, width)],
+            [column(VALUE, self.alias), scale_key(within, width)],
             trailing=[integer(length), number(type_.fill, type_.dtype)],
             dtype=type_.dtype,
         )
         keys = [column(self.names[axis], self.alias) for axis in self.others]
-        query = select_from(source, *keys, named(part, self.numbered), named(stacked, VALUE))
-        return grouped(query, [*keys, part])
+        query = select_from(
+            source, *keys, add_alias(part, self.numbered), add_alias(stacked, VALUE)
+        )
+        return group_by_keys(query, [*keys, part])
 
     def cuts(self, blocks: exp.Select) -> exp.Select:
         """Cut each block at every position of the axes that become keys."""
@@ -253,18 +257,18 @@ class _Exchange:
         numbers, ranges = positions(sizes, "blocks")
         keys = [column(names[axis], "blocks") for axis in self.others]
         new = [
-            named(cast(ranges[names[axis]].copy(), key_type(type_, axis)), names[axis])
+            add_alias(cast(ranges[names[axis]].copy(), key_type(type_, axis)), names[axis])
             for axis in self.added
         ]
         cut = self.kernels.scalar(
             "slice",
             column(VALUE, "blocks"),
-            total([scaled(ranges[names[axis]].copy(), step[axis]) for axis in self.added]),
+            total([scale_key(ranges[names[axis]].copy(), step[axis]) for axis in self.added]),
             self._sizes(),
             integers([type_.dense_size(before), *(step[axis] for axis in self.unmoved)]),
             dtype=type_.dtype,
         )
-        columns = *keys, *new, column(self.numbered, "blocks"), named(cut, VALUE)
+        columns = *keys, *new, column(self.numbered, "blocks"), add_alias(cut, VALUE)
         query = select_from(subquery(blocks, "blocks"), *columns)
         return join(query, numbers, "CROSS")
 
@@ -275,9 +279,9 @@ class _Exchange:
         moved = [axis for axis in self.others if axis not in node.layout.promoted]
         offset = total(
             [
-                scaled(column(self.numbered, "cuts"), node.block * place[node.axis]),
+                scale_key(column(self.numbered, "cuts"), node.block * place[node.axis]),
                 *(
-                    scaled(cast(column(self.names[axis], "cuts"), "BIGINT"), place[axis])
+                    scale_key(cast(column(self.names[axis], "cuts"), "BIGINT"), place[axis])
                     for axis in moved
                 ),
             ]
@@ -298,8 +302,8 @@ class _Exchange:
         )
         keys = [column(self.names[axis], "cuts") for axis in node.layout.promoted]
         cuts = subquery(self.cuts(self.blocks(source)), "cuts")
-        query = select_from(cuts, *keys, named(value, VALUE))
-        return grouped(query, keys, type_.tuple_bytes(node.layout))
+        query = select_from(cuts, *keys, add_alias(value, VALUE))
+        return group_by_keys(query, keys, type_.tuple_bytes(node.layout))
 
     def _sizes(self) -> exp.Expr:
         """The shape of a cut: the last block may be shorter than the others."""
@@ -307,6 +311,6 @@ class _Exchange:
         bound, unmoved = type_.shape[self.node.axis], [type_.shape[axis] for axis in self.unmoved]
         if bound % block == 0:
             return integers([block, *unmoved])
-        left = exp.Sub(this=integer(bound), expression=scaled(column(self.numbered), block))
+        left = exp.Sub(this=integer(bound), expression=scale_key(column(self.numbered), block))
         count = exp.func("least", integer(block), left, copy=False)
         return exp.Array(expressions=[count, *(integer(size) for size in unmoved)])

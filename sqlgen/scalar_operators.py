@@ -51,7 +51,7 @@ def _is_wide(sql: str) -> bool:
     )
 
 
-def bracketed(value: exp.Expr, parent: type[object]) -> exp.Expr:
+def bracket_value(value: exp.Expr, parent: type[object]) -> exp.Expr:
     """A value as it stands inside of another expression, in brackets where it needs them."""
     if issubclass(parent, exp.Dot | exp.Bracket):
         return value if isinstance(value, SIMPLE) else exp.Paren(this=value)
@@ -63,7 +63,7 @@ def _instantiate(
     sql: str, arguments: Mapping[str, exp.Expr], dtype: DType, dialect: Dialect = DUCKDB_SQL
 ) -> exp.Expr:
     """A text with its arguments in place, as a value of an element type."""
-    expression = placed(sql, arguments, dtype, dialect)
+    expression = place_arguments(sql, arguments, dtype, dialect)
     if dtype in (DType.FLOAT64, DType.BOOL, DType.COMPLEX128):
         return expression
     if dtype is DType.COMPLEX64:
@@ -77,7 +77,9 @@ def _instantiate(
     return cast(expression, dtype)
 
 
-def placed(sql: str, arguments: Mapping[str, exp.Expr], dtype: DType, dialect: Dialect) -> exp.Expr:
+def place_arguments(
+    sql: str, arguments: Mapping[str, exp.Expr], dtype: DType, dialect: Dialect
+) -> exp.Expr:
     """A text of a dialect with its arguments in place, and numbers of an element type."""
     values = {**arguments, "zero": number(0, dtype), "one": number(1, dtype)}
     wide = dtype is DType.COMPLEX64 and _is_wide(sql)
@@ -86,12 +88,12 @@ def placed(sql: str, arguments: Mapping[str, exp.Expr], dtype: DType, dialect: D
         if not isinstance(node, exp.Column):
             return node
         if node.table in arguments:  # x.re
-            whole = bracketed(arguments[node.table].copy(), exp.Dot)
+            whole = bracket_value(arguments[node.table].copy(), exp.Dot)
             part = exp.Dot(this=whole, expression=exp.to_identifier(node.name))
             return cast(part, DType.FLOAT64) if wide else part
         if node.name not in values or node.table:
             return node
-        return bracketed(values[node.name].copy(), type(node.parent))
+        return bracket_value(values[node.name].copy(), type(node.parent))
 
     template = _template(sql, dialect.sqlglot).copy()
     result: exp.Expr = template.transform(place, copy=False)
@@ -110,7 +112,7 @@ def text_functions(sql: str, dialect: Dialect) -> set[str]:
 def _single(value: exp.Expr, dialect: Dialect = DUCKDB_SQL) -> exp.Expr:
     """A DOUBLE as a FLOAT; what is too large becomes infinite, which DuckDB's cast refuses."""
     if dialect.statements is not None:
-        return placed(dialect.statements.single, {"x": value}, DType.FLOAT32, dialect)
+        return place_arguments(dialect.statements.single, {"x": value}, DType.FLOAT32, dialect)
     tried = exp.TryCast(this=value, to=cast(value, DType.FLOAT32).args["to"])
     sign = function("sign", value.copy())
     infinite = exp.Mul(this=sign, expression=number(math.inf, DType.FLOAT32))
@@ -241,7 +243,7 @@ def cast_sql(step: Cast, argument: exp.Expr, dialect: Dialect = DUCKDB_SQL) -> e
         if result is DType.FLOAT32 and source is DType.FLOAT64:
             return _single(argument, dialect)
         text = dialect.statements.casts.get(source.kind + result.kind, "x")
-        return cast(placed(text, {"x": argument}, source, dialect), result)
+        return cast(place_arguments(text, {"x": argument}, source, dialect), result)
     if source is DType.COMPLEX128 and result is DType.COMPLEX64:
         parts = _instantiate("{'re': x.re, 'im': x.im}", {"x": argument}, source)
         return parts.transform(_single_parts, copy=False)

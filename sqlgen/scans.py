@@ -18,17 +18,17 @@ from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.scalar_operators import reduce_sql
 from ucle.sqlgen.sql_trees import (
     VALUE,
+    add_alias,
     cast,
     column,
     either,
     function,
-    grouped,
+    group_by_keys,
     integer,
     integers_below,
     join,
     key_columns,
     key_type,
-    named,
     number,
     select_from,
     subquery,
@@ -37,7 +37,7 @@ from ucle.sqlgen.sql_trees import (
 FIBRES = "fibres"
 
 
-def accumulated(
+def scan_prefixes(
     node: plan.PrefixScan, source: exp.Expr, alias: str, kernels: KernelCalls
 ) -> exp.Select:
     """Return the SELECT that aggregates along an axis.
@@ -55,8 +55,8 @@ def accumulated(
         ends = integer(shape[axis]), integer(inner)
         value = kernels.scalar(node.kernel.name, column(VALUE, alias), *ends, dtype=node.type.dtype)
         keys = [_key(node, other, alias) for other in node.layout.promoted]
-        return select_from(source, *keys, named(value, VALUE))
-    query, columns, value = _completed(node, source, alias)
+        return select_from(source, *keys, add_alias(value, VALUE))
+    query, columns, value = _complete_fibres(node, source, alias)
     if isinstance(along, MatrixMap):
         return _by_lists(node, query, columns, value, kernels)
     others = [columns[other] for other in node.layout.promoted if other != axis]
@@ -65,18 +65,18 @@ def accumulated(
         return _by_lists(node, query, columns, value, kernels)
     running = reduce_sql(along.reduce, value, node.type.dtype, kernels.dialect)
     running = running.transform(_over, others, columns[axis])
-    return query.select(*_outputs(node, columns), named(running, VALUE), copy=False)
+    return query.select(*_outputs(node, columns), add_alias(running, VALUE), copy=False)
 
 
 def _outputs(node: plan.PrefixScan, columns: dict[int, exp.Expr]) -> list[exp.Expr]:
     names = key_columns(node.type)
     return [
-        named(cast(columns[other].copy(), key_type(node.type, other)), names[other])
+        add_alias(cast(columns[other].copy(), key_type(node.type, other)), names[other])
         for other in node.layout.promoted
     ]
 
 
-def _completed(
+def _complete_fibres(
     node: plan.PrefixScan, source: exp.Expr, alias: str
 ) -> tuple[exp.Select, dict[int, exp.Expr], exp.Expr]:
     """All positions of each fibre that is stored; their keys, and the values."""
@@ -107,7 +107,7 @@ def _completed(
 def _key(node: plan.PrefixScan, axis: int, alias: str) -> exp.Expr:
     """A key column of the input, named as in the result: others may read it under its labels."""
     stored, name = (key_columns(each)[axis] for each in (node.input.type, node.type))
-    return named(column(stored, alias), name)
+    return add_alias(column(stored, alias), name)
 
 
 def _over(node: exp.Expr, others: list[exp.Expr], position: exp.Expr) -> exp.Expr:
@@ -157,17 +157,17 @@ def _by_lists(
     others = [other for other in node.layout.promoted if other not in axes]
     keys = [columns[other] for other in others]
     fibres = query.select(
-        *(named(columns[other].copy(), names[other]) for other in others),
-        named(listed, VALUE),
+        *(add_alias(columns[other].copy(), names[other]) for other in others),
+        add_alias(listed, VALUE),
         copy=False,
     )
-    fibres = grouped(fibres, keys)
+    fibres = group_by_keys(fibres, keys)
     outputs: dict[int, exp.Expr] = {n: column(names[n], FIBRES) for n in others}
     for place, axis in enumerate(axes):
         position = _position(sizes, place)
-        outputs[axis] = named(cast(position, key_type(type_, axis)), names[axis])
+        outputs[axis] = add_alias(cast(position, key_type(type_, axis)), names[axis])
     return select_from(
         subquery(fibres, FIBRES),
         *(outputs[other] for other in node.layout.promoted),
-        named(function("unnest", column(VALUE, FIBRES)), VALUE),
+        add_alias(function("unnest", column(VALUE, FIBRES)), VALUE),
     )

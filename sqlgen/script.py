@@ -8,7 +8,7 @@ from functools import reduce
 
 from sqlglot import exp, select
 
-from ucle.foundation.names import folded, unique_names
+from ucle.foundation.names import fold_name, unique_names
 from ucle.plan.steps import Role
 from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.plan_to_sql import SqlStep
@@ -60,12 +60,14 @@ def whole_query(query: exp.Select, steps: Sequence[SqlStep]) -> exp.Select:
     queries = {step.name: step.query for step in steps if isinstance(step.query, exp.Select)}
     tables = {step.name for step in steps if step.role is Role.TABLE}
     whole = query.copy()
-    for name, step in _needed(queries, whole).items():
+    for name, step in _find_needed_queries(queries, whole).items():
         whole.with_(identifier(name), step, materialized=name in tables, copy=False)
     return whole
 
 
-def _needed(queries: Mapping[str, exp.Select], query: exp.Select) -> dict[str, exp.Select]:
+def _find_needed_queries(
+    queries: Mapping[str, exp.Select], query: exp.Select
+) -> dict[str, exp.Select]:
     """Return those of the queries that one reads, directly or not, in their order."""
     names_read = _read(query)
     needed = []
@@ -89,7 +91,7 @@ def create_macro(name: str, query: exp.Select) -> str:
     """Return CREATE MACRO; its parameters are the names of the tables that a query reads."""
     parameters: dict[str, str] = {}
     whole = query.copy()
-    taken = {folded(part.name) for part in whole.find_all(exp.Identifier)}
+    taken = {fold_name(part.name) for part in whole.find_all(exp.Identifier)}
     for read in [each for each in whole.find_all(exp.Table) if each.db]:
         parts = {part: read.args.get(part) for part in ("this", "db", "catalog")}
         origin = sql_text(exp.Table(**parts))
@@ -159,10 +161,10 @@ def scalars_query(places: Sequence[tuple[str, str]]) -> exp.Expr:
         query = tables.setdefault(name, select().from_(table(name)))
         query.select(column(value).as_(identifier(f"value {n}")), copy=False)
     queries: list[exp.Expr] = list(tables.values())
-    return reduce(_united_by_name, queries)
+    return reduce(_union_by_name, queries)
 
 
-def _united_by_name(one: exp.Expr, other: exp.Expr) -> exp.Expr:
+def _union_by_name(one: exp.Expr, other: exp.Expr) -> exp.Expr:
     return exp.Union(this=one, expression=other, distinct=False, by_name=True)
 
 

@@ -143,7 +143,7 @@ def total(terms: Sequence[exp.Expr]) -> exp.Expr:
     return result
 
 
-def scaled(key: exp.Expr, stride: int) -> exp.Expr:
+def scale_key(key: exp.Expr, stride: int) -> exp.Expr:
     """``key * stride``."""
     return key if stride == 1 else exp.Mul(this=key, expression=integer(stride))
 
@@ -199,7 +199,7 @@ STATE_BYTES = 1 << 16
 """Bytes of an aggregate state from which on it should be freed as soon as its result exists."""
 
 
-def grouped(query: exp.Select, keys: Sequence[exp.Expr], size: float = 0.0) -> exp.Select:
+def group_by_keys(query: exp.Select, keys: Sequence[exp.Expr], size: float = 0.0) -> exp.Select:
     """Group by keys; without keys, an input without rows must give no row.
 
     DuckDB keeps the state of an aggregation without groups until the statement ends, and copies the
@@ -251,7 +251,7 @@ def beside(
 
 def in_list(source: exp.Expr, alias: str) -> exp.Expr:
     """A relation of one tuple with its value as the only element of a list."""
-    listed = named(exp.Array(expressions=[column(VALUE)]), VALUE)
+    listed = add_alias(exp.Array(expressions=[column(VALUE)]), VALUE)
     return subquery(select_from(source, listed), alias)
 
 
@@ -265,7 +265,7 @@ def integers_below(size: int, alias: str, name: str) -> exp.Table:
     return table_function(function("range", integer(size)), alias, [name])
 
 
-def named(expression: exp.Expr, name: str) -> exp.Expr:
+def add_alias(expression: exp.Expr, name: str) -> exp.Expr:
     """``expression AS name``, without the alias where a column already has the name."""
     if isinstance(expression, exp.Column) and expression.name == name:
         return expression

@@ -8,18 +8,18 @@ from ucle.foundation.dtypes import Scalar
 from ucle.plan.sources import TableSource
 from ucle.sqlgen.entry_rows import ENTRY, entry_rows, places
 from ucle.sqlgen.script import sql_text
-from ucle.sqlgen.sql_trees import column, integer, named, number
+from ucle.sqlgen.sql_trees import add_alias, column, integer, number
 
 
 def counts_query(source: TableSource, fill: Scalar, prefix: str = "") -> str:
     """V and the largest degree of each axis in turn, in one row."""
     stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
     positions = places(source)
-    keyed = [named(position, f"p{axis}") for axis, position in enumerate(positions)]
+    keyed = [add_alias(position, f"p{axis}") for axis, position in enumerate(positions)]
     rows = select(*keyed).from_(entry_rows(source.apart, prefix).subquery("entries")).where(stored)
     columns: list[exp.Expr] = []
     for axis in range(len(positions)):
-        times = named(exp.Count(this=exp.Star()), "times")
+        times = add_alias(exp.Count(this=exp.Star()), "times")
         grouped = select(times).from_(exp.to_table("rows")).group_by(column(f"p{axis}"))
         for aggregate in (exp.Count(this=exp.Star()), exp.Max(this=column("times"))):
             columns.append(select(aggregate).from_(grouped.copy().subquery("grouped")).subquery())

@@ -11,7 +11,7 @@ import math
 
 from sqlglot import exp
 
-from ucle.foundation.names import folded, unique_names
+from ucle.foundation.names import fold_name, unique_names
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.top_k import VALUE as VALUE_PART
 from ucle.plan import steps as plan
@@ -19,18 +19,18 @@ from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.missing_tuples import fill_value
 from ucle.sqlgen.sql_trees import (
     VALUE,
+    add_alias,
     cast,
     column,
     either,
     function,
-    grouped,
+    group_by_keys,
     identifier,
     integer,
     integers_below,
     join,
     key_columns,
     key_type,
-    named,
     select_from,
     subquery,
     table,
@@ -60,7 +60,7 @@ def first_entries(
     return _ranks(node, source, alias)
 
 
-def _kept(node: plan.TopKEntries) -> list[int]:
+def _find_kept_axes(node: plan.TopKEntries) -> list[int]:
     """The axes of the input that are also keys of the result."""
     return [axis for axis in node.input.layout.promoted if axis != node.axis]
 
@@ -69,7 +69,9 @@ def _outputs(node: plan.TopKEntries, alias: str) -> list[exp.Expr]:
     """The keys of the input, named as in the result."""
     stored, names = key_columns(node.input.type), key_columns(node.type)
     axes = [axis for axis in range(node.input.type.rank) if axis != node.axis]
-    return [named(column(stored[n], alias), names[axes.index(n)]) for n in _kept(node)]
+    return [
+        add_alias(column(stored[n], alias), names[axes.index(n)]) for n in _find_kept_axes(node)
+    ]
 
 
 def within_arrays(
@@ -83,7 +85,7 @@ def within_arrays(
     pairs = kernels.scalar(
         node.kernel.name, column(VALUE, alias), *map(integer, sizes), dtype=type_.dtype
     )
-    return select_from(source, *_outputs(node, alias), named(pairs, VALUE))
+    return select_from(source, *_outputs(node, alias), add_alias(pairs, VALUE))
 
 
 def _over_tuples(
@@ -100,8 +102,8 @@ def _over_tuples(
         trailing=[integer(node.count)],
         dtype=type_.dtype,
     )
-    query = select_from(source, *_outputs(node, alias), named(pairs, VALUE))
-    return grouped(query, [column(names[axis], alias) for axis in _kept(node)])
+    query = select_from(source, *_outputs(node, alias), add_alias(pairs, VALUE))
+    return group_by_keys(query, [column(names[axis], alias) for axis in _find_kept_axes(node)])
 
 
 def _ranks(node: plan.TopKEntries, source: exp.Expr, alias: str) -> exp.Select:
@@ -117,21 +119,21 @@ def _ranks(node: plan.TopKEntries, source: exp.Expr, alias: str) -> exp.Select:
     ]
     ranks = exp.Window(
         this=exp.RowNumber(),
-        partition_by=[column(stored[axis], alias) for axis in _kept(node)],
+        partition_by=[column(stored[axis], alias) for axis in _find_kept_axes(node)],
         order=exp.Order(expressions=order),
     )
     keys = _outputs(node, alias)
     numbered = exp.Sub(this=ranks, expression=integer(1))
-    inner = select_from(source, *keys, named(value, VALUE), named(position, place))
-    inner = inner.select(named(numbered, names[rank]), copy=False)
+    inner = select_from(source, *keys, add_alias(value, VALUE), add_alias(position, place))
+    inner = inner.select(add_alias(numbered, names[rank]), copy=False)
     is_value = exp.EQ(this=column(names[part], PARTS), expression=integer(VALUE_PART))
     number = cast(column(place, RANKED), type_.dtype)
     query = select_from(
         subquery(inner, RANKED),
         *(column(key.alias_or_name, RANKED) for key in keys),
-        named(cast(column(names[rank], RANKED), key_type(type_, rank)), names[rank]),
-        named(cast(column(names[part], PARTS), key_type(type_, part)), names[part]),
-        named(when(is_value, column(VALUE, RANKED), number), VALUE),
+        add_alias(cast(column(names[rank], RANKED), key_type(type_, rank)), names[rank]),
+        add_alias(cast(column(names[part], PARTS), key_type(type_, part)), names[part]),
+        add_alias(when(is_value, column(VALUE, RANKED), number), VALUE),
     )
     query = join(query, integers_below(type_.shape[part], PARTS, names[part]), "CROSS")
     within = exp.LT(this=column(names[rank], RANKED), expression=integer(node.count))
@@ -143,7 +145,7 @@ def _candidates(
 ) -> exp.Select:
     """All stored tuples, and the first tuples of each fibre that are not stored, with the fill."""
     type_, layout, axis = node.input.type, node.input.layout, node.axis
-    names, kept = key_columns(type_), _kept(node)
+    names, kept = key_columns(type_), _find_kept_axes(node)
     every, place = f"{alias}_stored", names[axis]
     (counted,) = _other_columns(type_, COUNTED)
     stored = [column(names[n], every) for n in layout.promoted]
@@ -153,14 +155,14 @@ def _candidates(
     places = select_from(
         subquery(_fibres(type_, kept, every, counted), FIBRES),
         *(column(names[n], FIBRES) for n in kept),
-        named(function("unnest", function("range", last)), place),
+        add_alias(function("unnest", function("range", last)), place),
     )
     absent = [column(names[n], ABSENT) for n in layout.promoted]
     typed = [cast(key, key_type(type_, n)) for n, key in zip(layout.promoted, absent, strict=True)]
     query = select_from(
         subquery(places, ABSENT),
-        *(named(key, names[n]) for n, key in zip(layout.promoted, typed, strict=True)),
-        named(fill_value(type_, layout, kernels, {}), VALUE),
+        *(add_alias(key, names[n]) for n, key in zip(layout.promoted, typed, strict=True)),
+        add_alias(fill_value(type_, layout, kernels, {}), VALUE),
     )
     matches = (
         exp.EQ(this=one.copy(), expression=other.copy())
@@ -183,15 +185,17 @@ def _candidates(
 
 def _fibres(type_: TensorType, kept: list[int], stored: str, counted: str) -> exp.Select:
     """The keys of all fibres, and the number of stored tuples in each."""
-    names, count = key_columns(type_), named(exp.Count(this=exp.Star()), counted)
+    names, count = key_columns(type_), add_alias(exp.Count(this=exp.Star()), counted)
     if not kept:
         return select_from(table(stored), count)
     keys = [column(names[n], stored) for n in kept]
-    found = grouped(select_from(table(stored), *keys, count), keys)
+    found = group_by_keys(select_from(table(stored), *keys, count), keys)
     ranges = {n: f"{names[n]}_range" for n in kept}
     first, *others = (integers_below(type_.shape[n], ranges[n], names[n]) for n in kept)
     number = either(column(counted, COUNTED), integer(0))
-    query = select_from(first, *(column(names[n], ranges[n]) for n in kept), named(number, counted))
+    query = select_from(
+        first, *(column(names[n], ranges[n]) for n in kept), add_alias(number, counted)
+    )
     for other in others:
         query = join(query, other, "CROSS")
     matches = (
@@ -202,4 +206,4 @@ def _fibres(type_: TensorType, kept: list[int], stored: str, counted: str) -> ex
 
 def _other_columns(type_: TensorType, *stems: str) -> list[str]:
     """Names for columns that no key has."""
-    return unique_names(stems, {VALUE, *map(folded, key_columns(type_))})
+    return unique_names(stems, {VALUE, *map(fold_name, key_columns(type_))})

@@ -45,7 +45,7 @@ def all_rows(target: Sequence[str]) -> exp.Select:
     return select(exp.Star()).from_(table(*target))
 
 
-def ordered(query: exp.Select, order: Sequence[str]) -> exp.Select:
+def order_rows(query: exp.Select, order: Sequence[str]) -> exp.Select:
     """The rows of a query in the order of some of its columns."""
     if not order:
         return query
@@ -53,7 +53,7 @@ def ordered(query: exp.Select, order: Sequence[str]) -> exp.Select:
     return select(exp.Star()).from_(rows).order_by(ascending(*(column(name) for name in order)))
 
 
-def bounded(query: exp.Select, rows: int) -> exp.Select:
+def count_rows_up_to(query: exp.Select, rows: int) -> exp.Select:
     """The number of rows of a query, counted up to a limit."""
     few = query.limit(rows).subquery(alias=identifier(NEW))
     return select(exp.Count(this=exp.Star())).from_(few)

@@ -19,11 +19,12 @@ from ucle.plan.repartition_paths import LayoutChange, changes
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.missing_tuples import densify
-from ucle.sqlgen.plan_to_sql import shown
+from ucle.sqlgen.plan_to_sql import select_readable
 from ucle.sqlgen.repartitions import repartition
 from ucle.sqlgen.script import tuples_query
 from ucle.sqlgen.sql_trees import (
     VALUE,
+    add_alias,
     cast,
     column,
     differs,
@@ -33,7 +34,6 @@ from ucle.sqlgen.sql_trees import (
     integer,
     key_columns,
     key_type,
-    named,
     number,
     strides,
     subquery,
@@ -69,9 +69,11 @@ def written_query(
     relation: exp.Expr = table(name, alias=ALIAS)
     if value != VALUE:
         relation = subquery(tuples_query(place), ALIAS)
-    source = writer.formed(relation, layout, form)
+    source = writer.convert_to(relation, layout, form)
     lists = lists and form.rows != "kept"
-    return shown(source, ALIAS, type_, form.layout, capabilities, dictionaries, lists=lists)
+    return select_readable(
+        source, ALIAS, type_, form.layout, capabilities, dictionaries, lists=lists
+    )
 
 
 def needs_kernels(layout: Layout, form: WrittenForm) -> bool:
@@ -87,22 +89,22 @@ class _Writer:
         self._kernels = kernels
         self._names = key_columns(type_)
 
-    def formed(self, source: exp.Expr, layout: Layout, form: WrittenForm) -> exp.Expr:
+    def convert_to(self, source: exp.Expr, layout: Layout, form: WrittenForm) -> exp.Expr:
         """Return the relation in FROM for the tensor in a form."""
         target, prune = form.layout, form.rows == "nonfill"
         if form.rows == "kept":
             return source
         if not layout.plain:
             for change in changes(layout, layout.shown):
-                source = self._changed(source, layout, change)
+                source = self._change_layout(source, layout, change)
                 layout = change.layout
         if not set(layout.promoted) <= set(target.promoted):
             # A group of entries that differ from the fill stacks to an array that differs from it.
             finer = layout.union(target)
             if finer != layout:
-                source = self._decomposed(source, layout, finer, prune=True)
+                source = self._decompose_rows(source, layout, finer, prune=True)
             elif prune:
-                source = self._pruned(source, layout)
+                source = self._prune_rows(source, layout)
             node = plan.Stack(self._read(finer), target)
             source = _subquery(repartition(node, source, ALIAS, self._kernels))
             layout, prune = target, False
@@ -111,10 +113,10 @@ class _Writer:
         if layout != target:
             if target.scalar:
                 return self._entries(source, layout, prune)
-            return self._decomposed(source, layout, target, prune)
-        return self._pruned(source, layout) if prune else source
+            return self._decompose_rows(source, layout, target, prune)
+        return self._prune_rows(source, layout) if prune else source
 
-    def _changed(self, source: exp.Expr, layout: Layout, change: LayoutChange) -> exp.Expr:
+    def _change_layout(self, source: exp.Expr, layout: Layout, change: LayoutChange) -> exp.Expr:
         """Expand tiles and compressed arrays."""
         node = RELATIONS[change.kind](self._read(layout), change.layout)
         return _subquery(repartition(node, source, ALIAS, self._kernels))
@@ -122,7 +124,7 @@ class _Writer:
     def _read(self, layout: Layout) -> plan.Read:
         return plan.Read("", "", self._type, layout)
 
-    def _decomposed(
+    def _decompose_rows(
         self, source: exp.Expr, layout: Layout, target: Layout, prune: bool
     ) -> exp.Expr:
         if target.scalar:
@@ -133,7 +135,7 @@ class _Writer:
         node = plan.Decompose(read, target)
         return _subquery(repartition(node, source, ALIAS, self._kernels, prune=prune))
 
-    def _pruned(self, source: exp.Expr, layout: Layout) -> exp.Expr:
+    def _prune_rows(self, source: exp.Expr, layout: Layout) -> exp.Expr:
         """The rows that hold an entry other than the fill."""
         type_, value = self._type, column(VALUE, ALIAS)
         if layout.scalar:
@@ -159,10 +161,12 @@ class _Writer:
         size = type_.dense_size(layout)
         steps = dict(zip(layout.dense, strides(type_.dense_shape(layout)), strict=True))
         unnested = [
-            named(function("unnest", self._positions(axis, size, steps[axis])), names[axis])
+            add_alias(function("unnest", self._positions(axis, size, steps[axis])), names[axis])
             for axis in layout.dense
         ]
-        query = select(*keys, *unnested, named(function("unnest", entries), VALUE)).from_(source)
+        query = select(*keys, *unnested, add_alias(function("unnest", entries), VALUE)).from_(
+            source
+        )
         if prune:
             query = select(exp.Star()).from_(query.subquery(alias=identifier(ALIAS)))
             query = query.where(differs(column(VALUE, ALIAS), type_))

@@ -46,7 +46,7 @@ class Bounded(Statistics):
 class ChainBound(Occupancy):
     """Occupancy with the chain bound. Bounds are of tuples that hold an entry."""
 
-    def measured(self, type_: TensorType, counts: TensorStatistics) -> Statistics:
+    def from_counts(self, type_: TensorType, counts: TensorStatistics) -> Statistics:
         """Statistics of an input."""
         return Bounded(type_, counts)
 
@@ -75,26 +75,30 @@ class ChainBound(Occupancy):
             return rows
         most = _degrees(statistics).most(_bits(layout.promoted))
         between = statistics.derived is not None
-        return _bounded(rows, most, between=between)
+        return _bound_rows(rows, most, between=between)
 
-    def joined(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
+    def estimate_join(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """Tuples that the join of a vertex emits."""
-        return _bounded(super().joined(derived, decomposition), _known_most(derived, decomposition))
+        return _bound_rows(
+            super().estimate_join(derived, decomposition), _get_join_bound(derived, decomposition)
+        )
 
-    def grouped(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
+    def estimate_groups(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """Tuples that are left after the aggregation of a vertex."""
-        rows = self._aggregated(derived, decomposition, super().joined(derived, decomposition))
+        rows = self._estimate_aggregation(
+            derived, decomposition, super().estimate_join(derived, decomposition)
+        )
         if derived.vertex.top is not None:
             return rows
-        most = _known_most(derived, decomposition)
+        most = _get_join_bound(derived, decomposition)
         if derived.vertex.aggregates(decomposition):
             promoted = decomposition.promoted
             promoted_labels = (label for label in derived.vertex.labels if label.name in promoted)
             most = min(most, math.prod(float(label.bound) for label in promoted_labels))
-        return _bounded(rows, most)
+        return _bound_rows(rows, most)
 
 
-def _bounded(rows: Rows, most: float, *, between: bool = True) -> Rows:
+def _bound_rows(rows: Rows, most: float, *, between: bool = True) -> Rows:
     """Return an estimate between occupancy's and the bound, or occupancy's limited by the bound."""
     estimate = math.sqrt(rows.estimate * most) if between else rows.estimate
     if math.isnan(estimate):  # 0 times infinity
@@ -116,20 +120,22 @@ def _degrees(statistics: Statistics) -> Degrees:
         if not missing:
             vertex = current.vertex
             degrees = (
-                _counted(current) if vertex is None else _derived_degrees(vertex, current.operands)
+                _convert_counts(current)
+                if vertex is None
+                else _derived_degrees(vertex, current.operands)
             )
             current.degrees.append(degrees)
     assert isinstance(statistics, Bounded)
     return statistics.degrees[0]
 
 
-def _counted(statistics: Statistics) -> Degrees:
+def _convert_counts(statistics: Statistics) -> Degrees:
     """The counted degrees of an input."""
     counts, sizes = statistics.counts, tuple(map(float, statistics.type.shape))
     if not counts.exact and not counts.largest:
         return unknown(sizes)
     distinct = counts.distinct if counts.exact else ()
-    return Degrees.measured(sizes, counts.entries, distinct, counts.largest)
+    return Degrees.from_counts(sizes, counts.entries, distinct, counts.largest)
 
 
 def _bits(axes: Iterable[int]) -> int:
@@ -144,7 +150,7 @@ def _derived_degrees(vertex: Vertex, operands: tuple[Statistics, ...]) -> Degree
         return _running_degrees(vertex, _degrees(operands[0]))
     if vertex.top is not None:
         counts = top_counts(vertex)
-        return Degrees.measured(counts.distinct, counts.entries, counts.distinct)
+        return Degrees.from_counts(counts.distinct, counts.entries, counts.distinct)
     labels = vertex.all_labels
     place = {label: number for number, label in enumerate(labels)}
     sizes = [float(label.bound) for label in labels]
@@ -155,7 +161,7 @@ def _derived_degrees(vertex: Vertex, operands: tuple[Statistics, ...]) -> Degree
     joined = sides[0] if len(sides) == 1 else _joined_degrees(vertex, operands, sides)
     if labels == vertex.labels:
         return joined
-    return joined.kept([place[label] for label in vertex.labels])
+    return joined.project_axes([place[label] for label in vertex.labels])
 
 
 def _reindexed_degrees(vertex: Vertex, source: Degrees) -> Degrees:
@@ -170,9 +176,9 @@ def _reindexed_degrees(vertex: Vertex, source: Degrees) -> Degrees:
             entries if x.name == vertex.index.hit else entries / max(x.bound, 1)
             for x in vertex.labels
         )
-        return Degrees.measured(sizes, entries, sizes, most)
+        return Degrees.from_counts(sizes, entries, sizes, most)
     each = entries_of_one(vertex)
-    return Degrees.measured(sizes, min(entries * each, math.prod(sizes)), sizes)
+    return Degrees.from_counts(sizes, min(entries * each, math.prod(sizes)), sizes)
 
 
 def _running_degrees(vertex: Vertex, source: Degrees) -> Degrees:
@@ -184,7 +190,7 @@ def _running_degrees(vertex: Vertex, source: Degrees) -> Degrees:
     if not vertex.along.dense:
         fibres = min(fibres, source.most(_bits(others)) if others else 1.0)
     length = math.prod(size for n, size in enumerate(sizes) if n not in others)
-    return Degrees.measured(sizes, fibres * length, sizes)
+    return Degrees.from_counts(sizes, fibres * length, sizes)
 
 
 def _joined_degrees(
@@ -200,7 +206,7 @@ def _joined_degrees(
     return either(left, right)
 
 
-def _known_most(derived: DerivedVertex, decomposition: Decomposition) -> float:
+def _get_join_bound(derived: DerivedVertex, decomposition: Decomposition) -> float:
     """The bound on a join, which is needed both before and after its aggregation."""
     promoted = decomposition.promoted
     if promoted not in derived.bounds:

@@ -52,7 +52,7 @@ class Degrees:
     _tables: dict[int, NDArray[np.float64]] = field(default_factory=dict, repr=False, compare=False)
 
     @staticmethod
-    def measured(
+    def from_counts(
         sizes: Sequence[float],
         entries: float,
         distinct: Sequence[float],
@@ -79,7 +79,7 @@ class Degrees:
         """Return the degrees on more axes; `places` has the new axis of each, with repeats."""
         moved: dict[tuple[int, int], float] = {}
         for (given, reached), most in self.constraints.items():
-            _lower(moved, (_moved(given, places), _moved(reached, places)), most)
+            _lower(moved, (_move_axes(given, places), _move_axes(reached, places)), most)
         return Degrees(tuple(sizes), _useful(moved, sizes))
 
     def most(self, wanted: int, given: int = 0) -> float:
@@ -100,7 +100,7 @@ class Degrees:
         if new:
             self._tables.update(zip(new, _cheapest(len(self.sizes), self._steps, new), strict=True))
 
-    def kept(self, axes: Sequence[int]) -> Degrees:
+    def project_axes(self, axes: Sequence[int]) -> Degrees:
         """Return the degrees of the projection to some of the axes."""
         sizes = tuple(self.sizes[axis] for axis in axes)
         every = (1 << len(axes)) - 1
@@ -112,11 +112,11 @@ class Degrees:
         few = len(axes) <= MOST_AXES
         pairs = [x | y for x in singles for y in singles if x < y] if few else []
         if len(self.sizes) <= MOST_AXES:
-            self._reach([_moved(given, axes) for given in (0, *singles, *pairs)])
+            self._reach([_move_axes(given, axes) for given in (0, *singles, *pairs)])
         for given in (0, *singles, *pairs):
             for wanted in (*singles, every) if few else (every,):
                 if wanted & ~given:
-                    most = self.most(_moved(wanted, axes), _moved(given, axes))
+                    most = self.most(_move_axes(wanted, axes), _move_axes(given, axes))
                     _lower(constraints, (given, given | wanted), most)
         return Degrees(sizes, _useful(constraints, sizes))
 
@@ -186,7 +186,7 @@ def _lower(constraints: dict[tuple[int, int], float], key: tuple[int, int], most
     constraints[key] = min(most, constraints.get(key, math.inf))
 
 
-def _moved(axes: int, places: Sequence[int]) -> int:
+def _move_axes(axes: int, places: Sequence[int]) -> int:
     moved = 0
     for axis, place in enumerate(places):
         if axes >> axis & 1:

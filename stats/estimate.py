@@ -30,7 +30,7 @@ class Rows:
     high: float
 
     @staticmethod
-    def guessed(estimate: float) -> Rows:
+    def from_guess(estimate: float) -> Rows:
         """An estimate about which nothing is certain."""
         return Rows(estimate, 0.0, math.inf)
 
@@ -87,7 +87,7 @@ def as_measured(estimator: Estimator, statistics: Statistics) -> Statistics:
 class Estimator(Protocol):
     """Derives statistics of tensors from those of others, and sizes from statistics."""
 
-    def measured(self, type_: TensorType, counts: TensorStatistics) -> Statistics:
+    def from_counts(self, type_: TensorType, counts: TensorStatistics) -> Statistics:
         """Statistics of a tensor whose entries were counted, such as an input."""
         ...
 
@@ -103,11 +103,11 @@ class Estimator(Protocol):
         """Tuples of a tensor in a layout."""
         ...
 
-    def joined(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
+    def estimate_join(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """Tuples that the join of a vertex (or the scan of a unary one) emits."""
         ...
 
-    def grouped(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
+    def estimate_groups(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """Tuples that are left after the aggregation of a vertex."""
         ...
 
@@ -126,7 +126,7 @@ class MeasuredInputs:
 
     def input(self, name: str, type_: TensorType) -> Statistics:
         """The estimator's statistics of an input."""
-        return self.estimator.measured(type_, self.counts[name])
+        return self.estimator.from_counts(type_, self.counts[name])
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +166,7 @@ class ProgramStatistics:
         measured = self.measured[tensor.name]
         if isinstance(measured, Statistics):
             return measured
-        return self.estimator.measured(tensor.type, measured)
+        return self.estimator.from_counts(tensor.type, measured)
 
     def tensor(self, name: str) -> TensorStatistics:
         """T and V of a tensor of the program."""
@@ -206,7 +206,7 @@ class ProgramStatistics:
         """Tuples that the join of a vertex (or the scan of a unary one) emits."""
         if decomposition.tiled:
             return self._joined_tiles(vertex, decomposition)
-        return self.estimator.joined(self._derived(vertex), decomposition).estimate
+        return self.estimator.estimate_join(self._get_derived(vertex), decomposition).estimate
 
     def output_rows(self, vertex: Vertex, decomposition: Decomposition) -> float:
         """Tuples that are left after the aggregation of a vertex."""
@@ -217,8 +217,8 @@ class ProgramStatistics:
                 for layout in (vertex.makes(decomposition),)
                 for axis in layout.promoted
             )
-            return rows if not vertex.aggregates(decomposition) else _filled(rows, places)
-        return self.estimator.grouped(self._derived(vertex), decomposition).estimate
+            return rows if not vertex.aggregates(decomposition) else _estimate_filled(rows, places)
+        return self.estimator.estimate_groups(self._get_derived(vertex), decomposition).estimate
 
     def _joined_tiles(self, vertex: Vertex, decomposition: Decomposition) -> float:
         """The pairs of tiles that meet, where nothing else is promoted; tiles lie anywhere."""
@@ -234,13 +234,13 @@ class ProgramStatistics:
             rows *= min(stored / places, 1.0) if places else 0.0
         return rows
 
-    def _derived(self, vertex: Vertex) -> DerivedVertex:
+    def _get_derived(self, vertex: Vertex) -> DerivedVertex:
         derived = self._known[vertex.name].derived
         assert derived is not None, f"{vertex.name} is an input"
         return derived
 
 
-def _filled(rows: float, places: float) -> float:
+def _estimate_filled(rows: float, places: float) -> float:
     """The expected number of places that have a row, where rows lie anywhere."""
     if places <= 1 or rows <= 1:
         return min(rows, places)

@@ -60,7 +60,9 @@ def reindexed_counts(vertex: Vertex, source: TensorStatistics) -> TensorStatisti
         return _hits(vertex, places)
     entries = places if index.dense else source.entries
     sizes = {label.name: label.bound for label in vertex.labels}
-    share = met(index.condition, tuple((x, sizes[x]) for x in condition_labels(index.condition)))
+    share = estimate_share(
+        index.condition, tuple((x, sizes[x]) for x in condition_labels(index.condition))
+    )
     kept = min(entries / places * cells * share if places else 0.0, cells)
     if 0 < kept < 1:
         kept = 1.0
@@ -77,12 +79,12 @@ def _hits(vertex: Vertex, places: float) -> TensorStatistics:
     hit, distinct = None if vertex.index is None else vertex.index.hit, []
     for label in vertex.labels:
         bound = float(label.bound)
-        of_label = occupied(places, bound) if label.name == hit else bound
+        of_label = estimate_occupied(places, bound) if label.name == hit else bound
         distinct.append(min(of_label, places))
     return TensorStatistics(places, tuple(distinct))
 
 
-def occupied(balls: float, bins: float) -> float:
+def estimate_occupied(balls: float, bins: float) -> float:
     """The expected number of `bins` that `balls` hit at random (Equation 7)."""
     return -bins * math.expm1(-balls / bins) if bins else 0.0
 
@@ -133,7 +135,7 @@ def entries_of_one(vertex: Vertex) -> float:
 
 
 @lru_cache(maxsize=1 << 8)
-def met(condition: Condition, sizes: tuple[tuple[str, int], ...]) -> float:
+def estimate_share(condition: Condition, sizes: tuple[tuple[str, int], ...]) -> float:
     """The share of all places that meet a condition.
 
     Args:
@@ -153,13 +155,15 @@ def met(condition: Condition, sizes: tuple[tuple[str, int], ...]) -> float:
     if not sizes:
         return 0.0 if isinstance(condition, Some) else 1.0
     *others, (last, length) = sorted(sizes, key=lambda pair: pair[1])
-    grid = _sampled(others)
+    grid = _sample_coordinates(others)
     low, high = (np.full(grid.shape[1], end, np.float64) for end in (0, length))
     rows = {label: grid[n] for n, (label, _) in enumerate(others)}
     return float(np.mean(_share(condition, rows, last, low, high, length)))
 
 
-def _sampled(sizes: Sequence[tuple[str, int]]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _sample_coordinates(
+    sizes: Sequence[tuple[str, int]],
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """Coordinates of some labels, one row for each combination."""
     if not sizes:
         return np.zeros((0, 1))

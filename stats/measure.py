@@ -127,7 +127,7 @@ def measure(
         DuplicateCoordinatesError: two rows claim the same coordinates.
     """
     checks = _Checks(fetch, tensor, source, prefix)
-    checks.narrowed()
+    checks.check_narrowing()
     distinct = Distinct.EXACT if exact else Distinct.APPROXIMATE
     survey = _survey(checks, look, fill, distinct, summed=exact)
     if not unique:
@@ -222,7 +222,7 @@ def check(
     tables if `exact`.
     """
     checks = _Checks(fetch, tensor, source, "")
-    checks.narrowed()
+    checks.check_narrowing()
     large = elements(fetch, source) > EXACT_ENTRIES
     survey = _survey(checks, look, fill, Distinct.NOT, summed=exact or not large)
     if not unique:
@@ -362,13 +362,13 @@ class _Checks:
         self.prefix = prefix
         self._where = f"input {tensor}, {source.origin}"
 
-    def narrowed(self) -> None:
+    def check_narrowing(self) -> None:
         """Check that every value is a number of the element type, if the column may have others."""
         source = self.source
         if source.narrowed is None:
             return
         wider = "complex" if source.dtype.kind == "c" else "float"
-        if example := self._example(sql.narrowed_away(source)):
+        if example := self._example(sql.is_lost_by_narrowing(source)):
             raise ValueTypeError(
                 f"a number is none of {source.dtype.value}",
                 where=f"{self._where}, column {source.value}",

@@ -39,10 +39,10 @@ class TensorStatistics:
         """The number of tuples counted in a layout with tiles; None where it was not counted."""
         return self.tiles[1] if self.tiles is not None and self.tiles[0] == layout else None
 
-    def covered(self, shape: Sequence[int]) -> frozenset[int]:
+    def find_covered_axes(self, shape: Sequence[int]) -> frozenset[int]:
         """The axes along which each coordinate is known to have an entry.
 
-        >>> TensorStatistics(5, (2, 4), True).covered((2, 5))
+        >>> TensorStatistics(5, (2, 4), True).find_covered_axes((2, 5))
         frozenset({0})
         """
         axes = range(len(shape)) if self.exact else self.counted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ucle.stats.index_maps import occupied
+from ucle.stats.index_maps import estimate_occupied
 from ucle.stats.textbook import Textbook
 
 
@@ -20,4 +20,4 @@ class Occupancy(Textbook):
 
     def occupied_groups(self, joined: float, possible: float) -> float:
         """Groups that an aggregation of `joined` tuples leaves of `possible` ones."""
-        return min(occupied(joined, possible), joined)
+        return min(estimate_occupied(joined, possible), joined)

@@ -41,10 +41,10 @@ class Remembered:
         self._measured.clear()
         self._derived.clear()
 
-    def measured(self, type_: TensorType, counts: TensorStatistics) -> Statistics:
+    def from_counts(self, type_: TensorType, counts: TensorStatistics) -> Statistics:
         """Statistics of a counted tensor; equal arguments give the same object."""
         if (type_, counts) not in self._measured:
-            self._measured[type_, counts] = self.plain.measured(type_, counts)
+            self._measured[type_, counts] = self.plain.from_counts(type_, counts)
         return self._measured[type_, counts]
 
     def derive(self, vertex: Vertex, operands: tuple[Statistics, ...]) -> Statistics:
@@ -64,10 +64,10 @@ class Remembered:
         """Tuples of a tensor in a layout."""
         return self.plain.tuples(statistics, layout)
 
-    def joined(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
+    def estimate_join(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """Tuples that the join of a vertex emits."""
-        return self.plain.joined(derived, decomposition)
+        return self.plain.estimate_join(derived, decomposition)
 
-    def grouped(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
+    def estimate_groups(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """Tuples that are left after the aggregation of a vertex."""
-        return self.plain.grouped(derived, decomposition)
+        return self.plain.estimate_groups(derived, decomposition)

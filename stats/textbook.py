@@ -17,7 +17,7 @@ from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
 from ucle.stats.estimate import DerivedVertex, Rows, Statistics
-from ucle.stats.index_maps import occupied, reindexed_counts
+from ucle.stats.index_maps import estimate_occupied, reindexed_counts
 from ucle.stats.model import TensorStatistics
 from ucle.stats.scans import running_counts
 from ucle.stats.top_k import top_counts, top_rows
@@ -30,7 +30,7 @@ MANY_LABELS = 6
 class Textbook:
     """The paper's estimator over measured statistics of the inputs (`ucle.stats.estimate`)."""
 
-    def measured(self, type_: TensorType, counts: TensorStatistics) -> Statistics:
+    def from_counts(self, type_: TensorType, counts: TensorStatistics) -> Statistics:
         """Statistics of an input."""
         return Statistics(type_, counts)
 
@@ -75,15 +75,15 @@ class Textbook:
         cached = statistics.rows.get(layout.promoted)
         return run(self._find_rows(statistics, layout)) if cached is None else cached
 
-    def joined(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
+    def estimate_join(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """T_join of section 7.2; outer joins and densified sides count as the rows they emit."""
         cached = derived.joined.get(decomposition.promoted)
         return run(self._find_joined(derived, decomposition)) if cached is None else cached
 
-    def grouped(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
+    def estimate_groups(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """T_agg of section 7.2; equal to T_join where no promoted label is aggregated."""
-        joined = self.joined(derived, decomposition)
-        return self._aggregated(derived, decomposition, joined)
+        joined = self.estimate_join(derived, decomposition)
+        return self._estimate_aggregation(derived, decomposition, joined)
 
     def occupied_groups(self, joined: float, possible: float) -> float:
         """Groups that an aggregation of `joined` tuples leaves of `possible` ones."""
@@ -130,9 +130,9 @@ class Textbook:
         joined: Rows = (
             (yield self._find_joined(derived, decomposition)) if cached is None else cached
         )
-        return self._aggregated(derived, decomposition, joined).estimate
+        return self._estimate_aggregation(derived, decomposition, joined).estimate
 
-    def _aggregated(
+    def _estimate_aggregation(
         self, derived: DerivedVertex, decomposition: Decomposition, joined: Rows
     ) -> Rows:
         vertex = derived.vertex
@@ -144,13 +144,13 @@ class Textbook:
         for label in vertex.labels:
             if label.name in promoted:
                 groups *= self._label_distinct(derived, label.name)
-        return Rows.guessed(self.occupied_groups(joined.estimate, groups))
+        return Rows.from_guess(self.occupied_groups(joined.estimate, groups))
 
     def _find_joined(self, derived: DerivedVertex, decomposition: Decomposition) -> Calls[Rows]:
         promoted = decomposition.promoted
         if promoted not in derived.joined:
             rows = yield self._join_rows(derived, decomposition)
-            derived.joined[promoted] = Rows.guessed(rows)
+            derived.joined[promoted] = Rows.from_guess(rows)
         return derived.joined[promoted]
 
     def _join_rows(self, derived: DerivedVertex, decomposition: Decomposition) -> Calls[float]:
@@ -256,8 +256,10 @@ def _promoted_rows(statistics: TensorStatistics, promoted: tuple[int, ...]) -> R
         return _interval(values[0], values[0], values[0], statistics.exact)
     possible = math.prod(values)
     low, high = max(values), min(entries, possible)
-    return _interval(min(max(occupied(entries, possible), low), high), low, high, statistics.exact)
+    return _interval(
+        min(max(estimate_occupied(entries, possible), low), high), low, high, statistics.exact
+    )
 
 
 def _interval(estimate: float, low: float, high: float, exact: bool) -> Rows:
-    return Rows(estimate, low, high) if exact else Rows.guessed(estimate)
+    return Rows(estimate, low, high) if exact else Rows.from_guess(estimate)

@@ -19,4 +19,4 @@ def top_counts(vertex: Vertex) -> TensorStatistics:
 def top_rows(vertex: Vertex, decomposition: Decomposition) -> Rows:
     """Tuples of the tensor that a top-k vertex makes."""
     layout = vertex.makes(decomposition)
-    return Rows.guessed(math.prod(float(vertex.labels[axis].bound) for axis in layout.promoted))
+    return Rows.from_guess(math.prod(float(vertex.labels[axis].bound) for axis in layout.promoted))

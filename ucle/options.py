@@ -207,7 +207,7 @@ def check_decomposition(decomposition: Any) -> None:
     if isinstance(decomposition, Mapping):
         for name, promoted in decomposition.items():
             if not isinstance(promoted, Iterable) or not all(
-                isinstance(label, str) for label in _looked_at(promoted)
+                isinstance(label, str) for label in _peek_labels(promoted)
             ):
                 shown = f"{promoted!r} for {name}"
                 raise _wrong_type("decomposition", "the promoted labels of each tensor", shown)
@@ -232,7 +232,7 @@ def _check_path(path: object) -> None:
         several(position, expected)(each, "path")
 
 
-def _looked_at(labels: Iterable[str]) -> Iterable[str]:
+def _peek_labels(labels: Iterable[str]) -> Iterable[str]:
     """Return labels that can be read more than once, and none for an iterator."""
     return () if isinstance(labels, Iterator) else labels
 

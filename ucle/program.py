@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, cast
 
-from ucle.compile.build import Build, build, build_text, varied
+from ucle.compile.build import Build, build, build_text, vary_inputs
 from ucle.compile.prepared import Preparations
 from ucle.cost.prices import Profile
 from ucle.database.change_detection import Quiet
@@ -48,12 +48,12 @@ from ucle.progress.execution import Watch
 from ucle.run.array_tables import array_table
 from ucle.run.execute import memory_tables
 from ucle.run.results import Result
-from ucle.run.views import Keys, create_views, macro_statements, shown_as, view_queries
+from ucle.run.views import Keys, build_output_queries, create_views, macro_statements, view_queries
 from ucle.sqlgen import emit, render_script
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.dialects import DIALECTS, DUCKDB_SQL, Dialect
 from ucle.sqlgen.other_dialects import PASSES as OTHER_PASSES
-from ucle.sqlgen.other_dialects import check_plan, offered, render_script_in
+from ucle.sqlgen.other_dialects import build_capabilities, check_plan, render_script_in
 
 FORMATS = ("text", "json", "html", "dot", "svg")
 """Formats of `EinsumProgram.explain`."""
@@ -170,7 +170,7 @@ class EinsumProgram:
             UcleError: as `einsum_program`.
         """
         where = self._build.target.database if database is None else database
-        return _compiled(lambda: build(self._build.request, where, self.options))
+        return _compile_program(lambda: build(self._build.request, where, self.options))
 
     @door(loss=args.text, wrt=args.names, stored=args.names, database=args.database)
     def gradient(
@@ -207,7 +207,7 @@ class EinsumProgram:
         array([2., 4.])
         """
         where = self._build.target.database if database is None else database
-        return _compiled(
+        return _compile_program(
             lambda: build_gradient(self._build, where, loss, tuple(wrt), tuple(stored))
         )
 
@@ -259,7 +259,9 @@ class EinsumProgram:
         where = self._build.target.database if database is None else database
         names = names_of(wrt, "minimize, wrt")
         shown = names_of(outputs, "minimize, outputs")
-        return _compiled(lambda: build_training(self._build, where, loss, names, optimiser, shown))
+        return _compile_program(
+            lambda: build_training(self._build, where, loss, names, optimiser, shown)
+        )
 
     @property
     def carry(self) -> Mapping[str, str]:
@@ -352,7 +354,7 @@ class EinsumProgram:
         capabilities = self._build.target.capabilities
         steps, outputs = emit(self.compiled.physical, capabilities)
         if keys is not None or rows is not None:
-            outputs = shown_as(self.compiled, capabilities, keys, rows, max_rows)
+            outputs = build_output_queries(self.compiled, capabilities, keys, rows, max_rows)
         return render_script(self._header(), steps, outputs)
 
     def _to_other_sql(self, dialect: Dialect, keys: Keys, rows: str | None) -> str:
@@ -375,7 +377,7 @@ class EinsumProgram:
             )
         plan = self.compiled.after(OTHER_PASSES)
         check_plan(plan, dialect)
-        steps, outputs = emit(plan, offered(dialect))
+        steps, outputs = emit(plan, build_capabilities(dialect))
         header = ["ucle program:"]
         header += [f"  {vertex}" for vertex in self.compiled.program.vertices]
         header.append(f"Dialect: {dialect.name}. Tables are read by the names that stand here.")
@@ -603,12 +605,12 @@ class EinsumProgram:
                 pass the checks.
         """
         given = _together(inputs, tensors)
-        new = self._changed(given) | given
+        new = self._find_changed_inputs(given) | given
         if new:
             return self._with_data(new, database)._execute(database, progress, new)
         return self._execute(database, progress, new)
 
-    def _changed(self, besides: Collection[str] = ()) -> dict[str, Any]:
+    def _find_changed_inputs(self, besides: Collection[str] = ()) -> dict[str, Any]:
         """The inputs that were changed in place since the program was compiled."""
         marks = {x: mark for x, mark in self._build.marks.items() if x not in besides}
         given = {name: self._build.request.inputs[name] for name in marks}
@@ -617,7 +619,7 @@ class EinsumProgram:
 
     def _current(self, database: Database) -> EinsumProgram:
         """The program for the current data of its inputs, for runs that cannot follow changes."""
-        return self._with_inputs({}, database) if self._changed() else self
+        return self._with_inputs({}, database) if self._find_changed_inputs() else self
 
     def _with_data(self, new: Mapping[str, Any], database: Database) -> EinsumProgram:
         """The program with the replaced inputs made replaceable, or compiled for the new data."""
@@ -629,7 +631,7 @@ class EinsumProgram:
         where = self._build.target.database if database is None else database
         names = frozenset(new)
         if names not in self._varied:
-            made = varied(self._build, where, names)
+            made = vary_inputs(self._build, where, names)
             self._varied[names] = self if made is self._build else EinsumProgram(made)
         return self._varied[names]
 
@@ -640,7 +642,7 @@ class EinsumProgram:
         kept = self._followed
         if kept is None or not kept._is_of(inputs, where):
             request = replace(self._build.request, inputs=inputs)
-            kept = _compiled(lambda: build(request, where, self.options))
+            kept = _compile_program(lambda: build(request, where, self.options))
             self._followed = kept
         return kept
 
@@ -648,7 +650,7 @@ class EinsumProgram:
         """True if these are its inputs, with the contents that it was compiled for."""
         mine = self._build.request.inputs
         same = all(mine[name] is value for name, value in inputs.items())
-        return same and self._build.target.database is database and not self._changed()
+        return same and self._build.target.database is database and not self._find_changed_inputs()
 
     def _execute(
         self, database: Database, progress: Watch | None, new: Mapping[str, Any]
@@ -715,7 +717,7 @@ class EinsumProgram:
         session = self._session(database)
         try:
             current = self._current(database)._build
-            return PreparedProgram(current, session, self._carried(carry), tuple(swap))
+            return PreparedProgram(current, session, self._choose_carry(carry), tuple(swap))
         except BaseException:
             session.close()
             raise
@@ -784,7 +786,7 @@ class EinsumProgram:
         (array([0.333333, 0.666667]), 16, array([0.5  , 0.125]))
         """
         session = self._session(database)
-        carried = self._carried(carry)
+        carried = self._choose_carry(carry)
         loop = Loop(carried, until, max_steps, tuple(swap), progress, checkpoint or {}, every)
         try:
             with progress_bar() if progress is None else contextlib.nullcontext(progress) as watch:
@@ -794,7 +796,7 @@ class EinsumProgram:
             session.close()
             raise
 
-    def _carried(self, carry: Mapping[str, str] | None) -> Mapping[str, str]:
+    def _choose_carry(self, carry: Mapping[str, str] | None) -> Mapping[str, str]:
         return self.carry if carry is None else carry
 
     def _session(self, database: Database) -> Session:
@@ -968,10 +970,12 @@ def einsum_program(
         make = import_late("ucle.spark").spark_program  # import for Spark users only
         spark = make(text, operands, named, database, options, memory_limit, engine)
         return cast(EinsumProgram, spark)
-    return _compiled(lambda: build_text(text, operands, named, database, options, memory_limit))
+    return _compile_program(
+        lambda: build_text(text, operands, named, database, options, memory_limit)
+    )
 
 
-def _compiled(make: Callable[[], Build]) -> EinsumProgram:
+def _compile_program(make: Callable[[], Build]) -> EinsumProgram:
     """Compile a program now, and log it."""
     started = time.perf_counter()
     program = EinsumProgram(make())

@@ -86,7 +86,7 @@ def uniform(
     >>> uniform(-1, 1, seed=0, shape=(3,)).to_numpy().round(3)
     array([-0.202,  0.944, -0.961])
     """
-    return _made(UNIFORM, (low, high), seed, shape, axes, dtype)
+    return _make_tensor(UNIFORM, (low, high), seed, shape, axes, dtype)
 
 
 @overload
@@ -127,7 +127,7 @@ def normal(
     >>> normal(seed=0, shape=(3,)).to_numpy().round(3)
     array([-0.256,  1.915, -2.065])
     """
-    return _made(NORMAL, (mean, std), seed, shape, axes, dtype)
+    return _make_tensor(NORMAL, (mean, std), seed, shape, axes, dtype)
 
 
 @overload
@@ -160,7 +160,7 @@ def bernoulli(
     >>> bernoulli(0.5, seed=0, shape=(4,)).to_numpy()
     array([ True, False,  True, False])
     """
-    return _made(BERNOULLI, (p,), seed, shape, axes, dtype)
+    return _make_tensor(BERNOULLI, (p,), seed, shape, axes, dtype)
 
 
 @door(n=args.count(), seed=args.integer)
@@ -193,7 +193,7 @@ def key(seed: int, *parts: int) -> int:
     return int.from_bytes(digest, "little", signed=True)
 
 
-def _made(
+def _make_tensor(
     distribution: str,
     parameters: tuple[float, ...],
     seed: int,

@@ -19,7 +19,7 @@ from ucle.errors import KernelError
 from ucle.foundation.libraries import pa
 from ucle.udf_kernels.arrow_arrays import describe, parameter_arrays
 from ucle.udf_kernels.element_types import ELEMENT_TYPES, ElementType
-from ucle.udf_kernels.native import compiled
+from ucle.udf_kernels.native import load_module
 from ucle.udf_kernels.signatures import KERNELS, Kernel
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def remove_arrow(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) ->
 @functools.cache
 def _indices() -> dict[str, int]:
     """Where each kernel stands in the C table."""
-    module = compiled()
+    module = load_module()
     return {
         module.ffi.string(module.lib.ucle_kernel_name(i)).decode(): i
         for i in range(module.lib.ucle_kernel_count())
@@ -136,7 +136,7 @@ def _one_array(column: Any) -> Any:
 
 
 def _run(kernel: Kernel, index: int, memory_limit: int, arrays: list[Any]) -> Any:
-    module = compiled()
+    module = load_module()
     ffi, lib = module.ffi, module.lib
     rows = len(arrays[0])
     arrays = parameter_arrays(kernel, arrays)

@@ -52,7 +52,7 @@ def _fields(lists: Any, count: int) -> list[Any]:
 
 def as_list(array: Any) -> Any:
     """A list array of whatever kind as one with offsets."""
-    array = _stored(array)
+    array = _unwrap_array(array)
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
         return array
     # A view: offsets and sizes, in whatever order. NULLs have no size that counts.
@@ -66,10 +66,10 @@ def as_parameter(array: Any, sql: str) -> Any:
     if sql.endswith("[]"):
         lists = as_list(array)
         if sql == "BOOLEAN[]":
-            _check_lists_of_booleans(_stored(lists.values).type)
+            _check_lists_of_booleans(_unwrap_array(lists.values).type)
         values = as_parameter(lists.values, sql[:-2])
         return lists if values is lists.values else _with_values(lists, values)
-    array, accepted = _stored(array), _accepted_types(sql)
+    array, accepted = _unwrap_array(array), _accepted_types(sql)
     if array.type in accepted:
         return array
     if pa.types.is_int8(array.type) and sql == "BOOLEAN":
@@ -108,7 +108,7 @@ def _accepted_types(sql: str) -> tuple[pa.DataType, ...]:
     return (pa.struct({"re": part, "im": part}),)
 
 
-def _stored(array: Any) -> Any:
+def _unwrap_array(array: Any) -> Any:
     """An array without what is wrapped around its values."""
     while True:
         if isinstance(array.type, pa.BaseExtensionType):

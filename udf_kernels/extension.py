@@ -24,7 +24,7 @@ def load_extension(connection: duckdb.DuckDBPyConnection) -> None:
         ExtensionUnavailableError: DuckDB refuses; `register_arrow` still works there.
         KernelsMissingError: the compiled kernels are missing.
     """
-    native.compiled()  # DuckDB gets the image that Python has loaded
+    native.load_module()  # DuckDB gets the image that Python has loaded
     # Asked before it is tried: a LOAD that is refused aborts the transaction that is open.
     if not _is_set(connection, "allow_unsigned_extensions"):
         if is_loaded(connection):

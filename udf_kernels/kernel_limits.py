@@ -41,7 +41,7 @@ def kernel_limits() -> KernelLimits:
     131072
     """
     try:
-        lib = native.compiled().lib
+        lib = native.load_module().lib
     except KernelsMissingError:
         return KernelLimits(0, 0, 0, 0, 0, 0, 0, 0)
     return KernelLimits(

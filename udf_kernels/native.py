@@ -40,25 +40,25 @@ class _Loaded:
 
 
 @functools.cache
-def compiled() -> Any:
+def load_module() -> Any:
     """The cffi module ``_kernels`` (with ``ffi`` and ``lib``).
 
     Raises:
         KernelsMissingError: it was not built, or not for this machine.
     """
     with opening:  # two threads would make two copies, and have two images
-        return _loaded().module
+        return _load_library().module
 
 
 def library() -> Path:
-    """The file that `compiled` was loaded from, with the footer that DuckDB looks for.
+    """The file that `load_module` was loaded from, with the footer that DuckDB looks for.
 
     Raises:
-        KernelsMissingError: as for `compiled`.
+        KernelsMissingError: as for `load_module`.
         ExtensionStrippedError: the library has no footer, and there is no place for a copy.
     """
-    compiled()
-    loaded = _loaded()
+    load_module()
+    loaded = _load_library()
     if loaded.refused:
         raise ExtensionStrippedError(
             "the kernels have no footer that DuckDB could know them by",
@@ -85,7 +85,7 @@ def library() -> Path:
 
 
 @functools.cache
-def _loaded() -> _Loaded:
+def _load_library() -> _Loaded:
     try:
         if has_footer(LIBRARY):
             return _Loaded(_module(LIBRARY))

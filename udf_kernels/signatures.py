@@ -272,7 +272,7 @@ CSR = BLOB
 """A compressed tensor, among the parameters of the kernels that follow."""
 
 
-def _compressed(element: ElementType) -> Iterator[Kernel]:
+def _generate_compressed(element: ElementType) -> Iterator[Kernel]:
     """Kernels of compressed tensors: `of` says which arguments these are."""
     number = element.sql
 
@@ -368,7 +368,7 @@ def _kernels() -> Iterator[Kernel]:
     yield replace(_scalar("tape", (VARCHAR,), BLOBS, doc, _tape), tag="bool", variadic=True)
     for tag, element in ELEMENT_TYPES.items():
         families = [_tensors, _entry_by_entry, _contractions, _chains, _stacks]
-        families += [_compressed, _compressed_operations, _compressed_aggregates]
+        families += [_generate_compressed, _compressed_operations, _compressed_aggregates]
         if tag != "bool":
             families.append(_products)
         if tag in ref.WITH_FIRST_ENTRIES:

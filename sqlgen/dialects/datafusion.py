@@ -17,7 +17,7 @@ from ucle.sqlgen.dialects.tables import Dialect, Statements
 _NAN, _ZERO = "isnan({0})", "abs({0}) = 0"
 
 
-def _raised(message: str) -> str:
+def _build_error_sql(message: str) -> str:
     """An error for some rows: a message with a number in it is no integer."""
     return f"CAST(concat('{message}: ', x) AS BIGINT)"
 
@@ -32,8 +32,10 @@ COMBINES: Mapping[str, Texts] = _COMBINES | {
         "f": f"CASE WHEN abs(x) = 0 AND y < 0 AND NOT isnan(y) AND NOT abs(y) = 0 "
         f"THEN one * {INFINITE} ELSE power(x, y) END",
         "i": standard.integer_power(
-            _raised("integers have no negative integer powers"),
-            _raised("a power of integers is beyond 2^53, which is not exact in DataFusion"),
+            _build_error_sql("integers have no negative integer powers"),
+            _build_error_sql(
+                "a power of integers is beyond 2^53, which is not exact in DataFusion"
+            ),
         ),
     },
     "logaddexp": {

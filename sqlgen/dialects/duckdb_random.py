@@ -15,7 +15,7 @@ _LOW = (1 << 32) - 1
 _MASK = f"{_LOW}::UBIGINT"
 
 
-def named(value: str, name: str, text: str) -> str:
+def bind_name(value: str, name: str, text: str) -> str:
     """A text in which a value has a name."""
     return f"list_transform([{value}], lambda {name}: {text})[1]"
 
@@ -55,7 +55,7 @@ def _round(last: bool) -> str:
 def _random_bits() -> str:
     value = _state(*_words("y"), "0::UBIGINT", "0::UBIGINT", *_words("x"))
     for n in range(philox.ROUNDS):
-        value = named(value, _S, _round(n == philox.ROUNDS - 1))
+        value = bind_name(value, _S, _round(n == philox.ROUNDS - 1))
     return value
 
 
@@ -81,14 +81,19 @@ def _ratio(of: quantile.Ratio, x: str) -> str:
     return f"({_horner(of[0], x)} / {_horner(of[1], x)})"
 
 
+def _in_part(at: float, of: quantile.Ratio) -> str:
+    """The quotient of polynomials in the distance from `at`."""
+    return bind_name(f"m - {_number(at)}", "n", _ratio(of, "n"))
+
+
 def _roots(argument: str, count: int) -> str:
     return "sqrt(" * count + argument + ")" * count
 
 
-_LOG = named(
+_LOG = bind_name(
     f"CASE WHEN r < {_number(quantile.TINY)} THEN {_roots('r', quantile.MORE_ROOTS)} ELSE r END",
     "y",
-    named(
+    bind_name(
         f"({_roots('y', quantile.ROOTS)} - 1e0) / ({_roots('y', quantile.ROOTS)} + 1e0)",
         "t",
         f"{_horner(quantile.SERIES, '(t * t)')} * t * {_number(2.0**quantile.ROOTS)}",
@@ -96,23 +101,23 @@ _LOG = named(
     + f" * CASE WHEN r < {_number(quantile.TINY)} "
     f"THEN {_number(2.0**quantile.MORE_ROOTS)} ELSE 1e0 END",
 )
-_IN_TAIL = named(
+_IN_TAIL = bind_name(
     "least(p, 1e0 - p)",
     "r",
-    named(
+    bind_name(
         f"sqrt(-({_LOG}))",
         "m",
         f"CASE WHEN m <= {_number(quantile.FAR_FROM)} "
-        f"THEN {named(f'm - {_number(quantile.MIDDLE_AT)}', 'n', _ratio(quantile.MIDDLE, 'n'))} "
-        f"ELSE {named(f'm - {_number(quantile.FAR_AT)}', 'n', _ratio(quantile.FAR, 'n'))} END",
+        f"THEN {_in_part(quantile.MIDDLE_AT, quantile.MIDDLE)} "
+        f"ELSE {_in_part(quantile.FAR_AT, quantile.FAR)} END",
     ),
 )
-_NEAR_HALF = named(
+_NEAR_HALF = bind_name(
     f"{_number(quantile.CENTRED_AT)} - (p - 5e-1) * (p - 5e-1)",
     "r",
     f"(p - 5e-1) * {_ratio(quantile.CENTRE, 'r')}",
 )
-NORMAL_QUANTILE = named(
+NORMAL_QUANTILE = bind_name(
     "CAST(x AS DOUBLE)",
     "p",
     f"CASE WHEN isnan(p) OR p < 0 OR p > 1 THEN {NAN} "

@@ -26,7 +26,7 @@ def _exponential(argument: str) -> str:
     )
 
 
-def _raised(message: str) -> str:
+def _build_error_sql(message: str) -> str:
     """An error for some rows: a message with a number in it is no integer."""
     return f"CAST(concat('{message}: ', x) AS BIGINT)"
 
@@ -47,9 +47,9 @@ COMBINES: Mapping[str, Texts] = standard.combines(_NAN) | {
         "f": f"CASE WHEN y = 0 OR x = 1 THEN one WHEN x = {NAN} OR y = {NAN} THEN {NAN} "
         f"WHEN x = 0 AND y < 0 THEN one * {INFINITE} WHEN x >= 0 OR {_WHOLE} THEN power(x, y) "
         f"WHEN x = -{INFINITE} THEN CASE WHEN y > 0 THEN {INFINITE} ELSE 0e0 END ELSE {NAN} END",
-        "i": f"CASE WHEN y < 0 THEN {_raised('integers have no negative integer powers')} "
+        "i": f"CASE WHEN y < 0 THEN {_build_error_sql('integers have no negative integer powers')} "
         f"WHEN x = -1 THEN 1 - 2 * (y % 2) WHEN x IN (0, 1) OR y < 64 THEN {_EXACT_POWER} "
-        f"ELSE {_raised('int64 overflow: a power is beyond 64 bits')} END",
+        f"ELSE {_build_error_sql('int64 overflow: a power is beyond 64 bits')} END",
     },
     "logaddexp": {
         "f": f"CASE WHEN x = {NAN} OR y = {NAN} THEN {NAN} "

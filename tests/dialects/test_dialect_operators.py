@@ -16,9 +16,9 @@ from ucle.foundation.dtypes import DType
 from ucle.ir.maps import Cast, Map
 from ucle.ir.operators import COMBINES, MAPS, REDUCES
 from ucle.sqlgen.dialects import DIALECTS
-from ucle.sqlgen.other_dialects import first_statements, rendered
+from ucle.sqlgen.other_dialects import first_statements, render_tree
 from ucle.sqlgen.scalar_operators import combine_sql, map_sql, reduce_sql
-from ucle.sqlgen.sql_trees import column, grouped, named, select_from, table
+from ucle.sqlgen.sql_trees import add_alias, column, group_by_keys, select_from, table
 
 FLOATS = (
     *(math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, 3.5, -2.5, 2.0),
@@ -62,8 +62,8 @@ def answers(
     numbers = range(len(next(iter(columns.values()))))
     data = {name: of_type(values, dtype) for name, values in columns.items()}
     engine.load("t", pa.table({"k": pa.array(numbers, pa.int64()), **data}))
-    query = select_from(table("t"), column("k"), named(expression, "val"))
-    rows = sorted(engine.query(rendered(query, DIALECTS[engine.name])))
+    query = select_from(table("t"), column("k"), add_alias(expression, "val"))
+    rows = sorted(engine.query(render_tree(query, DIALECTS[engine.name])))
     return np.array([value for _, value in rows])
 
 
@@ -195,8 +195,8 @@ def test_reduces(case: tuple[str, str, DType], engines: Any) -> None:
     values = of_type([value for group in groups for value in group], dtype)
     engine.load("t", pa.table({"k": pa.array(keys, pa.int64()), "x": values}))
     sql = reduce_sql(REDUCES[name], column("x"), dtype, DIALECTS[dialect])
-    query = select_from(table("t"), column("k"), named(sql, "val"))
-    rows = asked(engine, rendered(grouped(query, [column("k")]), DIALECTS[dialect]))
+    query = select_from(table("t"), column("k"), add_alias(sql, "val"))
+    rows = asked(engine, render_tree(group_by_keys(query, [column("k")]), DIALECTS[dialect]))
     close(np.array([value for _, value in sorted(rows)]), expected, dtype, f"{name} of {groups}")
 
 
@@ -234,7 +234,7 @@ def test_integers_do_not_wrap(
     data = {name: of_type(column_, DType.INT64) for name, column_ in columns.items()}
     engine.load("t", pa.table(data))
     with pytest.raises(Exception, match=r"(?i)overflow|out of range|int64|power|18014398509481984"):
-        asked(engine, rendered(select_from(table("t"), named(tree, "val")), sql))
+        asked(engine, render_tree(select_from(table("t"), add_alias(tree, "val")), sql))
 
 
 REAL = (DType.FLOAT64, DType.FLOAT32, DType.INT64, DType.BOOL)

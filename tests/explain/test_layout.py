@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from classics import TEXTS, classic
 
 import ucle
-from ucle.explain.columns import WIDTH, aligned, fitted, stacked, wrapped
+from ucle.explain.columns import WIDTH, align_rows, fit_rows, stack_rows, wrap_text
 from ucle.testing import random_case
 
 PROGRAMS = Path(__file__).parents[2] / "benchmarks" / "programs"
@@ -132,21 +132,21 @@ def test_many_inputs() -> None:
 
 def test_what_fits_stays_as_it_is() -> None:
     rows = [("a", "b c"), ("dd", "e")]
-    assert fitted(rows) == aligned(rows) == stacked(rows) == ["  a   b c", "  dd  e"]
-    assert fitted([]) == aligned([]) == stacked([]) == []
-    assert wrapped("") == [""]
-    assert wrapped("a b") == ["a b"]
+    assert fit_rows(rows) == align_rows(rows) == stack_rows(rows) == ["  a   b c", "  dd  e"]
+    assert fit_rows([]) == align_rows([]) == stack_rows([]) == []
+    assert wrap_text("") == [""]
+    assert wrap_text("a b") == ["a b"]
 
 
 def test_where_lines_end() -> None:
-    assert wrapped("s1[q0,q1,q2] = 1,234,567", 12) == ["s1[q0,q1,q2]", "  =", "  1,234,567"]
-    assert wrapped("s1[q0,q1,q2]", 8) == ["s1[q0,", "  q1,q2]"]
-    assert wrapped("x" * 9 + " y", 8) == ["x" * 9, "  y"]
+    assert wrap_text("s1[q0,q1,q2] = 1,234,567", 12) == ["s1[q0,q1,q2]", "  =", "  1,234,567"]
+    assert wrap_text("s1[q0,q1,q2]", 8) == ["s1[q0,", "  q1,q2]"]
+    assert wrap_text("x" * 9 + " y", 8) == ["x" * 9, "  y"]
 
 
 def test_a_long_name_has_a_line_of_its_own() -> None:
     rows = [("vertex", "cost"), ("a_long_name", "123,456"), ("b", "7")]
-    assert fitted(rows, 19) == [
+    assert fit_rows(rows, 19) == [
         "  vertex    cost",
         "  a_long_name",
         "            123,456",

@@ -374,16 +374,16 @@ def test_installation_without_a_compiler(tmp_path: Path, required: bool) -> None
 
 
 def test_kernels_that_are_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    native_module.compiled.cache_clear()
-    native_module._loaded.cache_clear()
+    native_module.load_module.cache_clear()
+    native_module._load_library.cache_clear()
     with monkeypatch.context() as patched:
         patched.setattr(native_module, "LIBRARY", tmp_path / "gone.duckdb_extension")
         with pytest.raises(errors.KernelsMissingError) as info:
-            native_module.compiled()
+            native_module.load_module()
     assert type(info.value) is errors.KernelsMissingError
     assert info.value.where == "module ucle.udf_kernels._kernels"
     assert info.value.expected == "a module that was compiled for this Python and this machine"
     assert "gone.duckdb_extension" in str(info.value.found)
     assert "pip install -e ." in str(info.value.hint)
     assert "gcc python3-dev" in str(info.value.hint)
-    assert native_module.compiled() is not None
+    assert native_module.load_module() is not None

@@ -73,7 +73,7 @@ def test_entries_at_one_place_are_added_up_as_in_scipy(dtype: str) -> None:
     coords = tuple(rng.integers(0, 4, (3, 50)))
     data = rng.integers(0, 3, 50).astype(dtype)
     theirs = scipy.sparse.coo_array((data, coords), shape=(4, 4, 4))
-    ours = to_coordinates(theirs).summed()
+    ours = to_coordinates(theirs).sum_duplicates()
     theirs.sum_duplicates()
     assert ours.data.dtype == dtype
     assert ours.data.tolist() == theirs.data.tolist()
@@ -83,7 +83,7 @@ def test_entries_at_one_place_are_added_up_as_in_scipy(dtype: str) -> None:
 @pytest.mark.parametrize("nnz", [0, 1])
 def test_few_entries(nnz: int) -> None:
     one = SparseArray((3,), (np.arange(nnz),), np.ones(nnz))
-    assert one.summed().nnz == nnz
+    assert one.sum_duplicates().nnz == nnz
     assert ucle.array(one, axes=("i",)).to_numpy().tolist() == [float(nnz), 0, 0]
 
 

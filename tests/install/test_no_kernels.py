@@ -128,7 +128,7 @@ except SystemExit as end:
 def test_the_limits_of_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from ucle.udf_kernels import kernel_limits, native
 
-    caches = native.compiled, native._loaded, kernel_limits
+    caches = native.load_module, native._load_library, kernel_limits
     try:
         with monkeypatch.context() as patched:
             patched.setattr(native, "LIBRARY", tmp_path / "gone")

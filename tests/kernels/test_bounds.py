@@ -11,7 +11,7 @@ import duckdb
 import pytest
 from kernel_routes import Route
 
-from ucle.udf_kernels.native import compiled
+from ucle.udf_kernels.native import load_module
 
 ENDLESS = "SELECT ein_sca('i,j->', [4000000, 4000000], full(4000000, 1), full(4000000, 1))"
 CALLS = (
@@ -108,7 +108,7 @@ def test_operations_are_listed_to_the_last(route: Route) -> None:
 
 @pytest.mark.sample(1)
 def test_memory_that_duckdb_does_not_see_is_bounded(route: Route) -> None:
-    lib = compiled().lib
+    lib = load_module().lib
     before = lib.ucle_memory_held()
     states = route.call("sum_vec", None, ["full(2000000, i)"])
     tape = "tape('vec_neg($0);vec_neg($1);return $2', full(1000000, 1))[1]"

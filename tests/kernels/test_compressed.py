@@ -18,7 +18,7 @@ from ucle.udf_kernels import (
     load_extension,
     typed_name,
 )
-from ucle.udf_kernels.native import compiled
+from ucle.udf_kernels.native import load_module
 
 TAKERS = [
     (name, place)
@@ -253,7 +253,7 @@ def test_windows_go_on_with_their_states() -> None:
 
 
 def test_states_that_grow_are_bounded(route: Route) -> None:
-    lib = compiled().lib
+    lib = load_module().lib
     before = lib.ucle_memory_held()
     call = route.call("stack_csr", None, ["1", "0", "i", "1", "10_000_000", "0"])
     refused = pytest.raises(duckdb.Error, match=r"may hold at a time \(10000000 bytes")

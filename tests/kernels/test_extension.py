@@ -26,7 +26,7 @@ def connection(tmp_path: Path) -> duckdb.DuckDBPyConnection:
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
     """Python's library under the name of the other: both have the entry points of both."""
-    native.compiled()
+    native.load_module()
     link = tmp_path / "ucle.duckdb_extension"
     link.symlink_to(native.LIBRARY)
     return link

@@ -95,7 +95,7 @@ def test_asked_before_it_is_filled() -> None:
         for call in TAKEN:
             connection.execute(f"SELECT {call}").fetchall()
         assert time.process_time() - begun < 1
-        assert native.compiled().lib.ucle_memory_held() == 0
+        assert native.load_module().lib.ucle_memory_held() == 0
 
 
 def test_a_limit_belongs_to_its_database() -> None:

@@ -111,7 +111,7 @@ def test_windows(connection: duckdb.DuckDBPyConnection, name: str, sql: str, fra
 def test_states_spill_no_memory(connection: duckdb.DuckDBPyConnection) -> None:
     from ucle.udf_kernels import native
 
-    held = native.compiled().lib.ucle_memory_held
+    held = native.load_module().lib.ucle_memory_held
     before = held()
     query = "SELECT sum(len(vec_avg([i, i + 1]))) OVER () FROM range(5000) t(i) GROUP BY i % 700"
     connection.execute(query).fetchall()

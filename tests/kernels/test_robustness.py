@@ -21,7 +21,7 @@ from ucle.udf_kernels import (
     remove_arrow,
     typed_name,
 )
-from ucle.udf_kernels.native import compiled
+from ucle.udf_kernels.native import load_module
 
 SEVEN_BYTES = "'1234567'::BLOB"
 LETTERS = {"b": "BLOB", "s": "VARCHAR", "i": "BIGINT", "I": "BIGINT[]", "o": "BOOLEAN"} | {
@@ -432,7 +432,7 @@ def test_booleans_that_are_bytes() -> None:
 
 
 def test_symlink_shares_one_image() -> None:
-    lib = compiled().lib
+    lib = load_module().lib
     before = lib.ucle_load_count()
     connection = duckdb.connect(config=EXTENSION_CONFIG)
     load_extension(connection)
@@ -458,7 +458,7 @@ def test_arrow_names() -> None:
 
 
 def test_catalog_agrees_with_the_c_table() -> None:
-    lib, ffi = compiled().lib, compiled().ffi
+    lib, ffi = load_module().lib, load_module().ffi
     found = {}
     for i in range(lib.ucle_kernel_count()):
         name, dtype, signature, gathered = (
@@ -519,7 +519,7 @@ def test_missing_library_is_reported_on_first_use() -> None:
 
 
 def test_library_ends_with_the_footer() -> None:
-    tail = Path(compiled().__file__).read_bytes()[-512:]
+    tail = Path(load_module().__file__).read_bytes()[-512:]
     fields = [tail[i : i + 32].rstrip(b"\0").decode() for i in range(0, 256, 32)]
     ((platform,),) = duckdb.connect().execute("PRAGMA platform").fetchall()
     assert fields == ["", "", "", "C_STRUCT", "1", "v1.2.0", platform, "4"]

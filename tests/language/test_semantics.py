@@ -358,7 +358,7 @@ def test_no_tuple_holds_too_much(native: Connection) -> None:
     )  # fmt: skip
     decomposed = program.compiled.decomposed
     for vertex in decomposed.program.vertices:
-        for operand, layout in decomposed.needed(vertex):
+        for operand, layout in decomposed.needed_layouts(vertex):
             type_ = decomposed.program.types[operand.tensor]
             assert layout.compressed is not None or type_.dense_size(layout) < 2**31
     with program.execute() as result:

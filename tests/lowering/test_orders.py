@@ -52,7 +52,7 @@ def parts_of(pairwise: Pairwise, entries: int, degree: int) -> Parts:
             True,
             (1.0,) if one else (degree, degree),
         )
-        statistics[leaf(number)] = ESTIMATOR.measured(TensorType(factor.labels), counts)
+        statistics[leaf(number)] = ESTIMATOR.from_counts(TensorType(factor.labels), counts)
     return Parts(pairwise, statistics, ESTIMATOR)
 
 
@@ -80,7 +80,7 @@ def every_order(parts: Parts, now: list[JoinedFactors]) -> Iterator[float]:
     for one, other in combinations(now, 2):
         if one.shares_labels(other):
             rest = [x for x in now if x is not one and x is not other]
-            yield from every_order(parts, [*rest, parts.joined(one, other)])
+            yield from every_order(parts, [*rest, parts.join_parts(one, other)])
 
 
 @pytest.mark.sample(None)

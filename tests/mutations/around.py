@@ -264,8 +264,8 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "temporary-tables-come-last",
         "ucle/database/table_names.py",
-        "_SearchPath((*places, (folded(current), MAIN)),",
-        "_SearchPath((*places[1:], (folded(current), MAIN), places[0]),",
+        "_SearchPath((*places, (fold_name(current), MAIN)),",
+        "_SearchPath((*places[1:], (fold_name(current), MAIN), places[0]),",
         "a table of the database is read in the place of a temporary one",
         ("tests/database/test_lookup.py::test_programs_read_the_table_that_is_meant[True-True]",),
     ),

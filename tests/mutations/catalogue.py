@@ -287,8 +287,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "equation-7-not-clamped",
         "stats/textbook.py",
-        "min(max(occupied(entries, possible), low), high)",
-        "occupied(entries, possible)",
+        "min(max(estimate_occupied(entries, possible), low), high)",
+        "estimate_occupied(entries, possible)",
         "a dense tensor is taken to have 63% of its tuples",
         ("tests/stats/test_statistics.py::test_equation_7_between_its_ends",),
     ),
@@ -552,7 +552,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "sparse-duplicates-kept",
         "ucle/inputs/inputs.py",
-        'to_coordinates(spec.relation, f"input {name}").summed()',
+        'to_coordinates(spec.relation, f"input {name}").sum_duplicates()',
         'to_coordinates(spec.relation, f"input {name}")',
         "a scipy matrix with two entries at one place is refused",
         ("tests/language/test_semantics.py::test_duplicates_are_summed_on_request",),
@@ -593,7 +593,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "neighbours-only-promote",
         "ucle/optimiser/domains.py",
-        "        yield chosen.flipped(name)\n",
+        "        yield chosen.flip_label(name)\n",
         "        yield vertex.decomposition(chosen.promoted | {name})\n",
         "the search between neighbours never demotes a label",
         ("tests/optimiser/test_search.py::test_neighbours_lead_to_the_optimum_mostly",),
@@ -726,8 +726,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "infinities-cancel",
         "ucle/lowering/write_polynomials.py",
-        "for type_ in _made(text, logical.types))",
-        'for type_ in _made(text, logical.types) if type_.dtype.kind == "i")',
+        "for type_ in _list_types(text, logical.types))",
+        'for type_ in _list_types(text, logical.types) if type_.dtype.kind == "i")',
         "terms that are equal and infinite leave 0 when they are rewritten, and NaN as written",
         (
             "tests/lowering/test_rewriting.py"
@@ -924,7 +924,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "running-under-the-labels-of-the-reader",
         "sqlgen/scans.py",
-        "    return named(column(stored, alias), name)\n",
+        "    return add_alias(column(stored, alias), name)\n",
         "    return column(name, alias)\n",
         "a tensor is read along a label that its table does not have",
         (

@@ -28,7 +28,7 @@ from ucle.ir.layouts import Label, Layout
 from ucle.ir.operators import MULT, SUM
 from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
-from ucle.optimiser.choose_decomposition import pinned
+from ucle.optimiser.choose_decomposition import pin_decompositions
 from ucle.optimiser.pricing import CostedProgram
 from ucle.optimiser.sparse_einsum import sparse_einsum
 from ucle.plan.decomposition import StoredInput
@@ -96,7 +96,7 @@ def test_pinned_decompositions_are_kept(seed: int) -> None:
 @pytest.mark.parametrize("given", [{"T0": {"z"}}, {"nobody": {"i"}}])
 def test_a_pin_must_name_what_exists(given: dict[str, set[str]]) -> None:
     with pytest.raises(ProgramError, match="unknown"):
-        pinned(random_program(0, ENGINE).program, given)
+        pin_decompositions(random_program(0, ENGINE).program, given)
 
 
 @pytest.fixture

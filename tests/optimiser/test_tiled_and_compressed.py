@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import ucle
 from ucle.errors import LabelError
-from ucle.optimiser.tiled_and_compressed import levelled
+from ucle.optimiser.tiled_and_compressed import list_levelled
 
 
 def _sparse(shape: tuple[int, int], density: float, seed: int = 0) -> sp.coo_array:
@@ -24,7 +24,7 @@ def _offered(text: str, inputs: Mapping[str, Any], name: str, tile: int = 2) -> 
     program = ucle.einsum_program(text, inputs=inputs, association="as-written")
     compiled = program.compiled.program
     vertex = compiled.by_name[name]
-    return [vertex.text(each) for each in levelled(vertex, compiled, tile)]
+    return [vertex.text(each) for each in list_levelled(vertex, compiled, tile)]
 
 
 def test_tiles_of_labels_of_the_output() -> None:
@@ -83,7 +83,9 @@ def test_products_behind_masks_are_deferred() -> None:
     program = ucle.einsum_program(MASKED, inputs=_masked_inputs(), association="as-written")
     compiled = program.compiled.program
     deferred = [
-        each for each in levelled(compiled.by_name["S"], compiled, 2) if each.deferred is not None
+        each
+        for each in list_levelled(compiled.by_name["S"], compiled, 2)
+        if each.deferred is not None
     ]
     assert len(deferred) == 3
 
@@ -101,7 +103,7 @@ def test_what_is_not_deferred(text: str) -> None:
     program = ucle.einsum_program(text, inputs=_masked_inputs(), association="as-written")
     compiled = program.compiled.program
     for vertex in compiled.vertices:
-        assert all(each.deferred is None for each in levelled(vertex, compiled, 2)), vertex
+        assert all(each.deferred is None for each in list_levelled(vertex, compiled, 2)), vertex
 
 
 def test_an_output_is_not_deferred() -> None:
@@ -110,7 +112,7 @@ def test_an_output_is_not_deferred() -> None:
     )
     compiled = program.compiled.program
     vertex = compiled.by_name["S"]
-    assert all(each.deferred is None for each in levelled(vertex, compiled, 2))
+    assert all(each.deferred is None for each in list_levelled(vertex, compiled, 2))
 
 
 def test_sparse_matrices_are_compressed(native: duckdb.DuckDBPyConnection) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import ucle
 from ucle.database.engine import DUCKDB
 from ucle.foundation.dtypes import DType
-from ucle.partitions.statistics import KEPT, combined, distinct_of, part_statistics
+from ucle.partitions.statistics import KEPT, combine_statistics, distinct_of, part_statistics
 from ucle.plan.sources import TableName, TableSource
 
 SOURCE = TableSource(
@@ -27,7 +27,7 @@ def measured(tables: list[pa.Table]) -> object:
             connection.register("arrow_rows", table)
             connection.execute("CREATE OR REPLACE TABLE rows AS SELECT * FROM arrow_rows")
             parts.append(part_statistics(session, "A", SOURCE, 0.0))
-    return combined(parts)
+    return combine_statistics(parts)
 
 
 def entries(rng: np.random.Generator, rows: int, most: int) -> pa.Table:

@@ -20,7 +20,7 @@ from ucle.testing.generate_gathers import gathered_case
 from ucle.testing.generate_indices import indexed_case
 from ucle.testing.generate_levels import levelled_case
 from ucle.testing.oracle import assert_equal
-from ucle.testing.partitions import cheapest, drawn, run_on_partitions
+from ucle.testing.partitions import cheapest, draw_plan, run_on_partitions
 
 DRAWN: tuple[tuple[Callable[[int], Case], int], ...] = (
     (random_case, 100),
@@ -69,7 +69,7 @@ def test_plans_differ(native: duckdb.DuckDBPyConnection) -> None:
         case = random_case(seed)
         case.create_tables(native)
         try:
-            plan = drawn(case.compile(native).compiled, 5, seed)
+            plan = draw_plan(case.compile(native).compiled, 5, seed)
         finally:
             case.drop_tables(native)
         fragments.add(len(plan.fragments))
@@ -138,4 +138,4 @@ def test_the_search_finds_the_cheapest_choice(native: duckdb.DuckDBPyConnection)
         network = Network(workers=5, job=1e3, byte=0.5)
         chosen = cheapest(compiled, 5, network)
         for other in range(20):
-            assert chosen.seconds <= drawn(compiled, 5, other, network).seconds * (1 + 1e-9)
+            assert chosen.seconds <= draw_plan(compiled, 5, other, network).seconds * (1 + 1e-9)

@@ -17,7 +17,7 @@ from ucle.cost.memory import (
     JoinTable,
     Part,
     RowVectors,
-    held,
+    count_held_bytes,
     peak,
     statement,
 )
@@ -46,7 +46,7 @@ from ucle.testing.generate_levels import levelled_case
     ],
 )
 def test_parts(part: Part, expected: float) -> None:
-    assert held(part) == expected
+    assert count_held_bytes(part) == expected
 
 
 def test_whole_tensors_are_made_first() -> None:

@@ -128,13 +128,13 @@ def test_settings_of_the_connection_come_back(connection: duckdb.DuckDBPyConnect
     connection.execute("SET enable_progress_bar = true").fetchall()
     opened = DUCKDB.open(connection)
     before = connection.sql(SETTINGS).fetchall()
-    with opened.counted():
+    with opened.enable_counting():
         assert connection.sql(SETTINGS).fetchall() != before
     assert connection.sql(SETTINGS).fetchall() == before
     connection.execute("BEGIN").fetchall()
     with pytest.raises(duckdb.Error):
         connection.execute("SELECT error('no')").fetchall()
-    with opened.counted():  # in a transaction that was aborted
+    with opened.enable_counting():  # in a transaction that was aborted
         pass
     connection.execute("ROLLBACK").fetchall()
     assert connection.sql(SETTINGS).fetchall() == before

@@ -10,7 +10,7 @@ from ucle.database.engine import DUCKDB
 from ucle.errors import CoordinateError, ExecutionError
 from ucle.run.execute import NaNError
 from ucle.spark import rows as spark_rows
-from ucle.spark.failures import packed, unpacked
+from ucle.spark.failures import pack_error, unpack_error
 from ucle.spark.rows import pack, unpack
 from ucle.spark.tasks import TaskContext
 from ucle.sqlgen import PLAIN
@@ -36,10 +36,10 @@ def test_errors_come_back_as_they_were() -> None:
     error = CoordinateError(
         "outside", where="input A", expected="0 to 1", found="2", hint="compile again"
     )
-    back = unpacked(RuntimeError(f"Job aborted:\n{packed(error)}\n at org.apache"))
+    back = unpack_error(RuntimeError(f"Job aborted:\n{pack_error(error)}\n at org.apache"))
     assert type(back) is CoordinateError
     assert str(back) == str(error)
-    nan = unpacked(RuntimeError(str(packed(NaNError("T")))))
+    nan = unpack_error(RuntimeError(str(pack_error(NaNError("T")))))
     assert isinstance(nan, NaNError)
     assert str(nan) == "T"
 
@@ -57,7 +57,7 @@ def test_an_executor_has_to_agree() -> None:
 def test_no_ucle_on_an_executor() -> None:
     """What Spark says then becomes a hint."""
     trace = "PythonException: ...\nModuleNotFoundError: No module named 'ucle'\n at org.apache"
-    error = unpacked(RuntimeError(trace))
+    error = unpack_error(RuntimeError(trace))
     assert isinstance(error, ExecutionError)
     assert "pip install 'ucle[spark]'" in str(error)
     assert "No module named 'ucle'" in str(error)

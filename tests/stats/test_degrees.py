@@ -50,13 +50,13 @@ THOUSAND = (1000.0,) * 4
 )
 def test_bounds_of_products(rank: int, constraints: Any, kept: str, expected: float) -> None:
     degrees = Degrees(THOUSAND[:rank], constraints)
-    projected = degrees.kept(["ijkl".index(name) for name in kept])
+    projected = degrees.project_axes(["ijkl".index(name) for name in kept])
     assert projected.most((1 << len(kept)) - 1) == expected
 
 
 def entries(sizes: tuple[float, ...], most: float) -> Degrees:
     """A tensor of which only the number of entries is known."""
-    return Degrees.measured(sizes, most, ())
+    return Degrees.from_counts(sizes, most, ())
 
 
 def test_bounds_of_sums() -> None:
@@ -86,7 +86,7 @@ def degrees_of(relation: Relation, sizes: tuple[int, ...]) -> Degrees:
         max((sum(row[axis] == x for row in relation) for x in range(sizes[axis])), default=0)
         for axis in range(rank)
     ]
-    return Degrees.measured(tuple(map(float, sizes)), len(relation), distinct, largest)
+    return Degrees.from_counts(tuple(map(float, sizes)), len(relation), distinct, largest)
 
 
 def truth(relation: Relation, wanted: int, given: int) -> int:
@@ -126,7 +126,7 @@ def test_joins_sums_and_projections(left: Relation, right: Relation, kept: tuple
     for degrees, relation in ((both(*sides), joined), (either(*sides), summed)):
         assert_bounds(degrees, relation, 3)
         projected = {tuple(x[axis] for axis in kept) for x in relation}
-        assert_bounds(degrees.kept(kept), projected, len(kept))
+        assert_bounds(degrees.project_axes(kept), projected, len(kept))
 
 
 @given(relations((3, 3)))

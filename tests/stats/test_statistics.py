@@ -231,7 +231,7 @@ def test_the_join_of_the_textbook() -> None:
 class Full:
     """An estimator that takes every tensor that a vertex makes to be full."""
 
-    def measured(self, type_: TensorType, counts: TensorStatistics) -> Statistics:
+    def from_counts(self, type_: TensorType, counts: TensorStatistics) -> Statistics:
         return Statistics(type_, counts)
 
     def counts(self, statistics: Statistics) -> TensorStatistics:
@@ -246,14 +246,14 @@ class Full:
         most = float(math.prod(statistics.type.shape[axis] for axis in layout.promoted))
         return Rows(most, 0.0, most)
 
-    def joined(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
+    def estimate_join(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         keys = decomposition.promoted
         most = float(math.prod(x.bound for x in derived.vertex.all_labels if x.name in keys))
         return Rows(most, 0.0, most)
 
-    def grouped(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
+    def estimate_groups(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         kept = decomposition.promoted.intersection(derived.vertex.names)
-        return self.joined(derived, derived.vertex.decomposition(kept))
+        return self.estimate_join(derived, derived.vertex.decomposition(kept))
 
 
 def compile_by(name: str) -> ProgramStatistics:

@@ -124,7 +124,7 @@ def test_degrees_of_inputs(name: str, connection: duckdb.DuckDBPyConnection) -> 
         assert statistics.entries == entries
         assert list(statistics.distinct) == distinct
         assert list(statistics.largest) == largest
-    degrees = Degrees.measured(array.shape, entries, distinct, largest)
+    degrees = Degrees.from_counts(array.shape, entries, distinct, largest)
     every = (1 << array.ndim) - 1
     assert degrees.most(every) == entries
     for axis in range(array.ndim):

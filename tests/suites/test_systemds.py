@@ -126,7 +126,7 @@ def key(text: str) -> object:
     form = Polynomials(logical, ()).normal_form(statement.result)
     assert form is not None
     axes = {x: type(x)(f"axis {n}", x.bound) for n, x in enumerate(statement.labels)}
-    return frozenset((term.renamed(axes).key, term.coefficient) for term in form.monomials)
+    return frozenset((term.rename_labels(axes).key, term.coefficient) for term in form.monomials)
 
 
 @pytest.mark.sample(32)

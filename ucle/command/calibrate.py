@@ -21,7 +21,7 @@ import numpy as np
 
 from ucle.cost.prices import ENGINE, Profile
 from ucle.database.open_sessions import connect
-from ucle.explain.columns import aligned
+from ucle.explain.columns import align_rows
 from ucle.foundation.libraries import pa, scipy_module
 from ucle.inputs.inputs import table
 from ucle.inputs.sparse_arrays import is_sparse
@@ -121,7 +121,7 @@ def report(calibration: Calibration) -> list[str]:
     probes: list[tuple[str, ...]] = [("probe", "ms", "predicted")]
     for name, seconds in calibration.measured.items():
         probes.append((name, f"{1000 * seconds:.1f}", f"{1000 * calibration.predicted[name]:.1f}"))
-    return ["Constants in nanoseconds", *aligned(rows), "", "Probes", *aligned(probes)]
+    return ["Constants in nanoseconds", *align_rows(rows), "", "Probes", *align_rows(probes)]
 
 
 # ---- Probes ----

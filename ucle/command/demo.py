@@ -41,7 +41,7 @@ from ucle.command.demo_training import SECONDS
 from ucle.command.readers import Reading
 from ucle.command.show_training import show_training
 from ucle.database.open_sessions import connect
-from ucle.explain.columns import WIDTH, stacked
+from ucle.explain.columns import WIDTH, stack_rows
 from ucle.explain.text import decomposition_table
 from ucle.program import EinsumProgram
 
@@ -231,5 +231,5 @@ def show_sql(programs: dict[str, EinsumProgram], echo: Echo) -> None:
     """Print of each program which relations every step reads, and the whole script."""
     for name, program in programs.items():
         heading(echo, f"{name}: schemas of the relations that each step reads, and SQL")
-        echo("\n".join(stacked(decomposition_table(program.compiled.decomposed))))
+        echo("\n".join(stack_rows(decomposition_table(program.compiled.decomposed))))
         echo("\n" + indented(program.to_sql()))

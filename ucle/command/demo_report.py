@@ -8,7 +8,7 @@ from itertools import takewhile
 
 import click
 
-from ucle.explain.columns import aligned
+from ucle.explain.columns import align_rows
 from ucle.program import EinsumProgram
 
 Echo = Callable[[str], object]
@@ -26,7 +26,7 @@ def indented(text: str) -> str:
 
 def echo_rows(echo: Echo, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     """Print a small table."""
-    echo("\n".join(aligned([header, *rows])))
+    echo("\n".join(align_rows([header, *rows])))
 
 
 def statement_that_matters(program: EinsumProgram) -> str:

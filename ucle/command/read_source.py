@@ -141,7 +141,7 @@ def read_imports(module: SourceFile) -> Imports:
     except UNREADABLE:
         return ()
     nodes = ast.walk(tree) if statements is None else tree.body
-    return tuple(names for node in nodes for names in _imported(node, module))
+    return tuple(names for node in nodes for names in _find_imports(node, module))
 
 
 def import_statements(source: bytes) -> list[bytes] | None:
@@ -158,7 +158,7 @@ def import_statements(source: bytes) -> list[bytes] | None:
     return statements
 
 
-def _imported(node: ast.AST, module: SourceFile) -> Iterator[tuple[str, ...]]:
+def _find_imports(node: ast.AST, module: SourceFile) -> Iterator[tuple[str, ...]]:
     if isinstance(node, ast.Import):
         yield from ((alias.name,) for alias in node.names)
     elif isinstance(node, ast.ImportFrom):

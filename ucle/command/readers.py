@@ -90,7 +90,7 @@ class Reading:
         return [tuple((word, count) for word, count in words) for words in found]
 
     def _count(self, part: int) -> int:
-        return self._done[part] + sum(process.done(part) for process in self._processes)
+        return self._done[part] + sum(process.count_done(part) for process in self._processes)
 
     def _all(self, part: int, read: Callable[[SourceFile], Read]) -> list[Read]:
         """What is read of all modules; who waits reads along, from the other end."""
@@ -99,7 +99,7 @@ class Reading:
         with _no_collections():
             for place in reversed(range(len(self.modules))):
                 process = self._processes[place % count] if self._processes else None
-                if process is None or process.done(part) <= place // count:
+                if process is None or process.count_done(part) <= place // count:
                     found[place] = read(self.modules[place])
                     self._done[part] += 1
         for number, process in enumerate(self._processes):
@@ -147,7 +147,7 @@ class _Process:
                 if line.endswith("\n"):
                     self._lines.append(line)
 
-    def done(self, part: int) -> int:
+    def count_done(self, part: int) -> int:
         """Of how many of its modules it has read imports (0), or identifiers (1)."""
         count = len(self._modules)
         return min(max(len(self._lines) - part * count, 0), count)

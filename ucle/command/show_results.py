@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 from ucle.errors import ArgumentError, DatabaseError
-from ucle.explain.columns import aligned
+from ucle.explain.columns import align_rows
 from ucle.explain.json import type_document
 from ucle.plan.forms import MAX_ROWS
 from ucle.run.results import Result, TensorRelation
@@ -94,7 +94,7 @@ def preview(tensor: TensorRelation, rows: int, write_options: WriteOptions) -> s
     columns, first_rows = _first(tensor, rows + 1, write_options)
     shown = [[cell_text(value) for value in row] for row in first_rows[:rows]]
     lines = [f"{tensor.name}: {shape_text(tensor)}, fill {tensor.fill:g}"]
-    lines += aligned([columns, *shown])
+    lines += align_rows([columns, *shown])
     if len(first_rows) > rows:
         lines.append("  ...")
     return "\n".join(lines)

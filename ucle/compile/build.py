@@ -145,10 +145,10 @@ def build(request: Request, database: Database, options: Options) -> Build:
 
 def with_outputs(made: Build, database: Database, names: Collection[str]) -> Build:
     """Return the program with these tensors as outputs, too, where its statements define them."""
-    return extended(made, database, outputs=names)
+    return extend_program(made, database, outputs=names)
 
 
-def varied(
+def vary_inputs(
     made: Build,
     database: Database,
     names: Collection[str],
@@ -166,13 +166,13 @@ def varied(
         made: the program.
         database: where its tables are.
         names: the inputs.
-        carried: as in `extended`.
-        runs: as in `extended`.
+        carried: as in `extend_program`.
+        runs: as in `extend_program`.
     """
-    return extended(made, database, varying=names, carried=carried, runs=runs)
+    return extend_program(made, database, varying=names, carried=carried, runs=runs)
 
 
-def extended(
+def extend_program(
     made: Build,
     database: Database,
     *,
@@ -189,7 +189,7 @@ def extended(
         database: where its tables are.
         statements: statements to be added.
         outputs: tensors to be returned, too, if statements define them.
-        varying: the inputs to be made replaceable, as in `varied`.
+        varying: the inputs to be made replaceable, as in `vary_inputs`.
         carried: those of them that an output replaces after the first run.
         runs: the number of runs on the same data of its other inputs.
     """

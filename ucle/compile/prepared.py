@@ -228,7 +228,7 @@ class Preparations:
         before = prepared or self._latest
         compiled, entries = follow_data(session, before.compiled, self._options)
         compiled = keep_inputs(session, compiled, self._options)
-        prepared = before.on(compiled, self._drifted(entries))
+        prepared = before.on(compiled, self._find_drifts(entries))
         if self._options.store:
             # Storing layouts changes the database, but none of the tables they were made from.
             versions = self._versions(session)
@@ -241,7 +241,7 @@ class Preparations:
     def _versions(self, session: Session, quiet: Quiet | None = None) -> Versions:
         return table_versions(session, self._compiled.all_inputs, quiet)
 
-    def _drifted(self, entries: Mapping[str, float]) -> tuple[Drift, ...]:
+    def _find_drifts(self, entries: Mapping[str, float]) -> tuple[Drift, ...]:
         """The inputs whose number of entries has drifted since the program was compiled."""
         inputs = self._compiled.all_inputs
         return drifts(

@@ -1,8 +1,8 @@
 """The memory model: bytes that an execution holds at a time, computed from sizes alone.
 
-`Part` records give estimated sizes; `held` is the whole model, as `ucle.cost.prices.cost` is for
-costs. Nothing here knows tensors, plans or statements; `ucle.plan.step_memory` makes the parts from
-them.
+`Part` records give estimated sizes; `count_held_bytes` is the whole model, as
+`ucle.cost.prices.cost` is for costs. Nothing here knows tensors, plans or statements;
+`ucle.plan.step_memory` makes the parts from them.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class FilledTable:
 Part = RowVectors | GroupStates | JoinTable | ChunkCopies | CrossJoined | FilledTable
 
 
-def held(part: Part) -> float:
+def count_held_bytes(part: Part) -> float:
     """Compute the bytes that are held for a part of a statement.
 
     >>> held(JoinTable(rows=10, size=100, other_rows=2, other_size=84))
@@ -107,7 +107,7 @@ def held(part: Part) -> float:
         case RowVectors(rows, size, threads):
             return min(rows, DUCKDB_LIMITS.vector_rows * threads) * size
         case GroupStates(groups=groups, size=size, threads=threads):
-            return states(part) + held(RowVectors(groups, size, threads))
+            return states(part) + count_held_bytes(RowVectors(groups, size, threads))
         case JoinTable(rows, size, other_rows, other_size):
             count, each = min((rows, size), (other_rows, other_size))
             return float(count * (each + ROW_BYTES))
@@ -120,7 +120,7 @@ def held(part: Part) -> float:
             return rows * (BLOCK / values if values else size)
 
 
-def unspilled(part: Part, limit: float) -> float:
+def count_unspilled_bytes(part: Part, limit: float) -> float:
     """Compute the bytes held for a part under a memory limit, where DuckDB spills what it can.
 
     >>> unspilled(JoinTable(rows=1e6, size=84, other_rows=2e6, other_size=84), limit=100e6)
@@ -128,11 +128,13 @@ def unspilled(part: Part, limit: float) -> float:
     """
     match part:
         case JoinTable():
-            return min(held(part), SPILLED_TABLE * limit)
+            return min(count_held_bytes(part), SPILLED_TABLE * limit)
         case GroupStates(groups=groups, size=size, threads=threads):
-            return unspilled_states(part, limit) + held(RowVectors(groups, size, threads))
+            return unspilled_states(part, limit) + count_held_bytes(
+                RowVectors(groups, size, threads)
+            )
         case _:
-            return held(part)
+            return count_held_bytes(part)
 
 
 def unspilled_states(part: GroupStates, limit: float) -> float:
@@ -167,8 +169,8 @@ def statement(first: Iterable[Part], then: Iterable[Part]) -> float:
     sizes = [part.size for part in then if isinstance(part, CrossJoined)]
     waiting = sum(states(part) for part in then if isinstance(part, GroupStates))
     beside = sum(sizes)
-    others = sum(held(part) for part in then if not isinstance(part, CrossJoined))
-    made = sum(map(held, first)) + beside + max(sizes, default=0.0) + waiting
+    others = sum(count_held_bytes(part) for part in then if not isinstance(part, CrossJoined))
+    made = sum(map(count_held_bytes, first)) + beside + max(sizes, default=0.0) + waiting
     return float(max(made, beside + others))
 
 

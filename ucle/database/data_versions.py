@@ -107,7 +107,7 @@ def _look_at_tables(session: Session, names: Sequence[TableName]) -> dict[TableN
     )
     stored = _storage(session, tuple(ours))
     return {
-        name: UNSEEN if x is None else _seen(session, x, stored.get(x.full_name))
+        name: UNSEEN if x is None else _read_state(session, x, stored.get(x.full_name))
         for name, x in relations.items()
     }
 
@@ -123,7 +123,7 @@ def _storage(session: Session, names: tuple[TableName, ...]) -> dict[TableName, 
         return {name: row for part in parts for name, row in part.items()}
 
 
-def _seen(session: Session, relation: Relation, stored: tuple[Any, ...] | None) -> Seen:
+def _read_state(session: Session, relation: Relation, stored: tuple[Any, ...] | None) -> Seen:
     path = relation.path
     place = path or _in_memory(session, relation)
     # Numbers continue when a file is attached again, starting from that of the database.

@@ -98,10 +98,10 @@ class DatabaseFile:
             self.lease.shared = True  # only closing the database releases these
         self.lease.end()
 
-    def collected(self) -> None:
+    def close_collected(self) -> None:
         """End the lease after its session was garbage-collected, if the file is detached."""
         if self.name is None:
-            self.lease.collected()
+            self.lease.close_collected()
 
     @property
     def may_write(self) -> bool:

@@ -65,7 +65,7 @@ class Lease:
             with contextlib.suppress(IndexError):  # another thread did it
                 _idle.popleft()[1].close()
 
-    def collected(self) -> None:
+    def close_collected(self) -> None:
         """End the lease after its session was garbage-collected, unless it is shared."""
         if not self.shared:
             self.end()

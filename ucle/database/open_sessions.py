@@ -157,13 +157,13 @@ def open_session(database: Database) -> Session:
             hint="ucle.connect(path) makes one",
         )
     if path == ":memory:":
-        return _leased(Lease(None, lambda: _open_file(path)))
+        return _open_leased(Lease(None, lambda: _open_file(path)))
     if (file := _own_file(path)) is not None:
-        return _leased(file.lease, file)
+        return _open_leased(file.lease, file)
     return _session(_open_file(path), owned=True)
 
 
-def _leased(lease: Lease, file: DatabaseFile | None = None) -> Session:
+def _open_leased(lease: Lease, file: DatabaseFile | None = None) -> Session:
     """Open a session that has exclusive use of a database in memory while it is open."""
     if (route := _routes.get(lease.database)) is not None:
         _routes[lease.connection] = route

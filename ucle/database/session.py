@@ -30,7 +30,7 @@ from ucle.database.idle_databases import Lease
 from ucle.errors import DatabaseError, InputError, ReadOnlyError
 from ucle.foundation.idle_threads import borrowed_thread
 from ucle.foundation.libraries import pa
-from ucle.foundation.logs import EXECUTE, STATISTICS, timed
+from ucle.foundation.logs import EXECUTE, STATISTICS, log_duration
 from ucle.progress.execution import INTERVAL
 from ucle.sqlgen import Capabilities
 from ucle.sqlgen.script import sql_text, table_query
@@ -70,7 +70,7 @@ class Session:
         """The database file, if ucle opened it and nothing else in this process has it open."""
         self._lease = lease if file is None else file.lease
         if self._lease is not None:
-            collected = self._lease.collected if file is None else file.collected
+            collected = self._lease.close_collected if file is None else file.close_collected
             weakref.finalize(self, collected).atexit = False
         self._turn = turn or contextlib.nullcontext()
         """A lock, if other threads use the same database independently of this session."""
@@ -167,13 +167,13 @@ class Session:
             InputError: the data cannot be read: a view that fails, a file that is damaged.
             KeyboardInterrupt: it was interrupted from the keyboard, which ends the query.
         """
-        with errors_of_duckdb(where), timed(STATISTICS, logging.DEBUG, "%s", sql):
+        with errors_of_duckdb(where), log_duration(STATISTICS, logging.DEBUG, "%s", sql):
             self.statements += 1
             return _run_interruptibly(self.connection, sql)
 
     def batches(self, sql: str, rows: int) -> Iterator[pa.RecordBatch]:
         """Run a query over data and yield its rows in batches of this size."""
-        with timed(STATISTICS, logging.DEBUG, "%s", sql):
+        with log_duration(STATISTICS, logging.DEBUG, "%s", sql):
             yield from self.reader(sql, rows)
 
     def reader(self, sql: str, rows: int) -> pa.RecordBatchReader:
@@ -251,7 +251,7 @@ class Session:
                 cursor.execute(statement).fetchall()
 
     @contextlib.contextmanager
-    def counted(self) -> Iterator[None]:
+    def enable_counting(self) -> Iterator[None]:
         """Enable DuckDB's progress counts within a block, then restore the previous settings."""
         before = {}
         try:
@@ -300,7 +300,7 @@ class Session:
         """
         try:
             self.statements += 1
-            with timed(EXECUTE, logging.DEBUG, "%s: %s", where, sql):
+            with log_duration(EXECUTE, logging.DEBUG, "%s: %s", where, sql):
                 return _run_interruptibly(self.connection, sql, watch)
         except duckdb.Error as error:
             raise execution_error(error, where) from error

@@ -19,8 +19,8 @@ from ucle.database.session import Session
 from ucle.database.statistics_store import facts_text, read_facts
 from ucle.database.table_names import find_relation, identity
 from ucle.foundation.dtypes import Scalar
-from ucle.foundation.logs import STATISTICS, timed
-from ucle.foundation.names import folded
+from ucle.foundation.logs import STATISTICS, log_duration
+from ucle.foundation.names import fold_name
 from ucle.plan.sources import CsvFile, ParquetFile, TableName, TableSource
 from ucle.sqlgen.database_queries import FACTS, unique_query
 from ucle.stats import measure as stats
@@ -112,7 +112,7 @@ def _measure(
 ) -> MeasuredInput:
     unique = large and _is_unique(session, source)
     read, look = _reader(session, tensor, source), _look(session)
-    with timed(STATISTICS, logging.INFO, "measured %s (%s)", tensor, source.origin):
+    with log_duration(STATISTICS, logging.INFO, "measured %s (%s)", tensor, source.origin):
         measured = measure(read, look, tensor, source, fill, prefix, exact=exact, unique=unique)
     STATISTICS.debug("%s: %s", tensor, measured)
     return measured
@@ -134,7 +134,7 @@ def check_facts(
         if note and (noted := note.read(session, source)):
             _remember(version, reading, noted)
             return noted
-    with timed(STATISTICS, logging.INFO, "checked %s (%s)", tensor, source.origin):
+    with log_duration(STATISTICS, logging.INFO, "checked %s (%s)", tensor, source.origin):
         read = _reader(session, tensor, source)
         checked = check(
             read,
@@ -261,6 +261,6 @@ def _is_unique(session: Session, source: TableSource) -> bool:
         return False
     if (relation := find_relation(session, source.origin)) is None:
         return False
-    keys = {folded(key) for key in source.keys}
+    keys = {fold_name(key) for key in source.keys}
     constraints = session.fetch(unique_query(relation.full_name.parts))
-    return any(keys.issuperset(folded(name) for name in names) for (names,) in constraints)
+    return any(keys.issuperset(fold_name(name) for name in names) for (names,) in constraints)

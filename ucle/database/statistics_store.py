@@ -148,7 +148,7 @@ def _read_levels(noted: Mapping[str, Any], rank: int) -> Layout | None:
     known = {level.value: level for level in Level}
     if not all(isinstance(level, str) and level in known for level in levels):
         return None
-    layout = Layout.made(*(known[level] for level in levels), tile=tile)
+    layout = Layout.from_levels(*(known[level] for level in levels), tile=tile)
     if layout.levels.count(Level.COMPRESSED) > 1 or layout.scalar:
         return None
     if layout.compressed is not None and (len(layout.dense) != 2 or len(layout.tiled) > 1):

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ucle.database.session import Session
-from ucle.foundation.names import folded
+from ucle.foundation.names import fold_name
 from ucle.plan.sources import DataFile, InputSource, TableName, TableSource
 from ucle.sqlgen.database_queries import (
     catalogue_query,
@@ -70,10 +70,10 @@ def find_relations(
     if not rows:
         return dict.fromkeys(names)
     setting, current = rows[0][-2:]
-    relations = {_folded(row[:3]): Relation(*row[:-2]) for row in rows}
+    relations = {_fold_parts(row[:3]): Relation(*row[:-2]) for row in rows}
     schemas: set[tuple[str, ...]] = set()
     if any(len(name.parts) == 2 for name in names):
-        schemas = {_folded(row) for row in session.fetch(schemas_query())}
+        schemas = {_fold_parts(row) for row in session.fetch(schemas_query())}
     path = _read_path(setting, current)
     return {name: _first(name, relations, path, schemas) for name in names}
 
@@ -95,8 +95,8 @@ def is_taken(session: Session, name: TableName) -> bool:
     ((database, schema),) = session.fetch(current_place_query())
     if len(qualifiers) == 1:
         (only,) = qualifiers
-        databases = {folded(row[0]) for row in session.fetch(schemas_query())}
-        qualifiers = [only, MAIN] if folded(only) in databases else [database, only]
+        databases = {fold_name(row[0]) for row in session.fetch(schemas_query())}
+        qualifiers = [only, MAIN] if fold_name(only) in databases else [database, only]
     place = qualifiers or [database, schema]
     return find_relation(session, TableName((*place, last))) is not None
 
@@ -120,7 +120,7 @@ def _first(
     path: _SearchPath,
     schemas: Collection[tuple[str, ...]],
 ) -> Relation | None:
-    *qualifiers, last = _folded(name.parts)
+    *qualifiers, last = _fold_parts(name.parts)
     places = _places(qualifiers, path, schemas)
     return next((relations[*place, last] for place in places if (*place, last) in relations), None)
 
@@ -162,11 +162,11 @@ class _SearchPath:
 def _read_path(setting: str, current: str) -> _SearchPath:
     places, of_databases = [(TEMPORARY, MAIN)], [(TEMPORARY, MAIN)]
     for parts in _entries(setting):
-        database, schema = _folded([current, *parts][-2:])
+        database, schema = _fold_parts([current, *parts][-2:])
         places.append((database, schema))
         if len(parts) == 2:
             of_databases.append((database, schema))
-    return _SearchPath((*places, (folded(current), MAIN)), tuple(of_databases))
+    return _SearchPath((*places, (fold_name(current), MAIN)), tuple(of_databases))
 
 
 def _entries(setting: str) -> Iterator[list[str]]:
@@ -178,5 +178,5 @@ def _entries(setting: str) -> Iterator[list[str]]:
         ]
 
 
-def _folded(parts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(folded(part) for part in parts)
+def _fold_parts(parts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(fold_name(part) for part in parts)

@@ -106,20 +106,20 @@ def einsum(
     _check_coordinates(subscripts, values)
     shapes = [None if is_relation(tensor) else tensor.shape for tensor in tensors]
     sizes = _broadcast_sizes(subscripts, shapes)
-    squeezed = _squeezed(subscripts, shapes)
+    squeezed = _squeeze_subscripts(subscripts, shapes)
 
     types = [None if is_relation(tensor) else tensor.dtype for tensor in tensors]
     target = None if out is None else out.dtype
     compute = computation_type(types, target, dtype, casting, _is_viewed(subscripts, out))
     options["path"] = contraction_path(optimize, squeezed, None if None in shapes else sizes)
     if isinstance(decomposition := options.get("decomposition"), Mapping):
-        options["decomposition"] = _kept(decomposition, set(sizes) - set(squeezed.labels))
-    result = _evaluate(squeezed, [_prepared(x, compute) for x in tensors], compute, options)
+        options["decomposition"] = _drop_labels(decomposition, set(sizes) - set(squeezed.labels))
+    result = _evaluate(squeezed, [_prepare_operand(x, compute) for x in tensors], compute, options)
 
     result_sizes = dict(zip(squeezed.output, result.shape, strict=True))
     result = result.reshape([result_sizes.get(label, 1) for label in subscripts.output])
     if out is not None:
-        return _written(result, out, casting)
+        return _write_to_out(result, out, casting)
     if not result.ndim:
         return result[()]
     return _in_order(result, tensors, subscripts, sizes, (order or "K").upper())
@@ -227,10 +227,11 @@ def _broadcast_sizes(subscripts: Subscripts, shapes: Iterable[Shape | None]) -> 
     return sizes
 
 
-def _squeezed(subscripts: Subscripts, shapes: Iterable[Shape | None]) -> Subscripts:
+def _squeeze_subscripts(subscripts: Subscripts, shapes: Iterable[Shape | None]) -> Subscripts:
     """Return subscripts without the axes of size 1 of arrays, which are broadcast.
 
-    `_prepared` drops the axes themselves, and the result gets back those that no operand keeps.
+    `_prepare_operand` drops the axes themselves, and the result gets back those that no operand
+    keeps.
     """
     operands = tuple(
         labels if shape is None else tuple(x for x, n in zip(labels, shape, strict=True) if n != 1)
@@ -240,7 +241,7 @@ def _squeezed(subscripts: Subscripts, shapes: Iterable[Shape | None]) -> Subscri
     return Subscripts(operands, tuple(x for x in subscripts.output if x in remaining))
 
 
-def _kept(
+def _drop_labels(
     decomposition: Mapping[str, Iterable[str]], dropped: Iterable[str]
 ) -> dict[str, list[str]]:
     """Return a given decomposition without the labels that squeezing has dropped."""
@@ -256,7 +257,7 @@ def _is_viewed(subscripts: Subscripts, out: Any) -> bool:
     return not others and out is None and set(first) == set(subscripts.output)
 
 
-def _prepared(tensor: Any, compute: NumpyType | None) -> Any:
+def _prepare_operand(tensor: Any, compute: NumpyType | None) -> Any:
     """Return an operand for the compiler: in a type that ucle has, without axes of size 1.
 
     Narrow integers are computed in 64 bits and truncated at the end, which gives NumPy's wrapped
@@ -295,7 +296,7 @@ def _evaluate(
     return result if compute is None else result.astype(compute, copy=False)
 
 
-def _written(result: Any, out: Any, casting: Any) -> Any:
+def _write_to_out(result: Any, out: Any, casting: Any) -> Any:
     """Write the result to `out`, to which it may be broadcast."""
     check_cast(result.dtype, out.dtype, casting, "out")
     fits = all(n in (1, size) for n, size in zip(result.shape, out.shape, strict=False))

@@ -43,9 +43,9 @@ def contraction_path(
         case None | bool() | "auto":
             return None
         case str(algorithm):
-            return _found_path(algorithm, None, subscripts, sizes)
+            return _find_path(algorithm, None, subscripts, sizes)
         case (str(algorithm), int() | float() as limit) if algorithm != "einsum_path":
-            return _found_path(algorithm, max(int(limit), 1), subscripts, sizes)
+            return _find_path(algorithm, max(int(limit), 1), subscripts, sizes)
         case ("einsum_path", *steps) | [*steps]:
             path = tuple(_step(step, optimize) for step in steps)
             pairs(path, len(subscripts.operands), "optimize")
@@ -53,7 +53,7 @@ def contraction_path(
     raise _not_understood(optimize)
 
 
-def _found_path(
+def _find_path(
     algorithm: str, limit: int | None, subscripts: Subscripts, sizes: Mapping[str, int] | None
 ) -> Path | None:
     if sizes is None:

@@ -21,12 +21,12 @@ PIECE = re.compile(r"\S+?(?:,(?![\d\s])|(?=\s)|$)\s*")
 """An unbreakable piece: lines end at a space, or after a comma that is not inside a number."""
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def align_rows(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return rows as indented lines, however wide they are."""
     return [_line(row, _widths(rows)) for row in rows]
 
 
-def fitted(rows: Sequence[Sequence[str]], width: int = WIDTH) -> list[str]:
+def fit_rows(rows: Sequence[Sequence[str]], width: int = WIDTH) -> list[str]:
     r"""Rows as indented lines of this width: the widest cells are broken where they are too wide.
 
     >>> print(*fitted([("view", "Z[i,k] += A[i,j] * B[j,k]")], width=24), sep="\n")
@@ -51,7 +51,7 @@ def fitted(rows: Sequence[Sequence[str]], width: int = WIDTH) -> list[str]:
     return [line for row in rows for line in _row(row, widths)]
 
 
-def stacked(rows: Sequence[Sequence[str]], width: int = WIDTH) -> list[str]:
+def stack_rows(rows: Sequence[Sequence[str]], width: int = WIDTH) -> list[str]:
     r"""Rows of two cells beside each other where they all fit, else below each other.
 
     >>> rows = [("y[I] += A[I,J] * x[J]", "A(i INTEGER, val DOUBLE)"), ("", "x(val DOUBLE)")]
@@ -60,19 +60,19 @@ def stacked(rows: Sequence[Sequence[str]], width: int = WIDTH) -> list[str]:
           A(i INTEGER, val DOUBLE)
           x(val DOUBLE)
     """
-    beside = aligned(rows)
+    beside = align_rows(rows)
     if all(len(line) <= width for line in beside):
         return beside
     return [
         indent + line
         for first, second in rows
         for indent, cell in ((INDENT, first), (3 * INDENT, second))
-        for line in wrapped(cell, width - len(indent))
+        for line in wrap_text(cell, width - len(indent))
         if line
     ]
 
 
-def wrapped(text: str, width: int = WIDTH) -> list[str]:
+def wrap_text(text: str, width: int = WIDTH) -> list[str]:
     """Return a text as lines of this width, those after the first one indented.
 
     >>> wrapped("search: the optimum of 2^16", 20)
@@ -104,7 +104,7 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
         if place + 1 < len(cells) and _least(cells[place]) <= widths[place]:
             continue
         shown = [cell if begun <= n <= place else "" for n, cell in enumerate(cells)]
-        broken = [wrapped(cell, width) for cell, width in zip(shown, widths, strict=True)]
+        broken = [wrap_text(cell, width) for cell, width in zip(shown, widths, strict=True)]
         for number in range(max(map(len, broken))):
             yield _line([x[number] if number < len(x) else "" for x in broken], widths)
         begun = place + 1

@@ -38,11 +38,13 @@ def dot(explanation: Explanation) -> str:
     """
     lines = ["digraph program {", "  node [shape=box, style=filled, fontname=monospace];"]
     for node in explanation.nodes:
-        label = _quoted("\n".join(node_lines(node, explanation.cost)))
-        lines.append(f"  {_quoted(node.name)} [label={label}, fillcolor={_quoted(_colour(node))}];")
+        label = _quote_text("\n".join(node_lines(node, explanation.cost)))
+        lines.append(
+            f"  {_quote_text(node.name)} [label={label}, fillcolor={_quote_text(_colour(node))}];"
+        )
     for edge in explanation.edges:
-        label = _quoted("\n".join(edge_lines(edge, explanation.cost)))
-        lines.append(f"  {_quoted(edge.source)} -> {_quoted(edge.target)} [label={label}];")
+        label = _quote_text("\n".join(edge_lines(edge, explanation.cost)))
+        lines.append(f"  {_quote_text(edge.source)} -> {_quote_text(edge.target)} [label={label}];")
     return "\n".join([*lines, "}"]) + "\n"
 
 
@@ -224,6 +226,6 @@ def _colour(node: Node) -> str:
     return COLOURS["input" if node.cost is None else "output" if node.output else "vertex"]
 
 
-def _quoted(text: str) -> str:
+def _quote_text(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

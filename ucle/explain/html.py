@@ -43,6 +43,6 @@ def explain_html(
     for section in sections:
         shown = html.table(section.header, section.rows)
         unfolded = section.title in OPEN
-        parts.append(html.folded(section.title, shown, section.note, unfolded=unfolded))
-    parts.append(html.folded("SQL", html.code(sql.splitlines(), LINES)))
+        parts.append(html.fold_section(section.title, shown, section.note, unfolded=unfolded))
+    parts.append(html.fold_section("SQL", html.code(sql.splitlines(), LINES)))
     return html.element(parts, STYLE)

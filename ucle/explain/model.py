@@ -151,7 +151,7 @@ def _nodes(costed: CostedProgram, decomposed: DecomposedProgram) -> Iterator[Nod
 
 def _edges(costed: CostedProgram, decomposed: DecomposedProgram) -> Iterator[Edge]:
     for vertex in costed.program.vertices:
-        for operand, layout in dict.fromkeys(decomposed.needed(vertex)):
+        for operand, layout in dict.fromkeys(decomposed.needed_layouts(vertex)):
             yield _edge(costed, decomposed, vertex.name, operand.tensor, layout)
 
 

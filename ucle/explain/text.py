@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ucle.explain.columns import fitted, stacked, wrapped
+from ucle.explain.columns import fit_rows, stack_rows, wrap_text
 from ucle.explain.model import Explanation, RunnerUp, figure, schema, slice_lines, step_roles
 from ucle.lowering.applied_rewrites import AppliedRewrite
 from ucle.optimiser.join_order import Association
@@ -26,7 +26,7 @@ from ucle.stats.estimate import ProgramStatistics
 class Section:
     """A table of the explanation; `note` is printed beside its title.
 
-    Where the rows of a `stacked` table are too wide, their last cells are put below the others.
+    Where the rows of a `stack_rows` table are too wide, their last cells are put below the others.
     """
 
     title: str
@@ -38,12 +38,12 @@ class Section:
 
 def explain_text(head: Sequence[str], sections: Iterable[Section]) -> str:
     """Return the whole explanation as plain text, for a terminal of 80 columns."""
-    lines = [part for line in head for part in wrapped(line)]
+    lines = [part for line in head for part in wrap_text(line)]
     for section in sections:
         note = f" ({section.note})" if section.note else ""
         header = [section.header] if section.header else []
-        shown = (stacked if section.stacked else fitted)([*header, *section.rows])
-        lines += ["", *wrapped(section.title + note), *shown]
+        shown = (stack_rows if section.stacked else fit_rows)([*header, *section.rows])
+        lines += ["", *wrap_text(section.title + note), *shown]
     return "\n".join(lines) + "\n"
 
 
@@ -112,7 +112,7 @@ def decomposition_table(decomposed: DecomposedProgram) -> list[tuple[str, str]]:
     types = decomposed.program.types
     for vertex in decomposed.program.vertices:
         text = vertex.text(decomposed.decompositions[vertex.name])
-        for operand, layout in dict.fromkeys(decomposed.needed(vertex)):
+        for operand, layout in dict.fromkeys(decomposed.needed_layouts(vertex)):
             lines.append((text, schema(operand.tensor, types[operand.tensor], layout)))
             text = ""
     for name in decomposed.program.outputs:

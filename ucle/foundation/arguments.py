@@ -84,7 +84,7 @@ def door(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
         limited = limits_depth(function)
 
         @wraps(function)
-        def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        def check_and_call(*args: P.args, **kwargs: P.kwargs) -> R:
             for (name, check), value in zip(positional, args, strict=False):
                 if check is not None:
                     check(value, f"{title}({name}=...)")
@@ -97,7 +97,7 @@ def door(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
                     check(value, f"{title}({name}=...)")
             return limited(*args, **kwargs)
 
-        return checked
+        return check_and_call
 
     return decorate
 
@@ -234,7 +234,7 @@ def choice(*choices: str) -> Check:
                 "unknown value",
                 where=where,
                 expected="one of " + ", ".join(map(repr, choices)),
-                found=_shown(value),
+                found=_show_value(value),
                 hint=did_you_mean(value, choices) if isinstance(value, str) else None,
             )
 
@@ -346,7 +346,7 @@ def shape(value: Any, where: str) -> None:
     several(count(), "sizes of axes", once=True)(value, where)
 
 
-def _shown(value: Any) -> str:
+def _show_value(value: Any) -> str:
     try:
         shown = repr(value)
     except Exception:  # a message must not fail for an object that cannot show itself
@@ -359,7 +359,7 @@ def _wrong_type(where: str, expected: str, value: Any) -> NoReturn:
         "the argument has a type that it cannot have",
         where=where,
         expected=expected,
-        found=_shown(value),
+        found=_show_value(value),
     )
 
 
@@ -368,5 +368,5 @@ def _wrong_value(where: str, expected: str, value: Any) -> NoReturn:
         "the argument has a value that it cannot have",
         where=where,
         expected=expected,
-        found=_shown(value),
+        found=_show_value(value),
     )

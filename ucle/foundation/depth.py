@@ -32,17 +32,17 @@ def limits_depth(function: Callable[P, R]) -> Callable[P, R]:
     """
 
     @wraps(function)
-    def limited(*args: P.args, **kwargs: P.kwargs) -> R:
+    def call_limited(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
         except RecursionError:
             pass  # the error would keep a thousand calls alive
-        raise nested_too_deeply()
+        raise build_depth_error()
 
-    return limited
+    return call_limited
 
 
-def nested_too_deeply(where: str | None = None) -> DepthError:
+def build_depth_error(where: str | None = None) -> DepthError:
     """Return the error for programs that are nested too deeply."""
     return DepthError(
         "the program is nested too deeply",

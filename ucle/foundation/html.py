@@ -71,7 +71,7 @@ def code(lines: Sequence[str], most: int = MOST) -> str:
     return f"<pre>{joined}</pre>"
 
 
-def folded(name: str, inner: str, note: str = "", *, unfolded: bool = False) -> str:
+def fold_section(name: str, inner: str, note: str = "", *, unfolded: bool = False) -> str:
     """Return a part that opens on a click; `inner` is HTML."""
     said = f" <small>({text(note)})</small>" if note else ""
     state = " open" if unfolded else ""

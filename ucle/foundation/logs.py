@@ -45,7 +45,7 @@ def _is_ours(module: str) -> bool:
 
 
 @contextlib.contextmanager
-def timed(log: logging.Logger, level: int, text: str, *arguments: object) -> Iterator[None]:
+def log_duration(log: logging.Logger, level: int, text: str, *arguments: object) -> Iterator[None]:
     """Log the duration of a block that ends without an error.
 
     >>> log = logging.getLogger("ucle.example")

@@ -14,7 +14,7 @@ from itertools import count
 _ASCII = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """Return the form of an identifier in which DuckDB compares it with others.
 
     >>> folded("GRÖßE")
@@ -46,14 +46,14 @@ def unique_names(
     for stem in names:
         numbers = count(first)
         name = stem
-        while folded(name) in used:
+        while fold_name(name) in used:
             name = f"{stem}_{next(numbers)}"
-        used.add(folded(name))
+        used.add(fold_name(name))
         unique.append(name)
     return unique
 
 
-def numbered(stem: str, taken: Collection[str]) -> str:
+def find_free_name(stem: str, taken: Collection[str]) -> str:
     """Return the first of ``stem``, ``stem_1``, ``stem_2`` that is not taken, in exact spelling.
 
     >>> numbered("at", {"at", "at_1"}), numbered("at", {"At"})

@@ -54,7 +54,7 @@ Passed = Iterator[tuple[Expression, str]]
 """Operands, each with the text of its derivative."""
 
 
-def passed(expression: Expression) -> Passed:
+def pass_to_operands(expression: Expression) -> Passed:
     """Yield the operands to which an expression passes something back, with their derivatives.
 
     Raises:
@@ -127,12 +127,12 @@ def adjoint(
     if isinstance(expression, ScanExpression):
         made = Adjoint(_behind(expression, received.whole))
     else:
-        made = _multiplied(text, values, over, span, received)
+        made = _multiply_adjoint(text, values, over, span, received)
     labels = (*expression.labels, *over)
-    return made.summed([x for x in labels if x not in operand.labels], span)
+    return made.sum_over_labels([x for x in labels if x not in operand.labels], span)
 
 
-def _multiplied(
+def _multiply_adjoint(
     text: str,
     values: Mapping[str, Expression],
     over: tuple[str, ...],
@@ -142,7 +142,7 @@ def _multiplied(
     """Multiply the derivative by an adjoint, under the same conditions."""
 
     def of(g: Expression) -> Expression:
-        return simplified(substitute(template(text), {**values, "g": g}, over, span))
+        return simplify_expression(substitute(template(text), {**values, "g": g}, over, span))
 
     operator = product_of(text)
     if operator is SPARSE_MULT or (operator is MULT and received.conditions):
@@ -165,7 +165,7 @@ def _to_first(first: First, g: Adjoint) -> Adjoint:
         return g.under(Binary(WHEN, members, g.bare, span))
     positions = replace(first, function=FIRST[f"arg_{end}"])
     hits = Hit(positions, first.label, "", span, permissive=True, own=True)
-    return g.under(Binary(WHEN, hits, g.bare, span)).summed((first.rank,), span)
+    return g.under(Binary(WHEN, hits, g.bare, span)).sum_over_labels((first.rank,), span)
 
 
 def _behind(expression: ScanExpression, g: Expression) -> Expression:
@@ -179,7 +179,7 @@ def _behind(expression: ScanExpression, g: Expression) -> Expression:
     return Binary(ADD, rest, g, span)
 
 
-def simplified(expression: Expression) -> Expression:
+def simplify_expression(expression: Expression) -> Expression:
     """Fold operations on constants in an expression.
 
     >>> from ucle.language.parse import parse_program
@@ -188,10 +188,10 @@ def simplified(expression: Expression) -> Expression:
     >>> expression_text(simplified(parse_program(text)[0].expression))
     'g[] * 2 * x[]'
     """
-    return fold(expression, _simplified)
+    return fold(expression, _simplify_node)
 
 
-def _simplified(expression: Expression, parts: list[Expression]) -> Expression:
+def _simplify_node(expression: Expression, parts: list[Expression]) -> Expression:
     expression = with_children(expression, parts)
     if not isinstance(expression, Binary):
         return expression

@@ -48,7 +48,7 @@ def build_gradient(
         if mask is not None:
             (masks[name],) = unique_names([f"{name}_stored"], taken)
             given[masks[name]] = mask
-    found = differentiated(forward, loss, wrt, masks)
+    found = differentiate_program(forward, loss, wrt, masks)
     names = dict.fromkeys((loss, *(found.names[name] for name in wrt)))
     options = replace(of_both_passes(forward.options, request), outputs=tuple(names))
     labels = {**input_labels(request.statements), **request.labels}
@@ -59,7 +59,7 @@ def build_gradient(
     return made
 
 
-def differentiated(
+def differentiate_program(
     forward: Build, loss: str, wrt: Sequence[str], masks: Mapping[str, str]
 ) -> Gradients:
     """Return the statements of a program with its backward pass; gradients have input types.

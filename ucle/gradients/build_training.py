@@ -12,8 +12,8 @@ from ucle.compile.build import Build, Request, build
 from ucle.database.session import Database
 from ucle.errors import NameResolutionError, did_you_mean
 from ucle.foundation.dtypes import DType
-from ucle.foundation.names import folded
-from ucle.gradients.build_gradient import differentiated, of_both_passes
+from ucle.foundation.names import fold_name
+from ucle.gradients.build_gradient import differentiate_program, of_both_passes
 from ucle.inputs.labelled_arrays import coordinates_of
 from ucle.inputs.operands import is_relation
 from ucle.inputs.parameters import parameter
@@ -68,9 +68,9 @@ def build_training(
                 found=name,
                 hint=did_you_mean(name, defined),
             )
-    found = differentiated(forward, loss, wrt, {})
+    found = differentiate_program(forward, loss, wrt, {})
     used = [x for s in found.statements for x in (s.target, *accesses(s.expression))]
-    taken = {folded(name) for name in (*request.inputs, *(x.tensor for x in used))}
+    taken = {fold_name(name) for name in (*request.inputs, *(x.tensor for x in used))}
     labels = {**input_labels(request.statements), **request.labels}
     stated = forward.options.bounds or {}
     shapes = {name: tuple(axis.size for axis in inputs[name].bounds) for name in wrt}

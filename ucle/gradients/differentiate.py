@@ -18,14 +18,14 @@ from functools import reduce
 
 from ucle.errors import LabelError, NameResolutionError, did_you_mean
 from ucle.foundation.dtypes import DType
-from ucle.foundation.names import folded, unique_names
-from ucle.gradients.adjoints import adjoint, names_in, passed
+from ucle.foundation.names import fold_name, unique_names
+from ucle.gradients.adjoints import adjoint, names_in, pass_to_operands
 from ucle.gradients.masked import Adjoint, Holds, behind, either
 from ucle.gradients.reads import Contribution, contribution
 from ucle.gradients.real_squares import real_squares, sizes_by_tensor
 from ucle.ir.operators import ADD, MULT, SUM, WHEN
 from ucle.ir.vertices import Span
-from ucle.language.lift_indices import shortened
+from ucle.language.lift_indices import find_shortened_labels
 from ucle.language.resolve import resolve
 from ucle.language.statements import names_of_axes, order_statements
 from ucle.language.syntax import (
@@ -98,8 +98,8 @@ def differentiate(
     """
     ordered = tuple(resolve(x, KEPT) for x in order_statements(tuple(statements)))
     _check(ordered, loss, wrt)
-    taken = {folded(x.tensor) for s in ordered for x in (s.target, *accesses(s.expression))}
-    taken.update(reserved, (folded(x) for x in (masks or {}).values()))
+    taken = {fold_name(x.tensor) for s in ordered for x in (s.target, *accesses(s.expression))}
+    taken.update(reserved, (fold_name(x) for x in (masks or {}).values()))
     every = tuple(dict.fromkeys(wrt))
     backward = _Backward(ordered, every, masks or {}, dtypes or {}, stated, taken)
     return backward.gradients(loss)
@@ -167,10 +167,12 @@ class _Backward:
         for tensor in self.wrt:
             if tensor in self.received:
                 totals[tensor] = self._total(tensor)
-        names = {tensor: self._wanted(tensor, loss, totals.get(tensor)) for tensor in self.wrt}
+        names = {
+            tensor: self._add_gradient(tensor, loss, totals.get(tensor)) for tensor in self.wrt
+        }
         every = [statement for one in reversed(forward) for statement in one]
         made = [
-            statement if passing is None else passing.sized(statement)
+            statement if passing is None else passing.set_sizes(statement)
             for statement, passing in self.made
         ]
         backward = frozenset(statement.target.tensor for statement in made)
@@ -221,7 +223,7 @@ class _Backward:
         span = passing.statement.span
         return self.add(stem, each.labels, each.expression, span, passing, each.like)
 
-    def _wanted(self, tensor: str, loss: str, total: str | None) -> str:
+    def _add_gradient(self, tensor: str, loss: str, total: str | None) -> str:
         """Return the name of a requested gradient."""
         span = Span(1, 1)
         if total is None:  # of the loss itself, or of a tensor that it does not depend on
@@ -284,7 +286,7 @@ class _Passing:
         self._named: dict[int, Access] = {}
         """Parts of the statement that have statements of their own, by their identities."""
         self._parts: list[tuple[Access, Expression]] = []
-        self._shortened = shortened(statement, backward.stated)
+        self._shortened = find_shortened_labels(statement, backward.stated)
         self._labels = {*statement.target.labels}
         self._labels.update(x for part in walk(statement.expression) for x in part.labels)
 
@@ -294,7 +296,7 @@ class _Passing:
         """Return the statement itself, with names for values that are needed again."""
         statement = self.statement
         made = [
-            replace(statement, target=target, expression=self._rewritten(part), aggregation=None)
+            replace(statement, target=target, expression=self._insert_names(part), aggregation=None)
             for target, part in self._parts
         ]
         if not made:
@@ -302,17 +304,17 @@ class _Passing:
         whole = self._named.get(id(statement.expression))
         return [
             *made,
-            replace(statement, expression=whole or self._rewritten(statement.expression)),
+            replace(statement, expression=whole or self._insert_names(statement.expression)),
         ]
 
-    def _rewritten(self, expression: Expression) -> Expression:
-        def rewritten(part: Expression, parts: list[Expression]) -> Expression:
+    def _insert_names(self, expression: Expression) -> Expression:
+        def insert_name(part: Expression, parts: list[Expression]) -> Expression:
             named = self._named.get(id(part))
             return with_children(part, parts) if named is None or part is expression else named
 
-        return fold(expression, rewritten)
+        return fold(expression, insert_name)
 
-    def sized(self, adjoint: Statement) -> Statement:
+    def set_sizes(self, adjoint: Statement) -> Statement:
         """Give a statement that passes something back the sizes that its labels have here."""
         like = {**self.sizes(), **adjoint.like}
         return replace(adjoint, like=like, shortened=self._shortened)
@@ -364,7 +366,7 @@ class _Passing:
         """Pass an adjoint back to all tensors that the statement reads."""
         whole = self.statement.expression
         missing = [label for label in own.labels if label not in whole.labels]
-        waiting = [(whole, own.summed(missing, whole.span))]
+        waiting = [(whole, own.sum_over_labels(missing, whole.span))]
         while waiting:
             part, received = waiting.pop()
             if not self._is_active(part):
@@ -372,7 +374,7 @@ class _Passing:
             if isinstance(part, Access):
                 self._receive(part, received)
                 continue
-            for operand, text in passed(part):
+            for operand, text in pass_to_operands(part):
                 if self._is_active(operand):
                     names = names_in(text)
                     if names["g"] > 1:
@@ -383,14 +385,14 @@ class _Passing:
     def _receive(self, access: Access, received: Adjoint) -> None:
         """Record a contribution to the tensor that is read."""
 
-        def passed_back(expression: Expression) -> Contribution:
+        def pass_back(expression: Expression) -> Contribution:
             own = self._labels, self._shortened, self._adjoint_named
             return contribution(access, expression, *own)
 
         def places() -> Contribution:
-            return passed_back(behind(received.conditions, Number(1.0, access.span)))
+            return pass_back(behind(received.conditions, Number(1.0, access.span)))
 
-        each = _Received(self, passed_back(received.whole), places if received.conditions else None)
+        each = _Received(self, pass_back(received.whole), places if received.conditions else None)
         self._backward.received.setdefault(access.tensor, []).append(each)
 
     def _short(self, received: Adjoint) -> Adjoint:

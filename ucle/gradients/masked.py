@@ -89,11 +89,11 @@ class Adjoint:
             expression = expression.right
         return Adjoint(expression, (*self.conditions, *own))
 
-    def summed(self, over: Collection[str], span: Span) -> Adjoint:
+    def sum_over_labels(self, over: Collection[str], span: Span) -> Adjoint:
         """Return the sum over labels; it is 0 where no condition holds at any of them."""
         met = tuple(x for x in self.conditions if not x.labels.isdisjoint(over))
         if not met:
-            return replace(self, bare=summed(self.bare, over, span))
+            return replace(self, bare=sum_over_labels(self.bare, over, span))
         left = frozenset(x for each in met for x in each.labels).difference(over)
 
         def some() -> Expression:
@@ -102,7 +102,9 @@ class Adjoint:
             return Reduction(ANY, labels, every, span)
 
         others = tuple(x for x in self.conditions if x not in met)
-        return Adjoint(summed(self.whole, over, span), (*others, Holds(left, some)), zero=True)
+        return Adjoint(
+            sum_over_labels(self.whole, over, span), (*others, Holds(left, some)), zero=True
+        )
 
 
 def behind(conditions: Conditions, expression: Expression) -> Expression:
@@ -125,7 +127,7 @@ def either(parts: Collection[Expression]) -> Expression:
     return reduce(lambda x, y: Binary(OR, x, y, x.span), parts)
 
 
-def summed(expression: Expression, over: Collection[str], span: Span) -> Expression:
+def sum_over_labels(expression: Expression, over: Collection[str], span: Span) -> Expression:
     """Return the sum over labels, including those along which an expression is constant."""
     own = tuple(label for label in expression.labels if label in over)
     alike = tuple(label for label in over if label not in own)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from ucle.foundation.names import numbered
-from ucle.gradients.masked import summed
+from ucle.foundation.names import find_free_name
+from ucle.gradients.masked import sum_over_labels
 from ucle.ir.affine import Affine, Digit, labels_of
 from ucle.ir.conditions import Compare, Condition, Sign
 from ucle.ir.operators import AND, WHEN
@@ -58,7 +58,7 @@ def contribution(
     span, indices = access.span, access.indices
     if indices is None:
         if shortened.isdisjoint(access.labels):
-            return _placed(access, access.labels, adjoint)
+            return _build_contribution(access, access.labels, adjoint)
         indices = tuple(Index(Affine.of({label: 1})) for label in access.labels)
     labels = []
     for n, index in enumerate(indices):
@@ -66,7 +66,7 @@ def contribution(
         labels.append(_fresh(index, taken) if own is None or own in shortened else own)
     read_at = {n: index for n, index in enumerate(indices) if index.plain != labels[n]}
     if all(index.entries is None for index in read_at.values()):
-        solved = _solved({labels[n]: index.affine for n, index in read_at.items()}, labels)
+        solved = _solve_functions({labels[n]: index.affine for n, index in read_at.items()}, labels)
         if solved is not None:
             return _read_back(access, labels, solved, adjoint, named)
     conditions: list[Expression] = []
@@ -81,10 +81,12 @@ def contribution(
         every = reduce(lambda x, y: Binary(AND, x, y, span), conditions)
         whole = Binary(WHEN, every, whole, span)
     left = [label for label in access.labels if label not in labels]
-    return _placed(access, tuple(labels), summed(whole, left, span))
+    return _build_contribution(access, tuple(labels), sum_over_labels(whole, left, span))
 
 
-def _placed(access: Access, labels: tuple[str, ...], expression: Expression) -> Contribution:
+def _build_contribution(
+    access: Access, labels: tuple[str, ...], expression: Expression
+) -> Contribution:
     like: dict[str, Site] = {label: (access.tensor, n) for n, label in enumerate(labels)}
     return Contribution(labels, expression, like)
 
@@ -101,7 +103,7 @@ def _own_label(place: int, indices: Sequence[Index]) -> str | None:
 
 def _fresh(index: Index, taken: set[str]) -> str:
     stem = (*index.labels, "at")[0]
-    label = numbered(f"{stem}_at", taken)
+    label = find_free_name(f"{stem}_at", taken)
     taken.add(label)
     return label
 
@@ -117,7 +119,7 @@ class _Solved:
     conditions: tuple[Condition, ...]
 
 
-def _solved(functions: dict[str, Affine], places: Sequence[str]) -> _Solved | None:
+def _solve_functions(functions: dict[str, Affine], places: Sequence[str]) -> _Solved | None:
     """Solve each function for a label, given its value as a place.
 
     The result is None where a function has no label by itself: ``A[2*i]``.
@@ -133,7 +135,7 @@ def _solved(functions: dict[str, Affine], places: Sequence[str]) -> _Solved | No
                 return None
             digits[label][divisor, base] = place
     for label, own in digits.items():
-        whole = _joined(own)
+        whole = _join_digits(own)
         if whole is None:
             return None
         values[label] = whole
@@ -185,7 +187,7 @@ def _digit(function: Affine) -> tuple[str, int, int] | None:
     return inner[0], inner[1], term.by
 
 
-def _joined(digits: dict[tuple[int, int], str]) -> Affine | None:
+def _join_digits(digits: dict[tuple[int, int], str]) -> Affine | None:
     """Return the number that has these digits, if they are all of its digits."""
     whole, place = Affine(), 1
     for (divisor, base), name in sorted(digits.items()):
@@ -221,4 +223,4 @@ def _read_back(
         )
         whole = Binary(WHEN, every, whole, span)
     left = [x for x in read.labels if x not in labels]
-    return _placed(access, tuple(labels), summed(whole, left, span))
+    return _build_contribution(access, tuple(labels), sum_over_labels(whole, left, span))

@@ -30,7 +30,7 @@ def real_squares(
         sizes: the statements that compute absolute values, by their tensors.
     """
 
-    def written(part: Expression, parts: list[Expression]) -> Expression:
+    def rewrite_part(part: Expression, parts: list[Expression]) -> Expression:
         made = with_children(part, parts)
         if not is_active(part):
             return made
@@ -51,7 +51,7 @@ def real_squares(
                 return Binary(operator, inner, right, made.span)
         return made
 
-    return fold(expression, written)
+    return fold(expression, rewrite_part)
 
 
 def _size_of(part: Expression, sizes: Mapping[str, Statement]) -> Expression | None:

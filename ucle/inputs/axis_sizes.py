@@ -103,5 +103,5 @@ def _with_coverage(type_: TensorType, bound: SizedInput) -> TensorType:
         return type_
     full = 0 < math.prod(type_.shape) <= known.entries
     type_ = replace(type_, values=replace(type_.entries, full=full))
-    covered = known.covered(type_.shape)
+    covered = known.find_covered_axes(type_.shape)
     return replace(type_, covered=covered, occupied=known.entries > 0)

@@ -31,7 +31,7 @@ from ucle.inputs.inputs import Described, DescribedArray, DescribedTable, descri
 from ucle.inputs.relations import (
     find_columns,
     foreign_columns,
-    registered,
+    register_table,
     shape_of_data,
     table_columns,
     typed_origin,
@@ -167,7 +167,7 @@ def _bind_table(
     mode: str,
     coverage: bool,
 ) -> BoundInput:
-    with registered(session, described.origin, described.data, prefix):
+    with register_table(session, described.origin, described.data, prefix):
         foreign = foreign_columns(session, described)
         source = find_columns(session, name, described, labels, prefix, foreign)
         check_tile_keys(source, f"input {name}, {source.origin}")

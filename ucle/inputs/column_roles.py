@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ucle.errors import InputError, did_you_mean
-from ucle.foundation.names import folded
+from ucle.foundation.names import fold_name
 from ucle.inputs.column_types import Column, nesting, value_type
 from ucle.inputs.table_input import TableInput
 
@@ -87,7 +87,7 @@ def find_column(columns: Sequence[Column], where: str, name: str) -> Column:
         InputError: there is none.
     """
     for column in columns:
-        if folded(column.name) == folded(name):
+        if fold_name(column.name) == fold_name(name):
             return column
     raise InputError(
         f"there is no column {name!r}",

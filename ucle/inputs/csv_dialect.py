@@ -16,7 +16,7 @@ from itertools import zip_longest
 
 from ucle.database.session import Session
 from ucle.errors import InputError
-from ucle.foundation.names import folded, unique_names
+from ucle.foundation.names import fold_name, unique_names
 from ucle.inputs.table_input import TableInput
 from ucle.plan.sources import CsvFile
 from ucle.sqlgen.csv_queries import files_query, lines_query, rows_query
@@ -82,8 +82,8 @@ def csv_form(
                 "the files of a pattern are not of one form",
                 where=where,
                 expected=f"the lines before the rows, and the columns, of {first[0]}: "
-                + _shown(first[1].file),
-                found=f"in {path} {_shown(form.file)}",
+                + _describe_file(first[1].file),
+                found=f"in {path} {_describe_file(form.file)}",
                 hint="one input for each form, or files written anew with the same first line",
             )
     if first is None:
@@ -123,7 +123,7 @@ def _same(one: CsvFile, other: CsvFile) -> bool:
     )
 
 
-def _shown(file: CsvFile) -> str:
+def _describe_file(file: CsvFile) -> str:
     return f"{file.skipped} lines, then {', '.join(column for column, _ in file.columns)}"
 
 
@@ -181,7 +181,7 @@ def header_and_names(
             hint=f"write {call}False) if it is a row, or {call}True) if it has the names of "
             "columns",
         )
-    names = _header_names(where, rows[0], named) if header else _unnamed(len(rows[0]))
+    names = _header_names(where, rows[0], named) if header else _generate_names(len(rows[0]))
     return header, _given_names(where, names, named) if spec.header is False else names
 
 
@@ -341,8 +341,8 @@ def has_header(rows: Rows, named: Sequence[str]) -> bool | None:
     True
     """
     first, rest = rows[0], rows[1:]
-    cells = {folded(cell.strip()) for cell in first}
-    if named and all(folded(name) in cells for name in named):
+    cells = {fold_name(cell.strip()) for cell in first}
+    if named and all(fold_name(name) in cells for name in named):
         return True
     if cells <= CUSTOMARY and len(cells) == len(first):
         return True
@@ -378,7 +378,7 @@ def _sampled_type(cells: Sequence[str]) -> str:
     )
 
 
-def _unnamed(width: int) -> list[str]:
+def _generate_names(width: int) -> list[str]:
     """The names that DuckDB gives to columns without a header."""
     digits = len(str(width - 1))
     return [f"column{n:0{digits}}" for n in range(width)]
@@ -390,10 +390,10 @@ def _header_names(where: str, cells: Sequence[str], named: Sequence[str]) -> lis
     Raises:
         InputError: a name that the caller states occurs twice.
     """
-    names = [cell.strip() or x for cell, x in zip(cells, _unnamed(len(cells)), strict=True)]
-    stated, times = {folded(name) for name in named}, Counter(map(folded, names))
+    names = [cell.strip() or x for cell, x in zip(cells, _generate_names(len(cells)), strict=True)]
+    stated, times = {fold_name(name) for name in named}, Counter(map(fold_name, names))
     for name in names:
-        if folded(name) in stated and times[folded(name)] > 1:
+        if fold_name(name) in stated and times[fold_name(name)] > 1:
             raise InputError(
                 f"two columns have the name {name!r}",
                 where=where,

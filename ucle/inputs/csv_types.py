@@ -20,7 +20,7 @@ from ucle.inputs.column_roles import assign_columns
 from ucle.inputs.column_types import Column
 from ucle.inputs.csv_dialect import SampledCsv, csv_form, is_comment
 from ucle.inputs.table_input import TableInput
-from ucle.inputs.text_words import unpacked
+from ucle.inputs.text_words import read_unpacked
 from ucle.plan.sources import CsvFile
 from ucle.sqlgen import csv_queries as sql
 
@@ -58,8 +58,8 @@ def typed_csv(
     key = (origin.path, state, stated, treated, tuple(labels), tuple(foreign))
     known = _remembered.get(key) if state is not None else None
     if known is None:
-        known = _typed(session, name, csv_form(session, name, origin, spec, labels), spec, labels,
-                       foreign)  # fmt: skip
+        form = csv_form(session, name, origin, spec, labels)
+        known = _read_with_types(session, name, form, spec, labels, foreign)
         if state is not None and state == file_state(origin.path):
             while len(_remembered) >= REMEMBERED:
                 _remembered.pop(next(iter(_remembered)), None)
@@ -67,7 +67,7 @@ def typed_csv(
     return known
 
 
-def _typed(
+def _read_with_types(
     session: Session,
     name: str,
     form: SampledCsv,
@@ -161,7 +161,7 @@ class _Counted:
         """
         counts = self.counts.get(name, {})
         if type_ == "DOUBLE" and counts.get("rounded") and not self.floats:
-            raise self._refused(
+            raise self._build_error(
                 name,
                 sql.condition("rounded", name),
                 "a number has more digits than the type of its column",
@@ -171,7 +171,7 @@ class _Counted:
         if type_ in ("BIGINT", "DOUBLE", "BOOLEAN", "HUGEINT"):
             return
         kinds = ["truths"] if 2 * counts["truths"] > counts["present"] else ["floats"]
-        raise self._refused(
+        raise self._build_error(
             name,
             sql.not_of(kinds, name),
             "the value column does not hold numbers",
@@ -181,7 +181,7 @@ class _Counted:
 
     def no_position(self, name: str) -> ValueTypeError:
         """The error for a key column with fractions."""
-        return self._refused(
+        return self._build_error(
             name,
             sql.not_of(["integers"], name),
             "a key column does not hold coordinates",
@@ -189,7 +189,7 @@ class _Counted:
             "name the key columns: ucle.table(relation, columns, value)",
         )
 
-    def _refused(
+    def _build_error(
         self, name: str, wanted: Any, message: str, expected: str, hint: str
     ) -> ValueTypeError:
         place, value = "", None
@@ -235,7 +235,7 @@ TYPES = {
 def _line_of(file: CsvFile, row: int) -> int | None:
     """The line in which a row ends, from 1 on; None for remote files and files not in UTF-8."""
     try:
-        text = unpacked(file.path).decode("utf-8-sig")
+        text = read_unpacked(file.path).decode("utf-8-sig")
     except (OSError, ValueError):
         return None
     lines, begin, before = text.splitlines(keepends=True), 0, file.skipped

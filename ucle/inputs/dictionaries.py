@@ -15,7 +15,7 @@ from ucle.database.session import Session
 from ucle.errors import CoordinateError, ValueTypeError
 from ucle.foundation.names import unique_names
 from ucle.inputs.key_types import NOTHING, common_key_type
-from ucle.inputs.relations import registered_inputs
+from ucle.inputs.relations import register_inputs
 from ucle.inputs.states import BoundInput
 from ucle.language.bounds import AxisBound, SizeClasses
 from ucle.plan.sources import Dictionary, TableSource
@@ -138,14 +138,14 @@ def _common_type(inputs: Mapping[str, BoundInput], encoded: list[tuple[str, int]
         "the coordinates of one label are of two types",
         where=f"input {encoded[other][0]}, {source.origin}, column {key}",
         expected=f"values as in input {encoded[one][0]}, {table.origin}, column {column}: "
-        + _shown(types[one]),
-        found=_shown(types[other]),
+        + _shorten_type(types[one]),
+        found=_shorten_type(types[other]),
         hint="integers go together, and dates with timestamps that have no time zone, and text "
         "with categories; a view, or a new column, casts one of the two",
     )
 
 
-def _shown(type_: str) -> str:
+def _shorten_type(type_: str) -> str:
     return type_ if len(type_) <= LONGEST_SHOWN else type_[:LONGEST_SHOWN] + "..."
 
 
@@ -176,12 +176,12 @@ def bind_dictionaries(
         columns = tuple(dict.fromkeys(_column(inputs, member) for member in encoded))
         (name,) = unique_names([_title(inputs, encoded)], names)
         dictionary = Dictionary(name, columns, 0)
-        with registered_inputs(session, inputs, prefix):
+        with register_inputs(session, inputs, prefix):
             ((size,),) = session.read(dictionary_size_query(dictionary, prefix))
         dictionaries.append(replace(dictionary, size=size))
         for tensor, axis in encoded:
             axes[tensor, axis] = name
-            bounds[tensor][axis] = _sized(bounds[tensor][axis], size)
+            bounds[tensor][axis] = _bound_axis(bounds[tensor][axis], size)
     return Dictionaries(tuple(dictionaries), axes), {x: tuple(each) for x, each in bounds.items()}
 
 
@@ -192,7 +192,7 @@ def _title(inputs: Mapping[str, BoundInput], members: list[tuple[str, int]]) -> 
     return stated[0] if stated else f"ids_of_{labels[0][1]}"
 
 
-def _sized(bound: AxisBound, size: int) -> AxisBound:
+def _bound_axis(bound: AxisBound, size: int) -> AxisBound:
     """The bound of an axis that has a dictionary of this size; a stated bound may be larger."""
     if not bound.exact:
         return AxisBound(size, True, bound.origin, counted=True)
@@ -245,7 +245,7 @@ def _check_coordinates_occur(
         Dictionary("", tuple(dict.fromkeys(_column(inputs, member) for member in members)), 0)
         for members in (picking, others)
     )
-    with registered_inputs(session, inputs, prefix):
+    with register_inputs(session, inputs, prefix):
         rows = session.fetch(absent_query(picked, occurring, prefix))
     if rows:
         raise _absent(inputs, encoded, rows[0][0])
@@ -277,7 +277,7 @@ def _check_all_encoded(
         "a label is addressed by a dictionary in one table and by position in another",
         where=f"input {other[0]}, {source.origin}, column {position}",
         expected=f"values as in input {encoded[0][0]}, {table.origin}, column {column}: "
-        + _shown(type_),
+        + _shorten_type(type_),
         found=f"{_key_type(inputs, other)}, integers that are taken as positions",
         hint="pass ucle.table(..., coordinates='dictionary') for this table too"
         if alike

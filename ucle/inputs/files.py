@@ -22,7 +22,7 @@ import numpy as np
 from ucle.errors import InputError
 from ucle.foundation.libraries import pa, pc, pq, scipy_module
 from ucle.inputs.matrix_market import read_matrix_market
-from ucle.inputs.text_words import TextError, Words, read_words, unpacked, words_table
+from ucle.inputs.text_words import TextError, Words, read_unpacked, read_words, words_table
 
 BROKEN = (
     *(OSError, ValueError, KeyError, EOFError, TypeError, OverflowError),
@@ -115,21 +115,21 @@ def folder_columns(path: str) -> dict[str, str]:
 
 def without_half_floats(table: pa.Table) -> pa.Table | None:
     """Convert half floats of a table to float32, which DuckDB can read; None if it has none."""
-    fields = [field.with_type(_widened(field.type)) for field in table.schema]
+    fields = [field.with_type(_widen_type(field.type)) for field in table.schema]
     if all(new.type == old.type for new, old in zip(fields, table.schema, strict=True)):
         return None
     return table.cast(pa.schema(fields, table.schema.metadata))
 
 
-def _widened(type_: pa.DataType) -> pa.DataType:
+def _widen_type(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_float16(type_):
         return pa.float32()
     if pa.types.is_list(type_):
-        return pa.list_(_widened(type_.value_type))
+        return pa.list_(_widen_type(type_.value_type))
     if pa.types.is_large_list(type_):
-        return pa.large_list(_widened(type_.value_type))
+        return pa.large_list(_widen_type(type_.value_type))
     if pa.types.is_fixed_size_list(type_):
-        return pa.list_(_widened(type_.value_type), type_.list_size)
+        return pa.list_(_widen_type(type_.value_type), type_.list_size)
     return type_
 
 
@@ -185,7 +185,7 @@ def _read_frostt(path: str) -> pa.Table:
 
 def _no_entries(path: str) -> pa.Table:
     """Return the empty table of a FROSTT file without entries, whose rank is in a comment."""
-    rank = re.search(rb"^\s*#\s*rank (\d{1,2})\b", unpacked(path), re.MULTILINE)
+    rank = re.search(rb"^\s*#\s*rank (\d{1,2})\b", read_unpacked(path), re.MULTILINE)
     if rank is None:
         raise ValueError("it holds no entry, and no comment '# rank 3' tells its rank")
     kinds = {f"k{n}": pa.int64() for n in range(int(rank[1]))} | {"val": pa.float64()}

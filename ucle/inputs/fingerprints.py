@@ -62,7 +62,7 @@ def fingerprint(value: Any) -> int | None:
     if is_instance(value, "pandas", "DataFrame"):
         return _of_frame(value)
     if is_instance(value, "polars", "DataFrame"):
-        return _chained(repr(value.schema), [value.hash_rows().to_numpy()])
+        return _chain_checksums(repr(value.schema), [value.hash_rows().to_numpy()])
     if is_table(value) or is_instance(value, "pyarrow", "Array", "ChunkedArray"):
         return None
     try:
@@ -81,7 +81,7 @@ def fingerprint(value: Any) -> int | None:
     return (
         mark
         if coordinates is None
-        else _chained(str(mark), [x for x in coordinates if x is not None])
+        else _chain_checksums(str(mark), [x for x in coordinates if x is not None])
     )
 
 
@@ -104,7 +104,7 @@ def _of_sparse(value: Any) -> int:
     for part in parts:
         arrays += part if isinstance(part, tuple) else () if part is None else (part,)
     head = repr((value.format, value.shape, getattr(value, "fill_value", 0)))
-    return _chained(head, [np.asarray(x) for x in arrays])
+    return _chain_checksums(head, [np.asarray(x) for x in arrays])
 
 
 def _of_frame(frame: Any) -> int:
@@ -116,10 +116,10 @@ def _of_frame(frame: Any) -> int:
         column.to_numpy() if whole else np.asarray(hash_pandas_object(column, index=False))
         for column, whole in zip(columns, held, strict=True)
     ]
-    return _chained(repr((list(frame.columns), frame.index.names)), arrays)
+    return _chain_checksums(repr((list(frame.columns), frame.index.names)), arrays)
 
 
-def _chained(head: str, arrays: list[NDArray[Any]]) -> int:
+def _chain_checksums(head: str, arrays: list[NDArray[Any]]) -> int:
     mark = zlib.crc32(head.encode())
     for array in arrays:
         mark = _of_array(array, mark)

@@ -23,7 +23,7 @@ from ucle.foundation.arguments import door
 from ucle.foundation.dtypes import DType, Scalar, nearest
 from ucle.foundation.exact_numbers import typed_numbers
 from ucle.foundation.libraries import pa
-from ucle.foundation.names import folded
+from ucle.foundation.names import fold_name
 from ucle.inputs.files import index_columns, read_file, read_parquet, reader_of, without_half_floats
 from ucle.inputs.labelled_arrays import labelled_table
 from ucle.inputs.metadata import (
@@ -35,7 +35,7 @@ from ucle.inputs.metadata import (
 )
 from ucle.inputs.objects import (
     arrow_table,
-    asked,
+    ask_object,
     dense_array,
     in_memory,
     is_instance,
@@ -288,7 +288,7 @@ def describe(name: str, value: Any, place: str) -> Described:
         ValueTypeError: an array of something other than numbers.
     """
     given = value if isinstance(value, TableInput) else TableInput(value)
-    spec, _ = opened(name, given)
+    spec, _ = open_input(name, given)
     relation = spec.relation
     if isinstance(relation, str | os.PathLike):
         origin = _parse_relation(name, relation, spec)
@@ -300,7 +300,9 @@ def describe(name: str, value: Any, place: str) -> Described:
         return _describe_sparse(name, spec, place)
     if is_instance(relation, "pandas", "DataFrame"):
         _check_index(name, spec)
-        frame = frame_table(f"input {name}, pandas frame", _with_index(spec), _needed(spec))
+        frame = frame_table(
+            f"input {name}, pandas frame", _with_index(spec), _find_needed_columns(spec)
+        )
         return DescribedTable(spec, InMemory("pandas frame", place), frame)
     if isinstance(relation, pa.Table):
         foreign = index_columns(relation.schema)
@@ -310,7 +312,7 @@ def describe(name: str, value: Any, place: str) -> Described:
     return describe_array(name, spec)
 
 
-def opened(name: str, spec: TableInput) -> tuple[TableInput, RelationNote | None]:
+def open_input(name: str, spec: TableInput) -> tuple[TableInput, RelationNote | None]:
     """Load an input into memory if it has to be, and apply its stored description, if any.
 
     Files that DuckDB cannot read are read here, objects that export Arrow streams become Arrow
@@ -336,7 +338,7 @@ def opened(name: str, spec: TableInput) -> tuple[TableInput, RelationNote | None
     relation = in_memory(where, relation)
     frame = is_instance(relation, "pandas", "DataFrame")
     if is_table(relation) and not frame:
-        relation = narrow_decimals(where, _needed_columns(spec, arrow_table(where, relation)))
+        relation = narrow_decimals(where, _drop_unread_columns(spec, arrow_table(where, relation)))
     if relation is not spec.relation:
         spec = replace(spec, relation=relation)
     if isinstance(relation, pa.Table) and (widened := without_half_floats(relation)) is not None:
@@ -444,7 +446,7 @@ def parse_table_name(text: str, where: str) -> TableName:
 
 
 def _describe_sparse(name: str, spec: TableInput, place: str) -> DescribedTable:
-    matrix = to_coordinates(spec.relation, f"input {name}").summed()
+    matrix = to_coordinates(spec.relation, f"input {name}").sum_duplicates()
     if spec.fill is None and matrix.fill:
         spec = replace(spec, fill=matrix.fill)
     _, values = typed_numbers(name, matrix.data, spec.dtype)
@@ -458,7 +460,7 @@ def _describe_sparse(name: str, spec: TableInput, place: str) -> DescribedTable:
 
 def _describe_blocks(name: str, spec: TableInput, place: str) -> DescribedTable:
     """Describe a sparse array of blocks as a table of blocks; entries are not copied."""
-    blocks = asked(f"input {name}", spec.relation, lambda: to_blocks(spec.relation))
+    blocks = ask_object(f"input {name}", spec.relation, lambda: to_blocks(spec.relation))
     dtype, values = typed_numbers(name, blocks.data, spec.dtype)
     size = math.prod(blocks.tiles)
     entries = value_array(np.ascontiguousarray(values).reshape(-1))
@@ -511,20 +513,22 @@ def _is_whole(index: Any) -> bool:
     return getattr(index.dtype, "kind", "") in "iu"
 
 
-def _needed(spec: TableInput) -> frozenset[str] | None:
+def _find_needed_columns(spec: TableInput) -> frozenset[str] | None:
     """The columns of a frame that are read, if the caller names them all; else None."""
     if spec.columns is None or spec.value is None:
         return None
     keys = [column if isinstance(column, str) else column[1] for column in spec.columns]
-    return frozenset(map(folded, [*keys, *([spec.value] if isinstance(spec.value, str) else [])]))
+    return frozenset(
+        map(fold_name, [*keys, *([spec.value] if isinstance(spec.value, str) else [])])
+    )
 
 
-def _needed_columns(spec: TableInput, table: pa.Table) -> pa.Table:
+def _drop_unread_columns(spec: TableInput, table: pa.Table) -> pa.Table:
     """Drop columns that are not read, whose types may be unknown to DuckDB."""
-    needed = _needed(spec)
+    needed = _find_needed_columns(spec)
     if needed is None:
         return table
-    names = [folded(name) for name in table.column_names]
+    names = [fold_name(name) for name in table.column_names]
     if not needed <= set(names) or len(needed) == len(names):
         return table  # one is missing; a later error lists the existing ones
     return table.select([n for n, name in enumerate(names) if name in needed])

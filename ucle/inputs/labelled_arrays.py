@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from ucle.errors import ValueTypeError
 from ucle.foundation.exact_numbers import typed_numbers
 from ucle.foundation.libraries import pa
-from ucle.foundation.names import folded
-from ucle.inputs.objects import asked, dense_array, is_instance, is_table
+from ucle.foundation.names import fold_name
+from ucle.inputs.objects import ask_object, dense_array, is_instance, is_table
 from ucle.inputs.pandas_columns import complex_pairs, object_array
 from ucle.inputs.table_input import TableInput
 
@@ -43,7 +43,7 @@ def coordinates_of(where: str, value: Any) -> AxisCoordinates | None:
     """
     if not is_labelled(value):
         return None
-    every = asked(where, value, lambda: _coordinates(value))
+    every = ask_object(where, value, lambda: _coordinates(value))
     found = tuple(None if _is_default(each) else each for each in every)
     return found if any(each is not None for each in found) else None
 
@@ -158,9 +158,11 @@ def _value_array(numbers: NDArray[Any]) -> Any:
 
 def _free(name: str, taken: Any) -> str:
     """A name that differs from those of all other columns, ignoring case."""
-    others = {folded(other) for other in taken}
+    others = {fold_name(other) for other in taken}
     return next(
-        x for n in range(len(taken) + 2) if folded(x := f"{name}_{n}" if n else name) not in others
+        x
+        for n in range(len(taken) + 2)
+        if fold_name(x := f"{name}_{n}" if n else name) not in others
     )
 
 
@@ -173,7 +175,7 @@ def _key_array(where: str, coordinates: NDArray[Any]) -> Any:
     """
     kind = coordinates.dtype.kind
     coordinates = coordinates.astype(coordinates.dtype.newbyteorder("="), copy=False)
-    made = object_array(where, coordinates.tolist()) if kind == "O" else asked(
+    made = object_array(where, coordinates.tolist()) if kind == "O" else ask_object(
         where, coordinates, lambda: pa.array(coordinates)
     )  # fmt: skip
     if pa.types.is_floating(made.type) or pa.types.is_boolean(made.type) or kind == "c":

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ucle.foundation.libraries import scipy_module
-from ucle.inputs.text_words import TextError, unpacked
+from ucle.inputs.text_words import TextError, read_unpacked
 
 FIELDS = {"pattern": 0, "integer": 1, "unsigned-integer": 1, "real": 1, "double": 1, "complex": 2}
 """The number of numbers per entry, by the field that the header names."""
@@ -34,7 +34,7 @@ def read_matrix_market(path: str) -> Any:
         ValueError: it is not a Matrix Market file.
     """
     read = scipy_module("scipy.io", path).mmread
-    text = unpacked(path)
+    text = read_unpacked(path)
     header, _, rest = text.partition(b"\n")
     words = header.decode("ascii", "replace").casefold().split()
     if len(words) == 5 and words[2] in ("coordinate", "array") and words[3] in FIELDS:

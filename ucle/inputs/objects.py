@@ -83,7 +83,7 @@ def shown_kind(value: Any) -> str:
     return kind.__qualname__ if library == "builtins" else f"{library} {kind.__qualname__}"
 
 
-def asked(where: str, value: Any, ask: Callable[[], T]) -> T:
+def ask_object(where: str, value: Any, ask: Callable[[], T]) -> T:
     """Call a function that reads an object, and convert any exception into an error that names it.
 
     Args:
@@ -119,7 +119,7 @@ def in_memory(where: str, value: Any) -> Any:
     """Return an object, or its data read from a file if it is file-backed and not yet an array."""
     backed = hasattr(value, "to_memory") and hasattr(value, "shape")
     if backed and not hasattr(value, "__array__") and not hasattr(value, "tocoo"):
-        return asked(where, value, value.to_memory)
+        return ask_object(where, value, value.to_memory)
     return value
 
 
@@ -134,12 +134,12 @@ def dense_array(where: str, value: Any) -> NDArray[Any]:
         check_unmasked(where, value)
         return np.asarray(value)
     if is_instance(value, "pyarrow", "Array", "ChunkedArray"):
-        return asked(where, value, lambda: arrow_numbers(where, value))
+        return ask_object(where, value, lambda: arrow_numbers(where, value))
     if is_instance(value, "polars", "Series"):
-        return asked(where, value, lambda: arrow_numbers(where, value.to_arrow()))
+        return ask_object(where, value, lambda: arrow_numbers(where, value.to_arrow()))
     if is_instance(value, "pandas", "Series"):
-        return asked(where, value, lambda: _series_numbers(where, value))
-    made = asked(where, value, lambda: np.asarray(value))
+        return ask_object(where, value, lambda: _series_numbers(where, value))
+    made = ask_object(where, value, lambda: np.asarray(value))
     if made.dtype == object and not made.ndim and not isinstance(value, int):
         raise InputError(
             "this cannot be read as a tensor",

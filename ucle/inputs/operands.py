@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ucle.inputs.objects import asked, is_table
+from ucle.inputs.objects import ask_object, is_table
 from ucle.inputs.table_input import TableInput
 
 
@@ -25,7 +25,7 @@ def known_rank(operand: Any) -> int | None:
     if not is_relation(operand):
         if hasattr(operand, "shape"):
             return len(operand.shape)
-        return asked("operand", operand, lambda: np.ndim(operand))
+        return ask_object("operand", operand, lambda: np.ndim(operand))
     if not isinstance(operand, TableInput):
         return None
     if operand.bounds is not None:

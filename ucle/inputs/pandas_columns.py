@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ucle.errors import InputError, UcleError, ValueTypeError
 from ucle.foundation.libraries import pa
-from ucle.foundation.names import folded
+from ucle.foundation.names import fold_name
 
 MISSING = frozenset({"NoneType", "NAType", "NaTType"})
 """Names of the types of missing values; NaN is a float."""
@@ -47,7 +47,7 @@ def frame_table(where: str, frame: Any, needed: frozenset[str] | None) -> pa.Tab
         try:
             columns[name] = column_array(f"{where}, column {name}", frame.iloc[:, n])
         except UcleError:
-            if needed is None or folded(name) in needed:
+            if needed is None or fold_name(name) in needed:
                 raise
     return pa.table(columns)
 
@@ -103,14 +103,14 @@ def _numpy_array(where: str, values: NDArray[Any]) -> Any:
     if kind == "O":
         return object_array(where, values.tolist())
     if kind == "c":
-        return complex_pairs(_narrowed(where, values, np.complex128))
+        return complex_pairs(_narrow_numbers(where, values, np.complex128))
     if kind == "f":
         values = values.astype(np.float32) if values.itemsize < 4 else values
-        values = _narrowed(where, values, np.float64)
+        values = _narrow_numbers(where, values, np.float64)
     return pa.array(values, from_pandas=True)
 
 
-def _narrowed(where: str, values: NDArray[Any], widest: Any) -> NDArray[Any]:
+def _narrow_numbers(where: str, values: NDArray[Any], widest: Any) -> NDArray[Any]:
     """Convert numbers that are wider than the widest type to it, if it represents them exactly."""
     if values.itemsize <= np.dtype(widest).itemsize:
         return values

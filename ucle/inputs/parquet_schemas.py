@@ -14,7 +14,7 @@ from dataclasses import replace
 from ucle.database.session import Session
 from ucle.errors import InputError, ValueTypeError
 from ucle.foundation.dtypes import DType
-from ucle.foundation.names import folded
+from ucle.foundation.names import fold_name
 from ucle.inputs.column_roles import assign_columns
 from ucle.inputs.column_types import INTEGER_TYPES, Column, element_of, nesting, value_type
 from ucle.inputs.table_input import TableInput
@@ -67,16 +67,16 @@ def united_parquet(
         return origin, None
     _check_names(kinds, spec, where)
     keys, value = assign_columns(spec, columns, labels, where, foreign)
-    own = {folded(column.name) for schema in kinds for column in schema}
-    read = [x for x in (*keys, *([value] if value else [])) if folded(x.name) in own]
+    own = {fold_name(column.name) for schema in kinds for column in schema}
+    read = [x for x in (*keys, *([value] if value else [])) if fold_name(x.name) in own]
     types = {column.name: _types(kinds, column.name, where) for column in read}
     if all(len(each) == 1 for each in types.values()):
         return origin, None
     rows = session.read(sql.union_query(origin.path), where)
-    union = {folded(row[0]): str(row[1]) for row in rows}
+    union = {fold_name(row[0]): str(row[1]) for row in rows}
     dtype = None
     for column in read:
-        files, type_ = types[column.name], union[folded(column.name)]
+        files, type_ = types[column.name], union[fold_name(column.name)]
         if len(files) == 1:
             continue
         if column is not value:
@@ -109,7 +109,7 @@ def _top(nodes: Sequence[tuple[str, int, str]]) -> list[Column]:
 
 
 def _type_in(schema: Schema, name: str) -> str | None:
-    return next((x.type for x in schema if folded(x.name) == folded(name)), None)
+    return next((x.type for x in schema if fold_name(x.name) == fold_name(name)), None)
 
 
 def _types(kinds: Mapping[Schema, str], name: str, where: str) -> dict[str, str]:
@@ -133,9 +133,9 @@ def _check_names(kinds: Mapping[Schema, str], spec: TableInput, where: str) -> N
     if spec.columns is not None and spec.value is not None:
         return
     (first, file), *others = kinds.items()
-    names = {folded(column.name) for column in first}
+    names = {fold_name(column.name) for column in first}
     for schema, other in others:
-        if {folded(column.name) for column in schema} != names:
+        if {fold_name(column.name) for column in schema} != names:
             raise InputError(
                 "the files of a pattern have different columns",
                 where=where,
@@ -145,7 +145,7 @@ def _check_names(kinds: Mapping[Schema, str], spec: TableInput, where: str) -> N
             )
 
 
-def _told(types: Mapping[str, str]) -> str:
+def _list_types(types: Mapping[str, str]) -> str:
     return ", ".join(f"{type_} in {file}" for type_, file in types.items())
 
 
@@ -155,7 +155,7 @@ def _check_keys(types: Mapping[str, str], name: str, where: str) -> None:
             "a key column has different types in the files of a pattern",
             where=f"{where}, column {name}",
             expected="one type, or integers, in all files",
-            found=_told(types),
+            found=_list_types(types),
             hint="files written anew with one type; or one input for each type",
         )
 
@@ -169,7 +169,7 @@ def _check_values(types: Mapping[str, str], union: str, name: str, where: str) -
             "the value column has different types in the files of a pattern",
             where=f"{where}, column {name}",
             expected="numbers, or lists of numbers, in all files",
-            found=_told(types),
+            found=_list_types(types),
             hint="files written anew with one type; or one input for each type",
         )
     wide = any(each is DType.INT64 and element_of(type_) not in EXACT_IN["FLOAT"]

@@ -169,24 +169,26 @@ def input_dtype(session: Session, name: str, value: Any, labels: Sequence[str]) 
     described = describe(name, value, f"{name} in memory")
     if isinstance(described, DescribedArray):
         return described.dtype
-    with registered(session, described.origin, described.data, ""):
+    with register_table(session, described.origin, described.data, ""):
         return find_columns(session, name, described, labels, "", described.foreign).dtype
 
 
 @contextmanager
-def registered_inputs(
+def register_inputs(
     session: Session, inputs: Mapping[str, BoundInput], prefix: str
 ) -> Iterator[None]:
     """Register all tables in memory for the duration of a block, under prefixed names."""
     with ExitStack() as stack:
         for bound in inputs.values():
             if isinstance(bound.source, TableSource):
-                stack.enter_context(registered(session, bound.source.origin, bound.data, prefix))
+                stack.enter_context(
+                    register_table(session, bound.source.origin, bound.data, prefix)
+                )
         yield
 
 
 @contextmanager
-def registered(session: Session, origin: Origin, data: Any, prefix: str) -> Iterator[None]:
+def register_table(session: Session, origin: Origin, data: Any, prefix: str) -> Iterator[None]:
     """Register a table in memory for the duration of a block, under a prefixed name."""
     if not isinstance(origin, InMemory):
         yield

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucle.foundation.dtypes import Scalar
-from ucle.inputs.objects import asked
+from ucle.inputs.objects import ask_object
 
 NEEDED = ("format", "shape", "nnz")
 """Attributes that a sparse array must have, besides a method that lists its entries."""
@@ -66,7 +66,7 @@ class SparseArray:
         fill = np.asarray(self.fill).astype(dtype).item() if self.fill else self.fill
         return replace(self, data=self.data.astype(dtype, copy=copy), fill=fill)
 
-    def summed(self) -> SparseArray:
+    def sum_duplicates(self) -> SparseArray:
         """Add up duplicate entries and sort them in row-major order.
 
         >>> place = (np.array([1, 0, 1]),)
@@ -96,10 +96,10 @@ def to_coordinates(value: Any, where: str = "sparse array") -> SparseArray:
     """
     if isinstance(value, SparseArray):
         return value
-    return asked(where, value, lambda: _listed(value))
+    return ask_object(where, value, lambda: _list_entries(value))
 
 
-def _listed(value: Any) -> SparseArray:
+def _list_entries(value: Any) -> SparseArray:
     way = next(name for name in LISTS if hasattr(value, name))
     listed = value.asformat("coo") if way == "asformat" else getattr(value, way)()
     coords = listed.coords if hasattr(listed, "coords") else (listed.row, listed.col)

@@ -70,7 +70,7 @@ class SizedInput(BoundInput):
     @classmethod
     def of(cls, bound: BoundInput, shape: tuple[int, ...]) -> SizedInput:
         """Give an input a shape, and limit its distinct coordinates to the lengths of its axes."""
-        bound_fields = dict(_known(bound, BoundInput))
+        bound_fields = dict(_iterate_fields(bound, BoundInput))
         return cls(**bound_fields | {"statistics": bound.statistics.within(shape)}, shape=shape)
 
 
@@ -88,7 +88,7 @@ class PlacedInput(SizedInput):
         cls, sized: SizedInput, kept: tuple[TableSource, ...] = (), keep_in: str | None = None
     ) -> PlacedInput:
         """Add the stored tables of an input."""
-        return cls(**dict(_known(sized, SizedInput)), kept=kept, keep_in=keep_in)
+        return cls(**dict(_iterate_fields(sized, SizedInput)), kept=kept, keep_in=keep_in)
 
     @property
     def sources(self) -> tuple[InputSource, ...]:
@@ -96,6 +96,6 @@ class PlacedInput(SizedInput):
         return (self.source, *self.kept)
 
 
-def _known(bound: BoundInput, state: type[BoundInput]) -> Iterator[tuple[str, Any]]:
+def _iterate_fields(bound: BoundInput, state: type[BoundInput]) -> Iterator[tuple[str, Any]]:
     """The fields of an input in a state."""
     return ((field.name, getattr(bound, field.name)) for field in fields(state))

@@ -21,7 +21,7 @@ from ucle.database.statistics_store import kept_text, layout_text, read_digests,
 from ucle.database.table_names import identity
 from ucle.errors import InputError, NameResolutionError, UcleError, did_you_mean
 from ucle.foundation.logs import STORE
-from ucle.foundation.names import folded, unique_names
+from ucle.foundation.names import fold_name, unique_names
 from ucle.inputs.states import PlacedInput, SizedInput
 from ucle.ir.layouts import Layout
 from ucle.plan.sources import TableName, TableSource
@@ -76,7 +76,7 @@ def _find(
         noted = read_digests(digests)
         if noted is not None and (noted[0] != current or (database, table) not in tables):
             continue  # the data has changed since, or the user has dropped the table
-        copy = _kept_as_noted(bound, name, axes, columns)
+        copy = _find_noted_table(bound, name, axes, columns)
         if noted is not None and copy is not None and _digest_of(session, copy) == noted[1]:
             usable.append(copy)
         else:
@@ -111,7 +111,7 @@ def _is_first(session: Session, database: str, tables: Sequence[str]) -> bool:
     return first
 
 
-def _kept_as_noted(
+def _find_noted_table(
     bound: SizedInput, name: TableName, axes: str, columns: str
 ) -> TableSource | None:
     """The stored table that a note describes; None if the note cannot be true."""
@@ -221,13 +221,13 @@ def note_kept(
 def free_name(session: Session, stored: Storable, layout: Layout) -> str:
     """A name for the stored table of an input in a layout: its previous name, or an unused one."""
     database, bound, origin = stored.database, stored.bound, stored.source.origin
-    axes = layout_text(layout, blobs=kept_as(bound, layout) is not None)
+    axes = layout_text(layout, blobs=choose_kept_layout(bound, layout) is not None)
     start = origin.parts[-1] if isinstance(origin, TableName) else "file"
-    stem = layout.called(start, bound.labels)
+    stem = layout.name_tensor(start, bound.labels)
     for note in _notes(session, database, bound, stored.source, axes=axes):
         if note[-2].startswith(stem):  # so that a note cannot cause another table to be overwritten
             return note[-2]
-    used = {folded(name) for place, name in _tables(session) if place == database}
+    used = {fold_name(name) for place, name in _tables(session) if place == database}
     (name,) = unique_names([stem], used)
     return name
 
@@ -236,7 +236,7 @@ LONG_ARRAY = 1 << 20
 """Bytes from which an array is stored as a BLOB for kernels, and not as a list of numbers."""
 
 
-def kept_as(bound: SizedInput, layout: Layout) -> Layout | None:
+def choose_kept_layout(bound: SizedInput, layout: Layout) -> Layout | None:
     """The layout of a stored table that has arrays as BLOBs; None for lists or numbers.
 
     A list would be converted to an array on every read, which takes longer the longer it is.
@@ -254,7 +254,7 @@ def kept_source(
     layout: Layout,
     blobs: Layout | None,
 ) -> TableSource:
-    """The source for a table that stores an input in a layout; `blobs` is from `kept_as`."""
+    """The source for a table of ours; `blobs` is a layout from `choose_kept_layout`."""
     dense = () if blobs is not None else tuple(bound.shape[axis] for axis in layout.dense)
     return TableSource(
         name,

@@ -64,7 +64,7 @@ class Words:
         return next(number for n, (number, _) in enumerate(self.rows()) if n == row)
 
 
-def unpacked(path: str) -> bytes:
+def read_unpacked(path: str) -> bytes:
     """Read the bytes of a file, which may be compressed."""
     compression = {".gz": "gzip", ".zst": "zstd"}.get(Path(path).suffix.casefold())
     with pa.input_stream(path, compression=compression) as stream:
@@ -79,7 +79,7 @@ def read_words(path: str, comment: str | None) -> Words:
         TextError: it is not UTF-8.
         OSError: it cannot be read.
     """
-    text = unpacked(path)
+    text = read_unpacked(path)
     if (encoding := MARKS.get(text[:2])) is not None:
         raise TextError(f"text in {encoding}", "UTF-8", "write the file anew in UTF-8")
     text = text.removeprefix(b"\xef\xbb\xbf")
@@ -124,7 +124,7 @@ def words_table(words: Words, names: Sequence[str]) -> pa.Table:
         columns = read.columns
     except pa.ArrowInvalid as error:
         raise _other_width(words, len(names)) or TextError(str(error)) from error
-    return pa.table([_typed(words, x) for x in columns], names=list(names))
+    return pa.table([_parse_numbers(words, x) for x in columns], names=list(names))
 
 
 def _other_width(words: Words, width: int) -> TextError | None:
@@ -138,7 +138,7 @@ def _other_width(words: Words, width: int) -> TextError | None:
     return None
 
 
-def _typed(words: Words, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _parse_numbers(words: Words, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Convert a column of text to numbers, if all of its values are numbers."""
     if pc.any(pc.match_substring(column, "x", ignore_case=True)).as_py():  # 0x1F is not a number
         return column

@@ -118,7 +118,7 @@ class Affine:
         own = Affine(((Digit(rest, by, remainder), 1),))
         return own if remainder else own.plus(whole)
 
-    def joined(self) -> Affine:
+    def join_digits(self) -> Affine:
         """Return this function with matching quotients and remainders of one function joined.
 
         >>> i = Affine.of({"i": 1})
@@ -132,10 +132,10 @@ class Affine:
                 if coefficients.get(other) == factor * term.by:
                     del coefficients[term], coefficients[other]
                     rest = Affine.of(coefficients, self.constant)
-                    return rest.plus(term.of, factor).joined()
+                    return rest.plus(term.of, factor).join_digits()
         return self
 
-    def raised(self, size: Callable[[str], int]) -> Affine:
+    def make_nonnegative(self, size: Callable[[str], int]) -> Affine:
         """Return this function with only digits of functions that are never negative, if any.
 
         >>> print(Affine.of({"i": 2, "j": 1}).digit(4, True).raised({"i": 2, "j": 2}.__getitem__))
@@ -146,7 +146,7 @@ class Affine:
             if not isinstance(term, Digit):
                 result = result.plus(Affine(((term, factor),)))
                 continue
-            of = term.of.raised(size)
+            of = term.of.make_nonnegative(size)
             whole = of.least(size) // term.by
             if whole == of.most(size) // term.by:
                 rest = of.plus(Affine((), -whole * term.by))
@@ -158,12 +158,12 @@ class Affine:
             result = result.plus(Affine(((raised, factor),), -less))
         return result
 
-    def renamed(self, names: Mapping[str, str]) -> Affine:
+    def rename_labels(self, names: Mapping[str, str]) -> Affine:
         """Return this function with its labels renamed."""
         renamed = Affine((), self.constant)
         for term, factor in self.terms:
             if isinstance(term, Digit):
-                new: Term = replace(term, of=term.of.renamed(names))
+                new: Term = replace(term, of=term.of.rename_labels(names))
             else:
                 new = names.get(term, term)
             renamed = renamed.plus(Affine(((new, factor),)))

@@ -104,15 +104,15 @@ def condition_labels(condition: Condition) -> tuple[str, ...]:
     return tuple(dict.fromkeys(x for part in compares(condition) for x in part.affine.labels))
 
 
-def raised_condition(condition: Condition, size: Callable[[str], int]) -> Condition:
+def make_condition_nonnegative(condition: Condition, size: Callable[[str], int]) -> Condition:
     """Return the condition with its digits rewritten over functions that are never negative."""
     match condition:
         case Compare(affine, sign):
-            return Compare(affine.raised(size), sign)
+            return Compare(affine.make_nonnegative(size), sign)
         case All(parts):
-            return All(tuple(raised_condition(part, size) for part in parts))
+            return All(tuple(make_condition_nonnegative(part, size) for part in parts))
         case Some(parts):
-            return Some(tuple(raised_condition(part, size) for part in parts))
+            return Some(tuple(make_condition_nonnegative(part, size) for part in parts))
 
 
 def conjuncts(condition: Condition) -> tuple[Condition, ...]:
@@ -133,15 +133,15 @@ def together(*conditions: Condition) -> Condition:
     return parts[0] if len(parts) == 1 else All(parts)
 
 
-def renamed_condition(condition: Condition, names: Mapping[str, str]) -> Condition:
+def rename_condition_labels(condition: Condition, names: Mapping[str, str]) -> Condition:
     """Return a condition with its labels renamed."""
     match condition:
         case Compare(affine, sign):
-            return Compare(affine.renamed(names), sign)
+            return Compare(affine.rename_labels(names), sign)
         case All(parts):
-            return All(tuple(renamed_condition(part, names) for part in parts))
+            return All(tuple(rename_condition_labels(part, names) for part in parts))
         case Some(parts):
-            return Some(tuple(renamed_condition(part, names) for part in parts))
+            return Some(tuple(rename_condition_labels(part, names) for part in parts))
 
 
 MOST_COMPARISONS = 64

@@ -91,14 +91,14 @@ def in_order(tree: Tree) -> Tree:
     ((0, 1), 2)
     """
 
-    def ordered(
+    def order_node(
         node: tuple[Tree, Tree], one: tuple[int, Tree], other: tuple[int, Tree]
     ) -> tuple[int, Tree]:
         (least, left), (_, right) = sorted((one, other), key=itemgetter(0))
         same = left is node[0] and right is node[1]
         return least, node if same else (left, right)
 
-    return fold(tree, lambda leaf: (leaf, leaf), ordered)[1]
+    return fold(tree, lambda leaf: (leaf, leaf), order_node)[1]
 
 
 def every_tree(count: int) -> Iterator[Tree]:

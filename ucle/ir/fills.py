@@ -84,7 +84,7 @@ def absorbed_sides(vertex: Vertex, left: TensorType, right: TensorType) -> tuple
     """
     assert vertex.combine is not None
     fills, dtype = (left.fill, right.fill), vertex.tensor.type.dtype
-    return _absorbed(vertex.combine, dtype, fills, left.entries, right.entries)
+    return _find_absorbing(vertex.combine, dtype, fills, left.entries, right.entries)
 
 
 def same_joins(one: Program, other: Program) -> bool:
@@ -106,7 +106,7 @@ def _of_vertex(vertex: Vertex, types: Mapping[str, TensorType]) -> tuple[bool, b
 
 
 @lru_cache(maxsize=1 << 10, typed=True)  # called for every decomposition of every vertex
-def _absorbed(
+def _find_absorbing(
     operator: Combine, dtype: DType, fills: tuple[Scalar, Scalar], left: Values, right: Values
 ) -> tuple[bool, bool]:
     """Return whether the fill of the left, and that of the right, absorbs the entries it meets.

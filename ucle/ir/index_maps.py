@@ -20,8 +20,8 @@ from ucle.ir.conditions import (
     Condition,
     clauses,
     condition_labels,
-    raised_condition,
-    renamed_condition,
+    make_condition_nonnegative,
+    rename_condition_labels,
 )
 
 
@@ -58,7 +58,7 @@ class IndexMap:
         """Return whether an axis is read at its own label, so that it passes through unchanged."""
         return self.indices[axis].label == source[axis]
 
-    def keyed(self, promoted: Collection[str], source: tuple[str, ...]) -> frozenset[str]:
+    def find_key_labels(self, promoted: Collection[str], source: tuple[str, ...]) -> frozenset[str]:
         """Return the labels that must be key columns if the given ones are.
 
         If an axis of the source is a key, so are the labels in the function at which it is read.
@@ -119,33 +119,33 @@ class IndexMap:
         wanted, place = Affine(), 1
         for label in reversed(tuple(result)):
             wanted, place = wanted.plus(Affine(((label, 1),)), place), place * result[label]
-        joined = own.joined()
+        joined = own.join_digits()
         same = dict(joined.terms) == dict(wanted.terms) and not joined.constant
         return same and place == stride and bool(result)
 
-    def raised(self, size: Callable[[str], int]) -> IndexMap:
+    def make_nonnegative(self, size: Callable[[str], int]) -> IndexMap:
         """Return this map with its digits rewritten over functions that are never negative."""
         return replace(
             self,
-            indices=tuple(index.raised(size) for index in self.indices),
-            condition=raised_condition(self.condition, size),
-            value=None if self.value is None else self.value.raised(size),
+            indices=tuple(index.make_nonnegative(size) for index in self.indices),
+            condition=make_condition_nonnegative(self.condition, size),
+            value=None if self.value is None else self.value.make_nonnegative(size),
         )
 
-    def renamed(self, names: Mapping[str, str]) -> IndexMap:
+    def rename_labels(self, names: Mapping[str, str]) -> IndexMap:
         """Return this map with its labels renamed."""
         return replace(
             self,
-            indices=tuple(index.renamed(names) for index in self.indices),
-            condition=renamed_condition(self.condition, names),
-            value=None if self.value is None else self.value.renamed(names),
+            indices=tuple(index.rename_labels(names) for index in self.indices),
+            condition=rename_condition_labels(self.condition, names),
+            value=None if self.value is None else self.value.rename_labels(names),
             hit=None if self.hit is None else names.get(self.hit, self.hit),
         )
 
     def text(self, source: str, names: Callable[[str], str] = str) -> str:
         """Return the map of a named source, as a person would write it."""
         new = {label: names(label) for label in self.labels}
-        shown = self.renamed(new)
+        shown = self.rename_labels(new)
         if shown.value is not None:
             text = str(shown.value)
         else:

@@ -164,7 +164,7 @@ class Layout:
         """
         return _union(self, other)
 
-    def called(self, tensor: str, labels: Sequence[str]) -> str:
+    def name_tensor(self, tensor: str, labels: Sequence[str]) -> str:
         """Return a name that describes the decomposition of a tensor.
 
         >>> Layout.of([True, False]).called("H", "if"), Layout.of([False, False]).called("H", "if")
@@ -191,7 +191,7 @@ class Layout:
         return _layout(tuple(levels), self.tile)
 
     @staticmethod
-    def made(*levels: Level, tile: int = TILE) -> Layout:
+    def from_levels(*levels: Level, tile: int = TILE) -> Layout:
         """Return the layout with these levels; the same object for the same levels."""
         return _layout(levels, tile)
 
@@ -334,7 +334,7 @@ class Decomposition:
         keys = {names[axis] for axis in layout.promoted}
         return self.promoting(self.labels, self.promoted.difference(names) | keys)
 
-    def flipped(self, name: str) -> Decomposition:
+    def flip_label(self, name: str) -> Decomposition:
         """Return this decomposition with one label's level changed: promoted to demoted or back."""
         return self.promoting(self.labels, self.promoted ^ {name})
 
@@ -357,7 +357,7 @@ class Decomposition:
         roles = (("result" if n == RESULT else n, name) for n, name in listed)
         return frozenset((*keys, *(f"{role}{{{name}}}" for role, name in roles)))
 
-    def cased(self, name: str, role: int | None = None) -> str:
+    def spell_label(self, name: str, role: int | None = None) -> str:
         """Return a label in the paper's notation: upper case if it is promoted, else lower case.
 
         A label in tiles of 256 is ``I/256``; one that is compressed in the tensor of `role` is
@@ -370,7 +370,7 @@ class Decomposition:
         return name.upper() if name in self.promoted else name.lower()
 
     def __str__(self) -> str:
-        return ",".join(map(self.cased, self.labels))
+        return ",".join(map(self.spell_label, self.labels))
 
 
 @lru_cache(maxsize=1 << 17)

@@ -72,7 +72,7 @@ class Partial:
         """Return the function of `argument` as a person would write it."""
         constant = number_text(self.constant)
         if self.combine.infix:
-            argument = bracketed(argument)
+            argument = bracket_text(argument)
         left, right = (constant, argument) if self.constant_first else (argument, constant)
         return self.combine.text(left, right)
 
@@ -104,7 +104,7 @@ class Cast:
 Pointwise = Map | Partial | Cast
 
 
-def bracketed(text: str) -> str:
+def bracket_text(text: str) -> str:
     """Return a text that an operator may stand beside: bracketed if it is an operation.
 
     >>> bracketed("1 - x"), bracketed("exp(1 - x)")

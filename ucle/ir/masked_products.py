@@ -60,7 +60,7 @@ def masked_products(program: Program, vertex: Vertex) -> Iterator[MaskedProduct]
     for number, operand in enumerate(vertex.inputs):
         producer = program.by_name.get(operand.tensor)
         if producer is not None and len(vertex.inputs) == 2:
-            yield from _found(program, producer, vertex, number)
+            yield from _find_products(program, producer, vertex, number)
 
 
 def reader_of(program: Program, producer: Vertex) -> Vertex | None:
@@ -91,7 +91,7 @@ def repeats(operand: Operand) -> bool:
     return len(set(operand.names)) < len(operand.names)
 
 
-def _found(
+def _find_products(
     program: Program, producer: Vertex, reader: Vertex, number: int
 ) -> Iterator[MaskedProduct]:
     combine = reader.combine

@@ -36,7 +36,7 @@ class MatrixMap:
         """The name of the function in kernels."""
         return f"mat_{self.name}"
 
-    def renamed(self, names: Mapping[str, str]) -> MatrixMap:
+    def rename_labels(self, names: Mapping[str, str]) -> MatrixMap:
         """Return this function with its labels renamed."""
         row, column = (names.get(label, label) for label in self.labels)
         return replace(self, row=row, column=column)

@@ -56,7 +56,7 @@ class Placement:
             return self.spread is Spread.BY_AXES
         return wanted.spread is Spread.SINGLE and self.spread is Spread.REPLICATED
 
-    def named(self, labels: tuple[str, ...]) -> str:
+    def describe(self, labels: tuple[str, ...]) -> str:
         """Return the placement in words, with labels for axes."""
         if self.spread is not Spread.BY_AXES:
             return str(self.spread.value)

@@ -40,7 +40,7 @@ class Running:
         """The label that the scan runs along, alone in a tuple."""
         return (self.label,)
 
-    def renamed(self, names: Mapping[str, str]) -> Running:
+    def rename_labels(self, names: Mapping[str, str]) -> Running:
         """Return this scan with its label renamed."""
         return replace(self, label=names.get(self.label, self.label))
 

@@ -41,14 +41,16 @@ class TensorType:
         """The range of all entries, stored or not."""
         return with_fill(self.entries, self.fill, self.dtype)
 
-    def transposed(self, axes: tuple[Label, ...]) -> TensorType:
+    def transpose_axes(self, axes: tuple[Label, ...]) -> TensorType:
         """Return this type with its axes in another order."""
 
-        def moved(own: frozenset[int]) -> frozenset[int]:
+        def move_axes(own: frozenset[int]) -> frozenset[int]:
             labels = {self.axes[axis] for axis in own}
             return frozenset(place for place, axis in enumerate(axes) if axis in labels)
 
-        return replace(self, axes=axes, covered=moved(self.covered), decided=moved(self.decided))
+        return replace(
+            self, axes=axes, covered=move_axes(self.covered), decided=move_axes(self.decided)
+        )
 
     @property
     def rank(self) -> int:

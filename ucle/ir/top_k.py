@@ -41,7 +41,7 @@ class TopK:
         """The name of the function in programs."""
         return "top_k" if self.largest else "bottom_k"
 
-    def renamed(self, names: Mapping[str, str]) -> TopK:
+    def rename_labels(self, names: Mapping[str, str]) -> TopK:
         """Return this top-k with its labels renamed."""
         label, rank, part = (names.get(x, x) for x in (self.label, self.rank, self.part))
         return replace(self, label=label, rank=rank, part=part)

@@ -78,8 +78,8 @@ def unary_type(
             fill = step(fill)
         except (OverflowError, ValueError) as error:
             raise _unrepresentable(fill, step.result, span) from error
-        values, dtype = _mapped(step, values), step.result
-    over = _reduced(every, labels)
+        values, dtype = _map_range(step, values), step.result
+    over = _find_reduced_labels(every, labels)
     covered, decided = coverage(source, every), decided_labels(source, every)
     return _after_reduction(fill, values, dtype, labels, over, reduce, span, covered, decided)
 
@@ -99,7 +99,7 @@ def binary_type(
     except ValueError as error:  # NumPy does not raise integers to negative powers
         raise _unrepresentable(other.fill, one.dtype, span) from error
     operands = one.entries, other.entries, (one.fill, other.fill), one.dtype
-    values, over = combined(operator, *operands), _reduced(every, labels)
+    values, over = combined(operator, *operands), _find_reduced_labels(every, labels)
     sides = every[: one.rank], every[one.rank :]
     absorbing = absorbs(operator, *operands)
     covered = joined_coverage(types, sides, absorbing)
@@ -247,7 +247,7 @@ def top_type(source: TensorType, top: TopK, axes: Labels, labels: Labels) -> Ten
     return TensorType(labels, source.dtype, source.dtype.scalar(0), values)
 
 
-def retyped(program: Program, inputs: Mapping[str, TensorType]) -> Program:
+def retype_program(program: Program, inputs: Mapping[str, TensorType]) -> Program:
     """Return the program with new types for its inputs and the types that follow from them.
 
     Raises:
@@ -280,7 +280,7 @@ def vertex_type(vertex: Vertex, types: Mapping[str, TensorType]) -> TensorType:
     return replace(type_, axes=vertex.tensor.type.axes)
 
 
-def _mapped(step: Pointwise, values: Values) -> Values:
+def _map_range(step: Pointwise, values: Values) -> Values:
     if isinstance(step, Cast):
         return cast_values(values, step.source, step.result)
     if isinstance(step, Map):
@@ -329,7 +329,7 @@ def _picks(
     return same_value(fill, reduce.identity(dtype))
 
 
-def _reduced(every: Labels, output: Labels) -> Labels:
+def _find_reduced_labels(every: Labels, output: Labels) -> Labels:
     return tuple(label for label in dict.fromkeys(every) if label not in output)
 
 

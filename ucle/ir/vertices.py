@@ -52,7 +52,7 @@ class Operand:
         """Return the access as written; with a decomposition, promoted labels are in upper case."""
         names: Iterable[str] = self.names
         if decomposition is not None:
-            names = (decomposition.cased(name, role) for name in names)
+            names = (decomposition.spell_label(name, role) for name in names)
         return f"{self.tensor}[{','.join(names)}]"
 
     def __str__(self) -> str:
@@ -202,13 +202,13 @@ class Vertex:
             return self._index_text(self.index, decomposition)
         operands = [operand.text(decomposition, n) for n, operand in enumerate(self.inputs)]
         if self.along is not None:
-            cased = str if decomposition is None else decomposition.cased
+            cased = str if decomposition is None else decomposition.spell_label
             along = ",".join(map(cased, self.along.labels))
             target = Operand(self.name, self.labels).text(decomposition, RESULT)
             return f"{target} = {self.along.name}[{along}]({operands[0]})"
         if self.top is not None:
             top = self.top
-            along = top.label if decomposition is None else decomposition.cased(top.label)
+            along = top.label if decomposition is None else decomposition.spell_label(top.label)
             target = Operand(self.name, self.labels).text(decomposition, RESULT)
             return f"{target} = {top.text(operands[0], along)}"
         if self.combine is not None:
@@ -222,7 +222,7 @@ class Vertex:
         return f"{target} {operator} {expression}"
 
     def _index_text(self, index: IndexMap, decomposition: Decomposition | None) -> str:
-        names = str if decomposition is None else decomposition.cased
+        names = str if decomposition is None else decomposition.spell_label
         target = Operand(self.name, self.labels).text(decomposition)
         return f"{target} = {index.text(self.inputs[0].tensor, names)}"
 

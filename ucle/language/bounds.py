@@ -60,7 +60,7 @@ class Bounds:
     derived: tuple[DerivedBound, ...] = ()
     """Bounds that follow from index arithmetic, each after those that it depends on."""
 
-    def changed(self, sizes: Mapping[Site, int]) -> Bounds:
+    def change_sizes(self, sizes: Mapping[Site, int]) -> Bounds:
         """Replace the sizes of some sites, and update the bounds that depend on them."""
         now = {**self.sizes, **sizes}
         for each in self.derived:
@@ -150,14 +150,14 @@ def _likes(statement: Statement) -> Iterator[tuple[str, Site]]:
     """Yield the labels whose sizes a statement equates with those of sites, and these sites."""
     if not statement.like:
         return
-    for label in sorted(statement_labels(statement) | set(_sized(statement))):
+    for label in sorted(statement_labels(statement) | set(_find_sized_labels(statement))):
         written = statement.renamed.get(label, label)
         site = statement.like.get(label, statement.like.get(written))
         if site is not None:
             yield label, site
 
 
-def _sized(statement: Statement) -> tuple[str, ...]:
+def _find_sized_labels(statement: Statement) -> tuple[str, ...]:
     """The labels whose sizes a statement uses as numbers."""
     parts = walk(statement.expression)
     return tuple(label for part in parts if isinstance(part, Size) for label in part.over)
@@ -206,7 +206,7 @@ def infer_bounds(
                     sizes[site] = size
                     if (root := classes.find(site)) in named:
                         dictionary[site] = named[root]
-        for name in _sized(statement):
+        for name in _find_sized_labels(statement):
             label = (statement.target.tensor, name)
             if label not in sizes:
                 if (size := resolved.get(classes.find(label))) is None:
@@ -217,10 +217,12 @@ def infer_bounds(
     names = {classes.find(site): str(site[1]) for site in sizes if isinstance(site[1], str)}
     for read in reads:
         read.check(resolved.__getitem__, names)
-    return Bounds(sizes, dictionary, tuple(_derived(sizes, classes, *each) for each in added))
+    return Bounds(
+        sizes, dictionary, tuple(_build_derived_bound(sizes, classes, *each) for each in added)
+    )
 
 
-def _derived(
+def _build_derived_bound(
     sizes: Mapping[Site, int], classes: SizeClasses, label: Site, by: tuple[Reach, ...]
 ) -> DerivedBound:
     """The bound that follows from reads, for all sites of the same size."""
@@ -239,7 +241,7 @@ def known_bounds(
             yield (tensor, position), bound
     for statement in statements:
         names = {x for a in (*accesses(statement.expression), statement.target) for x in a.labels}
-        for name in sorted(names.union(_sized(statement))):
+        for name in sorted(names.union(_find_sized_labels(statement))):
             written = statement.renamed.get(name, name)
             if written in stated:
                 size = checked_size(stated[written], f"bounds, label {written}")

@@ -31,12 +31,12 @@ from ucle.language.syntax import (
 def with_sizes(expression: Expression, bound: Callable[[str], int]) -> Expression:
     """Replace the sizes of labels in an expression by numbers."""
 
-    def sized(part: Expression, parts: list[Expression]) -> Expression:
+    def insert_sizes(part: Expression, parts: list[Expression]) -> Expression:
         if isinstance(part, Size):
             return Number(math.prod(bound(label) for label in part.over), part.span)
         return with_children(part, parts)
 
-    return fold(expression, sized)
+    return fold(expression, insert_sizes)
 
 
 def constant_value(expression: Expression) -> Scalar | None:
@@ -148,7 +148,7 @@ def chain(expression: Expression, unreduced: set[int] | None = None) -> ProductC
         tuple(f for f, c in zip(factors, constants, strict=True) if c is None),
         tuple(c for c in constants if c is not None),
         tuple(n for n, c in zip(before, constants, strict=True) if c is not None),
-        written=_written(expression, combine, reduce, iter(places)),
+        written=_build_tree(expression, combine, reduce, iter(places)),
     )
 
 
@@ -255,15 +255,15 @@ def _flatten(
     return tuple(over), factors
 
 
-def _written(
+def _build_tree(
     expression: Expression, combine: Combine, reduce: Reduce | None, places: Iterator[int | None]
 ) -> Tree | None:
     """The tree of the factors in the text; `places` numbers them, or has None for constants."""
 
-    def joined(_: Expression, sides: list[Tree | None]) -> Tree | None:
+    def join_sides(_: Expression, sides: list[Tree | None]) -> Tree | None:
         if not sides:
             return next(places)
         trees = [side for side in sides if side is not None]
         return (trees[0], trees[1]) if len(trees) == 2 else trees[0] if trees else None
 
-    return tree_walk.fold(expression, _within(combine, reduce), joined)
+    return tree_walk.fold(expression, _within(combine, reduce), join_sides)

@@ -172,9 +172,9 @@ def _condition_of_parts(expression: Expression, parts: list[_Part]) -> _Part:
         case Binary(operator), [
             Compare() | All() | Some() as left, Compare() | All() | Some() as right
         ]:  # fmt: skip
-            return _joined(operator.name, left, right)
+            return _join_conditions(operator.name, left, right)
         case Binary(operator), [left, right] if operator.name in COMPARISONS:
-            return _compared(operator.name, left, right)
+            return _compare_parts(operator.name, left, right)
     known = [Affine((), int(x)) if isinstance(x, Fraction) and x.denominator == 1 else x
              for x in parts]  # fmt: skip
     if all(isinstance(x, Affine) for x in known):
@@ -194,7 +194,7 @@ def _number(value: Scalar) -> Fraction | None:
     return Fraction(value)
 
 
-def _joined(name: str, left: Condition, right: Condition) -> Condition | None:
+def _join_conditions(name: str, left: Condition, right: Condition) -> Condition | None:
     match name:
         case "and":
             return All((left, right))
@@ -210,7 +210,7 @@ def _joined(name: str, left: Condition, right: Condition) -> Condition | None:
 COMPARISONS = ("less", "less_equal", "equal", "not_equal")
 
 
-def _compared(name: str, left: _Part, right: _Part) -> Condition | None:
+def _compare_parts(name: str, left: _Part, right: _Part) -> Condition | None:
     match left, right:
         case (("abs", Affine() as inner), other) if (side := _side(other)) is not None:
             return _absolute(name, inner, side, first=True)

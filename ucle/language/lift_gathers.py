@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ucle.foundation.names import numbered
+from ucle.foundation.names import find_free_name
 from ucle.ir.affine import Affine
 from ucle.ir.operators import PICK, PICK_OR_FILL, WHEN
 from ucle.language.syntax import (
@@ -46,13 +46,13 @@ def lift_gathers(statement: Statement) -> Statement:
     parts = walk(statement.expression)
     names = _GatherNames({*statement.target.labels, *(x for part in parts for x in part.labels)})
 
-    def lifted(part: Expression, parts: list[Expression]) -> Expression:
+    def lift_part(part: Expression, parts: list[Expression]) -> Expression:
         whole = with_children(part, parts)
         if isinstance(whole, Access) and whole.computed:
-            return names.gathered(whole)
+            return names.name_gather(whole)
         return whole
 
-    expression = fold(statement.expression, lifted)
+    expression = fold(statement.expression, lift_part)
     return replace(statement, expression=expression, renamed={**statement.renamed, **names.renamed})
 
 
@@ -63,7 +63,7 @@ class _GatherNames:
         self._taken = taken
         self.renamed: dict[str, str] = {}
 
-    def gathered(self, access: Access) -> Expression:
+    def name_gather(self, access: Access) -> Expression:
         """Rewrite an access that has entries of tensors among its indices."""
         hits: list[Hit] = []
         indices: list[Index] = []
@@ -71,7 +71,7 @@ class _GatherNames:
             if index.entries is None:
                 indices.append(index)
                 continue
-            label = numbered("at", self._taken)
+            label = find_free_name("at", self._taken)
             self._taken.add(label)
             self.renamed[label] = str(access)
             hits.append(Hit(index.entries, label, str(access), access.span, index.permissive))

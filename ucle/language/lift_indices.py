@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from ucle.foundation.names import folded, numbered, unique_names
+from ucle.foundation.names import find_free_name, fold_name, unique_names
 from ucle.foundation.tree_walk import Calls, run, walk
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import NOTHING, Compare, Condition, Sign, condition_labels, together
@@ -66,7 +66,7 @@ def lift_indices(statements: tuple[Statement, ...], stated: Collection[str] = ()
     if not any(map(_computes_with_labels, statements)):
         return Lifted(statements, None)
     uses = (x.tensor for s in statements for x in (s.target, *accesses(s.expression)))
-    names = _IndexNames({folded(name) for name in uses})
+    names = _IndexNames({fold_name(name) for name in uses})
     lifted: list[Statement] = []
     for statement in statements:
         if _computes_with_labels(statement):
@@ -76,7 +76,7 @@ def lift_indices(statements: tuple[Statement, ...], stated: Collection[str] = ()
     return Lifted(tuple(lifted), names.one)
 
 
-def shortened(statement: Statement, stated: Collection[str]) -> frozenset[str]:
+def find_shortened_labels(statement: Statement, stated: Collection[str]) -> frozenset[str]:
     """The labels that end before some axis, so that no axis is assumed to be read to its end.
 
     Args:
@@ -148,7 +148,7 @@ class _IndexLift:
         self._taken = {*statement.target.labels}
         for part in parts_of(statement.expression):
             self._taken.update(part.labels)
-        self._reduced = shortened(statement, self.stated)
+        self._reduced = find_shortened_labels(statement, self.stated)
         self._known: dict[object, str] = {}
         """Tensors that were added, by keys of their content."""
 
@@ -199,7 +199,7 @@ class _IndexLift:
                     if operator.name == "unless":
                         condition = condition.negated
                     inner = self._whole((yield self._lift(right)))
-                    return self._selected(condition, inner, span), ()
+                    return self._select_where(condition, inner, span), ()
         parts = []
         for child in children(expression):
             parts.append(self._whole((yield self._lift(child))))
@@ -218,7 +218,7 @@ class _IndexLift:
         alone: list[Condition] = []
         factors = _factors(expression)
         for condition in conditions:
-            place = _restricted(factors, condition)
+            place = _find_restricted_factor(factors, condition)
             if place is None:
                 alone.append(condition)
             else:
@@ -228,13 +228,13 @@ class _IndexLift:
             for factor in factors
             if id(factor) in places
         }
-        expression = _replaced(expression, put)
+        expression = _replace_factors(expression, put)
         for labels in dict.fromkeys(condition_labels(x) for x in alone):
             mask = together(*(x for x in alone if condition_labels(x) == labels))
             expression = Binary(MULT, self._mask(mask, span), expression, span)
         return expression
 
-    def _selected(self, condition: Condition, inner: Expression, span: Span) -> Expression:
+    def _select_where(self, condition: Condition, inner: Expression, span: Span) -> Expression:
         """Lift a ``when`` whose condition is on labels."""
         if set(condition_labels(condition)) <= set(inner.labels):
             return self._restrict(inner, condition, Outside.ZERO)
@@ -253,7 +253,7 @@ class _IndexLift:
         return Access(self._known[key], labels, expression.span)
 
     def _fresh_label(self, label: str, meaning: str) -> str:
-        name = numbered(label, {label, *self._taken})
+        name = find_free_name(label, {label, *self._taken})
         self._taken.add(name)
         self._renamed[name] = meaning
         return name
@@ -289,7 +289,7 @@ class _IndexLift:
 
     def _hit(self, hit: Hit, entries: Expression) -> Access:
         """A boolean tensor that is true where entries equal the coordinate of a label."""
-        source = self._named(entries)
+        source = self._name_expression(entries)
         labels = *source.labels, hit.label
         indices = tuple(Index(Affine(((x, 1),))) for x in source.labels)
         made = Reindexed(source, indices, labels, NOTHING, hit.span, outside=Outside.ZERO, hit=hit)
@@ -305,7 +305,7 @@ class _IndexLift:
 
     def _restrict(self, factor: Expression, condition: Condition, outside: Outside) -> Access:
         """Set an expression to 0 where a condition on its labels does not hold."""
-        source = self._named(factor)
+        source = self._name_expression(factor)
         indices = tuple(Index(Affine(((x, 1),))) for x in source.labels)
         written: Expression | None = None
         if outside is Outside.PRODUCT:
@@ -316,7 +316,7 @@ class _IndexLift:
         key = source.tensor, source.labels, condition, outside
         return self._add(f"{source.tensor}_where", key, source.labels, made)
 
-    def _named(self, expression: Expression) -> Access:
+    def _name_expression(self, expression: Expression) -> Access:
         """Convert an expression to a tensor with a distinct label for each axis."""
         if isinstance(expression, Access) and len(set(expression.labels)) == expression.rank:
             return expression
@@ -329,7 +329,7 @@ class _IndexLift:
     def _spread(self, expression: Expression) -> Statement:
         """Rewrite a statement whose left side repeats labels, or has labels the right lacks."""
         statement, target = self.statement, self.statement.target
-        source = self._named(expression)
+        source = self._name_expression(expression)
         self.made = [
             replace(x, aggregation=statement.aggregation) if x.target.tensor == source.tensor else x
             for x in self.made
@@ -377,22 +377,22 @@ def _factors(expression: Expression) -> list[Expression]:
     return [part for part in walk(expression, lambda x: tuple(_sides(x))) if not _sides(part)]
 
 
-def _restricted(factors: list[Expression], condition: Condition) -> Expression | None:
+def _find_restricted_factor(factors: list[Expression], condition: Condition) -> Expression | None:
     """The factor that a condition restricts: one with its labels, preferably a tensor."""
     labels = set(condition_labels(condition))
     having = [x for x in factors if labels <= set(x.labels)]
     return next((x for x in having if isinstance(x, Access)), having[0] if having else None)
 
 
-def _replaced(expression: Expression, put: Mapping[int, Expression]) -> Expression:
+def _replace_factors(expression: Expression, put: Mapping[int, Expression]) -> Expression:
     """Replace some factors of a product, by their ids."""
 
-    def replaced(part: Expression) -> Calls[Expression]:
+    def replace_part(part: Expression) -> Calls[Expression]:
         if id(part) in put:
             return put[id(part)]
         sides = []
         for side in _sides(part):
-            sides.append((yield replaced(side)))
+            sides.append((yield replace_part(side)))
         return with_children(part, sides) if sides else part
 
-    return run(replaced(expression))
+    return run(replace_part(expression))

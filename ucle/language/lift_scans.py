@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ucle.foundation.dtypes import DType
-from ucle.foundation.names import folded, numbered, unique_names
+from ucle.foundation.names import find_free_name, fold_name, unique_names
 from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.affine import Affine
 from ucle.ir.matrix_maps import MatrixMap
@@ -56,7 +56,7 @@ def lift_scans(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
     if not any(map(_has_scan, statements)):
         return statements
     uses = (x.tensor for s in statements for x in (s.target, *accesses(s.expression)))
-    taken = {folded(name) for name in uses}
+    taken = {fold_name(name) for name in uses}
     lifted: list[Statement] = []
     known: LiftedScans = {}
     for statement in statements:
@@ -87,16 +87,18 @@ class _ScanLift:
         """The statements that replace the statement, each after those that it uses."""
         expression, labels = self.statement.expression, self.statement.target.labels
         if isinstance(expression, ScanExpression) and _fits(labels, expression):
-            argument = run(self._lifted(expression.argument))
-            whole: Expression = replace(expression, argument=self._named(argument, labels))
+            argument = run(self._lift_expression(expression.argument))
+            whole: Expression = replace(
+                expression, argument=self._name_expression(argument, labels)
+            )
         else:
-            whole = run(self._lifted(expression))
+            whole = run(self._lift_expression(expression))
         return [*self.made, replace(self.statement, expression=whole)]
 
-    def _lifted(self, expression: Expression) -> Calls[Expression]:
+    def _lift_expression(self, expression: Expression) -> Calls[Expression]:
         parts = []
         for child in children(expression):
-            parts.append((yield self._lifted(child)))
+            parts.append((yield self._lift_expression(child)))
         if isinstance(expression, First):
             return self._first(expression, parts[0])
         if not isinstance(expression, ScanExpression):
@@ -105,7 +107,7 @@ class _ScanLift:
         if isinstance(expression.along, MatrixMap):
             own = expression.along.labels
             labels = (*(label for label in labels if label not in own), *own)
-        source = self._named(parts[0], labels)
+        source = self._name_expression(parts[0], labels)
         return self._add("scan", labels, replace(expression, argument=source))
 
     def _first(self, first: First, argument: Expression) -> Expression:
@@ -113,7 +115,7 @@ class _ScanLift:
         function, span = first.function, first.span
         labels = tuple(dict.fromkeys(first.argument.labels))
         key = expression_text(argument), labels
-        source = self.known.get(key) or self._named(argument, labels)
+        source = self.known.get(key) or self._name_expression(argument, labels)
         self.known[key] = source
         part, rank = self._fresh_label("part"), first.rank or self._fresh_label("rank")
         told = function.gives is Gives.POSITIONS
@@ -136,11 +138,11 @@ class _ScanLift:
         return members if first.rank is None else Reduction(ANY, (rank,), members, span)
 
     def _fresh_label(self, stem: str) -> str:
-        name = numbered(stem, self._labels)
+        name = find_free_name(stem, self._labels)
         self._labels.add(name)
         return name
 
-    def _named(self, expression: Expression, labels: tuple[str, ...]) -> Access:
+    def _name_expression(self, expression: Expression, labels: tuple[str, ...]) -> Access:
         """Convert an expression to a tensor with these labels."""
         plain = isinstance(expression, Access) and expression.indices is None
         if isinstance(expression, Access) and plain and expression.labels == labels:

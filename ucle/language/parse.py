@@ -30,7 +30,7 @@ from ucle.ir.scans import RUNNING, Running
 from ucle.ir.vertices import Span
 from ucle.language.functions import function_named
 from ucle.language.label_arithmetic import LARGEST, affine_of
-from ucle.language.scatter import scattered
+from ucle.language.scatter import rewrite_scatter
 from ucle.language.syntax import (
     Access,
     Binary,
@@ -323,7 +323,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
             self._bare.clear()
         _check_splits(expression)
         if accumulate is not None and target.computed:
-            return scattered(target, accumulate, expression, target.span)
+            return rewrite_scatter(target, accumulate, expression, target.span)
         return Statement(target, accumulate, expression, target.span)
 
     def access(self, children: list[Any]) -> Access:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ucle.errors import LabelError, NameResolutionError, did_you_mean
-from ucle.foundation.names import numbered
+from ucle.foundation.names import find_free_name
 from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.matrix_maps import MATRIX_MAPS
 from ucle.ir.operators import MAPS, REDUCES, SUM
@@ -72,7 +72,7 @@ def resolve(statement: Statement, keep: Collection[str] = ()) -> Statement:
         over = tuple(dict.fromkeys(x for x in expression.labels if x not in target))
         expression = Reduction(statement.accumulate, over, expression, statement.span)
     aggregation = expression.operator if isinstance(expression, Reduction) else None
-    expression = fold(expression, partial(_expanded, keep=keep))
+    expression = fold(expression, partial(_expand_expression, keep=keep))
     _check_sizes(expression, statement.like)
     names = _Names({*target, *expression.labels})
     expression = names.make_unique(expression, {})
@@ -126,7 +126,9 @@ def _span(expression: Expression) -> Span:
 # ---- Functions defined by others ----
 
 
-def _expanded(expression: Expression, parts: list[Expression], keep: Collection[str]) -> Expression:
+def _expand_expression(
+    expression: Expression, parts: list[Expression], keep: Collection[str]
+) -> Expression:
     """Expand an expression if it is defined by others, given its parts."""
     match expression:
         case Call(str() as name, _, span):
@@ -197,7 +199,7 @@ class _Names:
                     entries = index.entries
                     if entries is not None:
                         entries = yield self._unique(entries, names)
-                    affine = index.affine.renamed(names)
+                    affine = index.affine.rename_labels(names)
                     renamed.append(replace(index, affine=affine, entries=entries))
                 return with_indices(expression, renamed)
             case Access(tensor, labels, span):
@@ -209,7 +211,7 @@ class _Names:
                 return Coordinate(names.get(label, label), span)
             case ScanExpression(running, argument, span):
                 inner = yield self._unique(argument, names)
-                return ScanExpression(running.renamed(names), inner, span)
+                return ScanExpression(running.rename_labels(names), inner, span)
             case First(function, label, rank, argument, span) if expression.stays:
                 inner = yield self._unique(argument, names)
                 own_rank = None if rank is None else self._fresh(rank)
@@ -241,7 +243,7 @@ class _Names:
         return with_children(expression, parts)
 
     def _fresh(self, label: str) -> str:
-        name = numbered(label, self.taken)
+        name = find_free_name(label, self.taken)
         self.taken.add(name)
         if name != label:
             self.renamed[name] = label

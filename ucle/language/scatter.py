@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ucle.errors import UnsupportedError
-from ucle.foundation.names import numbered
+from ucle.foundation.names import find_free_name
 from ucle.ir.operators import (
     MULT,
     WHEN,
@@ -47,7 +47,9 @@ SELECTS: Mapping[str, Combine] = {
 """By aggregation what gives an entry where a condition holds, and elsewhere the identity."""
 
 
-def scattered(target: Access, accumulate: Reduce, expression: Expression, span: Span) -> Statement:
+def rewrite_scatter(
+    target: Access, accumulate: Reduce, expression: Expression, span: Span
+) -> Statement:
     """The statement with a label for each axis of the left side that is indexed by entries.
 
     Args:
@@ -77,7 +79,7 @@ def scattered(target: Access, accumulate: Reduce, expression: Expression, span: 
             labels.append(index.plain)
             continue
         taken.update(_labels(index.entries))
-        label = numbered(_stem(index.entries), taken)
+        label = find_free_name(_stem(index.entries), taken)
         taken.add(label)
         labels.append(label)
         hits.append(Hit(index.entries, label, str(target), span, made=True))

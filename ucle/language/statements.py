@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ucle.errors import LabelError, NameResolutionError, did_you_mean
 from ucle.foundation.dtypes import DType
-from ucle.foundation.names import numbered
+from ucle.foundation.names import find_free_name
 from ucle.ir.operators import COMBINES, MAPS, REDUCES
 from ucle.language.syntax import (
     Access,
@@ -146,7 +146,7 @@ def names_of_axes(
     uses = [x for s in statements for x in (s.target, *accesses(s.expression))]
     names: list[str] = []
     for name in next(use for use in uses if use.tensor == tensor).axis_names:
-        names.append(numbered(name, {*names, *stated}))
+        names.append(find_free_name(name, {*names, *stated}))
     return tuple(names)
 
 
@@ -191,7 +191,7 @@ def _operator(part: Expression) -> str | None:
     return None
 
 
-def wanted(
+def choose_outputs(
     statements: tuple[Statement, ...], outputs: Iterable[str] | None = None
 ) -> tuple[str, ...]:
     """The outputs of a program: the named ones, or else the tensors that no statement uses.

@@ -171,7 +171,7 @@ def resolve(notation: Notation, ranks: Sequence[int | None], *, summed: bool = F
         )
     spans = [_ellipsis_rank(notation, n, rank) for n, rank in enumerate(ranks)]
     operands = tuple(
-        _spelt_out(labels, span) for labels, span in zip(notation.operands, spans, strict=True)
+        _spell_out(labels, span) for labels, span in zip(notation.operands, spans, strict=True)
     )
     lacking = notation.output is not None and ELLIPSIS not in notation.output
     if lacking and max(spans) and not summed:
@@ -196,7 +196,7 @@ def _ellipsis_rank(notation: Notation, number: int, rank: int | None) -> int:
     return rank - named
 
 
-def _spelt_out(labels: Labels, span: int) -> Labels:
+def _spell_out(labels: Labels, span: int) -> Labels:
     """Replace the ellipsis in labels; its axes are numbered from the right, as they align."""
     if ELLIPSIS not in labels:
         return labels
@@ -207,8 +207,8 @@ def _spelt_out(labels: Labels, span: int) -> Labels:
 def _output(notation: Notation, operands: tuple[Labels, ...], span: int) -> Labels:
     if notation.output is None:
         named = [x for labels in notation.operands for x in labels if x != ELLIPSIS]
-        return (*_spelt_out((ELLIPSIS,), span), *sorted(x for x in named if named.count(x) == 1))
-    output = _spelt_out(notation.output, span)
+        return (*_spell_out((ELLIPSIS,), span), *sorted(x for x in named if named.count(x) == 1))
+    output = _spell_out(notation.output, span)
     every = {x for labels in operands for x in labels}
     for label in output:
         if label not in every or output.count(label) > 1:

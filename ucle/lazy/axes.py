@@ -70,14 +70,14 @@ def find_axes(
     return places
 
 
-def permuted(tensor: Lazy, places: Sequence[int]) -> Lazy:
+def permute_axes(tensor: Lazy, places: Sequence[int]) -> Lazy:
     """Reorder the axes of a tensor."""
     labels = range(len(tensor.axes))
     axes = (tensor.axes[place] for place in places)
     return apply(None, [tensor.operand(labels)], axes, places)
 
 
-def relabelled(tensor: Lazy, axes: Axes) -> Lazy:
+def replace_axes(tensor: Lazy, axes: Axes) -> Lazy:
     """Replace the axes by others of the same sizes; axes of size 1 may be added or removed."""
     long = [place for place, axis in enumerate(axes) if not axis.unit]
     labels = dict(zip(tensor.labelled, long, strict=True))
@@ -102,7 +102,7 @@ def with_names(tensor: Lazy, names: Sequence[str | None]) -> Lazy:
         Axis(name, axis.size, axis.encoded) for name, axis in zip(names, tensor.axes, strict=True)
     )
     check_axis_names([name for name in names if name is not None])
-    return relabelled(tensor, axes)
+    return replace_axes(tensor, axes)
 
 
 def check_axis_names(names: Sequence[Any]) -> None:
@@ -129,7 +129,7 @@ def check_axis_names(names: Sequence[Any]) -> None:
             )
 
 
-def renamed(tensor: Lazy, names: Mapping[str, str]) -> Lazy:
+def rename_axes(tensor: Lazy, names: Mapping[str, str]) -> Lazy:
     """Rename some axes."""
     for name in names:
         find_axis(tensor, name, "rename")
@@ -168,7 +168,7 @@ def with_unit_axis(tensor: Lazy, place: int, name: str | None = None) -> Lazy:
     return Lazy(tensor.node, tuple(axes))
 
 
-def squeezed(tensor: Lazy, axes: AxisLike | Sequence[AxisLike] | None) -> Lazy:
+def squeeze_axes(tensor: Lazy, axes: AxisLike | Sequence[AxisLike] | None) -> Lazy:
     """Remove axes of size 1: the given ones, or all of them.
 
     Raises:

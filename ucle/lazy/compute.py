@@ -15,7 +15,7 @@ from ucle.foundation.dtypes import DType
 from ucle.inputs.relations import input_dtype
 from ucle.lazy.meaning import depends_on_types
 from ucle.lazy.nodes import Apply, Lazy, Leaf, Node, in_order
-from ucle.lazy.statements import LazyProgram, relabelled, to_program, with_units
+from ucle.lazy.statements import LazyProgram, relabel_dictionaries, to_program, with_units
 from ucle.lazy.types import Types, node_types
 from ucle.program import EinsumProgram, einsum_program
 from ucle.run.results import Result
@@ -52,7 +52,7 @@ def compile_tensors(
 
 
 @contextmanager
-def computed(
+def compute_tensors(
     outputs: Mapping[str, Lazy], database: Database = None, **options: Any
 ) -> Iterator[Result]:
     """Compute some tensors, for a block that reads the results it needs.
@@ -100,7 +100,7 @@ def _types(outputs: Mapping[str, Node], database: Database, look: bool = True) -
 
 def _table_type(session: Session, leaf: Leaf) -> DType:
     labels = [f"i{n}" for n in range(len(leaf.axes))]
-    return input_dtype(session, leaf.name, relabelled(leaf, labels), labels)
+    return input_dtype(session, leaf.name, relabel_dictionaries(leaf, labels), labels)
 
 
 def _database(outputs: Mapping[str, Node], stated: Database) -> Database:

@@ -65,7 +65,7 @@ def everywhere(tensor: Lazy, value: Any, dtype: DType | None) -> Lazy:
     return nothing if not value else elementwise("add", nothing, value)
 
 
-def counted(size: int) -> Lazy:
+def make_range(size: int) -> Lazy:
     """The integers from 0 on, each at its position."""
     axes = (Axis(size=size),)
     if size == 1:
@@ -81,7 +81,7 @@ def progression(size: int, start: Scalar, step: Scalar, dtype: DType) -> Lazy:
     >>> print(progression(3, 0.5, 0.25, DType.FLOAT64))
     (3)
     """
-    numbers: Lazy = counted(size)
+    numbers: Lazy = make_range(size)
     if dtype.kind in "fc":
         wide = DType.COMPLEX128 if dtype.kind == "c" else DType.FLOAT64
         numbers = elementwise(wide.value, numbers)
@@ -98,7 +98,7 @@ def with_last(numbers: Lazy, last: Scalar) -> Lazy:
     return apply("where", read, numbers.axes)
 
 
-def stretched(tensor: Lazy, axes: Sequence[Axis], places: Sequence[int]) -> Lazy:
+def stretch_tensor(tensor: Lazy, axes: Sequence[Axis], places: Sequence[int]) -> Lazy:
     """Place the axes of a tensor among others, along which it is repeated."""
     every = range(len(axes))
     if set(places).issuperset(n for n in every if not axes[n].unit):

@@ -11,7 +11,7 @@ from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
 from ucle.lazy import products
 from ucle.lazy.compute import compile_tensors
-from ucle.lazy.inputs import lifted
+from ucle.lazy.inputs import lift_input
 from ucle.lazy.tensor import Tensor, tensor_operand
 from ucle.run.results import TensorRelation
 
@@ -56,7 +56,7 @@ def tensor(
     """
     if isinstance(data, Tensor):
         return data if axes is None else data.named(*axes)
-    return Tensor(lifted(data, axes, ndim=ndim, name=name, database=database))
+    return Tensor(lift_input(data, axes, ndim=ndim, name=name, database=database))
 
 
 @door(axes=args.names, name=args.text)

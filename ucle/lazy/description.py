@@ -41,7 +41,7 @@ class LazyDescription:
         if self.rows:
             parts.append(html.table(("axis", "size", "coordinates"), self.rows))
         parts.append(html.table(("input", "axes", "from"), self.inputs))
-        parts.append(html.folded("Statements", html.code(self.statements), unfolded=True))
+        parts.append(html.fold_section("Statements", html.code(self.statements), unfolded=True))
         return html.element(parts)
 
 

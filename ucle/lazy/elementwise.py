@@ -49,7 +49,7 @@ def align(tensors: Sequence[Lazy], where: str) -> tuple[Axes, list[tuple[int, ..
             axes_at.extend([] for _ in range(place + 1 - len(axes_at)))
             axes_at[place].append(axis)
     shown = " and ".join(map(str, tensors))
-    return tuple(merged(axes, f"{where}, {shown}") for axes in axes_at), places
+    return tuple(merge_axes(axes, f"{where}, {shown}") for axes in axes_at), places
 
 
 def check_names(tensors: Sequence[Lazy], where: str) -> None:
@@ -71,7 +71,7 @@ def check_names(tensors: Sequence[Lazy], where: str) -> None:
         )
 
 
-def merged(axes: Sequence[Axis], where: str) -> Axis:
+def merge_axes(axes: Sequence[Axis], where: str) -> Axis:
     """Merge the axes of one label: the size that is not 1, and the name of the first.
 
     Raises:

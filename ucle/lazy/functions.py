@@ -424,12 +424,12 @@ def shift(x: Any, shift: int, axis: AxisLike = -1, fill_value: Any = 0) -> Tenso
     >>> ucle.shift(ucle.array([1, 2, 3]), 1).to_numpy()
     array([0, 1, 2])
     """
-    return Tensor(rearranging.shifted(tensor_operand(x), shift, axis, fill_value))
+    return Tensor(rearranging.shift_tensor(tensor_operand(x), shift, axis, fill_value))
 
 
 def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:
     """The tensor moved along axes, with what goes out at one end coming in at the other."""
-    return Tensor(rearranging.rolled(tensor_operand(x), shift, axis))
+    return Tensor(rearranging.roll_tensor(tensor_operand(x), shift, axis))
 
 
 def diff(
@@ -452,7 +452,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
     >>> ucle.pad(ucle.array([1, 2]), (1, 2), constant_values=7).to_numpy()
     array([7, 1, 2, 7, 7])
     """
-    return Tensor(rearranging.padded(tensor_operand(x), pad_width, mode, constant_values))
+    return Tensor(rearranging.pad_tensor(tensor_operand(x), pad_width, mode, constant_values))
 
 
 def concat(arrays: Sequence[Any], axis: AxisLike | None = 0) -> Tensor:
@@ -462,7 +462,7 @@ def concat(arrays: Sequence[Any], axis: AxisLike | None = 0) -> Tensor:
     >>> ucle.concat([ucle.array([1, 2]), [3.5]]).to_numpy()
     array([1. , 2. , 3.5])
     """
-    return Tensor(rearranging.concatenated([tensor_operand(x) for x in arrays], axis))
+    return Tensor(rearranging.concatenate_tensors([tensor_operand(x) for x in arrays], axis))
 
 
 def concatenate(arrays: Sequence[Any], axis: AxisLike | None = 0) -> Tensor:
@@ -479,7 +479,7 @@ def stack(arrays: Sequence[Any], axis: int = 0, name: str | None = None) -> Tens
     array([[1, 2],
            [2, 4]])
     """
-    return Tensor(rearranging.stacked([tensor_operand(x) for x in arrays], axis, name))
+    return Tensor(rearranging.stack_tensors([tensor_operand(x) for x in arrays], axis, name))
 
 
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:

@@ -18,7 +18,7 @@ import numpy as np
 from ucle.errors import LabelError
 from ucle.foundation.dtypes import Scalar, nearest
 from ucle.inputs.files import reader_of
-from ucle.inputs.inputs import TEXT_FILE, describe_array, opened
+from ucle.inputs.inputs import TEXT_FILE, describe_array, open_input
 from ucle.inputs.objects import is_instance
 from ucle.inputs.operands import is_relation
 from ucle.inputs.sparse_arrays import is_sparse, to_coordinates, without_axes
@@ -29,7 +29,7 @@ from ucle.lazy.nodes import Axis, Lazy, Leaf
 Names = Sequence[str] | None
 
 
-def lifted(
+def lift_input(
     data: Any,
     axes: Names = None,
     *,
@@ -54,12 +54,12 @@ def lifted(
     spec = data if isinstance(data, TableInput) else TableInput(data)
     if name is None:
         name = spec.name or _title(spec.relation)
-    spec, description = opened(name, spec)
+    spec, description = open_input(name, spec)
     if description is not None and axes is None:
         axes = description.labels
     if is_relation(spec.relation):
-        return _lifted_table(spec, axes, ndim, name, database)
-    return _lifted_array(spec, axes, ndim, name)
+        return _lift_table(spec, axes, ndim, name, database)
+    return _lift_array(spec, axes, ndim, name)
 
 
 def _parameter(spec: TableInput) -> Lazy:
@@ -69,7 +69,7 @@ def _parameter(spec: TableInput) -> Lazy:
     """
     kept: dict[str, Any] = vars(spec)
     if "_tensor" not in kept:
-        tensor = _lifted_array(spec, None, None, spec.name or _title(spec.relation))
+        tensor = _lift_array(spec, None, None, spec.name or _title(spec.relation))
         kept.setdefault("_tensor", tensor)
     lazy: Lazy = kept["_tensor"]
     return lazy
@@ -88,7 +88,7 @@ def as_scalar(value: Any) -> Scalar | None:
     return value if number else None
 
 
-def _lifted_array(spec: TableInput, axes: Names, ndim: int | None, title: str) -> Lazy:
+def _lift_array(spec: TableInput, axes: Names, ndim: int | None, title: str) -> Lazy:
     if is_sparse(spec.relation):
         values: Any = to_coordinates(spec.relation, f"input {title}")
         if spec.fill is None and values.fill:
@@ -116,9 +116,7 @@ def _lifted_array(spec: TableInput, axes: Names, ndim: int | None, title: str) -
     return Lazy(Leaf(array_spec, long, title, dtype), every)
 
 
-def _lifted_table(
-    spec: TableInput, axes: Names, ndim: int | None, title: str, database: Any
-) -> Lazy:
+def _lift_table(spec: TableInput, axes: Names, ndim: int | None, title: str, database: Any) -> Lazy:
     rank = _table_rank(spec) if ndim is None else ndim
     if rank is None:
         raise LabelError(

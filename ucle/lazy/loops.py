@@ -16,12 +16,12 @@ from ucle.errors import ArgumentError, ArgumentTypeError, LabelError, ValueTypeE
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
 from ucle.foundation.dtypes import DType
-from ucle.foundation.names import folded, unique_names
+from ucle.foundation.names import fold_name, unique_names
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.table_input import TableInput
 from ucle.ir.operators import Combine
 from ucle.lazy.compute import compile_tensors, known_type
-from ucle.lazy.inputs import lifted
+from ucle.lazy.inputs import lift_input
 from ucle.lazy.nodes import Apply, Lazy, Leaf, Node
 from ucle.lazy.tensor import Tensor, tensor_operand
 from ucle.loops.iterate import History, Iteration
@@ -144,21 +144,21 @@ def iterate(
     >>> found.state.to_numpy().round(6), found.steps, found.history["condition"][:2]
     (array([0.333333, 0.666667]), 16, array([0.5  , 0.125]))
     """
-    parts = {name: _lifted(name, value, database) for name, value in _parts(state).items()}
+    parts = {name: _lift_value(name, value, database) for name, value in _parts(state).items()}
     parts |= _first(step, state, parts, database)
     old = {name: _as_state(name, part) for name, part in parts.items()}
     before = _like(state, old)
     after = _call(step, state, before)
     new = _next_state(state, old, after)
     added = {} if until is None else _condition(until(_like(state, new), before))
-    watched = {} if watch is None else _watched(watch(_like(state, new), before))
+    watched = {} if watch is None else _lift_watched(watch(_like(state, new), before))
     _check_names(new, added, watched)
     outputs = {name: x.lazy for name, x in {**new, **watched}.items()} | {
         name: lazy for name, (lazy, _) in added.items()
     }
     # The carried state is read without its axes of size 1, which have no label.
     whole = {name: Lazy(x.lazy.node, x.lazy.node.axes) for name, x in new.items()}
-    names = unique_names([f"{name}_next" for name in whole], {folded(x) for x in outputs})
+    names = unique_names([f"{name}_next" for name in whole], {fold_name(x) for x in outputs})
     units = [any(axis.unit for axis in x.lazy.axes) for x in new.values()]
     carried = dict(zip(whole, names, strict=True))
     outputs |= {carried[x]: whole[x] for x, unit in zip(whole, units, strict=True) if unit}
@@ -204,13 +204,13 @@ def _own(name: str) -> str:
     return f"{name} of the state"
 
 
-def _lifted(name: str, value: Any, database: Database) -> Tensor:
+def _lift_value(name: str, value: Any, database: Database) -> Tensor:
     """Convert a part of the state to a tensor."""
     if isinstance(value, RandomTensor):
         value = Tensor(tensor_operand(value))
     if isinstance(value, Tensor):
         return value
-    return Tensor(lifted(value, name=name, database=database))
+    return Tensor(lift_input(value, name=name, database=database))
 
 
 def _first(
@@ -227,11 +227,11 @@ def _first(
     if not first:
         return {}
     following = _next_state(state, parts, _call(step, state, _like(state, parts)))
-    names = unique_names([f"{name}_after" for name in following], set(map(folded, first)))
+    names = unique_names([f"{name}_after" for name in following], set(map(fold_name, first)))
     beside = {name: part.lazy for name, part in zip(names, following.values(), strict=True)}
     program = compile_tensors({**first, **beside}, database, outputs=tuple(first))
     with program.execute() as result:
-        return {name: Tensor(lifted(result[name].to_arrow(), name=name)) for name in first}
+        return {name: Tensor(lift_input(result[name].to_arrow(), name=name)) for name in first}
 
 
 def _as_state(name: str, part: Tensor) -> Tensor:
@@ -294,7 +294,7 @@ def _in_order(name: str, before: Tensor, value: Any) -> Tensor:
 def _condition(value: Any) -> dict[str, tuple[Lazy, str]]:
     """The tensor for a condition, and the text of the condition in the language."""
     lazy = _number(value, "until")
-    compared = _compared(lazy.node)
+    compared = _find_comparison(lazy.node)
     if compared is not None:
         left, sign, number = compared
         return {CONDITION: (Lazy(left, ()), f"{CONDITION}[] {sign} {number!r}")}
@@ -308,7 +308,7 @@ def _condition(value: Any) -> dict[str, tuple[Lazy, str]]:
     return {CONDITION: (lazy, f"{CONDITION}[]")}
 
 
-def _compared(node: Node) -> tuple[Node, str, float] | None:
+def _find_comparison(node: Node) -> tuple[Node, str, float] | None:
     """The tensor, the sign and the number of a node that compares a tensor with a number."""
     if not isinstance(node, Apply) or not isinstance(node.function, Combine) or node.reduce:
         return None
@@ -324,7 +324,7 @@ def _compared(node: Node) -> tuple[Node, str, float] | None:
     return left, sign, number
 
 
-def _watched(numbers: Any) -> dict[str, Tensor]:
+def _lift_watched(numbers: Any) -> dict[str, Tensor]:
     if not isinstance(numbers, Mapping):
         raise ArgumentTypeError(
             "numbers that are watched have names",

@@ -18,11 +18,11 @@ from ucle.ir.operators import PICK, WHEN
 from ucle.lazy import axes as moves
 from ucle.lazy.axes import AxisLike, find_axes, find_axis, with_unit_axis
 from ucle.lazy.constants import constant
-from ucle.lazy.elementwise import align, check_names, elementwise, merged
+from ucle.lazy.elementwise import align, check_names, elementwise, merge_axes
 from ucle.lazy.nodes import Apply, Axis, Lazy
 from ucle.lazy.places import number, position, read_at
-from ucle.lazy.rearranging import known_size, padded, reshaped, resized
-from ucle.lazy.selection import check_entries, dropped, integers, taken
+from ucle.lazy.rearranging import known_size, pad_tensor, reshape_tensor, resize_axis
+from ucle.lazy.selection import check_entries, drop_axis, integers, take_positions
 from ucle.lazy.tensor import Tensor, as_tensor, tensor_operand
 
 
@@ -61,7 +61,7 @@ def moveaxis(
     order = [n for n in range(rank) if n not in sources]
     for goal, place in sorted(zip(goals, sources, strict=True)):
         order.insert(goal, place)
-    return Tensor(moves.permuted(tensor, order))
+    return Tensor(moves.permute_axes(tensor, order))
 
 
 def repeat(x: Any, repeats: Any, /, *, axis: AxisLike | None = None) -> Tensor:
@@ -89,7 +89,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: AxisLike | None = None) -> Tensor:
         )
     tensor = tensor_operand(x)
     if axis is None:
-        tensor, axis = (tensor if len(tensor.axes) == 1 else reshaped(tensor, (-1,))), 0
+        tensor, axis = (tensor if len(tensor.axes) == 1 else reshape_tensor(tensor, (-1,))), 0
     place = find_axis(tensor, axis, "repeat")
     size = known_size(tensor, place, "repeat")
     counts = [operator.index(repeats)] if np.ndim(repeats) == 0 else integers(repeats)
@@ -101,15 +101,15 @@ def repeat(x: Any, repeats: Any, /, *, axis: AxisLike | None = None) -> Tensor:
             found=repr(repeats)[:80],
         )
     if len(counts) > 1:
-        return Tensor(taken(tensor, place, np.repeat(range(size), counts).tolist()))
+        return Tensor(take_positions(tensor, place, np.repeat(range(size), counts).tolist()))
     (times,) = counts
-    axes = resized(tensor.axes, place, size * times)
+    axes = resize_axis(tensor.axes, place, size * times)
     if not times or not size:
         return Tensor(_nothing(tensor, axes))
     indices = [position(n) for n in range(len(axes))]
     indices[place] = position(place).digit(times, False)
     if times > 1:
-        indices[place] = indices[place].raised(lambda label: axes[int(label)].size or 0)
+        indices[place] = indices[place].make_nonnegative(lambda label: axes[int(label)].size or 0)
     return Tensor(read_at(tensor, axes, indices))
 
 
@@ -140,7 +140,7 @@ def tile(x: Any, repetitions: int | Sequence[int], /) -> Tensor:
             indices.append(position(place))
             continue
         size = known_size(tensor, place, "tile")
-        axes = resized(axes, place, size * count)
+        axes = resize_axis(axes, place, size * count)
         indices.append(position(place) if size < 2 else position(place).digit(size, True))
     if any(axis.size == 0 for axis in axes):
         return Tensor(_nothing(tensor, axes))
@@ -171,7 +171,7 @@ def unstack(x: Any, /, *, axis: AxisLike = 0) -> tuple[Tensor, ...]:
     tensor = tensor_operand(x)
     place = find_axis(tensor, axis, "unstack")
     size = known_size(tensor, place, "unstack")
-    return tuple(Tensor(dropped(tensor, place, n)) for n in range(size))
+    return tuple(Tensor(drop_axis(tensor, place, n)) for n in range(size))
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
@@ -210,13 +210,13 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: AxisLike = -1) -> Tensor:
         )
     if tensor.named:
         order = [find_axis(at, axis.name or "", "take_along_axis") for axis in tensor.axes]
-        at = moves.permuted(at, order)
+        at = moves.permute_axes(at, order)
     axes = [
-        new if n == place else merged([own, new], "take_along_axis")
+        new if n == place else merge_axes([own, new], "take_along_axis")
         for n, (own, new) in enumerate(zip(tensor.axes, at.axes, strict=True))
     ]
     if tensor.axes[place].unit:  # it has no label to look positions up by
-        tensor = padded(tensor, [(0, int(n == place)) for n in range(rank)], "constant", 0)
+        tensor = pad_tensor(tensor, [(0, int(n == place)) for n in range(rank)], "constant", 0)
     new_label = rank
     labels = [new_label if n == place else n for n in range(rank)]
     read = at.operand(labels), tensor.operand(range(rank))
@@ -262,4 +262,4 @@ def _cumulative(
         return running
     place = find_axis(running.lazy, along, name)
     widths = [(int(n == place), 0) for n in range(running.ndim)]
-    return Tensor(padded(running.lazy, widths, "constant", initial))
+    return Tensor(pad_tensor(running.lazy, widths, "constant", initial))

@@ -44,7 +44,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
     """
     if upper:
         return cholesky(as_tensor(x).mT).mT
-    return _mapped("cholesky", x)
+    return _map_matrices("cholesky", x)
 
 
 def inv(x: Any, /) -> Tensor:
@@ -59,7 +59,7 @@ def inv(x: Any, /) -> Tensor:
     >>> ucle.linalg.inv([[2.0, 0.0], [0.0, 4.0]]).to_numpy().tolist()
     [[0.5, 0.0], [0.0, 0.25]]
     """
-    made = _mapped("inv", x).lazy
+    made = _map_matrices("inv", x).lazy
     *others, rows, columns = made.axes  # the inverse swaps rows and columns, with their names
     return Tensor(Lazy(made.node, (*others, columns, rows)))
 
@@ -74,12 +74,12 @@ def eigh(x: Any, /) -> Eigen:
     >>> values.to_numpy().tolist(), vectors.to_numpy().tolist()
     ([1.0, 2.0], [[0.0, 1.0], [1.0, 0.0]])
     """
-    return Eigen(eigvalsh(x), _mapped("eigenvectors", x))
+    return Eigen(eigvalsh(x), _map_matrices("eigenvectors", x))
 
 
 def eigvalsh(x: Any, /) -> Tensor:
     """Eigenvalues of symmetric matrices, as for `eigh`."""
-    return _mapped("eigenvalues", x).diagonal(0, -2, -1)
+    return _map_matrices("eigenvalues", x).diagonal(0, -2, -1)
 
 
 def solve(a: Any, b: Any, /) -> Tensor:
@@ -133,7 +133,7 @@ ONE_BY_ONE: dict[str, Callable[[Tensor], Tensor]] = {
 """The functions for matrices with one entry."""
 
 
-def _mapped(name: str, x: Any) -> Tensor:
+def _map_matrices(name: str, x: Any) -> Tensor:
     """Apply a function to the matrices along the last two axes."""
     tensor = as_tensor(x).lazy
     axes = tensor.axes

@@ -67,7 +67,7 @@ def expression_of(
         read = f"take({expression_text(tensor)}, {expression_text(indices)})"
         hit = Hit(indices, over[0], read, span)
         return Reduction(PICK, over, Binary(WHEN, hit, tensor, span), span)
-    joined = _joined(node.function, parts, kinds, span)
+    joined = _apply_function(node.function, parts, kinds, span)
     if node.reduce is None:
         return joined
     operator = node.reduce
@@ -76,7 +76,7 @@ def expression_of(
     return Reduction(operator, over, joined, span)
 
 
-def _joined(
+def _apply_function(
     function: Function | None, parts: Sequence[Expression], kinds: Kinds, span: Span
 ) -> Expression:
     if function is None:

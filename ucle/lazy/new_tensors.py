@@ -167,11 +167,11 @@ def asarray(
             found="copy=True",
             hint="ucle.array(x.copy()) is of another array",
         )
-    made = obj if isinstance(obj, Tensor) else _lifted(obj)
+    made = obj if isinstance(obj, Tensor) else _lift_operand(obj)
     return made if dtype is None else made.astype(dtype)
 
 
-def _lifted(obj: Any) -> Tensor:
+def _lift_operand(obj: Any) -> Tensor:
     return array(obj) if isinstance(obj, str) else as_tensor(obj)
 
 
@@ -214,7 +214,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
         order[:2] = order[:2][::-1]
     axes = [vectors[n].axes[0] if vectors[n].axes else Axis(size=1) for n in order]
     return tuple(
-        Tensor(constants.stretched(vector, axes, [order.index(n)][: len(vector.axes)]))
+        Tensor(constants.stretch_tensor(vector, axes, [order.index(n)][: len(vector.axes)]))
         for n, vector in enumerate(vectors)
     )
 

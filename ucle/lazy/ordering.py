@@ -70,7 +70,7 @@ def sort(
     >>> ucle.sort(ucle.array([3, 1, 2])).to_numpy()
     array([1, 2, 3])
     """
-    return _ordered("bottom_k", "top_k", x, axis, descending)
+    return _order_entries("bottom_k", "top_k", x, axis, descending)
 
 
 def argsort(
@@ -82,10 +82,10 @@ def argsort(
     >>> ucle.argsort(ucle.array([3, 1, 2])).to_numpy()
     array([1, 2, 0])
     """
-    return _ordered("arg_bottom_k", "arg_top_k", x, axis, descending)
+    return _order_entries("arg_bottom_k", "arg_top_k", x, axis, descending)
 
 
-def _ordered(least: str, greatest: str, x: Any, axis: AxisLike, descending: bool) -> Tensor:
+def _order_entries(least: str, greatest: str, x: Any, axis: AxisLike, descending: bool) -> Tensor:
     """Sort all entries along an axis, or their positions, on axes of the same names."""
     name = "argsort" if least.startswith("arg") else "sort"
     tensor = as_tensor(x).lazy

@@ -63,7 +63,7 @@ def function_of_places(affine: Affine, axes: Axes) -> NodeOperand:
 def where(condition: Condition, axes: Axes) -> NodeOperand:
     """A boolean operand that is true where positions in a result meet a condition."""
     units = frozenset(str(n) for n, axis in enumerate(axes) if axis.unit)
-    simple = _simplified(condition, units)
+    simple = _simplify_condition(condition, units)
     if simple in (NOTHING, Some(())):
         return NodeOperand(simple == NOTHING)
     return NodeOperand(simple, tuple(map(int, condition_labels(simple))))
@@ -97,7 +97,7 @@ def _at_zero(affine: Affine, units: frozenset[str]) -> Affine:
     return result
 
 
-def _simplified(condition: Condition, units: frozenset[str]) -> Condition:
+def _simplify_condition(condition: Condition, units: frozenset[str]) -> Condition:
     """Substitute 0 for some labels of a condition, and drop parts that are always true or false."""
     match condition:
         case Compare(affine, sign):
@@ -108,8 +108,10 @@ def _simplified(condition: Condition, units: frozenset[str]) -> Condition:
             holds = {Sign.AT_LEAST: value >= 0, Sign.EQUAL: value == 0, Sign.UNEQUAL: value != 0}
             return NOTHING if holds[sign] else Some(())
         case All(parts):
-            each = [x for x in (_simplified(part, units) for part in parts) if x != NOTHING]
+            each = [x for x in (_simplify_condition(part, units) for part in parts) if x != NOTHING]
             return Some(()) if Some(()) in each else All(tuple(each))
         case Some(parts):
-            each = [x for x in (_simplified(part, units) for part in parts) if x != Some(())]
+            each = [
+                x for x in (_simplify_condition(part, units) for part in parts) if x != Some(())
+            ]
             return NOTHING if NOTHING in each else Some(tuple(each))

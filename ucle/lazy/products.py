@@ -14,14 +14,14 @@ import numpy as np
 
 from ucle.errors import ArgumentTypeError, AxisError, BoundError, LabelError
 from ucle.language.subscripts import parse_string, resolve
-from ucle.lazy.axes import AxisLike, check_axis_names, find_axes, find_axis, permuted
-from ucle.lazy.elementwise import check_names, elementwise, merged
+from ucle.lazy.axes import AxisLike, check_axis_names, find_axes, find_axis, permute_axes
+from ucle.lazy.elementwise import check_names, elementwise, merge_axes
 from ucle.lazy.nodes import Axis, Lazy, apply
 
 Labels = Sequence[int]
 
 
-def contracted(
+def contract_tensors(
     tensors: Sequence[Lazy],
     labels: Sequence[Labels],
     output: Labels,
@@ -38,7 +38,7 @@ def contracted(
     for tensor, own in zip(tensors, labels, strict=True):
         for axis, label in zip(tensor.axes, own, strict=True):
             axes_of.setdefault(label, []).append(axis)
-    axes = {label: merged(same, where) for label, same in axes_of.items()}
+    axes = {label: merge_axes(same, where) for label, same in axes_of.items()}
     operands = [tensor.operand(own) for tensor, own in zip(tensors, labels, strict=True)]
     summed = any(label not in output for label in axes)
     check_axis_names([name for x in output if (name := axes[x].name) is not None])
@@ -95,7 +95,7 @@ def matmul(left: Lazy, right: Lazy) -> Lazy:
         *([row] if len(left_labels) > 1 else []),
         *([column] if len(right_labels) > 1 else []),
     ]
-    return contracted([left, right], [left_labels, right_labels], output, f"{left} @ {right}")
+    return contract_tensors([left, right], [left_labels, right_labels], output, f"{left} @ {right}")
 
 
 def dot(left: Lazy, right: Lazy, axis: AxisLike | Sequence[AxisLike]) -> Lazy:
@@ -120,7 +120,7 @@ def dot(left: Lazy, right: Lazy, axis: AxisLike | Sequence[AxisLike]) -> Lazy:
     names = list(dict.fromkeys(a.name for tensor in (left, right) for a in tensor.axes))
     labels = [[names.index(axis.name) for axis in tensor.axes] for tensor in (left, right)]
     output = [n for n, name in enumerate(names) if name not in over]
-    return contracted([left, right], labels, output, f"{left} dot {right}")
+    return contract_tensors([left, right], labels, output, f"{left} dot {right}")
 
 
 def tensordot(
@@ -168,7 +168,7 @@ def tensordot(
     labels = [summed.get(n, rank + n) for n in range(len(right.axes))]
     output = [n for n in range(rank) if n not in pairs[0]]
     output += [rank + n for n in range(len(right.axes)) if n not in summed]
-    return contracted([left, right], [range(rank), labels], output, "tensordot")
+    return contract_tensors([left, right], [range(rank), labels], output, "tensordot")
 
 
 def vecdot(left: Lazy, right: Lazy, axis: AxisLike) -> Lazy:
@@ -179,14 +179,14 @@ def vecdot(left: Lazy, right: Lazy, axis: AxisLike) -> Lazy:
     if isinstance(axis, str):
         return dot(elementwise("conj", left), right, axis)
     last = [
-        permuted(t, [*(n for n in range(len(t.axes)) if n != place), place])
+        permute_axes(t, [*(n for n in range(len(t.axes)) if n != place), place])
         for t in (left, right)
         for place in (find_axis(t, axis, "vecdot"),)
     ]
     ranks = [len(tensor.axes) for tensor in last]
     labels = [range(max(ranks) - rank, max(ranks)) for rank in ranks]
     conjugated = elementwise("conj", last[0])
-    return contracted([conjugated, last[1]], labels, range(max(ranks) - 1), "vecdot")
+    return contract_tensors([conjugated, last[1]], labels, range(max(ranks) - 1), "vecdot")
 
 
 def outer(left: Lazy, right: Lazy) -> Lazy:
@@ -218,7 +218,7 @@ def einsum(subscripts: str, tensors: Sequence[Lazy]) -> Lazy:
     labels = [[numbers[x] for x in own] for own in resolved.operands]
     bare = [_diagonal(*pair) for pair in zip(tensors, labels, strict=True)]
     output = [numbers[x] for x in resolved.output]
-    return contracted(
+    return contract_tensors(
         [t for t, _ in bare], [own for _, own in bare], output, f"einsum {subscripts!r}"
     )
 
@@ -229,7 +229,7 @@ def _diagonal(tensor: Lazy, labels: Labels) -> tuple[Lazy, Labels]:
     if len(own) == len(labels):
         return tensor, labels
     axes = [
-        merged([a for a, x in zip(tensor.axes, labels, strict=True) if x == label], "diagonal")
+        merge_axes([a for a, x in zip(tensor.axes, labels, strict=True) if x == label], "diagonal")
         for label in own
     ]
     return apply(None, [tensor.operand(labels)], axes, own), own

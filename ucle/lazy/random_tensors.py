@@ -89,16 +89,16 @@ def _of_distribution(spec: RandomTensor, seed: NodeOperand, axes: Axes, dtype: D
         return elementwise("less", _numbers("random_uniform", seed, axes), probability)
     if spec.distribution == NORMAL:
         mean, deviation = spec.parameters
-        return _scaled(_numbers("random_normal", seed, axes), deviation, mean)
+        return _scale_numbers(_numbers("random_normal", seed, axes), deviation, mean)
     low, high = spec.parameters
     numbers = _numbers("random_uniform", seed, axes)
     if dtype.numpy.itemsize == 4:
         whole = elementwise("floor", elementwise("mult", numbers, SINGLE))
         numbers = elementwise("mult", whole, 1 / SINGLE)
-    return _scaled(numbers, high - low, low)
+    return _scale_numbers(numbers, high - low, low)
 
 
-def _scaled(numbers: Lazy, by: float, start: float) -> Lazy:
+def _scale_numbers(numbers: Lazy, by: float, start: float) -> Lazy:
     if by != 1:
         numbers = elementwise("mult", numbers, by)
     return elementwise("add", numbers, start) if start else numbers

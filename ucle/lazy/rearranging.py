@@ -20,10 +20,10 @@ from ucle.ir.affine import Affine
 from ucle.ir.conditions import NOTHING, All, Compare, Condition, Sign, Some
 from ucle.lazy.axes import AxisLike, find_axis, with_unit_axis
 from ucle.lazy.constants import broadcast_to
-from ucle.lazy.elementwise import check_names, elementwise, merged
+from ucle.lazy.elementwise import check_names, elementwise, merge_axes
 from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, NodeOperand, apply
 from ucle.lazy.places import number, position, read, read_at, where
-from ucle.lazy.selection import taken
+from ucle.lazy.selection import take_positions
 from ucle.lazy.types import node_types
 
 NOWHERE = Some(())
@@ -62,7 +62,7 @@ def known_sizes(tensor: Lazy, function: str) -> list[int]:
     return [known_size(tensor, place, function) for place in range(len(tensor.axes))]
 
 
-def resized(axes: Axes, place: int, size: int | None) -> Axes:
+def resize_axis(axes: Axes, place: int, size: int | None) -> Axes:
     """Replace the size of one axis."""
     return (*axes[:place], replace(axes[place], size=size), *axes[place + 1 :])
 
@@ -71,12 +71,14 @@ def _positions(count: int) -> list[Affine]:
     return [position(n) for n in range(count)]
 
 
-def _moved(rank: int, place: int, affine: Affine) -> list[Affine]:
+def _replace_position(rank: int, place: int, affine: Affine) -> list[Affine]:
     """The indices that read one axis at a function and the others at their own positions."""
     return [affine if n == place else position(n) for n in range(rank)]
 
 
-def _filled(condition: Condition, axes: Axes, moved: NodeOperand, value: Any, dtype: Any) -> Lazy:
+def _fill_outside(
+    condition: Condition, axes: Axes, moved: NodeOperand, value: Any, dtype: Any
+) -> Lazy:
     """Fill with a number, in the operand's type, where a condition does not hold."""
     met = where(condition, axes)
     if met.source is True:
@@ -95,7 +97,7 @@ def _dtype(tensor: Lazy) -> DType | None:
 # ---- Along one axis ----
 
 
-def shifted(tensor: Lazy, by: int, axis: AxisLike, value: Scalar) -> Lazy:
+def shift_tensor(tensor: Lazy, by: int, axis: AxisLike, value: Scalar) -> Lazy:
     """Shift a tensor along an axis; fill vacated positions with a number, drop entries beyond.
 
     >>> from ucle.lazy.elementwise import ones
@@ -108,19 +110,21 @@ def shifted(tensor: Lazy, by: int, axis: AxisLike, value: Scalar) -> Lazy:
     if not by:
         return tensor
     source = position(place).plus(number(-by))
-    moved = read(tensor, tensor.axes, _moved(len(tensor.axes), place, source), inside=False)
+    moved = read(
+        tensor, tensor.axes, _replace_position(len(tensor.axes), place, source), inside=False
+    )
     inside = _inside(source, size, low=by > 0, high=by < 0)
-    return _filled(inside, tensor.axes, moved, value, _dtype(tensor))
+    return _fill_outside(inside, tensor.axes, moved, value, _dtype(tensor))
 
 
-def rolled(tensor: Lazy, by: Any, axis: Any) -> Lazy:
+def roll_tensor(tensor: Lazy, by: Any, axis: Any) -> Lazy:
     """Roll a tensor along axes; entries that leave at one end enter at the other."""
     if axis is None:
         sizes = known_sizes(tensor, "roll")
         if len(sizes) == 1:
-            return rolled(tensor, by, 0)
-        flat = rolled(reshaped(tensor, (-1,)), by, 0)
-        return reshaped(flat, sizes)
+            return roll_tensor(tensor, by, 0)
+        flat = roll_tensor(reshape_tensor(tensor, (-1,)), by, 0)
+        return reshape_tensor(flat, sizes)
     listed = axis if isinstance(axis, tuple | list) else [axis]
     places = [find_axis(tensor, x, "roll") for x in listed]
     shifts = [operator.index(x) for x in (by if isinstance(by, tuple | list) else [by])]
@@ -158,13 +162,13 @@ def differences(tensor: Lazy, times: int, axis: AxisLike, prepend: Any, append: 
         return tensor
     ends = [_end(end, tensor, place) for end in (prepend, append)]
     parts = [x for x in (ends[0], tensor, ends[1]) if x is not None]
-    tensor = concatenated(parts, place) if len(parts) > 1 else tensor
+    tensor = concatenate_tensors(parts, place) if len(parts) > 1 else tensor
     for _ in range(times):
         own = tensor.axes[place]
         if own.encoded:
             known_size(tensor, place, "diff")
-        axes = resized(tensor.axes, place, None if own.size is None else max(own.size - 1, 0))
-        next_one = _moved(len(axes), place, position(place).plus(number(1)))
+        axes = resize_axis(tensor.axes, place, None if own.size is None else max(own.size - 1, 0))
+        next_one = _replace_position(len(axes), place, position(place).plus(number(1)))
         read_both = [read(tensor, axes, x) for x in (next_one, _positions(len(axes)))]
         if own.size is not None and own.size < 2:  # the result is empty, so nothing is read
             read_both = [read(tensor, axes, _positions(len(axes)), inside=True)] * 2
@@ -188,7 +192,7 @@ def _end(end: Any, tensor: Lazy, place: int) -> Lazy | None:
 # ---- Around and together ----
 
 
-def padded(tensor: Lazy, widths: Any, mode: str, values: Any) -> Lazy:
+def pad_tensor(tensor: Lazy, widths: Any, mode: str, values: Any) -> Lazy:
     """Pad a tensor with numbers on all sides.
 
     Raises:
@@ -220,15 +224,15 @@ def padded(tensor: Lazy, widths: Any, mode: str, values: Any) -> Lazy:
         if not before and not after:
             continue
         size = known_size(tensor, place, "pad")
-        axes = resized(tensor.axes, place, before + size + after)
+        axes = resize_axis(tensor.axes, place, before + size + after)
         source = position(place).plus(number(-before))
-        moved = read(tensor, axes, _moved(rank, place, source), inside=False)
+        moved = read(tensor, axes, _replace_position(rank, place, source), inside=False)
         low, high = filled[place]
         inside = _inside(source, size, low=before > 0, high=after > 0)
-        tensor = _filled(inside, axes, moved, low, dtype)
+        tensor = _fill_outside(inside, axes, moved, low, dtype)
         if after and low != high:
             all_of_it = tensor.operand(range(rank))
-            tensor = _filled(_inside(source, size, high=True), axes, all_of_it, high, dtype)
+            tensor = _fill_outside(_inside(source, size, high=True), axes, all_of_it, high, dtype)
     return tensor
 
 
@@ -256,7 +260,7 @@ def _pair(value: Any) -> tuple[Any, Any]:
     return low, high
 
 
-def concatenated(tensors: Sequence[Lazy], axis: AxisLike | None) -> Lazy:
+def concatenate_tensors(tensors: Sequence[Lazy], axis: AxisLike | None) -> Lazy:
     """Concatenate tensors along an axis; without an axis, concatenate all their entries.
 
     Raises:
@@ -264,11 +268,11 @@ def concatenated(tensors: Sequence[Lazy], axis: AxisLike | None) -> Lazy:
     """
     _check_some(tensors, "concat")
     if axis is None:
-        return concatenated([reshaped(tensor, (-1,)) for tensor in tensors], 0)
+        return concatenate_tensors([reshape_tensor(tensor, (-1,)) for tensor in tensors], 0)
     check_names(tensors, "concat")
     first = tensors[0]
     place = find_axis(first, axis, "concat")
-    aligned = [_aligned(tensor, first) for tensor in tensors]
+    aligned = [_align_axes(tensor, first) for tensor in tensors]
     sizes = [known_size(tensor, place, "concat") for tensor in aligned]
     others: list[Axis] = []
     for n in range(len(first.axes)):
@@ -280,22 +284,22 @@ def concatenated(tensors: Sequence[Lazy], axis: AxisLike | None) -> Lazy:
                 expected=f"one size of axis {n}",
                 found=", ".join(str(a.size) for a in own),
             )
-        others.append(own[0] if n == place else merged(own, "concat"))
-    axes = resized(tuple(others), place, sum(sizes))
+        others.append(own[0] if n == place else merge_axes(own, "concat"))
+    axes = resize_axis(tuple(others), place, sum(sizes))
     start, parts = 0, []
     for tensor, size in zip(aligned, sizes, strict=True):
         if size or len(aligned) == 1:
             source = position(place).plus(number(-start))
             inside = _inside(source, size, low=start > 0, high=start + size < sum(sizes))
-            parts.append(read_at(tensor, axes, _moved(len(axes), place, source), inside))
+            parts.append(read_at(tensor, axes, _replace_position(len(axes), place, source), inside))
         start += size
     if not parts:
-        return _typed_like(aligned[0], aligned[1:])
+        return _cast_like(aligned[0], aligned[1:])
     result = parts[0]
     for part in parts[1:]:
         result = elementwise("add", result, part)
     missing = [tensor for tensor, size in zip(aligned, sizes, strict=True) if not size]
-    return result if not missing else _typed_like(result, missing)
+    return result if not missing else _cast_like(result, missing)
 
 
 def _check_some(tensors: Sequence[Lazy], function: str) -> None:
@@ -312,7 +316,7 @@ def _inside(source: Affine, size: int, *, low: bool = False, high: bool = False)
     return All(tuple(parts))
 
 
-def _typed_like(tensor: Lazy, others: Sequence[Lazy]) -> Lazy:
+def _cast_like(tensor: Lazy, others: Sequence[Lazy]) -> Lazy:
     """Cast a tensor to the common type with other tensors, which are empty."""
     types = [_dtype(x) for x in (tensor, *others)]
     known = [x.numpy for x in types if x is not None]
@@ -320,7 +324,7 @@ def _typed_like(tensor: Lazy, others: Sequence[Lazy]) -> Lazy:
     return tensor if common is None or common is types[0] else elementwise(common.value, tensor)
 
 
-def _aligned(tensor: Lazy, first: Lazy) -> Lazy:
+def _align_axes(tensor: Lazy, first: Lazy) -> Lazy:
     """Permute a tensor's axes to the order of another's, by name if they have names."""
     if len(tensor.axes) != len(first.axes):
         raise AxisError(
@@ -336,7 +340,7 @@ def _aligned(tensor: Lazy, first: Lazy) -> Lazy:
     return apply(None, [tensor.operand(range(len(axes)))], axes, places)
 
 
-def stacked(tensors: Sequence[Lazy], axis: int, name: str | None) -> Lazy:
+def stack_tensors(tensors: Sequence[Lazy], axis: int, name: str | None) -> Lazy:
     """Stack tensors of one shape along a new axis."""
     _check_some(tensors, "stack")
     shapes = {tuple(axis.size for axis in tensor.axes) for tensor in tensors}
@@ -347,16 +351,16 @@ def stacked(tensors: Sequence[Lazy], axis: int, name: str | None) -> Lazy:
             expected="one shape",
             found=" and ".join(map(str, tensors)),
         )
-    aligned = [_aligned(tensor, tensors[0]) for tensor in tensors]
+    aligned = [_align_axes(tensor, tensors[0]) for tensor in tensors]
     place = operator.index(axis)
     longer = [with_unit_axis(tensor, place, name) for tensor in aligned]
-    return concatenated(longer, place % len(longer[0].axes))
+    return concatenate_tensors(longer, place % len(longer[0].axes))
 
 
 # ---- Shapes ----
 
 
-def reshaped(tensor: Lazy, shape: Any) -> Lazy:
+def reshape_tensor(tensor: Lazy, shape: Any) -> Lazy:
     """Reshape a tensor, keeping the row-major order of its entries.
 
     Raises:
@@ -397,9 +401,9 @@ def reshaped(tensor: Lazy, shape: Any) -> Lazy:
     indices, stride = list[Affine](), 1
     for place in reversed(range(len(old))):
         whole = max(stride, 1)
-        index = flat.digit(whole, False).raised(size_of)
+        index = flat.digit(whole, False).make_nonnegative(size_of)
         if place and old[place]:
-            index = index.digit(old[place], True).raised(size_of)
+            index = index.digit(old[place], True).make_nonnegative(size_of)
         indices.insert(0, index)
         stride *= old[place]
     if not total:
@@ -424,7 +428,7 @@ def diagonal(tensor: Lazy, offset: int, axis1: AxisLike, axis2: AxisLike) -> Laz
         size = min(size, rows, columns)
         if rows != columns:
             for place, first in zip(places, (max(-offset, 0), max(offset, 0)), strict=True):
-                tensor = taken(tensor, place, range(first, first + size))
+                tensor = take_positions(tensor, place, range(first, first + size))
             return diagonal(tensor, 0, axis1, axis2)
     kept = [n for n in range(len(tensor.axes)) if n not in places]
     last = replace(tensor.axes[places[0]], size=size)
@@ -503,7 +507,7 @@ def kronecker(left: Lazy, right: Lazy) -> Lazy:
     indices: list[Affine] = []
     for k, (n, m) in enumerate(zip(*sizes, strict=True)):
         whole = position(k).digit(max(m, 1), False)
-        indices.append(whole.raised(lambda label: max(axes[int(label)].size or 0, 1)))
+        indices.append(whole.make_nonnegative(lambda label: max(axes[int(label)].size or 0, 1)))
         indices.append(position(k) if n == 1 else position(k).digit(max(m, 1), True))
     some = 0 not in (*sizes[0], *sizes[1])
     return read_at(each, axes, indices, NOTHING if some else NOWHERE)

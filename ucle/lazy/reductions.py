@@ -15,12 +15,12 @@ from ucle.language.top_k import FIRST, Gives
 from ucle.lazy.axes import AxisLike, find_axes, find_axis
 from ucle.lazy.elementwise import elementwise
 from ucle.lazy.nodes import Apply, Axis, FirstAlong, Lazy, apply
-from ucle.lazy.rearranging import reshaped
+from ucle.lazy.rearranging import reshape_tensor
 
 Along = AxisLike | Sequence[AxisLike] | None
 
 
-def reduced(operator: str, tensor: Lazy, axis: Along = None, keepdims: bool = False) -> Lazy:
+def reduce_tensor(operator: str, tensor: Lazy, axis: Along = None, keepdims: bool = False) -> Lazy:
     """Aggregate a tensor along axes by an aggregation of the language.
 
     >>> from ucle.lazy.elementwise import ones
@@ -45,7 +45,9 @@ def running(operator: str, tensor: Lazy, axis: AxisLike | None) -> Lazy:
     (node: 4, feature: 3)
     """
     if axis is None:
-        return running(operator, tensor if len(tensor.axes) == 1 else reshaped(tensor, (-1,)), 0)
+        return running(
+            operator, tensor if len(tensor.axes) == 1 else reshape_tensor(tensor, (-1,)), 0
+        )
     place, reduce = find_axis(tensor, axis, operator), RUNNING[operator]
     labels = range(len(tensor.axes))
     read = tensor.operand(labels)
@@ -62,9 +64,9 @@ def variance(tensor: Lazy, axis: Along, correction: float, keepdims: bool) -> La
     Raises:
         BoundError: a correction needs sizes that are only known to the data of a table.
     """
-    mean = reduced("mean", tensor, axis, keepdims=True)
+    mean = reduce_tensor("mean", tensor, axis, keepdims=True)
     distance = elementwise("sub", tensor, mean)
-    mean_square = reduced("mean", elementwise("size_squared", distance), axis, keepdims)
+    mean_square = reduce_tensor("mean", elementwise("size_squared", distance), axis, keepdims)
     if not correction:
         return mean_square
     count = _count(tensor, axis, "var(correction=...)")
@@ -96,9 +98,9 @@ def softmax(tensor: Lazy, axis: AxisLike) -> Lazy:
     Source: transformer attention, as in the SparseEinSum paper, section 2.
     """
     place = find_axis(tensor, axis, "softmax")
-    shifted = elementwise("sub", tensor, reduced("max", tensor, place, keepdims=True))
+    shifted = elementwise("sub", tensor, reduce_tensor("max", tensor, place, keepdims=True))
     powers = elementwise("exp", shifted)
-    return elementwise("div", powers, reduced("sum", powers, place, keepdims=True))
+    return elementwise("div", powers, reduce_tensor("sum", powers, place, keepdims=True))
 
 
 def first_entries(
@@ -122,7 +124,7 @@ def first_entries(
     (rank: 2, feature: 3)
     """
     if axis is None and len(tensor.axes) != 1:
-        tensor = reshaped(tensor, (-1,))
+        tensor = reshape_tensor(tensor, (-1,))
     place = find_axis(tensor, 0 if axis is None else axis, function)
     along, row = tensor.axes[place], FIRST[function]
     size = along.size

@@ -23,7 +23,7 @@ from ucle.lazy.elementwise import check_names, ones
 from ucle.lazy.nodes import Apply, Axis, Lazy, Leaf, NodeOperand, apply
 
 
-def indexed(tensor: Lazy, key: Any) -> Lazy:
+def index_tensor(tensor: Lazy, key: Any) -> Lazy:
     """``t[key]`` with integers, slices, lists of positions, an ellipsis and None, as in NumPy.
 
     Raises:
@@ -55,26 +55,26 @@ def indexed(tensor: Lazy, key: Any) -> Lazy:
             tensor = with_unit_axis(tensor, place)
         elif isinstance(part, slice):
             if part != slice(None):
-                tensor = taken(tensor, place, _range(part, tensor, place))
+                tensor = take_positions(tensor, place, _range(part, tensor, place))
         elif _is_list(part) or listed:  # together with a list, an integer is a list of one position
             picked[place] = integers(part if _is_list(part) else [operator.index(part)])
             picking.append(n)
             named = place if _is_list(part) else named
         else:
-            tensor = dropped(tensor, place, operator.index(part))
+            tensor = drop_axis(tensor, place, operator.index(part))
             continue
         place += 1
     if not picked:
         return tensor
     together = picking[-1] - picking[0] == len(picking) - 1
-    return _gathered(tensor, picked, len(listed), named, min(picked) if together else 0)
+    return _gather_positions(tensor, picked, len(listed), named, min(picked) if together else 0)
 
 
 def _is_list(key: Any) -> bool:
     return isinstance(key, list | range | np.ndarray) and np.ndim(key) > 0
 
 
-def _gathered(
+def _gather_positions(
     tensor: Lazy, picked: Mapping[int, Sequence[int]], lists: int, named: int, position: int
 ) -> Lazy:
     """Select positions of several axes jointly, which become one axis at a given place.
@@ -105,14 +105,16 @@ def _gathered(
             hint="t.take(positions, axis) one after the other takes every combination of them",
         )
     joint_axis = Axis(tensor.axes[named].name, next(iter(lengths), 1))
-    offsets = {place: _checked(tensor, place, positions) for place, positions in picked.items()}
+    offsets = {
+        place: _check_positions(tensor, place, positions) for place, positions in picked.items()
+    }
     untouched = [place for place in range(len(tensor.axes)) if place not in picked]
     order = [*untouched[:position], len(tensor.axes), *untouched[position:]]
     axes = [joint_axis if place == len(tensor.axes) else tensor.axes[place] for place in order]
     long = [place for place in offsets if not tensor.axes[place].unit]
     if not long:
         bare = Lazy(tensor.node, tuple(Axis(a.name, 1) if a is joint_axis else a for a in axes))
-        return _repeated(bare, position, joint_axis)
+        return _repeat_axis(bare, position, joint_axis)
     size = joint_axis.size or 0
     columns = {
         f"picked{n}": pa.array(offsets[n] * (size if len(offsets[n]) == 1 else 1), pa.int64())
@@ -204,19 +206,19 @@ def _range(key: slice, tensor: Lazy, place: int) -> range:
     return range(start, stop, step)
 
 
-def taken(tensor: Lazy, place: int, positions: Sequence[int]) -> Lazy:
+def take_positions(tensor: Lazy, place: int, positions: Sequence[int]) -> Lazy:
     """Select positions of one axis, in the given order; they may repeat or count from the end.
 
     Raises:
         PositionError: a position outside the axis.
         UnsupportedError: the axis has coordinates instead of positions.
     """
-    offsets = _checked(tensor, place, positions)
+    offsets = _check_positions(tensor, place, positions)
     axis = tensor.axes[place]
     new_axis = Axis(axis.name, len(offsets))
     if axis.unit:
-        return _repeated(tensor, place, new_axis)
-    return _joined(tensor, place, offsets, new_axis)
+        return _repeat_axis(tensor, place, new_axis)
+    return _join_selection(tensor, place, offsets, new_axis)
 
 
 def check_entries(dtype: np.dtype[Any] | None) -> None:
@@ -235,7 +237,7 @@ def check_entries(dtype: np.dtype[Any] | None) -> None:
         )
 
 
-def taken_at(tensor: Lazy, place: int, indices: Lazy) -> Lazy:
+def take_at_entries(tensor: Lazy, place: int, indices: Lazy) -> Lazy:
     """Index an axis by the entries of another tensor, whose axes replace the axis.
 
     The entries are known when the program runs: one that is negative, or beyond the axis, is an
@@ -277,7 +279,7 @@ def _with_label(tensor: Lazy, place: int) -> Apply:
     return Apply(WHEN, (NodeOperand(leaf, (place,)), others), (place, *others.labels), axes)
 
 
-def _checked(tensor: Lazy, place: int, positions: Sequence[int]) -> list[int]:
+def _check_positions(tensor: Lazy, place: int, positions: Sequence[int]) -> list[int]:
     """Check positions of an axis and count them from its beginning."""
     axis = tensor.axes[place]
     if axis.encoded:
@@ -291,9 +293,9 @@ def _checked(tensor: Lazy, place: int, positions: Sequence[int]) -> list[int]:
     return [_position(position, axis, place, tensor) for position in positions]
 
 
-def dropped(tensor: Lazy, place: int, position: int) -> Lazy:
+def drop_axis(tensor: Lazy, place: int, position: int) -> Lazy:
     """Select one position of an axis, and drop the axis."""
-    single = taken(tensor, place, [position])
+    single = take_positions(tensor, place, [position])
     return Lazy(single.node, (*single.axes[:place], *single.axes[place + 1 :]))
 
 
@@ -309,7 +311,7 @@ def _position(position: int, axis: Axis, place: int, tensor: Lazy) -> int:
     return position % axis.size if axis.size else position
 
 
-def selected(tensor: Lazy, coordinates: Mapping[AxisLike, Any]) -> Lazy:
+def select_coordinates(tensor: Lazy, coordinates: Mapping[AxisLike, Any]) -> Lazy:
     """Select coordinates of named axes: a single one drops its axis, a list keeps it.
 
     Coordinates are the values in the key columns of tables: strings, dates, or integers. An axis of
@@ -327,7 +329,7 @@ def selected(tensor: Lazy, coordinates: Mapping[AxisLike, Any]) -> Lazy:
         where = f"sel, axis {axis!r} of {tensor}"
         own = tensor.axes[place]
         if isinstance(picked, slice):
-            tensor = _sliced(tensor, place, picked, where)
+            tensor = _slice_axis(tensor, place, picked, where)
             continue
         single = isinstance(picked, str | bytes) or np.ndim(picked) == 0
         values = _coordinates([picked] if single else picked, where)
@@ -340,10 +342,10 @@ def selected(tensor: Lazy, coordinates: Mapping[AxisLike, Any]) -> Lazy:
                 found=repr(picked),
             )
         if own.size is not None and numbered and not own.encoded:
-            tensor = taken(tensor, place, integers(values.to_pylist()))
+            tensor = take_positions(tensor, place, integers(values.to_pylist()))
         else:
             if numbered and not own.encoded:
-                _checked(tensor, place, values.to_pylist())
+                _check_positions(tensor, place, values.to_pylist())
             tensor = _at_coordinates(tensor, place, values, single, where)
         if single:
             axes = (*tensor.axes[:place], *tensor.axes[place + 1 :])
@@ -351,7 +353,7 @@ def selected(tensor: Lazy, coordinates: Mapping[AxisLike, Any]) -> Lazy:
     return tensor
 
 
-def _sliced(tensor: Lazy, place: int, key: slice, where: str) -> Lazy:
+def _slice_axis(tensor: Lazy, place: int, key: slice, where: str) -> Lazy:
     """Select a slice of an axis that uses positions."""
     bounds = (key.start, key.stop, key.step)
     whole = all(bound is None or hasattr(bound, "__index__") for bound in bounds)
@@ -365,7 +367,7 @@ def _sliced(tensor: Lazy, place: int, key: slice, where: str) -> Lazy:
             found=f"{key.start!r} to {key.stop!r}",
             hint="filter the table: ucle.tensor of a view with WHERE ... BETWEEN ... AND ...",
         )
-    return taken(tensor, place, _range(key, tensor, place))
+    return take_positions(tensor, place, _range(key, tensor, place))
 
 
 def _coordinates(picked: Any, where: str) -> pa.Array:
@@ -434,7 +436,7 @@ def _at_coordinates(tensor: Lazy, place: int, values: pa.Array, single: bool, wh
     return _where_picked(tensor, place, new_axis, Leaf(spec, axes, "picked", DType.BOOL), labels)
 
 
-def _joined(tensor: Lazy, place: int, positions: Sequence[int], new_axis: Axis) -> Lazy:
+def _join_selection(tensor: Lazy, place: int, positions: Sequence[int], new_axis: Axis) -> Lazy:
     """Join with a selection: one row for each selected position of the axis."""
     axis, new = tensor.axes[place], len(tensor.axes)
     columns = {"picked": pa.array(positions, pa.int64())}
@@ -462,7 +464,7 @@ def _where_picked(
     )
 
 
-def _repeated(tensor: Lazy, place: int, new_axis: Axis) -> Lazy:
+def _repeat_axis(tensor: Lazy, place: int, new_axis: Axis) -> Lazy:
     """Repeat an axis of size 1 any number of times."""
     axes = [new_axis if n == place else a for n, a in enumerate(tensor.axes)]
     if new_axis.unit:

@@ -19,13 +19,13 @@ import numpy as np
 
 from ucle.errors import InputError
 from ucle.foundation.dtypes import DType
-from ucle.foundation.names import folded, unique_names
+from ucle.foundation.names import fold_name, unique_names
 from ucle.gradients.differentiate import differentiate
 from ucle.inputs.operands import is_relation
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.table_input import TableInput
 from ucle.ir.affine import Affine
-from ucle.ir.conditions import All, Compare, Some, renamed_condition
+from ucle.ir.conditions import All, Compare, Some, rename_condition_labels
 from ucle.ir.matrix_maps import MatrixMap
 from ucle.ir.operators import REDUCES, WHEN
 from ucle.ir.scans import Running
@@ -85,7 +85,7 @@ def to_program(outputs: Mapping[str, Node], types: Types) -> LazyProgram:
     """
     nodes = in_order(outputs.values())
     inputs = _name_inputs(nodes, outputs)
-    taken = {folded(name) for name in (*inputs.values(), *outputs)}
+    taken = {fold_name(name) for name in (*inputs.values(), *outputs)}
     writer = _StatementWriter(types, dict(inputs.items()), taken)
     own: dict[Node, str] = {}
     for name, node in outputs.items():
@@ -111,7 +111,9 @@ def to_program(outputs: Mapping[str, Node], types: Types) -> LazyProgram:
             writer.write(node, name)
     statements = tuple(writer.statements)
     labels = input_labels(statements)
-    values = {name: relabelled(leaf, labels[name]) for leaf, name in reversed(inputs.items())}
+    values = {
+        name: relabel_dictionaries(leaf, labels[name]) for leaf, name in reversed(inputs.items())
+    }
     return LazyProgram(statements, values)
 
 
@@ -192,7 +194,7 @@ def _uses(nodes: Sequence[Node], outputs: Iterable[Node]) -> Counter[Node]:
     return uses
 
 
-def relabelled(leaf: Leaf, labels: Sequence[str]) -> Any:
+def relabel_dictionaries(leaf: Leaf, labels: Sequence[str]) -> Any:
     """Rename the dictionaries of an input after the program's labels for its axes."""
     spec = leaf.value
     _check_shape(leaf)
@@ -264,7 +266,7 @@ class _StatementWriter:
             loss = self.names[backward.loss]
             made = differentiate(self.statements, loss, by, dtypes=narrow, reserved=self.taken)
             self.statements = list(made.statements)
-            self.taken.update(folded(x.target.tensor) for x in made.statements)
+            self.taken.update(fold_name(x.target.tensor) for x in made.statements)
             self.gradients[backward] = tuple(made.names[name] for name in by)
         self.names[gradient] = self.gradients[backward][gradient.number]
 
@@ -309,11 +311,13 @@ class _StatementWriter:
         texts = {str(number): name for number, name in names.items()}
         match source:
             case Compare() | All() | Some():
-                return condition_expression(renamed_condition(source, texts), span)
+                return condition_expression(rename_condition_labels(source, texts), span)
             case Affine():
-                return affine_expression(source.renamed(texts), span)
+                return affine_expression(source.rename_labels(texts), span)
             case Leaf() | Apply() | Gradient() if operand.indices is not None:
-                indices = (Index(x.affine.renamed(texts), x.permissive) for x in operand.indices)
+                indices = (
+                    Index(x.affine.rename_labels(texts), x.permissive) for x in operand.indices
+                )
                 return Access(self.names[source], own, span, tuple(indices))
             case Leaf() | Apply() | Gradient():
                 return self._expression(source, own, labels, span)

@@ -31,11 +31,11 @@ from ucle.ir.operators import COMBINES
 from ucle.lazy import axes as moves
 from ucle.lazy import products, rearranging, reductions, selection
 from ucle.lazy.axes import AxisLike
-from ucle.lazy.compute import compile_tensors, computed, known_type, program_of
+from ucle.lazy.compute import compile_tensors, compute_tensors, known_type, program_of
 from ucle.lazy.constants import broadcast_to
 from ucle.lazy.description import describe
 from ucle.lazy.elementwise import elementwise
-from ucle.lazy.inputs import as_scalar, lifted
+from ucle.lazy.inputs import as_scalar, lift_input
 from ucle.lazy.nodes import Lazy
 from ucle.lazy.reductions import Along
 from ucle.plan.forms import FORM, MAX_ROWS
@@ -141,12 +141,12 @@ class Tensor(Arithmetic["Tensor"]):
 
     def to_numpy(self, database: Database = None, **options: Any) -> NDArray[Any]:
         """Compute the tensor as a dense array; the arguments are those of `program`."""
-        with computed({"out": self.lazy}, database, **options) as result:
+        with compute_tensors({"out": self.lazy}, database, **options) as result:
             return result["out"].to_numpy()
 
     def to_scipy(self, database: Database = None, **options: Any) -> scipy.sparse.coo_array:
         """Compute the entries other than 0; the arguments are those of `program`."""
-        with computed({"out": self.lazy}, database, **options) as result:
+        with compute_tensors({"out": self.lazy}, database, **options) as result:
             return result["out"].to_scipy()
 
     @door(database=args.database, **FORM)
@@ -168,7 +168,9 @@ class Tensor(Arithmetic["Tensor"]):
             max_rows: the largest number of rows for ``rows="all"``.
             options: as for `program`.
         """
-        with computed({"out": self.lazy}, database, **self._keyed(keys, options)) as result:
+        with compute_tensors(
+            {"out": self.lazy}, database, **self._pin_keys(keys, options)
+        ) as result:
             return result["out"].to_arrow(keys, rows, max_rows=max_rows)
 
     @door(database=args.database, **FORM)
@@ -182,7 +184,9 @@ class Tensor(Arithmetic["Tensor"]):
         **options: Any,
     ) -> Any:
         """Compute the tensor as a pandas frame; arguments are as for `to_arrow`."""
-        with computed({"out": self.lazy}, database, **self._keyed(keys, options)) as result:
+        with compute_tensors(
+            {"out": self.lazy}, database, **self._pin_keys(keys, options)
+        ) as result:
             return result["out"].to_pandas(keys, rows, max_rows=max_rows)
 
     @door(database=args.database, **FORM)
@@ -196,7 +200,9 @@ class Tensor(Arithmetic["Tensor"]):
         **options: Any,
     ) -> Any:
         """Compute the tensor as a polars frame; arguments are as for `to_arrow`."""
-        with computed({"out": self.lazy}, database, **self._keyed(keys, options)) as result:
+        with compute_tensors(
+            {"out": self.lazy}, database, **self._pin_keys(keys, options)
+        ) as result:
             return result["out"].to_polars(keys, rows, max_rows=max_rows)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -221,7 +227,9 @@ class Tensor(Arithmetic["Tensor"]):
         **options: Any,
     ) -> None:
         """Compute the tensor and write it to a file; see `TensorRelation.save` for the formats."""
-        with computed({"out": self.lazy}, database, **self._keyed(keys, options)) as result:
+        with compute_tensors(
+            {"out": self.lazy}, database, **self._pin_keys(keys, options)
+        ) as result:
             result["out"].save(
                 path, keys=keys, rows=rows, max_rows=max_rows, partition_by=partition_by
             )
@@ -268,12 +276,12 @@ class Tensor(Arithmetic["Tensor"]):
         ...     connection.sql("FROM t ORDER BY i").fetchall()
         [(0, [1, 2]), (1, [0, 4])]
         """
-        with self.program(database, **self._keyed(keys, options)).execute() as result:
+        with self.program(database, **self._pin_keys(keys, options)).execute() as result:
             result["out"].to_table(
                 name, keys=keys, rows=rows, mode=mode, on=on, max_rows=max_rows, replace=replace
             )
 
-    def _keyed(self, keys: Sequence[str] | None, options: dict[str, Any]) -> dict[str, Any]:
+    def _pin_keys(self, keys: Sequence[str] | None, options: dict[str, Any]) -> dict[str, Any]:
         """Add a decomposition with these keys to the options, unless they contain one.
 
         Keys that the tensor does not have are ignored here; the export reports them.
@@ -314,12 +322,12 @@ class Tensor(Arithmetic["Tensor"]):
     @door(names=args.mapping(args.text, args.text, "a dict from name to name"))
     def rename(self, names: Mapping[str, str]) -> Tensor:
         """Rename some axes: ``t.rename({"dst": "node"})``."""
-        return Tensor(moves.renamed(self.lazy, names))
+        return Tensor(moves.rename_axes(self.lazy, names))
 
     @property
     def T(self) -> Tensor:  # noqa: N802 - NumPy's name
         """The tensor with its axes in reverse order."""
-        return Tensor(moves.permuted(self.lazy, range(self.ndim)[::-1]))
+        return Tensor(moves.permute_axes(self.lazy, range(self.ndim)[::-1]))
 
     @property
     def mT(self) -> Tensor:  # noqa: N802 - the array standard's name
@@ -327,7 +335,7 @@ class Tensor(Arithmetic["Tensor"]):
         places = list(range(self.ndim))
         first = moves.find_axis(self.lazy, -2, "mT")
         places[first:] = [first + 1, first]
-        return Tensor(moves.permuted(self.lazy, places))
+        return Tensor(moves.permute_axes(self.lazy, places))
 
     @door(axes=args.ordered_axes)
     def permute_dims(self, axes: Sequence[AxisLike]) -> Tensor:
@@ -340,7 +348,7 @@ class Tensor(Arithmetic["Tensor"]):
                 expected=f"all axes of {self.lazy}",
                 found=repr(axes),
             )
-        return Tensor(moves.permuted(self.lazy, places))
+        return Tensor(moves.permute_axes(self.lazy, places))
 
     def transpose(self, *axes: AxisLike) -> Tensor:
         """Apply `permute_dims`, or `T` without arguments; NumPy's name."""
@@ -354,7 +362,7 @@ class Tensor(Arithmetic["Tensor"]):
     @door(axis=args.along)
     def squeeze(self, axis: AxisLike | Sequence[AxisLike] | None = None) -> Tensor:
         """Remove the given axes, which have size 1; by default remove all such axes."""
-        return Tensor(moves.squeezed(self.lazy, axis))
+        return Tensor(moves.squeeze_axes(self.lazy, axis))
 
     @door()
     def reshape(self, *shape: Any) -> Tensor:
@@ -367,7 +375,7 @@ class Tensor(Arithmetic["Tensor"]):
                [5, 6]])
         """
         sizes = shape[0] if len(shape) == 1 else shape
-        return Tensor(rearranging.reshaped(self.lazy, sizes))
+        return Tensor(rearranging.reshape_tensor(self.lazy, sizes))
 
     @door(axis1=args.axis, axis2=args.axis)
     def diagonal(self, offset: int = 0, axis1: AxisLike = 0, axis2: AxisLike = 1) -> Tensor:
@@ -416,59 +424,59 @@ class Tensor(Arithmetic["Tensor"]):
 
     # ---- Aggregations ----
 
-    def _reduced(self, name: str, axis: Along, keepdims: bool) -> Tensor:
-        return Tensor(reductions.reduced(name, self.lazy, axis, keepdims))
+    def _reduce_axes(self, name: str, axis: Along, keepdims: bool) -> Tensor:
+        return Tensor(reductions.reduce_tensor(name, self.lazy, axis, keepdims))
 
     @door(axis=args.along, keepdims=args.flag)
     def sum(
         self, axis: Along = None, dtype: Any = None, out: None = None, keepdims: bool = False
     ) -> Tensor:
         """Sums along axes, by position or name; along all of them by default."""
-        return self._typed(dtype, out)._reduced("sum", axis, keepdims)
+        return self._cast_to(dtype, out)._reduce_axes("sum", axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def prod(
         self, axis: Along = None, dtype: Any = None, out: None = None, keepdims: bool = False
     ) -> Tensor:
         """Products along axes."""
-        return self._typed(dtype, out)._reduced("prod", axis, keepdims)
+        return self._cast_to(dtype, out)._reduce_axes("prod", axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def mean(
         self, axis: Along = None, dtype: Any = None, out: None = None, keepdims: bool = False
     ) -> Tensor:
         """Means along axes, over all entries, stored or not."""
-        return self._typed(dtype, out)._reduced("mean", axis, keepdims)
+        return self._cast_to(dtype, out)._reduce_axes("mean", axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def max(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
         """The greatest entries along axes."""
-        return self._typed(None, out)._reduced("max", axis, keepdims)
+        return self._cast_to(None, out)._reduce_axes("max", axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def min(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
         """The least entries along axes."""
-        return self._typed(None, out)._reduced("min", axis, keepdims)
+        return self._cast_to(None, out)._reduce_axes("min", axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def any(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
         """True where any entry along axes is not 0."""
-        return self._typed(None, out)._reduced("any", axis, keepdims)
+        return self._cast_to(None, out)._reduce_axes("any", axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def all(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
         """True where no entry along axes is 0."""
-        return self._typed(None, out)._reduced("all", axis, keepdims)
+        return self._cast_to(None, out)._reduce_axes("all", axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def count_nonzero(self, axis: Along = None, keepdims: bool = False) -> Tensor:
         """The number of entries along axes that are not 0."""
-        return self._reduced("count", axis, keepdims)
+        return self._reduce_axes("count", axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def logsumexp(self, axis: Along = None, keepdims: bool = False) -> Tensor:
         """Logarithms of sums of exponentials, without overflow."""
-        return self._reduced("logsumexp", axis, keepdims)
+        return self._reduce_axes("logsumexp", axis, keepdims)
 
     @door(axis=args.along, ddof=args.real, keepdims=args.flag, correction=args.real)
     def var(
@@ -487,7 +495,7 @@ class Tensor(Arithmetic["Tensor"]):
             BoundError: a correction, and a size that is only known to the data of a table.
         """
         subtracted = ddof if correction is None else correction
-        source = self._typed(dtype, out).lazy
+        source = self._cast_to(dtype, out).lazy
         return Tensor(reductions.variance(source, axis, subtracted, keepdims))
 
     @door(axis=args.along, ddof=args.real, keepdims=args.flag, correction=args.real)
@@ -514,7 +522,7 @@ class Tensor(Arithmetic["Tensor"]):
         Raises:
             UnsupportedError: the coordinates of the axis are values.
         """
-        source = self._typed(None, out).lazy
+        source = self._cast_to(None, out).lazy
         return Tensor(reductions.extreme_position("max", source, axis, keepdims))
 
     @door(axis=args.axis, keepdims=args.flag)
@@ -522,7 +530,7 @@ class Tensor(Arithmetic["Tensor"]):
         self, axis: AxisLike | None = None, out: None = None, *, keepdims: bool = False
     ) -> Tensor:
         """Positions of the first least entries along an axis; see `argmax`."""
-        source = self._typed(None, out).lazy
+        source = self._cast_to(None, out).lazy
         return Tensor(reductions.extreme_position("min", source, axis, keepdims))
 
     @door(k=args.count(1), axis=args.axis)
@@ -562,12 +570,12 @@ class Tensor(Arithmetic["Tensor"]):
     @door(axis=args.optional(args.axis))
     def cumsum(self, axis: AxisLike | None = None, dtype: Any = None, out: None = None) -> Tensor:
         """Sums up to each position of an axis; by default of all entries in order."""
-        return Tensor(reductions.running("cumsum", self._typed(dtype, out).lazy, axis))
+        return Tensor(reductions.running("cumsum", self._cast_to(dtype, out).lazy, axis))
 
     @door(axis=args.optional(args.axis))
     def cumprod(self, axis: AxisLike | None = None, dtype: Any = None, out: None = None) -> Tensor:
         """Products up to each position of an axis; by default of all entries in order."""
-        return Tensor(reductions.running("cumprod", self._typed(dtype, out).lazy, axis))
+        return Tensor(reductions.running("cumprod", self._cast_to(dtype, out).lazy, axis))
 
     @door(axis=args.optional(args.axis))
     def cummax(self, axis: AxisLike | None = None) -> Tensor:
@@ -579,7 +587,7 @@ class Tensor(Arithmetic["Tensor"]):
         """Least entries up to each position of an axis: `numpy.minimum.accumulate`."""
         return Tensor(reductions.running("cummin", self.lazy, axis))
 
-    def _typed(self, dtype: Any, out: None) -> Tensor:
+    def _cast_to(self, dtype: Any, out: None) -> Tensor:
         """Cast to the result type of an aggregation, and refuse `out`, which NumPy passes."""
         if out is not None:
             raise ArgumentTypeError(
@@ -617,7 +625,7 @@ class Tensor(Arithmetic["Tensor"]):
     def __getitem__(self, key: Any) -> Tensor:
         if isinstance(key, Tensor):
             return self.take(key)
-        return Tensor(selection.indexed(self.lazy, key))
+        return Tensor(selection.index_tensor(self.lazy, key))
 
     @door(axis=args.axis)
     def take(self, indices: Sequence[int] | Tensor, axis: AxisLike = 0) -> Tensor:
@@ -634,8 +642,8 @@ class Tensor(Arithmetic["Tensor"]):
         place = moves.find_axis(self.lazy, axis, "take")
         if isinstance(indices, Tensor):
             selection.check_entries(indices.dtype)
-            return Tensor(selection.taken_at(self.lazy, place, indices.lazy))
-        return Tensor(selection.taken(self.lazy, place, selection.integers(indices)))
+            return Tensor(selection.take_at_entries(self.lazy, place, indices.lazy))
+        return Tensor(selection.take_positions(self.lazy, place, selection.integers(indices)))
 
     @door(coordinates=args.mapping(args.axis, args.anything, "a dict from axis to coordinates"))
     def sel(self, coordinates: Mapping[AxisLike, Any] | None = None, /, **by_name: Any) -> Tensor:
@@ -653,7 +661,7 @@ class Tensor(Arithmetic["Tensor"]):
         """
         every: dict[AxisLike, Any] = dict(coordinates or {})
         every.update(by_name)
-        return Tensor(selection.selected(self.lazy, every))
+        return Tensor(selection.select_coordinates(self.lazy, every))
 
     # ---- NumPy ----
 
@@ -756,7 +764,7 @@ def tensor_operand(value: Any) -> Lazy:
             found=repr(value),
             hint=f"ucle.tensor({value!r}, axes=(...)) is the table of that name",
         )
-    return lifted(value)
+    return lift_input(value)
 
 
 def as_tensor(value: Any) -> Tensor:
@@ -772,7 +780,7 @@ def pointwise(function: str, *values: Any) -> Tensor:
     """
     operands = [operand(value) for value in values]
     if not any(isinstance(value, Lazy) for value in operands):
-        operands[0] = lifted(values[0])
+        operands[0] = lift_input(values[0])
     return Tensor(elementwise(function, *operands))
 
 
@@ -783,4 +791,4 @@ def _(value: Tensor) -> Tensor:
 
 @to_lazy_tensor.register
 def _(value: TableInput) -> Tensor:
-    return Tensor(lifted(value))
+    return Tensor(lift_input(value))

@@ -31,7 +31,7 @@ def is_looked_at(steps: int) -> bool:
     return steps > 0 and steps & (steps - 1) == 0
 
 
-def outgrown(
+def replan_outgrown(
     session: Session, compiled: Compiled, state: Mapping[str, TensorRelation], options: Options
 ) -> Compiled | None:
     """Plan the program for the current state; None where the plan is still right.

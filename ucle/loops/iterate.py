@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucle.compile.build import Build, extended
+from ucle.compile.build import Build, extend_program
 from ucle.database.session import Session
 from ucle.errors import ArgumentError, LabelError, NotConvergedWarning
 from ucle.foundation.logs import warn_caller
-from ucle.foundation.names import folded, unique_names
+from ucle.foundation.names import fold_name, unique_names
 from ucle.language.parse import parse_program
 from ucle.language.syntax import Access, Binary, Number, Statement
 from ucle.language.syntax_to_text import expression_text
@@ -85,7 +85,7 @@ def iterate(program: Build, session: Session, loop: Loop) -> Iteration:
             found="neither",
         )
     steps = MAX_STEPS if loop.max_steps is None else loop.max_steps
-    watched = _watched(program, session, loop)
+    watched = _compile_watched(program, session, loop)
     run = PreparedProgram(watched.build, session, loop.carry, loop.swap)
     _check_checkpoint(loop, watched.outputs)
     rows: list[tuple[Any, ...]] = []
@@ -98,7 +98,7 @@ def iterate(program: Build, session: Session, loop: Loop) -> Iteration:
             result, converged = latest, bool(watched.done and numbers[-1])
             rows.append(numbers)
             if loop.progress is not None:
-                loop.progress(Progress(_told(watched, numbers), len(rows), steps, 1.0))
+                loop.progress(Progress(_format_numbers(watched, numbers), len(rows), steps, 1.0))
             if loop.checkpoint and (converged or len(rows) == steps or not len(rows) % loop.every):
                 _save(session, run, latest, loop)
     except KeyboardInterrupt:
@@ -137,12 +137,12 @@ class _Watched:
     done: bool
 
 
-def _watched(program: Build, session: Session, loop: Loop) -> _Watched:
+def _compile_watched(program: Build, session: Session, loop: Loop) -> _Watched:
     """Return the program that a loop runs, with its carried tensors and condition compiled in."""
     database, carried = session.connection, tuple(loop.carry.values())
     varying = (*loop.carry, *loop.swap)
     if loop.until is None:
-        plain = extended(
+        plain = extend_program(
             program, database, outputs=carried, varying=varying, carried=loop.carry, runs=RUNS
         )
         outputs = plain.compiled.program.outputs
@@ -151,7 +151,7 @@ def _watched(program: Build, session: Session, loop: Loop) -> _Watched:
     condition, about, done = _condition(program, loop.until)
     compared = condition[0].target.tensor if len(condition) > 1 else about
     named = dict.fromkeys((*carried, *((compared,) if compared else ()), done))
-    watched = extended(
+    watched = extend_program(
         program,
         database,
         statements=condition,
@@ -177,7 +177,9 @@ def _numbers_among(program: Build, outputs: Sequence[str]) -> tuple[str, ...]:
 def _condition(program: Build, until: str) -> tuple[tuple[Statement, ...], str | None, str]:
     """Return statements for a condition, the title of the number it compares, and its tensor."""
     request = program.request
-    taken = {folded(x) for x in (*request.inputs, *(x.target.tensor for x in request.statements))}
+    taken = {
+        fold_name(x) for x in (*request.inputs, *(x.target.tensor for x in request.statements))
+    }
     value, done = unique_names(["until_value", "until"], taken)
     (condition,) = parse_program(f"{done}[] = {until}")
     if labels := condition.expression.labels:
@@ -222,7 +224,7 @@ def _numbers(session: Session, tensors: list[TensorRelation]) -> tuple[Any, ...]
     )
 
 
-def _told(watched: _Watched, numbers: tuple[Any, ...]) -> str:
+def _format_numbers(watched: _Watched, numbers: tuple[Any, ...]) -> str:
     pairs = zip(watched.titles, numbers, strict=False)
     return ", ".join(f"{title} {number:.6g}" for title, number in pairs) or "step"
 

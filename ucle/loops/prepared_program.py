@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
-from ucle.compile.build import Build, varied, with_outputs
+from ucle.compile.build import Build, vary_inputs, with_outputs
 from ucle.compile.prepared import Preparations, Prepared
 from ucle.database.session import Session
 from ucle.database.temporary_tables import Temporary
@@ -17,7 +17,7 @@ from ucle.inputs.new_data import check_names, takes_numbers, with_numbers
 from ucle.inputs.staleness import Drift
 from ucle.inputs.unchanged_tables import Versions
 from ucle.loops.carried import check_carry, check_state
-from ucle.loops.growth import is_looked_at, outgrown
+from ucle.loops.growth import is_looked_at, replan_outgrown
 from ucle.loops.stages import Stage, Stages
 from ucle.options import RUNS
 from ucle.plan.sources import InputSource, TableSource
@@ -161,7 +161,9 @@ class PreparedProgram:
     def _compile(self) -> None:
         """Compile the program for inputs that change."""
         database = self._session.connection
-        self._build = varied(self._build, database, self._changing, carried=self._carry, runs=RUNS)
+        self._build = vary_inputs(
+            self._build, database, self._changing, carried=self._carry, runs=RUNS
+        )
         compiled = self._build.compiled
         check_carry(compiled, self._carry)
         fitting: dict[Versions, tuple[Drift, ...]] = {self._build.target.versions: ()}
@@ -212,7 +214,7 @@ class PreparedProgram:
     def _grow(self) -> None:
         """Plan again for a state that is many times larger than planned."""
         compiled, options = self._prepared.compiled, self._build.options
-        planned = outgrown(self._session, compiled, self._state, options)
+        planned = replan_outgrown(self._session, compiled, self._state, options)
         if planned is not None:
             EXECUTE.info("the state has outgrown its plan after %d steps: planned anew", self.steps)
             self._adopt(Prepared(planned, options))
@@ -227,7 +229,7 @@ class PreparedProgram:
         self._tables.update(first.tables)
         check_state(session, compiled, self._state, first.dictionaries)
         stage = stages.stage(self._state, session.capabilities)
-        held = stages.held(self._state)
+        held = stages.list_held_tables(self._state)
         executed = execute_script(session, self._inputs, stage.script, held=held)
         self._tables.update(executed.tables)
         stages.check(executed)

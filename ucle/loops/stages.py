@@ -98,7 +98,7 @@ class Stages:
                     hint="clip(x, low, high) keeps numbers in an interval",
                 )
 
-    def held(self, state: Mapping[str, TensorRelation]) -> dict[str, str]:
+    def list_held_tables(self, state: Mapping[str, TensorRelation]) -> dict[str, str]:
         """The tables that exist already, by their names in scripts."""
         tables = {read.step: state[x].table.place[0] for x, read in held_tables(state).items()}
         if self._before is None:

@@ -20,7 +20,7 @@ def ones_as_casts(expression: Expression, types: Mapping[str, TensorType]) -> Ex
     if not any(map(_is_with_one, walk(expression))):
         return expression
 
-    def written(part: Expression, parts: list[Expression]) -> Expression:
+    def rewrite_part(part: Expression, parts: list[Expression]) -> Expression:
         if not _is_with_one(part):
             return with_children(part, parts)
         number, dtype = parts[0], expression_type(parts[0], types)
@@ -28,7 +28,7 @@ def ones_as_casts(expression: Expression, types: Mapping[str, TensorType]) -> Ex
             return with_children(part, parts)
         return number if dtype.kind in "fc" else Call(DType.FLOAT64, (number,), part.span)
 
-    return fold(expression, written)
+    return fold(expression, rewrite_part)
 
 
 def _is_with_one(part: Expression) -> bool:

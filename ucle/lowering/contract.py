@@ -124,7 +124,7 @@ class _Contraction:
         """Add the vertices of a statement; the last one has its name."""
         self._statement = statement
         if statement.index is not None:
-            vertex = self._reindexed(statement, statement.index)
+            vertex = self._build_reindex(statement, statement.index)
             (self._add_or_repeat if statement.lifted else self._record)(vertex)
             return
         self._first_product, self._next_number = len(self.products), 1
@@ -151,7 +151,7 @@ class _Contraction:
         self._known.pop(last.name, None)
         self._taken.discard(last.name)
         # The last vertex may have the labels of the vertex whose work it repeats.
-        type_ = replace(last.tensor.type, axes=last.labels).transposed(labels)
+        type_ = replace(last.tensor.type, axes=last.labels).transpose_axes(labels)
         renamed = replace(last, tensor=NamedTensor(name, type_), labels=labels)
         self.vertices.replace_last(renamed)
         self._know(renamed)
@@ -180,7 +180,7 @@ class _Contraction:
         factors = [self._value(factor) for factor in step.factors]
         if step.combine is None:
             (use,) = factors
-            return self._reduced(use, step.over, step.reduce)
+            return self._reduce_use(use, step.over, step.reduce)
         operands = [self._plain(use.cast(step.dtype)) for use in factors]
         if not step.is_chain:
             one, other = operands
@@ -190,10 +190,10 @@ class _Contraction:
         if step.reduce is not None:
             gone = alone([operand.labels for operand in operands], step.over)
             operands = [
-                self._reduced(self._read(operand), own, step.reduce).operand if own else operand
+                self._reduce_use(self._read(operand), own, step.reduce).operand if own else operand
                 for operand, own in zip(operands, gone, strict=True)
             ]
-        use = self._joined(step, operands)
+        use = self._join_factors(step, operands)
         use = Use(use.tensor, use.labels, use.dtype, step.maps)
         return self._read(self._plain(use)) if len(use.maps) >= MOST_MAPS else use
 
@@ -219,12 +219,12 @@ class _Contraction:
             return use.operand
         return self._add(self._unary(use, use.labels)).operand
 
-    def _reduced(self, use: Use, over: Labels, reduce: Reduce | None) -> Use:
+    def _reduce_use(self, use: Use, over: Labels, reduce: Reduce | None) -> Use:
         return self._add(self._unary(use, _without(use.labels, over), reduce))
 
     # ---- Chains ----
 
-    def _joined(self, step: Contraction, factors: list[Operand]) -> Use:
+    def _join_factors(self, step: Contraction, factors: list[Operand]) -> Use:
         """Join the factors of a chain two at a time."""
         if len(factors) == 1:
             return self._read(factors[0])
@@ -291,7 +291,7 @@ class _Contraction:
         tensor = NamedTensor(name or self._fresh(), type_)
         return Vertex(tensor, (use.operand,), labels, maps=use.maps, reduce=reduce, span=self._span)
 
-    def _reindexed(self, statement: LogicalStatement, index: IndexMap) -> Vertex:
+    def _build_reindex(self, statement: LogicalStatement, index: IndexMap) -> Vertex:
         operand, labels = self._value(statement.result).operand, statement.labels
         type_ = reindexed_type(self.types[operand.tensor], operand.labels, index, labels)
         tensor = NamedTensor(statement.target, type_)

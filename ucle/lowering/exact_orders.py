@@ -52,7 +52,7 @@ def exact_order(parts: Parts, known: float) -> JoinedFactors | None:
                 continue
             if parts.looked_at - before >= effort:
                 return None
-            part = parts.joined(one, other)
+            part = parts.join_parts(one, other)
             if part.emitted < most:
                 joined[both] = part
         best.append(joined)

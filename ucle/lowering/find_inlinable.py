@@ -50,7 +50,7 @@ def find_merges(
                 continue
             place = place_of(name, now[into])
             if place is not None and facts.may_merge(now[name], now[into], place):
-                now[into] = known.merged(now[name], now[into])
+                now[into] = known.merge_statements(now[name], now[into])
                 facts.learn(now[into])
                 merges[name] = into
     return merges

@@ -37,7 +37,7 @@ def finite_products(expression: Expression, types: Mapping[str, TensorType]) -> 
     values: dict[int, Values] = {}
     kept: list[Expression] = []
 
-    def written(part: Expression, parts: list[Expression]) -> Expression:
+    def rewrite_part(part: Expression, parts: list[Expression]) -> Expression:
         known = [values[id(each)] for each in parts]
         made = with_children(part, parts)
         match made:
@@ -47,7 +47,7 @@ def finite_products(expression: Expression, types: Mapping[str, TensorType]) -> 
         kept.append(made)  # keep it alive, so that its identity stays unique
         return made
 
-    return fold(expression, written)
+    return fold(expression, rewrite_part)
 
 
 def _values(part: Expression, known: list[Values], types: Mapping[str, TensorType]) -> Values:

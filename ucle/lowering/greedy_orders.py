@@ -56,10 +56,10 @@ def _order(parts: Parts, pairs: Pairs) -> JoinedFactors:
         sharing = [(one, other) for one, other in candidates if one.shares_labels(other)]
         one, other = min(sharing or candidates, key=lambda pair: _emits(parts, *pair))
         rest = [part for part in now if part is not one and part is not other]
-        now, first = [*rest, parts.joined(one, other)], False
+        now, first = [*rest, parts.join_parts(one, other)], False
     return now[0]
 
 
 def _emits(parts: Parts, one: JoinedFactors, other: JoinedFactors) -> float:
     """Return the tuples that the join of two parts emits by itself."""
-    return parts.joined(one, other).emitted - one.emitted - other.emitted
+    return parts.join_parts(one, other).emitted - one.emitted - other.emitted

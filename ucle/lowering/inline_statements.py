@@ -63,7 +63,7 @@ def merge(
     known = known or KnownMerges()
     now = dict(logical.by_name)
     for name, into in merges.items():
-        now[into] = known.merged(now[name], now[into])
+        now[into] = known.merge_statements(now[name], now[into])
     statements = tuple(statement for name, statement in now.items() if name not in merges)
     types = dict(logical.types)
     for into in set(merges.values()) - merges.keys():
@@ -78,13 +78,13 @@ class KnownMerges:
         self._known: dict[tuple[int, int], tuple[LogicalStatement, ...]] = {}
         """Keyed by the identities of both statements, which are kept alive with the result."""
 
-    def merged(self, inner: LogicalStatement, into: LogicalStatement) -> LogicalStatement:
+    def merge_statements(self, inner: LogicalStatement, into: LogicalStatement) -> LogicalStatement:
         """Return a statement with the chain of another one in place of its tensor."""
         key = id(inner), id(into)
         if key not in self._known:
             place = place_of(inner.target, into)
             assert place is not None
-            self._known[key] = inner, into, _merged(inner, into, place)
+            self._known[key] = inner, into, _merge_statements(inner, into, place)
         return self._known[key][-1]
 
 
@@ -133,12 +133,14 @@ def add_diagonals(types: dict[str, TensorType], statement: LogicalStatement) -> 
             )
 
 
-def _merged(inner: LogicalStatement, into: LogicalStatement, place: Place) -> LogicalStatement:
+def _merge_statements(
+    inner: LogicalStatement, into: LogicalStatement, place: Place
+) -> LogicalStatement:
     """Return a statement with the chain of another one in place of its tensor."""
     names = labels_there(inner, into, place.labels)
     renamed = list(renamed_steps(inner, names))
     (chain,) = (step for step in renamed if step.name == inner.result.tensor)
-    merged = _substituted(place.step, place.number, chain)
+    merged = _substitute_factor(place.step, place.number, chain)
     steps: list[Contraction] = []
     for step in into.steps:
         if step.name == place.diagonal:
@@ -194,7 +196,7 @@ def renamed_steps(
         yield replace(step, factors=tuple(factors), over=over)
 
 
-def _substituted(step: Contraction, number: int, inner: Contraction) -> Contraction:
+def _substitute_factor(step: Contraction, number: int, inner: Contraction) -> Contraction:
     """Return a chain with the factors of another one in place of one of its own."""
     more = len(inner.factors) - 1
     before = [x for x in step.constants if x.place <= number]
@@ -205,12 +207,12 @@ def _substituted(step: Contraction, number: int, inner: Contraction) -> Contract
         factors=(*step.factors[:number], *inner.factors, *step.factors[number + 1 :]),
         reduce=step.reduce or inner.reduce,
         over=(*step.over, *inner.over),
-        written=_grafted(step.written, number, inner.written, more),
+        written=_graft_tree(step.written, number, inner.written, more),
         constants=(*before, *within, *after),
     )
 
 
-def _grafted(tree: Tree | None, number: int, inner: Tree | None, more: int) -> Tree:
+def _graft_tree(tree: Tree | None, number: int, inner: Tree | None, more: int) -> Tree:
     """Return a tree with another in place of a leaf; later leaves are renumbered by `more`."""
     assert tree is not None
     assert inner is not None

@@ -61,7 +61,7 @@ class Parts:
             for n, factor in enumerate(self.factors)
         ]
 
-    def joined(self, one: JoinedFactors, other: JoinedFactors) -> JoinedFactors:
+    def join_parts(self, one: JoinedFactors, other: JoinedFactors) -> JoinedFactors:
         """Return two parts joined, with the part of the first factor on the left.
 
         Raises:
@@ -91,18 +91,20 @@ class Parts:
             names = set(part.operand.names)
             wider = [x for x in parts if x is not part and names <= set(x.operand.names)]
             if names and wider and part in parts:
-                one = min(wider, key=lambda x: (self._known(x).counts.entries, x.factors))
+                one = min(wider, key=lambda x: (self._get_statistics(x).counts.entries, x.factors))
                 rest = [x for x in parts if x is not part and x is not one]
-                parts = [*rest, self.joined(part, one)]
+                parts = [*rest, self.join_parts(part, one)]
         return sorted(parts, key=lambda part: part.first)
 
     def _join(self, one: JoinedFactors, other: JoinedFactors) -> JoinedFactors:
         both = one.factors | other.factors
         rest = [x for n, x in enumerate(self.factors) if not both >> n & 1]
-        vertex = self._pairwise.joined(one.operand, other.operand, rest)
-        derived = self._estimator.derive(vertex, (self._known(one), self._known(other)))
+        vertex = self._pairwise.join_factors(one.operand, other.operand, rest)
+        derived = self._estimator.derive(
+            vertex, (self._get_statistics(one), self._get_statistics(other))
+        )
         assert derived.derived is not None
-        own = self._estimator.joined(derived.derived, vertex.all_promoted).estimate
+        own = self._estimator.estimate_join(derived.derived, vertex.all_promoted).estimate
         return JoinedFactors(
             both,
             (one.tree, other.tree),
@@ -111,7 +113,7 @@ class Parts:
             derived,
         )
 
-    def _known(self, part: JoinedFactors) -> Statistics:
+    def _get_statistics(self, part: JoinedFactors) -> Statistics:
         """Return the statistics of a part that is joined with another one."""
         if isinstance(part.tree, int):
             return part.statistics

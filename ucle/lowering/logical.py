@@ -26,7 +26,7 @@ from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.contraction_trees import Path, Tree
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
-from ucle.ir.maps import Cast, Partial, Pointwise, bracketed, number_text
+from ucle.ir.maps import Cast, Partial, Pointwise, bracket_text, number_text
 from ucle.ir.operators import Combine, Reduce
 from ucle.ir.scans import Along
 from ucle.ir.tensor_types import TensorType
@@ -84,7 +84,7 @@ class Use:
         dtype = self.maps[count - 1].result if count else self.read_dtype
         return Use(self.tensor, self.labels, dtype, self.maps[:count])
 
-    def mapped(self, maps: Iterable[Pointwise]) -> Use:
+    def apply_maps(self, maps: Iterable[Pointwise]) -> Use:
         """Return this use with more maps."""
         use = self
         for function in maps:
@@ -177,7 +177,7 @@ class Contraction:
         for constant in reversed(self.constants):
             parts.insert(constant.place, number_text(constant.value))
         if self.combine is not None and self.combine.infix:
-            parts = [bracketed(part) for part in parts]
+            parts = [bracket_text(part) for part in parts]
         text = parts[0]
         for part in parts[1:]:
             assert self.combine is not None
@@ -312,10 +312,10 @@ def _check_steps(inputs: Sequence[str], statements: Sequence[LogicalStatement]) 
 
 def read_steps(steps: Sequence[Contraction], result: Use) -> tuple[Contraction, ...]:
     """Return the steps that a result depends on."""
-    needed, kept = {result.tensor}, list[Contraction]()
+    find_needed_statements, kept = {result.tensor}, list[Contraction]()
     for step in reversed(steps):
-        if step.name in needed:
-            needed.update(factor.tensor for factor in step.factors)
+        if step.name in find_needed_statements:
+            find_needed_statements.update(factor.tensor for factor in step.factors)
             kept.append(step)
     return tuple(reversed(kept))
 
@@ -329,7 +329,7 @@ def text_of(steps: Sequence[Contraction], result: Use) -> tuple[str | Label, ...
     return tuple(part for part in [*text, result.tensor] if part not in own)
 
 
-def needed(
+def find_needed_statements(
     logical: LogicalProgram, statements: Sequence[LogicalStatement]
 ) -> list[LogicalStatement]:
     """Return those of new statements for a program that its outputs need.

@@ -52,7 +52,7 @@ class MaskRewriting:
         steps: Mapping[str, Contraction] = {x.name: x for x in (*self.statement.steps, *self.made)}
         return StepTypes(steps, {**self.program.types, **self.types}, self.program.exact)
 
-    def written(self, *, exact: bool | None = None) -> StepTypes:
+    def written_types(self, *, exact: bool | None = None) -> StepTypes:
         """Return the types of the written steps."""
         exact = self.program.exact if exact is None else exact
         return StepTypes(self.statement.by_name, self.program.types, exact)
@@ -70,7 +70,7 @@ class MaskRewriting:
         self.raises = self.raises or not known or (computed and may_overflow(type_))
         return step
 
-    def checked(self, use: Use) -> Use:
+    def check_use(self, use: Use) -> Use:
         """Return a use of a new step, and record if its maps may raise."""
         span = self.statement.span
         self.raises = self.raises or not never_raises(use, self.now(), span)
@@ -84,7 +84,7 @@ class Behind:
     mask: Use
     rewriting: MaskRewriting
 
-    def restricted(self, use: Use, *, alone: bool) -> Use | None:
+    def restrict_use(self, use: Use, *, alone: bool) -> Use | None:
         """Return a use computed behind the mask alone; None if that changes nothing.
 
         `alone` means that the tensor of the use has no other reader.
@@ -94,29 +94,29 @@ class Behind:
         step = rewriting.statement.by_name.get(use.tensor)
         if step is None:
             restricts = alone and self._restricts_statement(use)
-            return rewriting.checked(use) if restricts else None
+            return rewriting.check_use(use) if restricts else None
         if not self._stays_exact(step, use):
             return None
-        mask = self._projected(step)
+        mask = self._project_mask(step)
         if mask is None:
             return None
         new = Behind(mask, rewriting).step(step, alone=alone)
         if new is None:
             return None
-        return rewriting.checked(replace(use, tensor=new.name, labels=new.labels))
+        return rewriting.check_use(replace(use, tensor=new.name, labels=new.labels))
 
     def step(self, step: Contraction, *, alone: bool) -> Contraction | None:
         """Return a step rewritten behind the mask, whose labels are among its own."""
         chooses = step.combine is WHEN and step.factors[0].tensor == self.mask.tensor
         if chooses and step.factors[0].labels == self.mask.labels:
             return None  # the step is behind the mask already
-        found = [self.restricted(factor, alone=alone) for factor in step.factors]
+        found = [self.restrict_use(factor, alone=alone) for factor in step.factors]
         factors = [new or old for new, old in zip(found, step.factors, strict=True)]
         made: Contraction | None = replace(step, factors=tuple(factors)) if any(found) else None
         if step.combine is not None and len(factors) > 1:
             if step.is_chain and step.combine.name in TAKE_MASKS:
                 made = made if self._is_covered(step.factors) else self._with_mask(step, factors)
-            elif (wrapped := self._wrapped(step, factors)) is not None:
+            elif (wrapped := self._wrap_operands(step, factors)) is not None:
                 made = replace(step, factors=tuple(wrapped))
         return None if made is None else self.rewriting.add(made)
 
@@ -125,7 +125,7 @@ class Behind:
     def _is_covered(self, factors: Sequence[Use]) -> bool:
         """Return whether a sparse factor has all labels of the mask: one more would gain little."""
         labels, statement = set(self.mask.labels), self.rewriting.statement
-        types = self.rewriting.written(exact=True)
+        types = self.rewriting.written_types(exact=True)
         return any(
             labels.issubset(factor.labels)
             and self.rewriting.program.is_sparse(statement, factor)
@@ -154,13 +154,13 @@ class Behind:
 
     # ---- Joins ----
 
-    def _wrapped(self, step: Contraction, factors: Sequence[Use]) -> list[Use] | None:
+    def _wrap_operands(self, step: Contraction, factors: Sequence[Use]) -> list[Use] | None:
         """Return operands that all have the mask's labels; None if that saves no join."""
         labels = set(self.mask.labels)
         lacking = [not labels.issubset(factor.labels) for factor in factors]
         if not any(lacking) or self._is_sparse(step, lacking):
             return None
-        types, span = self.rewriting.written(), self.rewriting.statement.span
+        types, span = self.rewriting.written_types(), self.rewriting.statement.span
         own = [types.of_use(factor.cast(step.dtype), span) for factor in step.factors]
         if step.is_chain and not all(is_finite(type_.fill) for type_ in own):
             return None
@@ -175,7 +175,7 @@ class Behind:
     def _is_sparse(self, step: Contraction, lacking: Sequence[bool]) -> bool:
         """Return whether an operand that lacks labels absorbs the others by its own fill."""
         program, statement = self.rewriting.program, self.rewriting.statement
-        types = self.rewriting.written()
+        types = self.rewriting.written_types()
         own = [types.of_use(factor.cast(step.dtype), statement.span) for factor in step.factors]
         return any(
             lacking[place]
@@ -201,7 +201,7 @@ class Behind:
             self.rewriting.reads.append(self.mask.tensor)
         return self.mask.cast(dtype)
 
-    def _projected(self, step: Contraction) -> Use | None:
+    def _project_mask(self, step: Contraction) -> Use | None:
         """Return the mask in a step's labels alone; None if too few of its labels are left."""
         labels = self.mask.labels
         over = tuple(label for label in labels if label not in step.labels)
@@ -245,7 +245,7 @@ class Behind:
 
         So no plan hides an error that another one raises.
         """
-        types, span = self.rewriting.written(exact=True), self.rewriting.statement.span
+        types, span = self.rewriting.written_types(exact=True), self.rewriting.statement.span
         if may_overflow(self.rewriting.program.types[step.name]):
             return False
         used = [use, *step.factors]

@@ -83,7 +83,7 @@ def annihilates(
     return same_value(*worth)
 
 
-def held(use: Use, beside: TensorType, written: TensorType, span: Span) -> Use:
+def clamp_fill(use: Use, beside: TensorType, written: TensorType, span: Span) -> Use:
     """Return a rewritten factor clamped so that its fill is a value that the written one may hold.
 
     Where no entry is needed, a divisor of positive numbers is now 0, or a reciprocal infinite. Then

@@ -110,13 +110,15 @@ class Pairwise:
         """The factors to join, by the names that `leaf` gives."""
         return tuple(self._operands)
 
-    def joined(self, left: Operand, right: Operand, others: Iterable[Operand]) -> Vertex:
+    def join_factors(self, left: Operand, right: Operand, others: Iterable[Operand]) -> Vertex:
         """Return the vertex that joins two operands while `others` are still to be joined.
 
         Raises:
             UcleError: as `binary_vertex`.
         """
-        return self._joined(left, right, Counter(x for other in others for x in set(other.names)))
+        return self._get_vertex(
+            left, right, Counter(x for other in others for x in set(other.names))
+        )
 
     def vertices(self, tree: Tree) -> list[Vertex]:
         """Return the vertices of a tree, each after those that it reads.
@@ -131,13 +133,13 @@ class Pairwise:
             left, right = waiting.pop(first), waiting.pop(second)
             for factor in (left, right):
                 holders.subtract(set(factor.names))
-            vertex = self._joined(left, right, holders)
+            vertex = self._get_vertex(left, right, holders)
             vertices.append(vertex)
             waiting[first] = Operand(vertex.name, vertex.labels)
             holders.update(set(vertex.names))
         return vertices
 
-    def _joined(self, left: Operand, right: Operand, holders: Mapping[str, int]) -> Vertex:
+    def _get_vertex(self, left: Operand, right: Operand, holders: Mapping[str, int]) -> Vertex:
         key = left.tensor, right.tensor
         vertex = self._vertices.get(key)
         if vertex is None:  # the needed labels follow from the factors joined

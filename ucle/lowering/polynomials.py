@@ -55,29 +55,29 @@ class Monomial:
         Summed labels are distinguished by what they index (colour refinement). For labels that
         still look alike, all orders are compared if they are few.
         """
-        colours = _refined(self)
+        colours = _refine_colours(self)
         tied = Counter(colours[label] for label in self.over)
         ties = [[x for x in self.over if colours[x] == c] for c, n in tied.items() if n > 1]
         if sum(map(len, ties)) > MOST_TIES:
-            return _coloured(self.factors, colours), self.over
+            return _colour_factors(self.factors, colours), self.over
         orders = product(*(permutations(tie) for tie in ties))
         numbered = (
             {x: f"{colours[x]} {n}" for tie in order for n, x in enumerate(tie)} for order in orders
         )
-        keys = (_coloured(self.factors, {**colours, **numbers}) for numbers in numbered)
+        keys = (_colour_factors(self.factors, {**colours, **numbers}) for numbers in numbered)
         return min(keys, key=lambda key: [text for _, *text in key])
 
     def without(self, places: Collection[int]) -> tuple[Use, ...]:
         """Return the factors except those at some places."""
         return tuple(x for n, x in enumerate(self.factors) if n not in places)
 
-    def summed(self, over: Iterable[Label]) -> Monomial:
+    def sum_over(self, over: Iterable[Label]) -> Monomial:
         """Return the sum over labels; a label that the monomial lacks multiplies it by its size."""
         own = tuple(label for label in over if label in self.labels)
         repeated = math.prod(label.bound for label in over if label not in self.labels)
         return Monomial(self.coefficient * repeated, self.factors, (*self.over, *own))
 
-    def renamed(self, names: Mapping[Label, Label]) -> Monomial:
+    def rename_labels(self, names: Mapping[Label, Label]) -> Monomial:
         """Return this monomial under other labels."""
         factors = (
             replace(x, labels=tuple(names.get(label, label) for label in x.labels))
@@ -113,7 +113,7 @@ class Polynomial:
         """The factors of all monomials, each once."""
         return tuple(dict.fromkeys(x for m in self.monomials for x in m.factors))
 
-    def simplified(self) -> Polynomial | None:
+    def simplify_terms(self) -> Polynomial | None:
         """Combine equal terms; None if no term with factors is left, or labels are missing.
 
         A tensor that is 0 everywhere, or constant along a label, has no factor with that label.
@@ -130,12 +130,12 @@ class Polynomial:
             return None
         return replace(self, monomials=left)
 
-    def summed(self, over: Labels) -> Polynomial:
+    def sum_over(self, over: Labels) -> Polynomial:
         """Return the sum over some of its labels."""
         labels = tuple(label for label in self.labels if label not in over)
-        return Polynomial(labels, self.dtype, tuple(m.summed(over) for m in self.monomials))
+        return Polynomial(labels, self.dtype, tuple(m.sum_over(over) for m in self.monomials))
 
-    def expanded(
+    def expand_factors(
         self, which: Callable[[Use], bool], definition: Callable[[Use], Polynomial]
     ) -> Polynomial | None:
         """Replace some factors by their definitions and multiply out; None if that is too long."""
@@ -150,15 +150,15 @@ class Polynomial:
             for chosen in product(*sums):
                 factors, over = list(rest), list(monomial.over)
                 for term in chosen:
-                    own = term.renamed(fresh(term.over, taken))
+                    own = term.rename_labels(fresh(term.over, taken))
                     factors += own.factors
                     over += own.over
                 if len(factors) > MOST_FACTORS:
                     return None
                 worth = monomial.coefficient * math.prod(t.coefficient for t in chosen)
                 inner = Monomial(worth, tuple(factors), tuple(over[len(monomial.over) :]))
-                monomials.append(inner.summed(monomial.over))
-        return replace(self, monomials=tuple(monomials)).simplified()
+                monomials.append(inner.sum_over(monomial.over))
+        return replace(self, monomials=tuple(monomials)).simplify_terms()
 
     def __str__(self) -> str:
         return " + ".join(map(str, self.monomials))
@@ -185,7 +185,7 @@ Colours = Mapping[Label, str]
 """The colours of labels: the name of a free one, and the surroundings of a summed one."""
 
 
-def _refined(monomial: Monomial) -> Colours:
+def _refine_colours(monomial: Monomial) -> Colours:
     """Return colours that distinguish all labels in different places."""
     over = set(monomial.over)
     colours = {x: f"sum {x.bound}" if x in over else x.name for x in _every(monomial)}
@@ -203,10 +203,10 @@ def _surroundings(monomial: Monomial, label: Label, colours: Colours) -> str:
     """Return a label's colour, with the colours beside it in each factor that has it."""
     factors = [x for x in monomial.factors if label in x.labels]
     marked = {**colours, label: f"<{colours[label]}>"}
-    return " ".join(map(str, [colours[label], *(x[1:] for x in _coloured(factors, marked))]))
+    return " ".join(map(str, [colours[label], *(x[1:] for x in _colour_factors(factors, marked))]))
 
 
-def _coloured(factors: Iterable[Use], colours: Colours) -> tuple[tuple[object, ...], ...]:
+def _colour_factors(factors: Iterable[Use], colours: Colours) -> tuple[tuple[object, ...], ...]:
     """Return the factors with colours in place of labels, sorted by their texts."""
     coloured = (
         (

@@ -29,7 +29,7 @@ from ucle.lowering.applied_rewrites import RewriteCosts
 from ucle.lowering.logical import Contraction, LogicalProgram, LogicalStatement, Use, read_steps
 from ucle.lowering.mask_rewriter import Behind, MaskRewriting
 from ucle.lowering.mask_sources import MaskedProgram
-from ucle.lowering.masks import held, mask_of, unseeing
+from ucle.lowering.masks import clamp_fill, mask_of, unseeing
 from ucle.lowering.step_types import types_of
 
 MASKS_TRIED = 4
@@ -164,14 +164,18 @@ class _Attempt:
         """Rewrite a factor of a product behind another one; return whether anything changed."""
         statement = self.program.statements[self.target]
         rewriting = self._rewriting(statement)
-        mask = mask_of(step.factors[place].cast(step.dtype), rewriting.written(), statement.span)
-        new = Behind(mask, rewriting).restricted(step.factors[number], alone=True)
+        mask = mask_of(
+            step.factors[place].cast(step.dtype), rewriting.written_types(), statement.span
+        )
+        new = Behind(mask, rewriting).restrict_use(step.factors[number], alone=True)
         if new is None:
             return False
-        written = rewriting.written().of_use(step.factors[number].cast(step.dtype), statement.span)
+        written = rewriting.written_types().of_use(
+            step.factors[number].cast(step.dtype), statement.span
+        )
         beside = rewriting.now().of_use(new.cast(step.dtype), statement.span)
-        new = held(new.cast(step.dtype), beside, written, statement.span)
-        rewriting.checked(new)
+        new = clamp_fill(new.cast(step.dtype), beside, written, statement.span)
+        rewriting.check_use(new)
         if rewriting.raises or self.raises:
             return False
         factors = (*step.factors[:number], new, *step.factors[number + 1 :])
@@ -188,7 +192,7 @@ class _Attempt:
             for x in ((*rewriting.made, product) if old is step else (old,))
         ]
         self._change(rewriting, steps, statement.result)
-        self.why = _hidden(step, own[place].fill, first=place < number)
+        self.why = _describe_hidden(step, own[place].fill, first=place < number)
         return True
 
     def of_statement(self, name: str, mask: Use) -> bool:
@@ -197,13 +201,13 @@ class _Attempt:
             return False
         statement = self.program.statements[name]
         rewriting = self._rewriting(statement)
-        result = Behind(mask, rewriting).restricted(statement.result, alone=True)
+        result = Behind(mask, rewriting).restrict_use(statement.result, alone=True)
         if result is None:
             return False
         self.raises = self.raises or rewriting.raises
         self._change(rewriting, [*statement.steps, *rewriting.made], result)
         type_ = rewriting.now().of_use(result, statement.span)
-        self.types[name] = type_.transposed(statement.labels)
+        self.types[name] = type_.transpose_axes(statement.labels)
         return True
 
     def _rewriting(self, statement: LogicalStatement) -> MaskRewriting:
@@ -220,7 +224,7 @@ class _Attempt:
         )
 
 
-def _hidden(step: Contraction, fill: Scalar, *, first: bool) -> str:
+def _describe_hidden(step: Contraction, fill: Scalar, *, first: bool) -> str:
     """Return a text that says what a fill makes of whatever it meets."""
     assert step.combine is not None
     sides = [number_text(fill), "x"] if first else ["x", number_text(fill)]

@@ -38,7 +38,7 @@ from ucle.lowering.logical import (
     LogicalProgram,
     LogicalStatement,
     Use,
-    needed,
+    find_needed_statements,
     read_steps,
     text_of,
 )
@@ -111,7 +111,7 @@ def divide_last(logical: LogicalProgram, fixed: Collection[str] = ()) -> Divided
             lines += dividing.lines
     if not lines:
         return None
-    statements = needed(logical, list(now.values()))
+    statements = find_needed_statements(logical, list(now.values()))
     program = replace(logical, statements=tuple(statements), types=types_of(logical, statements))
     return Divided(program, frozenset(fixed), tuple(lines))
 
@@ -214,7 +214,7 @@ class _Dividing:
         fraction = None
         if step.reduce is SUM and step.dtype.kind in "fc":
             fraction = self._fraction(step)
-        divided = None if fraction is None else self._divided(step, fraction)
+        divided = None if fraction is None else self._divide_sum(step, fraction)
         if fraction is None or divided is None:
             return self._scope.plus([step])
         expression = replace(self._statement, steps=tuple(divided.steps.values())).expression
@@ -265,12 +265,12 @@ class _Dividing:
         if factor.tensor in self._scope.steps:
             steps = [self._scope.steps[factor.tensor]]
         else:
-            steps = self._taken_in(factor)
+            steps = self._inline_steps(factor)
         if not steps or steps[-1].combine is not DIV or steps[-1].reduce is not None:
             return []
         return steps
 
-    def _taken_in(self, factor: Use) -> list[Contraction]:
+    def _inline_steps(self, factor: Use) -> list[Contraction]:
         """Return the steps of the statement whose tensor is used, under the labels of the use."""
         inner = self._scope.now.get(factor.tensor)
         if inner is None or inner.target in self._fixed or inner.path is not None:
@@ -284,7 +284,7 @@ class _Dividing:
 
     # ---- Conditions for dividing last ----
 
-    def _divided(self, step: Contraction, fraction: _Fraction) -> _Scope | None:
+    def _divide_sum(self, step: Contraction, fraction: _Fraction) -> _Scope | None:
         """Return the scope with a sum and its divisions; None if the values may differ."""
         target = self._statement.target
         number = sum(name.startswith(f"{target}.q") for name in self._scope.steps)

@@ -63,12 +63,12 @@ class Polynomials:
 
     def normal_form(self, use: Use) -> Polynomial | None:
         """Return the polynomial of a use with all brackets multiplied out; None if it has none."""
-        now = Polynomial(use.distinct, use.dtype, (Monomial(ONE, (use,)),)).simplified()
+        now = Polynomial(use.distinct, use.dtype, (Monomial(ONE, (use,)),)).simplify_terms()
         while now is not None and any(self.of(x) is not None for x in now.uses):
-            now = now.expanded(lambda x: self.of(x) is not None, self.known)
+            now = now.expand_factors(lambda x: self.of(x) is not None, self.get_polynomial)
         return now
 
-    def known(self, use: Use) -> Polynomial:
+    def get_polynomial(self, use: Use) -> Polynomial:
         """Return the sum of products of a use that is known to have one."""
         polynomial = self.of(use)
         assert polynomial is not None
@@ -101,7 +101,7 @@ class Polynomials:
 
         Otherwise equal terms may neither be combined nor cancel.
         """
-        return self.is_finite(use) and all(map(self.is_finite, self.known(use).uses))
+        return self.is_finite(use) and all(map(self.is_finite, self.get_polynomial(use).uses))
 
     def type_of(self, use: Use) -> TensorType:
         """Return the type of a use from the program itself.
@@ -138,7 +138,7 @@ class Polynomials:
         inner = use.with_maps(len(use.maps) - 1)
         if inner.dtype is not use.dtype or use.dtype.kind not in KINDS:
             return None
-        terms = _mapped(last, Monomial(ONE, (inner,)))
+        terms = _map_monomial(last, Monomial(ONE, (inner,)))
         return None if terms is None else Polynomial(use.distinct, use.dtype, terms)
 
     def _of_tensor(self, use: Use) -> Polynomial | None:
@@ -158,7 +158,7 @@ class Polynomials:
         while result is not None and any(map(self.is_local, result.uses)):
             if any(self.of(x) is None for x in result.uses if self.is_local(x)):
                 return None
-            result = result.expanded(self.is_local, self.known)
+            result = result.expand_factors(self.is_local, self.get_polynomial)
         if result is None:
             return None
         return _under(replace(result, labels=statement.labels, dtype=use.dtype), use)
@@ -170,11 +170,11 @@ def _under(polynomial: Polynomial, use: Use) -> Polynomial:
         return polynomial
     names = dict(zip(polynomial.labels, use.labels, strict=True))
     taken = {label.name: label for label in (*polynomial.labels, *use.labels)}
-    terms = (m.renamed({**names, **fresh(m.over, taken)}) for m in polynomial.monomials)
+    terms = (m.rename_labels({**names, **fresh(m.over, taken)}) for m in polynomial.monomials)
     return Polynomial(use.distinct, polynomial.dtype, tuple(terms))
 
 
-def _mapped(function: Pointwise, inner: Monomial) -> tuple[Monomial, ...] | None:
+def _map_monomial(function: Pointwise, inner: Monomial) -> tuple[Monomial, ...] | None:
     """Return the monomials that a function makes of one factor; None if there are none."""
     match function:
         case Map(function=operator) if operator.name == "neg":
@@ -246,7 +246,7 @@ def _of_step(step: Contraction) -> Polynomial | None:
         terms = (Monomial(ONE, (one,)), Monomial(Fraction(SIGNS[step.combine]), (other,)))
     else:
         return None
-    return Polynomial(every, step.dtype, terms).summed(step.over)
+    return Polynomial(every, step.dtype, terms).sum_over(step.over)
 
 
 def reciprocal(use: Use) -> Use:

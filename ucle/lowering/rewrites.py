@@ -107,7 +107,7 @@ class Rewriter:
         other._roots = [root for root in self._roots if root.statement in statements]
         return other
 
-    def opened(self, statement: str) -> list[str]:
+    def find_openable(self, statement: str) -> list[str]:
         """Return the statements that one reads and may open brackets of, once for each read."""
         reads = self.logical.by_name[statement].reads
         return [name for name in reads if self._is_sum_of_products(name)]
@@ -128,7 +128,7 @@ class Rewriter:
         now = self.written
         for root in self._roots:
             if self._is_worth_opening(root):
-                now = self._opened(now, root) or now
+                now = self._open_brackets(now, root) or now
         tried: set[Rewrite] = set()
         while True:
             steps = (x for x in self._rewrites(now) if x.law == MULTIPLY_OUT and x not in tried)
@@ -159,11 +159,11 @@ class Rewriter:
     def apply(self, now: Rewritten, rewrite: Rewrite) -> Rewritten | None:
         """Apply a rewrite; None if it does not change anything."""
         if rewrite.factor is None:
-            return self._opened(now, rewrite.root)
-        rule = self._multiplied_out if rewrite.law == MULTIPLY_OUT else self._taken_out
+            return self._open_brackets(now, rewrite.root)
+        rule = self._multiply_out if rewrite.law == MULTIPLY_OUT else self._take_out_factor
         return rule(now, rewrite.root, rewrite.factor)
 
-    def known(self, now: Rewritten) -> Polynomials:
+    def build_polynomials(self, now: Rewritten) -> Polynomials:
         """Return the polynomials of the program, including the sums with names of their own."""
         return self.polynomials.with_sums({x.use.tensor: p for x, p in now.sums.items()})
 
@@ -186,7 +186,7 @@ class Rewriter:
         return None
 
     def _rewrites(self, now: Rewritten) -> Iterator[Rewrite]:
-        known = self.known(now)
+        known = self.build_polynomials(now)
         for root in self._roots:
             if root not in now.roots and self._is_worth_opening(root):
                 yield Rewrite(OPEN, root)
@@ -209,7 +209,7 @@ class Rewriter:
         return self._worth[root]
 
     def _gains(self, root: Root) -> bool:
-        opened = self._opened(self.written, root)
+        opened = self._open_brackets(self.written, root)
         if opened is None:
             return False
         if self.polynomials.terms_summed(root.use) is not None:
@@ -240,27 +240,27 @@ class Rewriter:
 
     # ---- Laws ----
 
-    def _opened(self, now: Rewritten, root: Root) -> Rewritten | None:
+    def _open_brackets(self, now: Rewritten, root: Root) -> Rewritten | None:
         polynomial = self.polynomials.of(root.use)
         if polynomial is None or not self._may_open(root.use):
             return None
-        flat = self._flat(self.known(now), polynomial.simplified())
+        flat = self._flat(self.build_polynomials(now), polynomial.simplify_terms())
         if flat is None:
             return None
         done = Rewrite(OPEN, root)
         return Rewritten({**now.roots, root: flat}, now.sums, (*now.rewrites, done))
 
-    def _multiplied_out(self, now: Rewritten, root: Root, factor: Use) -> Rewritten | None:
+    def _multiply_out(self, now: Rewritten, root: Root, factor: Use) -> Rewritten | None:
         polynomial = now.of(root)
-        known = self.known(now)
-        expanded = polynomial.expanded(lambda use: _same(use, factor), known.known)
+        known = self.build_polynomials(now)
+        expanded = polynomial.expand_factors(lambda use: _same(use, factor), known.get_polynomial)
         flat = self._flat(known, expanded)
         if flat is None:
             return None
         done = Rewrite(MULTIPLY_OUT, root, factor)
-        return self._changed(now, root, flat, done)
+        return self._replace_root(now, root, flat, done)
 
-    def _taken_out(self, now: Rewritten, root: Root, factor: Use) -> Rewritten | None:
+    def _take_out_factor(self, now: Rewritten, root: Root, factor: Use) -> Rewritten | None:
         """Factor out: a factor times the sum of its cofactors, under labels of its first term."""
         polynomial = now.of(root)
         over: Labels = ()
@@ -272,8 +272,8 @@ class Rewriter:
                 continue
             over, inner = aligned
             rest.append(inner)
-        labels = tuple(dict.fromkeys(label for term in rest for label in _ordered(term)))
-        remainder = Polynomial(labels, polynomial.dtype, tuple(rest)).simplified()
+        labels = tuple(dict.fromkeys(label for term in rest for label in _order_labels(term)))
+        remainder = Polynomial(labels, polynomial.dtype, tuple(rest)).simplify_terms()
         if remainder is None or len(remainder.monomials) == 1:
             return None
         use = Use(f"{root.statement}.p{len(now.rewrites) + 1}", labels, polynomial.dtype)
@@ -282,10 +282,10 @@ class Rewriter:
             polynomial, monomials=(Monomial(Fraction(1), (factor, use), over), *others)
         )
         now = replace(now, sums=sums)
-        if not all(map(self.known(now).fits, (remainder, changed))):
+        if not all(map(self.build_polynomials(now).fits, (remainder, changed))):
             return None
         done = Rewrite(TAKE_OUT, root, factor)
-        return self._changed(now, root, changed, done)
+        return self._replace_root(now, root, changed, done)
 
     def _flat(self, known: Polynomials, polynomial: Polynomial | None) -> Polynomial | None:
         """Return a polynomial with factors that are products flattened, if all are finite."""
@@ -297,17 +297,17 @@ class Rewriter:
             return known.is_finite_inside(use)
 
         while polynomial is not None and any(map(is_product, polynomial.uses)):
-            polynomial = polynomial.expanded(is_product, known.known)
+            polynomial = polynomial.expand_factors(is_product, known.get_polynomial)
         if polynomial is None or not known.fits(polynomial):
             return None
         return polynomial
 
-    def _changed(
+    def _replace_root(
         self, now: Rewritten, root: Root, polynomial: Polynomial, done: Rewrite
     ) -> Rewritten:
         roots, sums = dict(now.roots), dict(now.sums)
         (sums if root in sums else roots)[root] = polynomial
-        return Rewritten(roots, _needed(roots, sums), (*now.rewrites, done))
+        return Rewritten(roots, _find_needed_sums(roots, sums), (*now.rewrites, done))
 
 
 def _same(one: Use, other: Use) -> bool:
@@ -338,17 +338,17 @@ def _with_factor(term: Monomial, factor: Use, free: Labels) -> tuple[Labels, Mon
         rest = tuple(label for label in term.over if label not in names)
         others = fresh(rest, {label.name: label for label in (*free, *factor.labels)})
         inner = Monomial(term.coefficient, term.without({place}), rest)
-        return summed, inner.renamed({**names, **others})
+        return summed, inner.rename_labels({**names, **others})
     return None
 
 
-def _ordered(monomial: Monomial) -> Iterator[Label]:
+def _order_labels(monomial: Monomial) -> Iterator[Label]:
     """Yield the labels that are left, in the order of their first use."""
     for factor in monomial.factors:
         yield from (label for label in factor.labels if label in monomial.labels)
 
 
-def _needed(
+def _find_needed_sums(
     roots: Mapping[Root, Polynomial], sums: Mapping[Root, Polynomial]
 ) -> dict[Root, Polynomial]:
     """Return the named sums that the polynomials need."""

@@ -70,9 +70,9 @@ def _shape(vertex: Vertex, inputs: tuple[Operand, ...]) -> tuple[Shape, dict[Lab
         vertex.combine,
         vertex.maps,
         vertex.reduce,
-        None if vertex.index is None else vertex.index.renamed(numbers),
-        None if vertex.along is None else vertex.along.renamed(numbers),
-        None if vertex.top is None else vertex.top.renamed(numbers),
+        None if vertex.index is None else vertex.index.rename_labels(numbers),
+        None if vertex.along is None else vertex.along.rename_labels(numbers),
+        None if vertex.top is None else vertex.top.rename_labels(numbers),
         tuple(label.bound for label in order) if vertex.relabels else (),
     )
     return shape, order

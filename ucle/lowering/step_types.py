@@ -51,7 +51,7 @@ class StepTypes:
             return self._unary(use, step.labels, step.reduce, span)
         if step.is_chain:
             try:
-                return self._of_chain(step, span).transposed(step.labels)
+                return self._of_chain(step, span).transpose_axes(step.labels)
             except UcleError:
                 return TensorType(step.labels, step.dtype)
         types = {str(n): self.of_use(x.cast(step.dtype), span) for n, x in enumerate(step.factors)}
@@ -123,5 +123,5 @@ def types_of(
             axes, labels = statement.result.labels, statement.labels
             types[statement.target] = top_type(type_, statement.top, axes, labels)
             continue
-        types[statement.target] = type_.transposed(statement.labels)
+        types[statement.target] = type_.transpose_axes(statement.labels)
     return types

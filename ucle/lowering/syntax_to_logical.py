@@ -53,7 +53,7 @@ from ucle.language.factors import (
     with_sizes,
 )
 from ucle.language.promotion import combine_signature, expression_type, reduce_type
-from ucle.language.statements import wanted
+from ucle.language.statements import choose_outputs
 from ucle.language.syntax import (
     Access,
     Binary,
@@ -127,7 +127,7 @@ def syntax_to_logical(source: ResolvedProgram) -> LogicalProgram:
     T.1 = sum[j,k](relu(A[i,j]) * B[j,k] * c[k] * 2)
     T[i] = T.1[i]
     """
-    outputs = wanted(source.statements, source.outputs)
+    outputs = choose_outputs(source.statements, source.outputs)
     lowering = _Lowering(dict(source.types), source.bounds, source.exact)
     statements = []
     for statement in source.statements:
@@ -166,11 +166,11 @@ class _Lowering:
         if isinstance(statement.expression, Reindexed):
             reindexed = statement.expression
             if not self._needs_product(reindexed):
-                return self._reindexed(statement, reindexed)
+                return self._lower_reindex(statement, reindexed)
             assert reindexed.written is not None
             statement = replace(statement, expression=reindexed.written)
         if isinstance(statement.expression, ScanExpression):
-            return self._accumulated(statement, statement.expression)
+            return self._lower_scan(statement, statement.expression)
         if isinstance(statement.expression, Pairs):
             return self._first_entries(statement, statement.expression)
         expression = with_sizes(statement.expression, lambda name: self._label(name).bound)
@@ -185,7 +185,7 @@ class _Lowering:
         result = run(self._lower(expression))
         type_ = self._step_types.of_use(result, self._span)
         labels = tuple(self._label(name) for name in statement.target.labels)
-        self.types[self._target] = type_.transposed(labels)
+        self.types[self._target] = type_.transpose_axes(labels)
         return LogicalStatement(
             self._target,
             labels,
@@ -201,7 +201,7 @@ class _Lowering:
             return False
         return not self.types[reindexed.source.tensor].every.finite
 
-    def _reindexed(self, statement: Statement, reindexed: Reindexed) -> LogicalStatement:
+    def _lower_reindex(self, statement: Statement, reindexed: Reindexed) -> LogicalStatement:
         """Lower a statement that is an index map."""
         source = self._access(reindexed.source)
         self._check_numbered(reindexed)
@@ -226,14 +226,14 @@ class _Lowering:
             hit=None if hit is None else hit.label,
             read="" if hit is None or hit.permissive else hit.read,
         )
-        index = index.raised(lambda name: max(self._label(name).bound, 1))
+        index = index.make_nonnegative(lambda name: max(self._label(name).bound, 1))
         labels = tuple(self._label(name) for name in statement.target.labels)
         self.types[self._target] = reindexed_type(type_, source.labels, index, labels)
         text = (source.tensor,)
         parts = (self._target, labels, (), source, self._span, text)
         return LogicalStatement(*parts, index=index, lifted=statement.lifted)
 
-    def _accumulated(self, statement: Statement, expression: ScanExpression) -> LogicalStatement:
+    def _lower_scan(self, statement: Statement, expression: ScanExpression) -> LogicalStatement:
         """Lower a statement that scans or transforms along labels that stay."""
         source, along = expression.argument, expression.along
         assert isinstance(source, Access), "lifted"
@@ -463,7 +463,7 @@ class _Lowering:
         add = ANY if dtype is DType.BOOL else SUM
         picked = yield self._lower_binary(selection, add, over)
         # The source of a pick may itself be picked by another index, which leaves 0 elsewhere.
-        whole: Use = yield self._picked_from(selection)
+        whole: Use = yield self._lower_picked_source(selection)
         fill = self._step_types.of_use(whole, self._span).fill
         if expression.operator is PICK or same_value(fill, dtype.scalar(0)):
             return picked
@@ -472,7 +472,7 @@ class _Lowering:
         elsewhere = with_constant(UNLESS, hit, fill, False, self._span).cast(dtype)
         return self._step([picked, elsewhere], ADD, None, (), dtype)
 
-    def _picked_from(self, selection: Binary) -> Calls[Use]:
+    def _lower_picked_source(self, selection: Binary) -> Calls[Use]:
         """Lower the tensor that indices read at the entries of other tensors."""
         source = selection.right
         while isinstance(source, Reduction) and source.operator in (PICK, PICK_OR_FILL):

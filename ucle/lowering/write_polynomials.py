@@ -25,7 +25,7 @@ from ucle.lowering.logical import (
     LogicalProgram,
     LogicalStatement,
     Use,
-    needed,
+    find_needed_statements,
     text_of,
 )
 from ucle.lowering.masks import outgrows
@@ -40,7 +40,7 @@ POW, MAXIMUM = COMBINES["pow"], COMBINES["max"]
 def write_polynomials(rewriter: Rewriter, rewritten: Rewritten) -> LogicalProgram | None:
     """Return the program with polynomials in place of uses; None if its values may differ."""
     logical = rewriter.logical
-    known = rewriter.known(rewritten)
+    known = rewriter.build_polynomials(rewritten)
     own = {root.statement for root in rewritten.roots}
     if _may_outgrow(logical, own):
         return None
@@ -49,7 +49,7 @@ def write_polynomials(rewriter: Rewriter, rewritten: Rewritten) -> LogicalProgra
             _Writing(known, x, rewritten).statement() if x.target in own else x
             for x in logical.statements
         ]
-        statements = needed(logical, statements)
+        statements = find_needed_statements(logical, statements)
         program = replace(
             logical, statements=tuple(statements), types=types_of(logical, statements)
         )
@@ -70,7 +70,7 @@ def _may_outgrow(logical: LogicalProgram, changed: set[str]) -> bool:
     infinity that is read count as outgrown, too.
     """
     texts = (x for x in logical.statements if x.target in changed)
-    return any(outgrows(type_) for text in texts for type_ in _made(text, logical.types))
+    return any(outgrows(type_) for text in texts for type_ in _list_types(text, logical.types))
 
 
 def _is_as_good(program: LogicalProgram, logical: LogicalProgram, changed: set[str]) -> bool:
@@ -82,12 +82,12 @@ def _is_as_good(program: LogicalProgram, logical: LogicalProgram, changed: set[s
             return False
         if old.entries.finite and not new.entries.finite:
             return False
-        if name in changed and any(map(outgrows, _made(statement, program.types))):
+        if name in changed and any(map(outgrows, _list_types(statement, program.types))):
             return False
     return True
 
 
-def _made(statement: LogicalStatement, types: Mapping[str, TensorType]) -> list[TensorType]:
+def _list_types(statement: LogicalStatement, types: Mapping[str, TensorType]) -> list[TensorType]:
     """Return the types of a statement's steps and of its tensor."""
     return [types[x] for x in (*statement.by_name, statement.target)]
 
@@ -135,7 +135,7 @@ class _Writing:
         for count in range(len(use.maps), -1, -1):
             core = use.with_maps(count)
             if core in self._roots:
-                return self._root(core).mapped(use.maps[count:])
+                return self._root(core).apply_maps(use.maps[count:])
         if not use.maps and use.tensor in self._known.sums:
             return self._sum(self._known.sums[use.tensor])
         step = self._statement.by_name.get(use.tensor)
@@ -212,7 +212,7 @@ class _Writing:
             return use
         read = Use(use.tensor, use.labels, use.read_dtype)
         step = self._add(Contraction("", (read,), None, None, (), read.dtype))
-        return step.mapped(use.maps)
+        return step.apply_maps(use.maps)
 
 
 def _left_deep(count: int) -> Tree:

@@ -59,7 +59,7 @@ class Optimiser:
             return self.weight_decay.get(parameter, 0.0)
         return self.weight_decay
 
-    def shared(self) -> dict[str, str]:
+    def shared_numbers(self) -> dict[str, str]:
         """Numbers that all parameters share: their texts over ``step`` and earlier ones."""
         return {"rate": self.rate.text} if self.rate.varies else {}
 
@@ -116,11 +116,11 @@ class Adam(Optimiser):
         """True: the means begin at 0, and the correction depends on the number of the step."""
         return True
 
-    def shared(self) -> dict[str, str]:
+    def shared_numbers(self) -> dict[str, str]:
         """The corrected rate of the first mean, and the root of the second mean's correction."""
         first, second = map(number, self.betas)
         return {
-            **super().shared(),
+            **super().shared_numbers(),
             "stride": f"{self._rate} / (1.0 - {first} ^ (step + 1))",
             "spread": f"sqrt(1.0 - {second} ^ (step + 1))",
         }
@@ -146,7 +146,7 @@ def _decay(value: Any, where: str) -> None:
         not_negative(value, where)
 
 
-def _frozen(decay: Decay) -> Decay:
+def _freeze_decay(decay: Decay) -> Decay:
     if isinstance(decay, Mapping):
         return MappingProxyType({name: float(value) for name, value in decay.items()})
     return float(decay)
@@ -214,7 +214,7 @@ def sgd(
             found=f"momentum={momentum!r}",
         )
     schedule = schedule_of(rate, "sgd(rate=...)")
-    decay = _frozen(weight_decay)
+    decay = _freeze_decay(weight_decay)
     return Sgd(schedule, decay, clip_value, clip_norm, float(momentum), bool(nesterov))
 
 
@@ -247,7 +247,7 @@ def adam(
     >>> adam(1e-2, weight_decay={"W1": 5e-4}).decay_of("W2")
     0.0
     """
-    schedule, decay = schedule_of(rate, "adam(rate=...)"), _frozen(weight_decay)
+    schedule, decay = schedule_of(rate, "adam(rate=...)"), _freeze_decay(weight_decay)
     first, second = betas
     return Adam(schedule, decay, clip_value, clip_norm, (float(first), float(second)), float(eps))
 
@@ -276,6 +276,6 @@ def adamw(
     >>> adamw().weight_decay
     0.01
     """
-    schedule, decay = schedule_of(rate, "adamw(rate=...)"), _frozen(weight_decay)
+    schedule, decay = schedule_of(rate, "adamw(rate=...)"), _freeze_decay(weight_decay)
     first, second = float(betas[0]), float(betas[1])
     return Adam(schedule, decay, clip_value, clip_norm, (first, second), float(eps), decoupled=True)

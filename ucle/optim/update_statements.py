@@ -76,7 +76,7 @@ def update_statements(
         carry[step] = carry_to
         shared["step"] = Access(step, (), HERE)
         made.append(_statement(carry_to, (), "step + 1", shared))
-    for stem, text in optimiser.shared().items():
+    for stem, text in optimiser.shared_numbers().items():
         (name,) = unique_names([stem], taken)
         made.append(_statement(name, (), text, shared))
         shared[stem] = Access(name, (), HERE)

@@ -25,7 +25,7 @@ from ucle.optimiser.domains import too_large
 from ucle.optimiser.limits import densified_bytes, held_bytes
 from ucle.optimiser.pricing import CostedProgram, Prices, price
 from ucle.optimiser.sparse_einsum import sparse_einsum
-from ucle.optimiser.tiled_and_compressed import blocked, levelled
+from ucle.optimiser.tiled_and_compressed import list_levelled, tile_labels
 from ucle.options import Options
 from ucle.plan.decomposition import DecomposedProgram, StoredInput
 from ucle.plan.kernel_choice import keyed_labels, needs_scalars
@@ -146,24 +146,29 @@ def _decompose(costed: CostedProgram, options: Options) -> DecomposedProgram:
                     raise _no_sql_of_matrices(vertex)
             return price(costed, {v.name: v.all_promoted for v in program.vertices})
         case "as-written":
-            return price(costed, {v.name: decomposed_as_written(v) for v in program.vertices})
+            return price(costed, {v.name: decompose_as_written(v) for v in program.vertices})
         case str():
             raise AssertionError("options are checked when they are made")
         case promoted:
-            return sparse_einsum(costed, pinned(program, promoted), options.search)
+            return sparse_einsum(costed, pin_decompositions(program, promoted), options.search)
 
 
-def pinned(program: Program, promoted: Mapping[str, Iterable[str]]) -> dict[str, Decomposition]:
+def pin_decompositions(
+    program: Program, promoted: Mapping[str, Iterable[str]]
+) -> dict[str, Decomposition]:
     """Return the decompositions that a caller gives as promoted labels, by tensor name.
 
     Raises:
         LabelError: one names a label that its vertex does not have.
         NameResolutionError: one is given for a tensor that is not a vertex.
     """
-    return {name: _pinned(program, name, frozenset(labels)) for name, labels in promoted.items()}
+    return {
+        name: _pin_decomposition(program, name, frozenset(labels))
+        for name, labels in promoted.items()
+    }
 
 
-def _pinned(program: Program, name: str, spelled: frozenset[str]) -> Decomposition:
+def _pin_decomposition(program: Program, name: str, spelled: frozenset[str]) -> Decomposition:
     if name not in program.by_name:
         raise NameResolutionError(
             f"the decomposition names an unknown tensor {name}",
@@ -178,11 +183,11 @@ def _pinned(program: Program, name: str, spelled: frozenset[str]) -> Decompositi
         return vertex.decomposition(spelled)
     tiled = [x.partition("/") for x in spelled if re.fullmatch(r"[^/]+/[1-9]\d{0,8}", x)]
     sizes = [int(size) for *_, size in tiled]
-    for each in levelled(vertex, program, *sizes[:1]):
+    for each in list_levelled(vertex, program, *sizes[:1]):
         if each.spelled == spelled:
             return each
     if sizes and {name for name, *_ in tiled} <= set(labels):
-        whole = blocked(vertex, program, [name for name, *_ in tiled], sizes[0])
+        whole = tile_labels(vertex, program, [name for name, *_ in tiled], sizes[0])
         if whole is not None and whole.spelled == spelled:
             return whole
     unknown = min(spelled.difference(labels))
@@ -264,7 +269,7 @@ def _all_promoted(vertex: Vertex, decomposition: Decomposition) -> dict[str, str
     }
 
 
-def decomposed_as_written(vertex: Vertex) -> Decomposition:
+def decompose_as_written(vertex: Vertex) -> Decomposition:
     """Return the decomposition that promotes the labels written in upper case.
 
     Reads at computed coordinates, which are vertices of their own, promote the other labels that

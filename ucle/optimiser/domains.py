@@ -35,7 +35,7 @@ class Domains:
         """Return these domains with other decompositions of one vertex."""
         return replace(self, choices={**self.choices, name: tuple(choices)})
 
-    def joined(self, other: Domains) -> Domains:
+    def unite_choices(self, other: Domains) -> Domains:
         """Return the union of two domains."""
         both = {
             name: tuple(dict.fromkeys((*choices, *other.choices[name])))
@@ -140,7 +140,7 @@ def _near(
 ) -> Iterator[Decomposition]:
     yield chosen
     for name in vertex.label_names:
-        yield chosen.flipped(name)
+        yield chosen.flip_label(name)
     for operand in vertex.inputs:
         for layout in layouts_of[operand.tensor]:
             yield chosen.reading(operand.names, layout)

@@ -123,9 +123,9 @@ class _Options:
     @classmethod
     def of(cls, vertex: Vertex, choices: tuple[Decomposition, ...]) -> _Options:
         """Compute the layouts of a vertex under each of its decompositions."""
-        layouts, layout_of = _numbered(vertex.makes(p) for p in choices)
+        layouts, layout_of = _number_layouts(vertex.makes(p) for p in choices)
         read = [vertex.reads(p) for p in choices]
-        pairs = [_numbered(layouts[n] for layouts in read) for n in range(len(vertex.inputs))]
+        pairs = [_number_layouts(layouts[n] for layouts in read) for n in range(len(vertex.inputs))]
         return cls(
             choices, layouts, layout_of, tuple(n for n, _ in pairs), tuple(of for _, of in pairs)
         )
@@ -142,7 +142,7 @@ class _Options:
         )
 
 
-def _numbered(layouts: Iterable[Layout]) -> tuple[tuple[Layout, ...], NDArray[np.intp]]:
+def _number_layouts(layouts: Iterable[Layout]) -> tuple[tuple[Layout, ...], NDArray[np.intp]]:
     """Return the distinct layouts, and the position of each given one among them."""
     positions: dict[Layout, int] = {}
     of = np.array([positions.setdefault(layout, len(positions)) for layout in layouts], np.intp)
@@ -185,7 +185,7 @@ class _Table:
         least = np.stack([each[options.layout_of == at].min(axis=0) for at in positions])
         return cls(options, shared, each, least)
 
-    def settled(self) -> _Table:
+    def keep_cheapest(self) -> _Table:
         """Return the rows that make the cheapest layout, when no shared vertex is open."""
         at = int(np.argmin(self.least))
         matching = self.options.layout_of == at
@@ -205,7 +205,7 @@ def _tables(costed: CostedProgram, domains: Domains, *, settle: bool = False) ->
         ]
         table = _Table.of(own, options, messages)
         fixed = settle and _is_shared(costed.program, vertex.name)
-        tables[vertex.name] = table.settled() if fixed else table
+        tables[vertex.name] = table.keep_cheapest() if fixed else table
     return tables
 
 

@@ -175,7 +175,7 @@ def associate(
         return decide(contract(logical).program), None
     effort = optimisations.association_effort
     search = _Search(logical, measured, decide, effort, known or KnownPairwise())
-    base = search.ranked(WRITTEN)
+    base = search.contract_order(WRITTEN)
     small = _effort(base.program) <= effort / 3
     if small and optimisations.merge and fixed is not None:
         search.allow_merges(base, fixed)
@@ -183,7 +183,7 @@ def associate(
     written = search.price_written(base)
     best = min(written, best, key=_cost)
     if small:
-        best = search.improved(best)
+        best = search.improve_order(best)
     if best.cost > written.cost * (1 - optimisations.association_gain):
         best = written
     if best.decided is None or best.contracted is None:
@@ -223,7 +223,7 @@ class _Search:
         self._merges = find_merges(self._logical, base.types, fixed, self._known_merges)
         self._takers = frozenset(self._taker(name) for name in self._merges)
 
-    def ranked(self, order: JoinOrder) -> Contracted:
+    def contract_order(self, order: JoinOrder) -> Contracted:
         """Return the program with an order's merges, each product joined by the fewest tuples."""
         merged = self._merge(order)
         return contract(merged, measured=self._measured, known=self._known_pairs)
@@ -242,9 +242,9 @@ class _Search:
             return _Tried(WRITTEN)
         return self.price(WRITTEN, bounded=False)
 
-    def improved(self, best: _Tried) -> _Tried:
+    def improve_order(self, best: _Tried) -> _Tried:
         """Change one product at a time, from the best order so far and from all merged."""
-        merged = self.ranked(JoinOrder(self._takers))
+        merged = self.contract_order(JoinOrder(self._takers))
         trees = _trees(merged)
         all_merged = JoinOrder(self._takers & {tensor for tensor, _ in trees}, trees)
         best = min(best, self.price(all_merged), key=_cost)
@@ -256,7 +256,7 @@ class _Search:
                     break
                 plain = self.price(self._plain(best.order, product.key[0]))
                 best = min(plain, best, key=_cost)
-                for order in self._changed(best.order, product):
+                for order in self._vary_tree(best.order, product):
                     best = min(best, self.price(order), key=_cost)
                     if not self._may_save(best):
                         break
@@ -267,7 +267,7 @@ class _Search:
         spent = self._effort - self._left
         return self._left > 0 and spent < LEAST_EFFORT + best.cost / EFFORT_COST
 
-    def _changed(self, order: JoinOrder, product: ContractedProduct) -> Iterator[JoinOrder]:
+    def _vary_tree(self, order: JoinOrder, product: ContractedProduct) -> Iterator[JoinOrder]:
         """Yield orders that merge a product's statements and differ from `order` in its tree."""
         tensor = product.key[0]
         taking = order.merged | ({tensor} & self._takers)
@@ -348,12 +348,12 @@ def _effort(program: Program) -> int:
 def _is_joined(tree: Tree, labels: Sequence[frozenset[str]]) -> bool:
     """Return whether all joined factors share a label; a join of all pairs seldom pays."""
 
-    def joined(
+    def join_labels(
         _: Tree, left: frozenset[str] | None, right: frozenset[str] | None
     ) -> frozenset[str] | None:
         return left | right if left and right and left & right else None
 
-    return fold(tree, lambda leaf: labels[leaf], joined) is not None
+    return fold(tree, lambda leaf: labels[leaf], join_labels) is not None
 
 
 def _trees(contracted: Contracted) -> dict[ProductKey, Tree]:

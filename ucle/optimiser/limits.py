@@ -18,8 +18,8 @@ from ucle.cost.memory import (
     JoinTable,
     Part,
     RowVectors,
+    count_unspilled_bytes,
     states,
-    unspilled,
     unspilled_states,
 )
 from ucle.ir.fills import join_rule, meets_all
@@ -83,7 +83,7 @@ def fits(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> b
         return False
     if densified_bytes(sized, vertex, decomposition) > sized.resources.memory:
         return False
-    output_bytes = _unspilled_bytes(sized, _made(sized, vertex, decomposition))
+    output_bytes = _unspilled_bytes(sized, _build_output_parts(sized, vertex, decomposition))
     if sized.resources.copies:
         copied = _copied_rows(sized, vertex, decomposition)
         if max(sizes) * copied > sized.resources.limits.column_bytes:
@@ -126,13 +126,13 @@ def densified_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decompos
 def held_bytes(sized: SizedProgram, decomposed: DecomposedProgram, vertex: Vertex) -> float:
     """Return the bytes that a vertex with its repartitions holds and DuckDB cannot spill."""
     decomposition = decomposed.decompositions[vertex.name]
-    output_bytes = _unspilled_bytes(sized, _made(sized, vertex, decomposition))
+    output_bytes = _unspilled_bytes(sized, _build_output_parts(sized, vertex, decomposition))
     if sized.resources.copies:
         return output_bytes  # operands are copied in batches, and DuckDB stacks lists itself
     # A repartition is part of the statement that reads its result.
     moved = sum(
         _repartition_bytes(sized, operand.tensor, source, needed)
-        for operand, needed in decomposed.needed(vertex)
+        for operand, needed in decomposed.needed_layouts(vertex)
         if (source := decomposed.source_layout(operand.tensor, needed)) is not None
     )
     return output_bytes + _unspilled_bytes(sized, _read(sized, vertex, decomposition)) + moved
@@ -140,17 +140,19 @@ def held_bytes(sized: SizedProgram, decomposed: DecomposedProgram, vertex: Verte
 
 def stacked_bytes(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
     """Return the bytes of a repartition's STACK states that DuckDB cannot spill."""
-    stacked = _stacked(sized, name, source, target)
+    stacked = _find_stack(sized, name, source, target)
     return 0.0 if stacked is None or stacked.size <= stacked.inline else states(stacked)
 
 
 def _repartition_bytes(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
     """Return the bytes of a repartition's states; its result counts with its reader."""
-    stacked = _stacked(sized, name, source, target) if target.promoted else None
+    stacked = _find_stack(sized, name, source, target) if target.promoted else None
     return 0.0 if stacked is None else unspilled_states(stacked, sized.resources.memory)
 
 
-def _stacked(sized: SizedProgram, name: str, source: Layout, target: Layout) -> GroupStates | None:
+def _find_stack(
+    sized: SizedProgram, name: str, source: Layout, target: Layout
+) -> GroupStates | None:
     """Return the STACK of a repartition; None if it has none, or if DuckDB's own lists do it."""
     finer = source.union(target)
     if finer == target or sized.resources.copies:
@@ -162,10 +164,12 @@ def _stacked(sized: SizedProgram, name: str, source: Layout, target: Layout) -> 
 
 
 def _unspilled_bytes(sized: SizedProgram, parts: Iterable[Part]) -> float:
-    return sum(unspilled(part, sized.resources.memory) for part in parts)
+    return sum(count_unspilled_bytes(part, sized.resources.memory) for part in parts)
 
 
-def _made(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> Iterator[Part]:
+def _build_output_parts(
+    sized: SizedProgram, vertex: Vertex, decomposition: Decomposition
+) -> Iterator[Part]:
     """Yield the memory for a vertex's results: finished states, or vectors of rows."""
     output, threads = vertex.makes(decomposition), sized.resources.threads
     payload = sized.array_bytes(vertex.name, output)

@@ -39,7 +39,7 @@ def _of_vertex(
 ) -> Iterator[str]:
     types = decomposed.program.types
     chosen = decomposed.decompositions[vertex.name]
-    for number, why in _filled(vertex, types, statistics, chosen):
+    for number, why in _find_filled(vertex, types, statistics, chosen):
         operand = vertex.inputs[number]
         size = math.prod(types[operand.tensor].shape)
         entries = statistics.tensor(operand.tensor).entries
@@ -58,7 +58,7 @@ def instead(
     """
     if vertex.combine is None:
         return None
-    filled = next(_filled(vertex, types, statistics, vertex.all_promoted), None)
+    filled = next(_find_filled(vertex, types, statistics, vertex.all_promoted), None)
     if filled is None:
         return None
     number, why = filled
@@ -72,7 +72,7 @@ def instead(
     return f"{why}. Instead: {'; or '.join(ways)}"
 
 
-def _filled(
+def _find_filled(
     vertex: Vertex,
     types: Mapping[str, TensorType],
     statistics: ProgramStatistics,

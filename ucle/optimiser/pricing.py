@@ -29,7 +29,7 @@ from ucle.ir.masked_products import masked_products, reader_of
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser import limits, repartition_cost
 from ucle.optimiser.sizes import SizedProgram, key_bytes
-from ucle.optimiser.tiled_and_compressed import all_blocked, levelled, stored_blocks
+from ucle.optimiser.tiled_and_compressed import all_blocked, list_levelled, stored_blocks
 from ucle.options import Optimisations
 from ucle.plan.decomposition import Blocks, DecomposedProgram, VertexCost
 from ucle.plan.kernel_choice import choose_kernel, keyed_labels, needs_scalars
@@ -57,7 +57,7 @@ def decompositions(
         if vertex.is_product or keyed_labels(vertex, each.promoted) == each.promoted:
             yield each
     if program is not None:
-        yield from levelled(vertex, program, tile)
+        yield from list_levelled(vertex, program, tile)
 
 
 class Prices:
@@ -187,7 +187,7 @@ class CostedProgram(SizedProgram):
 
     def _once(self, vertex: Vertex, each: VertexCost) -> VertexCost:
         """Return the cost of a vertex per run."""
-        return each.shared(self.runs) if vertex.name in self._fixed else each
+        return each.spread_over(self.runs) if vertex.name in self._fixed else each
 
     def _vertex_cost(self, vertex: Vertex, decomposition: Decomposition) -> VertexCost:
         kernel = choose_kernel(vertex, decomposition)

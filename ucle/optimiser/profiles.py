@@ -97,7 +97,7 @@ def load_profile(path: Path | None = None) -> Profile:
     """
     try:
         path = path or profile_path()
-        return _checked(json.loads(path.read_text(encoding="utf-8")))
+        return _check_profile(json.loads(path.read_text(encoding="utf-8")))
     except (*UNREACHABLE, ValueError) as error:
         raise InputError(
             "the profile of this machine cannot be read",
@@ -108,7 +108,7 @@ def load_profile(path: Path | None = None) -> Profile:
         ) from error
 
 
-def _checked(values: Any) -> Profile:
+def _check_profile(values: Any) -> Profile:
     """Return a profile of the given values; they must be valid costs: finite and not negative."""
     if not isinstance(values, dict):
         raise ValueError("expected names and values")

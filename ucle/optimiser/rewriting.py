@@ -127,7 +127,7 @@ def candidates(
     tuples = _Tuples(measured, known, masked)
     written = math.inf
     with suppress(UcleError):  # the written program need not run
-        vertices, statistics = tuples.contracted(logical)
+        vertices, statistics = tuples.contract_program(logical)
         written = joined_tuples(vertices, statistics)
         if cost < math.inf:
             rewriter = rewriter.within(_with_tuples_to_spare(rewriter, vertices, statistics))
@@ -156,11 +156,11 @@ class _Tuples:
     def of(self, logical: LogicalProgram) -> float:
         """Return the tuples of a whole program; infinite if it cannot be run."""
         try:
-            return joined_tuples(*self.contracted(logical))
+            return joined_tuples(*self.contract_program(logical))
         except UcleError:
             return math.inf
 
-    def contracted(self, logical: LogicalProgram) -> tuple[Program, ProgramStatistics]:
+    def contract_program(self, logical: LogicalProgram) -> tuple[Program, ProgramStatistics]:
         """Return the vertices of a program, each product in the order with the fewest tuples.
 
         Raises:
@@ -192,7 +192,7 @@ def _with_tuples_to_spare(
     entries = {name: statistics.tensor(name).entries for name in program.types}
     emits, holds = dict[str, float](), dict[str, float]()
     for statement in rewriter.logical.statements:
-        name, opened = statement.target, rewriter.opened(statement.target)
+        name, opened = statement.target, rewriter.find_openable(statement.target)
         others = [x for x in statement.reads if x not in opened]
         emits[name] = emitted.get(name, 0) + sum(emits[x] for x in opened)
         held = sum(entries.get(x, 0) for x in (name, *others))
@@ -222,11 +222,13 @@ class _RewritingSearch:
     def run(self) -> None:
         """Rewrite the most promising programs, round by round."""
         written = self._rewriter.written
-        beam = [(self._written, written), *self._tried([self._rewriter.normal_form()])]
+        beam = [(self._written, written), *self._try_programs([self._rewriter.normal_form()])]
         before = math.inf
         while beam and self._least <= FEWER * before and not self._is_over():
             before = self._least
-            tried = [x for _, now in beam for x in self._tried(self._rewriter.neighbours(now))]
+            tried = [
+                x for _, now in beam for x in self._try_programs(self._rewriter.neighbours(now))
+            ]
             beam = sorted(tried, key=lambda pair: pair[0])[:BEAM]
 
     def _is_over(self) -> bool:
@@ -249,7 +251,7 @@ class _RewritingSearch:
                 picked.append([each])
         return [min(alike, key=lambda x: len(x.rewrites)) for alike in picked[:CANDIDATES]]
 
-    def _tried(self, programs: Iterable[Rewritten]) -> list[tuple[float, Rewritten]]:
+    def _try_programs(self, programs: Iterable[Rewritten]) -> list[tuple[float, Rewritten]]:
         """Return the new programs that can be written, with their tuples."""
         new = []
         for rewritten in programs:

@@ -78,7 +78,7 @@ def cheapest_plans(
     domains = first_domains(costed, pins)
     best = _search(costed, domains, "dag")
     if domains.wide:
-        domains = domains.joined(neighbours(costed, domains, best.chosen))
+        domains = domains.unite_choices(neighbours(costed, domains, best.chosen))
         best = cheapest(costed, domains)
     order = count()  # breaks ties, as solutions do not compare
     heap = [(costed.total(best.chosen), next(order), best, domains)]

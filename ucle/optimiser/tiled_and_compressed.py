@@ -1,7 +1,7 @@
 """Decompositions beyond promoted and dense: labels in tiles, and labels compressed in arrays.
 
 A vertex has few of these. Several labels may be tiled if a tensor is stored in such blocks
-(`blocked`). One label of the output may be tiled while all others are inside the arrays. If the
+(`tile_labels`). One label of the output may be tiled while all others are inside the arrays. If the
 fill of an operand annihilates the entries that it meets, a label of that operand may be compressed:
 the operand is the *driver*, and the kernel follows its entries through the other operand, where the
 label is dense. A masked matrix product may be *deferred*: the vertex that masks it computes it at
@@ -34,7 +34,7 @@ Drivers = tuple[tuple[int, str], ...]
 """Roles of tensors and the labels that are compressed in them."""
 
 
-def levelled(vertex: Vertex, program: Program, tile: int = TILE) -> tuple[Decomposition, ...]:
+def list_levelled(vertex: Vertex, program: Program, tile: int = TILE) -> tuple[Decomposition, ...]:
     """Return the distinct decompositions of a vertex in which a label is tiled or compressed.
 
     Args:
@@ -47,7 +47,7 @@ def levelled(vertex: Vertex, program: Program, tile: int = TILE) -> tuple[Decomp
     bounds = {label.name: label.bound for label in vertex.all_labels}
     return tuple(
         each
-        for each in dict.fromkeys(_levelled(vertex, program, tile))
+        for each in dict.fromkeys(_generate_levelled(vertex, program, tile))
         if all(bounds.get(name, 0) <= MOST_COLUMNS for _, name in each.compressed)
     )
 
@@ -57,7 +57,7 @@ def _is_plain(vertex: Vertex) -> bool:
     return not vertex.is_product or needs_scalars(vertex) or any(map(repeats, vertex.inputs))
 
 
-def blocked(
+def tile_labels(
     vertex: Vertex, program: Program, labels: Collection[str], tile: int
 ) -> Decomposition | None:
     """Return the decomposition that tiles some labels and has all others inside the arrays.
@@ -84,10 +84,10 @@ def blocked(
 
 
 def all_blocked(vertex: Vertex, program: Program, tile: int) -> Iterator[Decomposition]:
-    """Yield the decompositions that `blocked` gives and `levelled` does not."""
+    """Yield the decompositions that `tile_labels` gives and `list_levelled` does not."""
     for count in range(1, len(vertex.label_names) + 1):
         for labels in combinations(vertex.label_names, count):
-            each = blocked(vertex, program, labels, tile)
+            each = tile_labels(vertex, program, labels, tile)
             if each is not None and (count > 1 or labels[0] not in vertex.names):
                 yield each
 
@@ -120,14 +120,14 @@ def stored_blocks(
         ]
         joined = [(one | two, tile) for one, tile in read for two, size in read if tile == size]
         some = dict.fromkeys(sorted((*joined, *read), key=lambda x: -len(x[0])))
-        every = (blocked(vertex, program, labels, tile) for labels, tile in some)
+        every = (tile_labels(vertex, program, labels, tile) for labels, tile in some)
         chosen = tuple(each for each in every if each is not None)[:MOST_BLOCKED]
         offered_[vertex.name] = chosen
         layouts[vertex.name] = [x for each in chosen if (x := vertex.makes(each)).tiled]
     return offered_
 
 
-def offered(vertex: Vertex, program: Program, decomposition: Decomposition) -> bool:
+def is_offered(vertex: Vertex, program: Program, decomposition: Decomposition) -> bool:
     """Return whether a vertex may have a decomposition; compressed labels depend on fills and data.
 
     Args:
@@ -135,14 +135,14 @@ def offered(vertex: Vertex, program: Program, decomposition: Decomposition) -> b
         program: the program of the vertex, with the current types of its data.
         decomposition: a decomposition from a program of the same vertices.
     """
-    if decomposition.plain or decomposition in levelled(vertex, program, decomposition.tile):
+    if decomposition.plain or decomposition in list_levelled(vertex, program, decomposition.tile):
         return True
     if decomposition.compressed or decomposition.deferred is not None:
         return False
-    return decomposition == blocked(vertex, program, decomposition.tiled, decomposition.tile)
+    return decomposition == tile_labels(vertex, program, decomposition.tiled, decomposition.tile)
 
 
-def _levelled(vertex: Vertex, program: Program, tile: int) -> Iterator[Decomposition]:
+def _generate_levelled(vertex: Vertex, program: Program, tile: int) -> Iterator[Decomposition]:
     for label in vertex.labels:
         if label.bound > tile:
             yield _decomposition(vertex, label, (), tile)

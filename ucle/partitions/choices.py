@@ -46,7 +46,7 @@ class Sizes(Protocol):
         """The tuples of a tensor in a layout."""
         ...
 
-    def joined(self, vertex: str) -> float:
+    def count_joined(self, vertex: str) -> float:
         """Estimate how many tuples an aggregation of a vertex reads."""
         ...
 
@@ -120,7 +120,7 @@ class Problem:
         most one for each tuple that they aggregate.
         """
         made = self.tuples(name)
-        aggregated = max(self._sizes.joined(self.steps[name].tensor), made.count)
+        aggregated = max(self._sizes.count_joined(self.steps[name].tensor), made.count)
         most = min(made.count * self.partitions, aggregated)
         return made.bytes / max(made.count, 1.0) * most
 
@@ -132,14 +132,14 @@ class Problem:
             chosen[name] = next(w for w in single if all(p == SINGLE for p in w.reads))
         return chosen
 
-    def moved(self, size: float, placement: Placement) -> float:
+    def price_move(self, size: float, placement: Placement) -> float:
         """Price the movement of tuples to a placement."""
         copies = self.partitions if placement.spread is Spread.REPLICATED else 1
         if placement.spread is Spread.SINGLE:
-            return self.network.fetched(size)
-        return self.network.moved(size * copies)
+            return self.network.price_fetch(size)
+        return self.network.price_move(size * copies)
 
-    def computed(self, step: Step, way: Way) -> float:
+    def price_step(self, step: Step, way: Way) -> float:
         """Price a step where it runs."""
         if way.makes.spread in (Spread.SINGLE, Spread.REPLICATED) and not way.combined:
             return step.cost
@@ -179,10 +179,10 @@ class Problem:
         stages = self.stages(choice)
         last = max((end for _, end in stages.values()), default=0)
         moved = sum(
-            self.moved(size, each.placement)
+            self.price_move(size, each.placement)
             for each, size in self.exchanges(choice, stages).items()
         )
-        work = sum(self.computed(step, choice[step.name]) for step in self.inner)
+        work = sum(self.price_step(step, choice[step.name]) for step in self.inner)
         return (last + 1) * self.network.job + moved + work
 
     def by_dynamic_program(self) -> dict[str, Way]:
@@ -191,11 +191,11 @@ class Problem:
         for step in self.inner:
             own: dict[Placement, tuple[float, Way]] = {}
             for way in self.ways[step.name]:
-                cost = self.computed(step, way)
+                cost = self.price_step(step, way)
                 if way.combined:
-                    cost += self.network.job + self.moved(self.partial(step.name), way.makes)
+                    cost += self.network.job + self.price_move(self.partial(step.name), way.makes)
                 for read, wanted in zip(self.reads[step.name], way.reads, strict=True):
-                    cost += self._reached(read.step, wanted, best)[0]
+                    cost += self._price_reach(read.step, wanted, best)[0]
                 if cost < own.get(way.makes, (math.inf, way))[0]:
                     own[way.makes] = cost, way
             best[step.name] = own
@@ -206,7 +206,7 @@ class Problem:
             if target is None:
                 _, way = min(best[step.name].values(), key=lambda pair: pair[0])
             else:
-                _, reached = self._reached(step.name, target, best)
+                _, reached = self._price_reach(step.name, target, best)
                 assert reached is not None
                 way = best[step.name][reached][1]
             chosen[step.name] = way
@@ -215,14 +215,14 @@ class Problem:
                     wanted_by.setdefault(read.step, needed)
         return {step.name: chosen[step.name] for step in self.inner}
 
-    def _reached(
+    def _price_reach(
         self,
         name: str,
         wanted: Placement,
         best: Mapping[str, Mapping[Placement, tuple[float, Way]]],
     ) -> tuple[float, Placement | None]:
         """Price having a tensor in a placement; return its cost and the place where it is made."""
-        exchange = self.moved(self.size(name), wanted)
+        exchange = self.price_move(self.size(name), wanted)
         if name in self.sources:
             return exchange, None
         exchange += self.network.job
@@ -234,7 +234,7 @@ class Problem:
             key=lambda pair: pair[0],
         )
 
-    def improved(self, choice: Choice) -> dict[str, Way]:
+    def improve_choice(self, choice: Choice) -> dict[str, Way]:
         """Improve a choice until no single step has a better way."""
         current = dict(choice)
         cost = self.cost(current)

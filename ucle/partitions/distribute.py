@@ -24,7 +24,7 @@ def distribute(planned: Planned, network: Network, partitions: int) -> Distribut
     """
     problem = Problem(planned.plan, EstimatedSizes(planned), network, partitions)
     starts = problem.by_dynamic_program(), problem.alone()
-    chosen = min(map(problem.improved, starts), key=problem.cost)
+    chosen = min(map(problem.improve_choice, starts), key=problem.cost)
     return cut(problem, chosen)
 
 

@@ -114,4 +114,4 @@ class DistributedPlan:
                 yield f"  {step.name}: {step.comment}"
             for made in fragment.made:
                 labels = tuple(axis.name for axis in made.read.type.axes)
-                yield f"  makes {made.read.step}, {made.placement.named(labels)}"
+                yield f"  makes {made.read.step}, {made.placement.describe(labels)}"

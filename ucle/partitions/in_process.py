@@ -16,7 +16,7 @@ from ucle.foundation.libraries import pa
 from ucle.inputs.states import PlacedInput
 from ucle.ir.placements import Spread
 from ucle.partitions.fragments import Fragment, FragmentInput
-from ucle.partitions.keys import divided, partition_of
+from ucle.partitions.keys import divide_rows, partition_of
 from ucle.partitions.run_fragment import Task, open_partition, run_on_tables
 from ucle.pipeline.artifacts import Planned
 from ucle.plan.sources import Dictionary, InMemory, TableSource
@@ -52,10 +52,10 @@ class InProcess:
         assert not isinstance(origin, str)
         if isinstance(origin, Load):
             data = inputs[origin.source.tensor].data
-            return self._scattered(array_table(data, origin.type, origin.layout))
+            return self._scatter_rows(array_table(data, origin.type, origin.layout))
         if isinstance(origin, Dictionary):
-            return self._scattered(self._dictionary(origin))
-        return self._scattered(self._rows(origin.source, inputs[incoming.tensor]))
+            return self._scatter_rows(self._dictionary(origin))
+        return self._scatter_rows(self._rows(origin.source, inputs[incoming.tensor]))
 
     def _rows(self, source: TableSource, placed: PlacedInput) -> pa.Table:
         if isinstance(source.origin, InMemory):
@@ -93,9 +93,9 @@ class InProcess:
         """Return the tables of a program's dictionaries, for its results."""
         return {each.name: self._dictionary(each) for each in plan.dictionaries}
 
-    def _scattered(self, rows: pa.Table) -> Frame:
+    def _scatter_rows(self, rows: pa.Table) -> Frame:
         parts = self._random.integers(self.partitions, size=len(rows))
-        return divided(rows, parts, self.partitions)
+        return divide_rows(rows, parts, self.partitions)
 
     def place(self, frame: Frame, incoming: FragmentInput) -> Frame:
         """Bring the rows to their placement."""
@@ -106,9 +106,9 @@ class InProcess:
             case Spread.SINGLE:
                 return [whole, *[whole.slice(0, 0)] * (self.partitions - 1)]
             case Spread.SCATTERED:
-                return self._scattered(whole)
+                return self._scatter_rows(whole)
         parts = partition_of(whole, incoming.columns, self.partitions)
-        return divided(whole, parts, self.partitions)
+        return divide_rows(whole, parts, self.partitions)
 
     def map(self, fragment: Fragment, placed: Mapping[str, Frame]) -> dict[str, Frame]:
         """Run a fragment on one partition after the other."""

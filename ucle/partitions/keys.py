@@ -33,7 +33,7 @@ def partition_of(rows: pa.Table, columns: Sequence[str], partitions: int) -> NDA
     return (mixed % np.uint64(partitions)).astype(np.int64)
 
 
-def divided(rows: pa.Table, parts: NDArray[np.int64], partitions: int) -> list[pa.Table]:
+def divide_rows(rows: pa.Table, parts: NDArray[np.int64], partitions: int) -> list[pa.Table]:
     """Return the rows of each partition."""
     order = np.argsort(parts, kind="stable")
     ends = np.searchsorted(parts[order], np.arange(partitions + 1))

@@ -22,11 +22,11 @@ class Network:
     byte: float = 4.0
     job: float = 1.0e9
 
-    def moved(self, size: float) -> float:
+    def price_move(self, size: float) -> float:
         """Nanoseconds for moving so many bytes, by all workers at once."""
-        return self.fetched(size) / self.workers
+        return self.price_fetch(size) / self.workers
 
-    def fetched(self, size: float) -> float:
+    def price_fetch(self, size: float) -> float:
         """Nanoseconds for moving so many bytes through the link of one worker."""
         return size * (self.byte + 8.0 / self.gigabits)
 

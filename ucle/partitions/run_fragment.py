@@ -18,10 +18,10 @@ from ucle.run.script import script_of
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import (
     VALUE,
+    add_alias,
     column,
     identifier,
     key_columns,
-    named,
     select_from,
     table,
 )
@@ -127,7 +127,7 @@ def run_fragment(
             read = plan.outputs[name]
             names = key_columns(read.type)
             keys = [column(names[axis]) for axis in read.layout.promoted]
-            query = select_from(table(place), *keys, named(column(value), VALUE))
+            query = select_from(table(place), *keys, add_alias(column(value), VALUE))
             made[name] = session.table(sql_text(query))
     finally:
         for temporary in executed.tables:

@@ -37,7 +37,7 @@ class EstimatedSizes:
             if step.tensor in inputs
         )
 
-    def joined(self, vertex: str) -> float:
+    def count_joined(self, vertex: str) -> float:
         """Estimate how many tuples an aggregation of a vertex reads."""
         made = self.planned.decomposed
         return self.planned.statistics.join_rows(

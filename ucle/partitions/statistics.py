@@ -36,7 +36,7 @@ class PartStatistics:
     """For each key axis the smallest hashes of its coordinates, in order."""
 
 
-def combined(parts: Sequence[PartStatistics]) -> MeasuredInput:
+def combine_statistics(parts: Sequence[PartStatistics]) -> MeasuredInput:
     """Combine the statistics of a table's partitions, of which there is at least one."""
     measured = [part.measured for part in parts]
     entries = float(sum(each.entries for each in measured))

@@ -21,9 +21,9 @@ from ucle.optimiser.join_order import Association, Lowering
 from ucle.optimiser.made_dense import made_dense
 from ucle.options import Optimisations
 from ucle.plan.decomposition import DecomposedProgram
-from ucle.plan.forms import made_by, says_nothing
+from ucle.plan.forms import find_aggregations, says_nothing
 from ucle.plan.pass_context import Memory, PassContext, Spreading
-from ucle.plan.passes import PASSES, Pass, rewritten
+from ucle.plan.passes import PASSES, Pass, run_passes
 from ucle.plan.step_memory import Estimates, plan_peak
 from ucle.plan.steps import Plan
 from ucle.sqlgen.scalar_operators import number_expression
@@ -82,7 +82,7 @@ class Planned:
             self._memory(),
         )
         on = [rewrite for rewrite in passes if rewrite not in switches.off]
-        return rewritten(self.plan, on, context)
+        return run_passes(self.plan, on, context)
 
     def _spreading(self) -> Spreading | None:
         least, statistics = self.optimisations.slices, self.statistics
@@ -132,7 +132,7 @@ class Compiled(Planned):
         planned_fields = {field.name: getattr(planned, field.name) for field in fields(Planned)}
         return cls(**planned_fields, front=front, association=association)
 
-    def replanned(self, planned: Planned) -> Compiled:
+    def with_plan(self, planned: Planned) -> Compiled:
         """Return the same program with another plan."""
         return Compiled.of(planned, self.front, self.association)
 
@@ -154,7 +154,7 @@ class Compiled(Planned):
     @cached_property
     def nonfill(self) -> frozenset[str]:
         """Tensors in which an entry equal to the fill says nothing (`ucle.plan.forms`)."""
-        reduces, types = made_by(self.front.source.statements), self.program.types
+        reduces, types = find_aggregations(self.front.source.statements), self.program.types
         return frozenset(
             x for x, by in reduces.items() if x in types and says_nothing(types[x], by)
         )

@@ -13,12 +13,17 @@ from ucle.errors import UcleError
 from ucle.inputs.states import PlacedInput
 from ucle.ir.annihilation import annihilated, uncertain_vertices
 from ucle.lowering.syntax_to_logical import syntax_to_logical
-from ucle.optimiser.choose_decomposition import decompose, pinned, price_program, refusal
+from ucle.optimiser.choose_decomposition import (
+    decompose,
+    pin_decompositions,
+    price_program,
+    refusal,
+)
 from ucle.optimiser.join_order import Decided
 from ucle.optimiser.optimise import optimise, program_statistics
 from ucle.optimiser.pricing import CostedProgram, price
 from ucle.optimiser.sparse_einsum import cheapest_plans
-from ucle.optimiser.tiled_and_compressed import offered
+from ucle.optimiser.tiled_and_compressed import is_offered
 from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled
 from ucle.pipeline.stages import plan_decided
@@ -34,7 +39,7 @@ def plan_decomposition(compiled: Compiled, options: Options) -> Compiled:
     """
     program, statistics = compiled.program, compiled.statistics
     decomposed = decompose(program, compiled.inputs, statistics, options)
-    return _planned(compiled, compiled.inputs, decomposed, options)
+    return _plan_program(compiled, compiled.inputs, decomposed, options)
 
 
 def read_from(compiled: Compiled, inputs: Mapping[str, PlacedInput], options: Options) -> Compiled:
@@ -42,7 +47,7 @@ def read_from(compiled: Compiled, inputs: Mapping[str, PlacedInput], options: Op
     old = compiled.decomposed
     costed = price_program(compiled.program, inputs, compiled.statistics, options)
     decomposed = replace(price(costed, old.decompositions), search=old.search)
-    return _planned(compiled, inputs, decomposed, options)
+    return _plan_program(compiled, inputs, decomposed, options)
 
 
 def plan_for_statistics(
@@ -55,7 +60,7 @@ def plan_for_statistics(
     """
     statistics = program_statistics(compiled.program, inputs, options)
     decomposed = decompose(compiled.program, inputs, statistics, options)
-    return _planned(compiled, inputs, decomposed, options, statistics)
+    return _plan_program(compiled, inputs, decomposed, options, statistics)
 
 
 def plan_annihilated(compiled: Compiled, options: Options) -> Compiled:
@@ -66,10 +71,10 @@ def plan_annihilated(compiled: Compiled, options: Options) -> Compiled:
     program = annihilated(compiled.program, uncertain_vertices(compiled.program))
     decomposed = replace(compiled.decomposed, program=program)
     chosen = decomposed.decompositions
-    if not all(offered(vertex, program, chosen[vertex.name]) for vertex in program.vertices):
+    if not all(is_offered(vertex, program, chosen[vertex.name]) for vertex in program.vertices):
         options = replace(options, decomposition="auto")
         decomposed = decompose(program, compiled.inputs, compiled.statistics, options)
-    return _planned(compiled, compiled.inputs, decomposed, options)
+    return _plan_program(compiled, compiled.inputs, decomposed, options)
 
 
 def plan_as_written(compiled: Compiled, options: Options) -> Compiled:
@@ -106,7 +111,11 @@ def cheapest_decompositions(
 ) -> list[DecomposedProgram]:
     """Return the `k` cheapest decompositions of a compiled program; pinned ones stay."""
     decomposition = options.decomposition
-    pins = {} if isinstance(decomposition, str) else pinned(compiled.program, decomposition)
+    pins = (
+        {}
+        if isinstance(decomposition, str)
+        else pin_decompositions(compiled.program, decomposition)
+    )
     costed = costed_program(compiled, options)
     return list(cheapest_plans(costed, k, pins, lambda plan: refusal(costed, plan) is None))
 
@@ -115,7 +124,7 @@ def plan_decomposed(
     compiled: Compiled, decomposed: DecomposedProgram, options: Options
 ) -> Compiled:
     """Plan the program under a decomposition that was found for it."""
-    return _planned(compiled, compiled.inputs, decomposed, options)
+    return _plan_program(compiled, compiled.inputs, decomposed, options)
 
 
 def costed_program(compiled: Compiled, options: Options) -> CostedProgram:
@@ -123,7 +132,7 @@ def costed_program(compiled: Compiled, options: Options) -> CostedProgram:
     return price_program(compiled.program, compiled.inputs, compiled.statistics, options)
 
 
-def _planned(
+def _plan_program(
     compiled: Compiled,
     inputs: Mapping[str, PlacedInput],
     decomposed: DecomposedProgram,
@@ -133,4 +142,4 @@ def _planned(
     """Plan a program under a decomposition; `statistics` replace those of the compilation."""
     statistics = statistics or compiled.statistics
     decided = Decided(decomposed.program, statistics, decomposed, compiled.front.lowering)
-    return compiled.replanned(plan_decided(inputs, decided, compiled.dictionaries, options))
+    return compiled.with_plan(plan_decided(inputs, decided, compiled.dictionaries, options))

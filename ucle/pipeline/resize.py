@@ -21,7 +21,7 @@ from ucle.ir.layouts import Decomposition
 from ucle.ir.maps import Pointwise
 from ucle.ir.overflow import may_overflow
 from ucle.ir.tensor_types import TensorType
-from ucle.ir.vertex_types import retyped
+from ucle.ir.vertex_types import retype_program
 from ucle.ir.vertices import Program
 from ucle.language.statements import asks_for_zeros
 from ucle.language.syntax import Site
@@ -30,7 +30,7 @@ from ucle.optimiser.choose_decomposition import check_memory, price_program
 from ucle.optimiser.join_order import Decided
 from ucle.optimiser.optimise import inputs_read, program_statistics
 from ucle.optimiser.pricing import price
-from ucle.optimiser.tiled_and_compressed import offered
+from ucle.optimiser.tiled_and_compressed import is_offered
 from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled, Front
 from ucle.pipeline.stages import compile_sized, plan_decided, source_of
@@ -63,7 +63,7 @@ def follow_data(
     front = Front(sized.bound, source, before.lowering)
     inputs = {name: PlacedInput.at(each) for name, each in sized.inputs.items()}
     chosen = compiled.decomposed.decompositions
-    same = _planned_alike(compiled, front, inputs, sized.dictionaries, options, chosen)
+    same = _plan_alike(compiled, front, inputs, sized.dictionaries, options, chosen)
     if before.lowering.rewrites and not isinstance(options.decomposition, str):
         # It was given for tensors that only rewriting makes, which may no longer be allowed.
         options = replace(options, decomposition="auto")
@@ -94,7 +94,7 @@ def with_sizes(
         The program; None where it would not consist of the same vertices, or would not fit.
     """
     old = compiled.front.source
-    bounds = old.bounds.changed(sizes)
+    bounds = old.bounds.change_sizes(sizes)
     types = {
         name: replace(
             type_,
@@ -105,10 +105,10 @@ def with_sizes(
     front = replace(compiled.front, source=replace(old, bounds=bounds, types=types))
     inputs = {name: replace(b, shape=types[name].shape) for name, b in compiled.inputs.items()}
     chosen = chosen or compiled.decomposed.decompositions
-    return _planned_alike(compiled, front, inputs, compiled.dictionaries, options, chosen)
+    return _plan_alike(compiled, front, inputs, compiled.dictionaries, options, chosen)
 
 
-def _planned_alike(
+def _plan_alike(
     compiled: Compiled,
     front: Front,
     inputs: Mapping[str, PlacedInput],
@@ -124,7 +124,7 @@ def _planned_alike(
         inputs = inputs_read(inputs, program)
         statistics = program_statistics(program, inputs, options)
         costed = price_program(program, inputs, statistics, options)
-        if not _offered(program, chosen):
+        if not _is_offered(program, chosen):
             return None
         if not all(costed.fits(vertex, chosen[vertex.name]) for vertex in program.vertices):
             return None
@@ -137,8 +137,8 @@ def _planned_alike(
     return Compiled.of(planned, front, compiled.association)
 
 
-def _offered(program: Program, chosen: Mapping[str, Decomposition]) -> bool:
-    return all(offered(vertex, program, chosen[vertex.name]) for vertex in program.vertices)
+def _is_offered(program: Program, chosen: Mapping[str, Decomposition]) -> bool:
+    return all(is_offered(vertex, program, chosen[vertex.name]) for vertex in program.vertices)
 
 
 def _as_before(compiled: Compiled, types: Mapping[str, TensorType]) -> bool:
@@ -149,10 +149,10 @@ def _as_before(compiled: Compiled, types: Mapping[str, TensorType]) -> bool:
         return True
     if any(types[name].axes != old[name].axes for name in program.input_names):
         return False
-    new = retyped(program, types)
+    new = retype_program(program, types)
     if may_overflow(new) > may_overflow(program):
         return False
-    if not _offered(new, compiled.decomposed.decompositions):
+    if not _is_offered(new, compiled.decomposed.decompositions):
         return False
     return same_joins(program, new) and checked_tensors(program) == checked_tensors(new)
 

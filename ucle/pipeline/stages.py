@@ -31,10 +31,10 @@ from ucle.language.statements import (
     asks_for_zeros,
     check_output_labels,
     check_ranks,
+    choose_outputs,
     input_labels,
     order_statements,
     paths_by_tensor,
-    wanted,
 )
 from ucle.language.syntax import Statement
 from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
@@ -104,7 +104,7 @@ def check_statements(statements: tuple[Statement, ...], options: Options) -> Non
     check_ranks(statements)
     check_output_labels(statements, options.bounds or {})
     check_labels(options.bounds or {}, statements)
-    wanted(statements, options.outputs)
+    choose_outputs(statements, options.outputs)
     paths_by_tensor(statements, options.path)
     check_stored(options.store, input_labels(statements))
 

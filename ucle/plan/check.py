@@ -109,7 +109,9 @@ def _check_node(node: plans.Relation) -> None:
             assert len(labels) == type_.rank == len(layout.levels)
             keys = {axes[n] for n in source.layout.promoted} | {labels[n] for n in layout.promoted}
             arrays = [axes[n] for n in source.layout.dense], [labels[n] for n in layout.dense]
-            assert index.keyed(keys, axes) == keys, "keys of the source that decide no keys"
+            assert index.find_key_labels(keys, axes) == keys, (
+                "keys of the source that decide no keys"
+            )
             sizes = (
                 {
                     x: n * (k in source.layout.dense)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from ucle.foundation.names import folded, unique_names
+from ucle.foundation.names import fold_name, unique_names
 from ucle.ir.fills import JoinKind
 from ucle.plan.pass_context import PassContext
 from ucle.plan.steps import (
@@ -33,7 +33,7 @@ from ucle.plan.steps import (
     TableScan,
     TopKEntries,
     inputs,
-    renamed,
+    rename_steps,
 )
 
 
@@ -49,11 +49,11 @@ def complete_keyless(plan: Plan, context: PassContext) -> Plan:
     )
     if len(incomplete) > len(joins) and not large:
         return plan  # completing them costs as many joins
-    taken = {folded(name) for name in steps}
+    taken = {fold_name(name) for name in steps}
     names = {leaf: unique_names([f"{leaf}_complete"], taken)[0] for leaf in sorted(incomplete)}
     made = []
     for step in plan.steps:
-        relation = renamed(step.relation, names)
+        relation = rename_steps(step.relation, names)
         made.append(replace(step, relation=_inner(relation) if step.name in joins else relation))
         if step.name in names:
             made.append(_complete(step, names[step.name]))

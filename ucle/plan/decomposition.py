@@ -37,7 +37,7 @@ class VertexCost:
         """The sum of the parts."""
         return self.join + self.kernel + self.aggregate + self.repartition
 
-    def shared(self, runs: int) -> VertexCost:
+    def spread_over(self, runs: int) -> VertexCost:
         """Return the cost per run, if the vertex is computed once for all runs."""
         parts = self.join, self.kernel, self.aggregate, self.repartition
         return VertexCost(*(part / runs for part in parts))
@@ -117,7 +117,7 @@ class DecomposedProgram:
     def __str__(self) -> str:
         return "\n".join(v.text(self.decompositions[v.name]) for v in self.program.vertices)
 
-    def needed(self, vertex: Vertex) -> tuple[tuple[Operand, Layout], ...]:
+    def needed_layouts(self, vertex: Vertex) -> tuple[tuple[Operand, Layout], ...]:
         """Return the operands of a vertex with the layouts in which it reads them."""
         layouts = vertex.reads(self.decompositions[vertex.name])
         return tuple(zip(vertex.inputs, layouts, strict=True))

@@ -130,7 +130,7 @@ def says_nothing(type_: TensorType, aggregations: frozenset[Reduce]) -> bool:
 
     Args:
         type_: type of the tensor.
-        aggregations: the result of `made_by` for the tensor.
+        aggregations: the result of `find_aggregations` for the tensor.
     """
     if type_.fill == 0:
         return True
@@ -138,7 +138,7 @@ def says_nothing(type_: TensorType, aggregations: frozenset[Reduce]) -> bool:
     return any(same_value(type_.fill, identity(type_.dtype)) for identity in identities)
 
 
-def made_by(statements: Sequence[Statement]) -> dict[str, frozenset[Reduce]]:
+def find_aggregations(statements: Sequence[Statement]) -> dict[str, frozenset[Reduce]]:
     """Return the ⊕ that made each tensor of resolved statements; none if made entry by entry.
 
     The text decides it and not the plan, which may have another order of aggregations. A tensor

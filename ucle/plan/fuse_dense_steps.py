@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ucle.foundation.names import folded, unique_names
+from ucle.foundation.names import fold_name, unique_names
 from ucle.ir.conditions import condition_labels, conjuncts
 from ucle.ir.fills import JoinKind
 from ucle.ir.maps import Map, Partial
@@ -68,7 +68,7 @@ def fuse_dense_steps(plan: Plan, context: PassContext) -> Plan:
     lines = {step.name: step for step in plan.steps if _is_line(step.relation)}
     apart = {read.step for read in (*plan.outputs.values(), *plan.checked)}
     readers = _readers(plan.steps)
-    taken = {folded(step.name) for step in plan.steps}
+    taken = {fold_name(step.name) for step in plan.steps}
     steps, columns = list(plan.steps), dict[str, Read]()
     for every in _by_level(plan.steps, lines, readers):
         own = {step.name for step in every}
@@ -81,7 +81,7 @@ def fuse_dense_steps(plan: Plan, context: PassContext) -> Plan:
         sources = {x.step for x in tape.operands if isinstance(x, Read)}
         if len(tape.operands) > kernel_limits().operands or len(sources) > WIDEST:
             continue
-        taken.add(folded(name))
+        taken.add(fold_name(name))
         for step in every:
             if step.name in kept:
                 columns[step.name] = _column(name, step)
@@ -227,7 +227,7 @@ class _Recorder:
             if not is_there(self.steps[operand.step].relation):
                 self._slots[operand.step, None] = self._line(Densify(slot))
         for step in steps:
-            self._slots[step.name, None] = self._made(step.relation)
+            self._slots[step.name, None] = self._record_relation(step.relation)
         results = {x.name: self._slots[x.name, None] for x in steps if x.name in kept}
         return FusedStep(tuple(self._operands), tuple(self._lines), results)
 
@@ -248,11 +248,11 @@ class _Recorder:
         number = len(self._operands) + len(self._lines) - 1
         return Slot(number, relation.type, relation.layout)
 
-    def _made(self, relation: Relation) -> Slot:
+    def _record_relation(self, relation: Relation) -> Slot:
         """Return the slot of a step's result; that of its input if it changes nothing."""
         if isinstance(relation, Read):
             return self._slots[relation.step, relation.column]
-        sources = [self._made(x) for x in inputs(relation)]
+        sources = [self._record_relation(x) for x in inputs(relation)]
         if isinstance(relation, Densify | Renamed) or _is_copy(relation):
             return replace(sources[0], type=relation.type)
         made = with_inputs(relation, sources)

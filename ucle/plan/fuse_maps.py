@@ -100,7 +100,7 @@ class _Words:
     calls: int = 0
     depth: int = 1
 
-    def mapped(self, before: tuple[str, ...], behind: tuple[str, ...]) -> _Words:
+    def add_map(self, before: tuple[str, ...], behind: tuple[str, ...]) -> _Words:
         """Return the chain with one more function, with its constant on either side."""
         constants = len(before) + len(behind) - 1
         words = (*before, *self.words, *behind)
@@ -145,7 +145,7 @@ class _Function:
         if self.combination is not None:
             words = operands[0].beside(operands[1], self.combination)
         for before, behind in self.maps:
-            words = words.mapped(before, behind)
+            words = words.add_map(before, behind)
         return words
 
 

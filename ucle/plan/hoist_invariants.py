@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ucle.foundation.names import folded, unique_names
+from ucle.foundation.names import fold_name, unique_names
 from ucle.ir.layouts import Layout, Level
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.complete_keyless import is_there
@@ -71,7 +71,7 @@ def hold(plan: Plan, tables: Mapping[str, Read]) -> Plan:
         else:
             relation = _in_layout(read, step.relation.layout)
             steps.append(replace(step, role=Role.VIEW, relation=relation))
-    return replace(plan, steps=_needed(steps, [x.step for x in plan.outputs.values()]))
+    return replace(plan, steps=_find_needed_steps(steps, [x.step for x in plan.outputs.values()]))
 
 
 def held_steps(tables: Mapping[str, Read], why: str) -> Iterator[Step]:
@@ -87,7 +87,7 @@ def held_steps(tables: Mapping[str, Read], why: str) -> Iterator[Step]:
         yield Step(name, name, Role.INPUT, HeldRow(members), f"{', '.join(members)}: {why}")
 
 
-def _needed(steps: Sequence[Step], outputs: Iterable[str]) -> tuple[Step, ...]:
+def _find_needed_steps(steps: Sequence[Step], outputs: Iterable[str]) -> tuple[Step, ...]:
     """Return the steps that outputs depend on."""
     read = set(outputs)
     kept: list[Step] = []
@@ -100,7 +100,7 @@ def _needed(steps: Sequence[Step], outputs: Iterable[str]) -> tuple[Step, ...]:
 
 def complete(plan: Plan, outputs: Collection[str]) -> Plan:
     """Return the plan that stores every tuple of some outputs, also those that hold the fill."""
-    taken = {folded(step.name) for step in plan.steps}
+    taken = {fold_name(step.name) for step in plan.steps}
     reads = {plan.outputs[output].step: plan.outputs[output] for output in outputs}
     steps: list[Step] = []
     made = dict(plan.outputs)
@@ -173,7 +173,7 @@ def split(
     outputs = {name: _read(fixed[name]) for name in made}
     whole = [x for x in outputs.values() if not x.layout.promoted]
     if rows and whole:  # also of one, which otherwise may be a column of a fused step
-        (row,) = unique_names([FIXED], {folded(step.name) for step in before})
+        (row,) = unique_names([FIXED], {fold_name(step.name) for step in before})
         before.append(_as_row(row, whole, fixed))
         outputs |= {x.step: replace(x, step=row, column=x.step) for x in whole}
     as_held = {name: replace(x, step=held_name(x.step)) for name, x in outputs.items()}

@@ -14,7 +14,7 @@ def inline_constants(plan: Plan, context: PassContext) -> Plan:
     A table from memory takes a millisecond to register and to unregister.
     """
 
-    def written(step: Step) -> Step:
+    def inline_step(step: Step) -> Step:
         load = step.relation
         if not isinstance(load, Load) or not may_be_written(load):
             return step
@@ -25,7 +25,7 @@ def inline_constants(plan: Plan, context: PassContext) -> Plan:
             step, role=Role.VIEW, relation=ConstantRelation(data, load.type, load.layout)
         )
 
-    return replace(plan, steps=tuple(map(written, plan.steps)))
+    return replace(plan, steps=tuple(map(inline_step, plan.steps)))
 
 
 def may_be_written(load: Load) -> bool:

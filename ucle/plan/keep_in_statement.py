@@ -30,7 +30,7 @@ def keep_in_statement(plan: Plan, context: PassContext) -> Plan:
         statements[reader] = replace(outer, views=once)
     steps = (statements[x.name] for x in plan.steps if x.name in statements)
     least = context.reference_bytes
-    return replace(plan, steps=tuple(_scanned_once(step, least) for step in steps))
+    return replace(plan, steps=tuple(_scan_once(step, least) for step in steps))
 
 
 def _readers(steps: Iterable[Step]) -> dict[str, set[str]]:
@@ -43,7 +43,7 @@ def _readers(steps: Iterable[Step]) -> dict[str, set[str]]:
     return readers
 
 
-def _scanned_once(step: Step, least: int) -> Step:
+def _scan_once(step: Step, least: int) -> Step:
     """Return a statement that does not read a large array again for each of its parts."""
     uses = Counter(name for part in (*step.views, step) for name in reads(part.relation))
 

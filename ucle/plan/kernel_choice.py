@@ -191,7 +191,7 @@ def _kernel(pattern: _Pattern) -> ChosenKernel:
         return _general(pattern, "ein1")
     if not any(pattern.inputs):
         return ChosenKernel(None, scalar=True)
-    named = None if 0 in pattern.sizes else _named(pattern)
+    named = None if 0 in pattern.sizes else _find_named_kernel(pattern)
     if named is None or (output and pattern.aggregated and not named.fusible):
         return _general(pattern, "ein")  # the aggregates of ``ein`` make no tensor per row
     return named
@@ -200,7 +200,7 @@ def _kernel(pattern: _Pattern) -> ChosenKernel:
 def keyed_labels(vertex: Vertex, promoted: Collection[str] = ()) -> frozenset[str]:
     """Return the labels to promote if some are: no kernel works on arrays along them."""
     if vertex.index is not None:
-        return vertex.index.keyed(promoted, vertex.inputs[0].names)
+        return vertex.index.find_key_labels(promoted, vertex.inputs[0].names)
     if vertex.along is not None:  # windows are over numbers
         every = not {*vertex.along.labels}.isdisjoint(promoted)
         return frozenset(vertex.names) if every else frozenset(promoted)
@@ -216,7 +216,7 @@ def needs_scalars(vertex: Vertex) -> bool:
     return combined or (vertex.reduce is not None and not vertex.reduce.compiled)
 
 
-def _named(pattern: _Pattern) -> ChosenKernel | None:
+def _find_named_kernel(pattern: _Pattern) -> ChosenKernel | None:
     assert pattern.combine is not None
     left, right, output = *pattern.inputs, pattern.output
     operator = pattern.combine

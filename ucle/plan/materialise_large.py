@@ -37,7 +37,7 @@ def materialise_large(plan: Plan, context: PassContext) -> Plan:
             readers.setdefault(name, []).append(step)
     tables: set[str] = set()
     for step in plan.steps:
-        if step.role is Role.VIEW and memory.exceeded_by(group_bytes(step, memory)):
+        if step.role is Role.VIEW and memory.is_exceeded_by(group_bytes(step, memory)):
             chain = list(_row_by_row(step, readers))
             if all(each.role is Role.VIEW for each in chain):
                 tables.add(min(chain, key=lambda each: _bytes(each, memory)).name)

@@ -56,18 +56,20 @@ def nest_keyless(plan: Plan, context: PassContext) -> Plan:
     Constants are nested in all of their readers.
     """
     outputs = {read.step for read in plan.outputs.values()}
-    steps = _nested(plan.steps, outputs, context)
+    steps = _nest_views(plan.steps, outputs, context)
     return replace(plan, steps=tuple(_with_nested_views(x, context) for x in steps))
 
 
 def _with_nested_views(step: Step, context: PassContext) -> Step:
     if not step.views:
         return step
-    *views, step = _nested((*step.views, replace(step, views=())), {step.name}, context)
+    *views, step = _nest_views((*step.views, replace(step, views=())), {step.name}, context)
     return replace(step, views=tuple(views))
 
 
-def _nested(steps: Sequence[Step], separate: Collection[str], context: PassContext) -> list[Step]:
+def _nest_views(
+    steps: Sequence[Step], separate: Collection[str], context: PassContext
+) -> list[Step]:
     """Return steps in which views with one reader are nested in that reader.
 
     Args:

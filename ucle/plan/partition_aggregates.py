@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ucle.foundation.names import folded, unique_names
+from ucle.foundation.names import fold_name, unique_names
 from ucle.ir.fills import JoinKind
 from ucle.ir.layouts import Level
 from ucle.plan.materialise_large import group_bytes
@@ -69,7 +69,7 @@ def partition_aggregates(plan: Plan, context: PassContext) -> Plan:
     memory = context.memory
     if memory is None:
         return plan
-    (part,) = unique_names(["part"], set(map(folded, _names(plan))))
+    (part,) = unique_names(["part"], set(map(fold_name, _names(plan))))
     steps = (
         _AggregateStatement(step, memory, part).in_rounds() if step.role is Role.TABLE else step
         for step in plan.steps
@@ -161,7 +161,7 @@ class _AggregateStatement:
 
     def _count(self, path: _Path) -> int:
         """Return the number of rounds by a key; 1 if they are not needed or not possible."""
-        if not path.carriers or not self.memory.exceeded_by(path.group_bytes):
+        if not path.carriers or not self.memory.is_exceeded_by(path.group_bytes):
             return 1
         rounds = max(path.group_bytes / (ROUND * self.memory.bytes), path.excess / FEWER)
         return min(max(math.ceil(rounds), LEAST_ROUNDS), MOST_ROUNDS)
@@ -233,16 +233,16 @@ class _AggregateStatement:
                 tables.append(Step(name, tensor, Role.TABLE, cut, note, 0.0, below))
                 cut = Read(name, tensor, cut.type, cut.layout)
             owner = parts[carrier.owner]
-            relation = _replaced(owner.relation, carrier.place, cut)
+            relation = _replace_relation(owner.relation, carrier.place, cut)
             parts[owner.name] = replace(owner, relation=relation)
         whole = parts.pop(self.step.name).relation
-        return Round(tuple(tables), whole, _reached(whole, parts))
+        return Round(tuple(tables), whole, _find_reached_views(whole, parts))
 
     def _below(self, relation: Relation) -> tuple[Step, ...]:
-        return _reached(relation, {view.name: view for view in self.step.views})
+        return _find_reached_views(relation, {view.name: view for view in self.step.views})
 
 
-def _reached(relation: Relation, views: Mapping[str, Step]) -> tuple[Step, ...]:
+def _find_reached_views(relation: Relation, views: Mapping[str, Step]) -> tuple[Step, ...]:
     """Return the views that a relation reads, directly or not, in their order."""
     needed, waiting = set[str](), list(reads(relation))
     while waiting:
@@ -253,12 +253,12 @@ def _reached(relation: Relation, views: Mapping[str, Step]) -> tuple[Step, ...]:
     return tuple(view for name, view in views.items() if name in needed)
 
 
-def _replaced(relation: Relation, place: tuple[int, ...], new: Relation) -> Relation:
+def _replace_relation(relation: Relation, place: tuple[int, ...], new: Relation) -> Relation:
     """Return a relation with another one at a place below it."""
     if not place:
         return new
     below = list(inputs(relation))
-    below[place[0]] = _replaced(below[place[0]], place[1:], new)
+    below[place[0]] = _replace_relation(below[place[0]], place[1:], new)
     return with_inputs(relation, below)
 
 

@@ -35,7 +35,7 @@ def pass_by_reference(plan: Plan, context: PassContext) -> Plan:
         large = relation.type.tuple_bytes(relation.layout) >= context.reference_bytes
         return ByReference(relation) if whole and large else relation
 
-    def handed_over(relation: Relation, children: list[Relation]) -> Relation:
+    def hand_over(relation: Relation, children: list[Relation]) -> Relation:
         match relation:
             case Aggregate(Compute(Join() as joined)) if _is_crossed(joined):
                 return with_inputs(relation, [side(x) for x in children])
@@ -45,11 +45,11 @@ def pass_by_reference(plan: Plan, context: PassContext) -> Plan:
                 return with_inputs(relation, [side(x) for x in children])
         return with_inputs(relation, children)
 
-    def rewritten(step: Step) -> Step:
-        relation = fold(step.relation, inputs, handed_over)
-        return replace(step, relation=relation, views=tuple(map(rewritten, step.views)))
+    def rewrite_step(step: Step) -> Step:
+        relation = fold(step.relation, inputs, hand_over)
+        return replace(step, relation=relation, views=tuple(map(rewrite_step, step.views)))
 
-    return replace(plan, steps=tuple(map(rewritten, plan.steps)))
+    return replace(plan, steps=tuple(map(rewrite_step, plan.steps)))
 
 
 def _is_crossed(joined: Join) -> bool:

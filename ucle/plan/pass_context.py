@@ -59,7 +59,7 @@ class Memory:
     rows: Callable[[str, Layout], float]
     payload: Callable[[str, Layout], float]
 
-    def exceeded_by(self, size: float) -> bool:
+    def is_exceeded_by(self, size: float) -> bool:
         """Return whether groups of `size` bytes would be spilled."""
         return size > self.share * self.bytes
 

@@ -70,6 +70,6 @@ LASTING: tuple[Pass, ...] = (
 """The passes to a plan for views in a database: tables elsewhere are computed once in each view."""
 
 
-def rewritten(plan: Plan, passes: Iterable[Pass], context: PassContext) -> Plan:
+def run_passes(plan: Plan, passes: Iterable[Pass], context: PassContext) -> Plan:
     """Return the plan after some passes, one after the other."""
     return reduce(lambda current, rewrite: rewrite(current, context), passes, plan)

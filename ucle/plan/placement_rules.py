@@ -112,7 +112,7 @@ def _ways(relation: Relation) -> Iterator[Way]:
         case Decompose() | Expand() | Recode():
             yield from _tuple_by_tuple(relation, relation.input.layout)
         case Stack() | Compress() | Gather() | BlockRepartition():
-            kept = _kept(relation.input.layout, relation.layout)
+            kept = _find_kept_axes(relation.input.layout, relation.layout)
             for way in _ways(relation.input):
                 if _in_one_place(way.makes) or _together(way.makes, kept):
                     yield way
@@ -145,7 +145,7 @@ def _together(placement: Placement, axes: frozenset[int]) -> bool:
     return placement.spread is Spread.BY_AXES and axes.issuperset(placement.axes)
 
 
-def _kept(before: Layout, after: Layout) -> frozenset[int]:
+def _find_kept_axes(before: Layout, after: Layout) -> frozenset[int]:
     """Return the axes whose keys are the same in both layouts."""
     return frozenset(
         axis
@@ -161,7 +161,7 @@ def _elsewhere(way: Way) -> Way:
 
 
 def _tuple_by_tuple(relation: Decompose | Expand | Recode, before: Layout) -> Iterator[Way]:
-    kept = _kept(before, relation.layout)
+    kept = _find_kept_axes(before, relation.layout)
     for way in _ways(relation.input):
         same = _in_one_place(way.makes) or _together(way.makes, kept)
         yield way if same else Way(way.reads, SCATTERED)
@@ -183,9 +183,9 @@ def _reductions(relation: Aggregate) -> Iterator[Way]:
     compute = relation.input
     match compute.input:
         case Join() as joined:
-            pairs = _joined(joined)
+            pairs = _place_join(joined)
         case MaskedJoin() as masked:
-            pairs = _masked(masked)
+            pairs = _place_masked_join(masked)
         case single:
             pairs = _single(single, compute.labels)
     places = {name: axis for axis, name in enumerate(relation.labels)}
@@ -216,9 +216,11 @@ def _single(source: Relation, labels: Sequence[str]) -> Iterator[_Pairs]:
         yield _Pairs(way.reads, way.makes.spread, tuple(labels[axis] for axis in way.makes.axes))
 
 
-def _joined(node: Join) -> Iterator[_Pairs]:
+def _place_join(node: Join) -> Iterator[_Pairs]:
     left, right = tuple(_ways(node.left)), tuple(_ways(node.right))
-    shared = _shared(node.left.layout, node.left_labels, node.right.layout, node.right_labels)
+    shared = _find_shared_labels(
+        node.left.layout, node.left_labels, node.right.layout, node.right_labels
+    )
     for one in left:
         for other in right:
             reads = (*one.reads, *other.reads)
@@ -243,7 +245,7 @@ def _joined(node: Join) -> Iterator[_Pairs]:
                     yield _Pairs(reads, Spread.BY_AXES, names)
 
 
-def _masked(node: MaskedJoin) -> Iterator[_Pairs]:
+def _place_masked_join(node: MaskedJoin) -> Iterator[_Pairs]:
     """Yield pairs with the mask in any placement, and the same tiles or all of each factor."""
     factors = (node.left, node.left_labels), (node.right, node.right_labels)
     for mask in _ways(node.mask):
@@ -263,7 +265,7 @@ def _beside(
 ) -> list[Way]:
     """Return the ways of a factor that fit a way of the mask."""
     found = []
-    shared = _shared(node.mask.layout, node.labels, factor.layout, labels)
+    shared = _find_shared_labels(node.mask.layout, node.labels, factor.layout, labels)
     for way in _ways(factor):
         same = way.makes.spread is Spread.BY_AXES and _labels(way.makes, labels) == names
         aligned = same and all(
@@ -281,7 +283,7 @@ def _labels(placement: Placement, labels: Sequence[str]) -> tuple[str, ...]:
     return tuple(labels[axis] for axis in placement.axes)
 
 
-def _shared(
+def _find_shared_labels(
     left: Layout, left_labels: Sequence[str], right: Layout, right_labels: Sequence[str]
 ) -> Mapping[str, tuple[int, int]]:
     """Return the labels whose keys two relations share, with the first axis of each.

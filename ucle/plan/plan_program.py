@@ -104,14 +104,16 @@ class _Planner:
         if decomposition.deferred == RESULT:
             return  # its reader plans it
         if decomposition.deferred is not None:
-            self._add_vertex(vertex, self._masked(vertex, decomposition.deferred))
+            self._add_vertex(vertex, self._plan_masked_product(vertex, decomposition.deferred))
             return
-        inputs = [self._operand(operand, layout) for operand, layout in decomposed.needed(vertex)]
+        inputs = [
+            self._operand(operand, layout) for operand, layout in decomposed.needed_layouts(vertex)
+        ]
         if vertex.index is not None:
-            self.vertex_reads[vertex.name] = self._reindexed(vertex, vertex.index, inputs[0])
+            self.vertex_reads[vertex.name] = self._plan_reindex(vertex, vertex.index, inputs[0])
             return
         if vertex.along is not None:
-            self.vertex_reads[vertex.name] = self._accumulated(vertex, vertex.along, inputs[0])
+            self.vertex_reads[vertex.name] = self._plan_scan(vertex, vertex.along, inputs[0])
             return
         if vertex.top is not None:
             self.vertex_reads[vertex.name] = self._first_entries(vertex, vertex.top, inputs[0])
@@ -140,11 +142,14 @@ class _Planner:
         )
         self._add_vertex(vertex, compute)
 
-    def _masked(self, vertex: Vertex, number: int) -> Compute:
+    def _plan_masked_product(self, vertex: Vertex, number: int) -> Compute:
         """Return a product that a vertex masks, computed only at the places of the mask."""
         decomposed = self._decomposed
         producer = decomposed.program.by_name[vertex.inputs[number].tensor]
-        needed = {True: decomposed.needed(producer), False: decomposed.needed(vertex)}
+        needed = {
+            True: decomposed.needed_layouts(producer),
+            False: decomposed.needed_layouts(vertex),
+        }
 
         def layout(part: MaskedOperand) -> Layout:
             return needed[part.of_producer][part.number][1]
@@ -184,7 +189,7 @@ class _Planner:
             decomposed.costs[vertex.name].total,
         )
 
-    def _reindexed(self, vertex: Vertex, index: IndexMap, source: Read) -> Read:
+    def _plan_reindex(self, vertex: Vertex, index: IndexMap, source: Read) -> Read:
         decomposition = self._decomposed.decompositions[vertex.name]
         relation = Reindex(
             Densify(source) if meets_all(vertex) else source,
@@ -198,7 +203,7 @@ class _Planner:
         cost = self._decomposed.costs[vertex.name].total
         return self._add(vertex.name, vertex.name, relation, vertex.text(decomposition), cost)
 
-    def _accumulated(self, vertex: Vertex, along: Along, source: Read) -> Read:
+    def _plan_scan(self, vertex: Vertex, along: Along, source: Read) -> Read:
         decomposition = self._decomposed.decompositions[vertex.name]
         relation = PrefixScan(
             Densify(source) if meets_all(vertex) else source,
@@ -302,4 +307,4 @@ RELATIONS: Mapping[ChangeKind, Callable[[Relation, Layout], Repartition]] = {
 
 
 def _layout_name(tensor: str, type_: TensorType, layout: Layout) -> str:
-    return layout.called(tensor, [axis.name for axis in type_.axes])
+    return layout.name_tensor(tensor, [axis.name for axis in type_.axes])

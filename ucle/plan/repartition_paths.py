@@ -79,15 +79,15 @@ def _changes(
     if current == target:
         return
     if (axis := target.compressed) is None:
-        yield from _rearranged(current, target, shape)
+        yield from _rearrange_layout(current, target, shape)
         return
     dense = target.with_level(axis, Level.DENSE)
     if current.levels[axis] is not Level.DENSE or target.dense[-1] != axis:
         entries = Layout.of(True for _ in source.levels)
-        yield from _rearranged(current, entries, shape)
+        yield from _rearrange_layout(current, entries, shape)
         yield LayoutChange(ChangeKind.COMPRESS, target)
     else:
-        yield from _rearranged(current, dense, shape)
+        yield from _rearrange_layout(current, dense, shape)
         yield LayoutChange(ChangeKind.RECODE, target)
 
 
@@ -108,7 +108,7 @@ def _gathers(source: Layout, target: Layout) -> bool:
     return len(tiled) == 1 and source.with_level(tiled, Level.DENSE) == target
 
 
-def _rearranged(
+def _rearrange_layout(
     source: Layout, target: Layout, shape: tuple[int, ...] | None
 ) -> Iterator[LayoutChange]:
     """Yield the decompose and stack between layouts in which nothing is compressed."""

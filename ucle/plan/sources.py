@@ -175,7 +175,7 @@ class TableSource:
         if self.tiles:
             levels = [Level.TILED if size else Level.PROMOTED for size in self.tiles]
             levels += [Level.DENSE] * (self.rank - len(levels))
-            return Layout.made(*levels, tile=min(self.tile_sizes))
+            return Layout.from_levels(*levels, tile=min(self.tile_sizes))
         axes = range(len(self.keys)) if self.key_axes is None else self.key_axes
         rank = len(self.keys) + len(self.dense)
         return Layout.of(axis in axes for axis in range(rank))

@@ -66,7 +66,7 @@ def split_small_scans(plan: Plan, context: PassContext) -> Plan:
         return plan
     tables = frozenset(step.name for step in plan.steps if step.role is Role.TABLE)
     steps = (
-        _Statement(x, tables, spreading).sliced() if x.name in tables and not x.rounds else x
+        _Statement(x, tables, spreading).slice_scans() if x.name in tables and not x.rounds else x
         for x in plan.steps
     )
     return replace(plan, steps=tuple(steps))
@@ -100,7 +100,7 @@ class _Statement:
         """The views of the step, and the step itself, by name."""
         return {part.name: part for part in (*self.step.views, self.step)}
 
-    def sliced(self) -> Step:
+    def slice_scans(self) -> Step:
         """Return the step with the tables split for which that pays."""
         cuts: dict[tuple[str, Relation], Slices] = {}
         ends: set[tuple[str, Relation]] = set()
@@ -113,7 +113,7 @@ class _Statement:
         if not cuts:
             return self.step
 
-        def rewritten(part: Step) -> Step:
+        def rewrite_part(part: Step) -> Step:
             def cut(relation: Relation, children: list[Relation]) -> Relation:
                 same = with_inputs(relation, children)
                 if isinstance(same, Aggregate) and (part.name, relation) in ends:
@@ -125,7 +125,7 @@ class _Statement:
             comment = "; in ".join(dict.fromkeys([part.comment, *notes]))
             return replace(part, relation=relation, comment=comment)
 
-        return replace(rewritten(self.step), views=tuple(map(rewritten, self.step.views)))
+        return replace(rewrite_part(self.step), views=tuple(map(rewrite_part, self.step.views)))
 
     def _gathers(self, part: Step, node: Aggregate) -> bool:
         """Return whether a pipeline ends here: in groups, or in the statement's table."""

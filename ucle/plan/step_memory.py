@@ -16,7 +16,7 @@ from ucle.cost.memory import (
     JoinTable,
     Part,
     RowVectors,
-    held,
+    count_held_bytes,
     peak,
     statement,
 )
@@ -82,7 +82,7 @@ def _statement(step: Step, estimates: Estimates) -> tuple[float, float]:
     )
     if step.role is not Role.TABLE:
         return total, 0.0
-    kept = held(FilledTable(*_size(step, step.relation, estimates)))
+    kept = count_held_bytes(FilledTable(*_size(step, step.relation, estimates)))
     return total + kept, kept
 
 
@@ -133,7 +133,7 @@ def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
     def size(relation: Relation) -> tuple[float, float]:
         return _size(step, relation, estimates)
 
-    def gathered(met: float, node: Relation, *, stacked: bool) -> GroupStates:
+    def build_states(met: float, node: Relation, *, stacked: bool) -> GroupStates:
         groups, each = size(node)
         state = each - _key_bytes(node)
         return GroupStates(met, groups, state, estimates.inline, estimates.threads, stacked)
@@ -144,21 +144,21 @@ def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
             case Stack() | Compress() | Gather() | BlockRepartition():
                 (source,) = inputs(node)
                 before, _ = size(source)
-                yield gathered(before, node, stacked=True)
+                yield build_states(before, node, stacked=True)
             case Aggregate(_, operation):
                 operands = inputs(node)
                 sizes = [size(operand) for operand in operands]
-                yield from _joined(operands, sizes, estimates.threads)
+                yield from _build_join_parts(operands, sizes, estimates.threads)
                 if operation is not None:
                     met = max((count for count, _ in sizes), default=rows)
-                    yield gathered(met, node, stacked=False)
+                    yield build_states(met, node, stacked=False)
                 elif not node.layout.scalar:
                     yield RowVectors(rows, each, estimates.threads)
             case FusedMaps(operands):
-                yield from _joined(operands, list(map(size, operands)), estimates.threads)
+                yield from _build_join_parts(operands, list(map(size, operands)), estimates.threads)
                 yield RowVectors(rows, each, estimates.threads)
             case FusedStep(operands, lines):
-                yield from _joined(operands, list(map(size, operands)), estimates.threads)
+                yield from _build_join_parts(operands, list(map(size, operands)), estimates.threads)
                 for line in lines:
                     yield RowVectors(*size(line), estimates.threads)
             case Decompose(ByReference() as source):
@@ -168,7 +168,7 @@ def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
                 yield RowVectors(rows, each, estimates.threads)
 
 
-def _joined(
+def _build_join_parts(
     operands: tuple[Relation, ...], sizes: list[tuple[float, float]], threads: int
 ) -> Iterator[Part]:
     keyed = [size for each, size in zip(operands, sizes, strict=True) if each.layout.promoted]

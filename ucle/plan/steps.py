@@ -569,11 +569,11 @@ def with_inputs(relation: Relation, new: Sequence[Relation]) -> Relation:
     raise AssertionError("a relation that is made of nothing")
 
 
-def renamed(relation: Relation, names: Mapping[str, str]) -> Relation:
+def rename_steps(relation: Relation, names: Mapping[str, str]) -> Relation:
     """Return a relation that reads some steps under their new names."""
     if isinstance(relation, Read):
         return replace(relation, step=names.get(relation.step, relation.step))
-    return with_inputs(relation, [renamed(x, names) for x in inputs(relation)])
+    return with_inputs(relation, [rename_steps(x, names) for x in inputs(relation)])
 
 
 def reading(relation: Relation, others: Mapping[str, Read]) -> Relation:

@@ -66,7 +66,7 @@ class ResultDescription:
             parts.append(html.paragraph([self.note]))
         if self.rows:
             rows = html.table(self.header, self.rows)
-            parts.append(html.folded("First rows", rows, unfolded=True))
+            parts.append(html.fold_section("First rows", rows, unfolded=True))
         return "\n".join(parts)
 
 
@@ -91,7 +91,7 @@ def result_html(result: Result) -> str:
     parts = [html.title("Result", f"of {', '.join(result)}")]
     for place, tensor in enumerate(list(result.values())[:TENSORS]):
         shown = describe(tensor)
-        parts.append(html.folded(shown.name, shown.html, shown.said, unfolded=place == 0))
+        parts.append(html.fold_section(shown.name, shown.html, shown.said, unfolded=place == 0))
     return html.element(parts)
 
 
@@ -100,7 +100,7 @@ def describe(tensor: TensorRelation) -> ResultDescription:
     stored, note = "", ""
     rows: list[tuple[Any, ...]] = []
     try:
-        stored = _stored(tensor)
+        stored = _describe_rows(tensor)
         if tensor.type.tuple_bytes(tensor.layout.shown) <= LARGEST_ROW:
             rows = tensor.first_rows(ROWS, NUMBERS + 1)
     except ResultClosedError as error:
@@ -134,7 +134,7 @@ def _labels(tensor: TensorRelation) -> str:
     return ", ".join(str(axis) for axis in tensor.type.axes)
 
 
-def _stored(tensor: TensorRelation) -> str:
+def _describe_rows(tensor: TensorRelation) -> str:
     """The number of stored rows, out of how many possible ones, and the content of a row."""
     count = tensor.count_stored()
     layout = tensor.layout

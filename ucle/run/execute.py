@@ -88,7 +88,7 @@ def execute_script(
     started = time.perf_counter()
     with contextlib.ExitStack() as undo:
         if watch is not None:
-            undo.enter_context(session.counted())
+            undo.enter_context(session.enable_counting())
         execution = _Execution(session, prefix, undo, runs, watch, held or {})
         executed = execution.run(inputs, script)
     if EXECUTE.isEnabledFor(logging.INFO):

@@ -57,7 +57,7 @@ from ucle.run.write_file import save, save_partitioned
 from ucle.run.write_table import MODES, WriteTarget, checked_mode, write_rows
 from ucle.sqlgen.script import called_functions, count_query, sql_text, values_query
 from ucle.sqlgen.sql_trees import VALUE, key_columns
-from ucle.sqlgen.write_statements import Query, bounded, copy_to_folder, ordered
+from ucle.sqlgen.write_statements import Query, copy_to_folder, count_rows_up_to, order_rows
 from ucle.sqlgen.written_form import needs_kernels, written_query
 from ucle.udf_kernels import Csr
 
@@ -545,7 +545,7 @@ class TensorRelation:
         names = key_columns(self.type)
         keys = [names[axis] for axis in form.layout.promoted]
         with self._reading(), self._wide(form.layout), self.query(form, lists=False) as query:
-            table = self._session.table(sql_text(ordered(query, keys).limit(rows)))
+            table = self._session.table(sql_text(order_rows(query, keys).limit(rows)))
         found: list[tuple[Any, ...]] = []
         for batch in table.to_batches():
             *coordinates, values = batch.columns
@@ -604,7 +604,7 @@ class TensorRelation:
         with self._reading(), self._wide(layout), self.query(form, lists=False) as query:
             reader = self._reader(sql_text(query), layout)
             schema = self._schema(reader.schema, layout)
-            yield schema, (self._listed(batch, schema, layout) for batch in reader)
+            yield schema, (self._list_values(batch, schema, layout) for batch in reader)
 
     def check_memory(self, form: WrittenForm) -> None:
         """Check that the rows of a form fit into the memory that DuckDB may use.
@@ -622,7 +622,7 @@ class TensorRelation:
         count = most
         if form.rows != "all":
             with self._reading(), self.query(form, lists=False) as query:
-                ((count,),) = self._session.fetch(sql_text(bounded(query, allowed + 1)))
+                ((count,),) = self._session.fetch(sql_text(count_rows_up_to(query, allowed + 1)))
         if count > allowed:
             raise MemoryLimitError(
                 "the rows of the tensor do not fit into memory",
@@ -659,13 +659,13 @@ class TensorRelation:
         """Translate DuckDB's errors into errors of ucle in a block that reads the result."""
         place = where or f"result {self.name}"
         if not self._table.exists:
-            raise _closed(place, "it was closed")
+            raise _build_closed_error(place, "it was closed")
         try:
             yield
         except (EngineError, UcleError) as error:
             cause = error if isinstance(error, EngineError) else error.__cause__
             if gone := why_gone(cause, self._table.place[0]):
-                raise _closed(place, gone) from cause
+                raise _build_closed_error(place, gone) from cause
             if isinstance(error, EngineError):
                 raise execution_error(error, place) from error
             raise
@@ -725,7 +725,9 @@ class TensorRelation:
             return number_values(values, self.type.dtype).reshape(-1, 1)
         return payload_matrix(values, self.type.dense_size(layout), self.type.dtype)
 
-    def _listed(self, batch: pa.RecordBatch, schema: pa.Schema, layout: Layout) -> pa.RecordBatch:
+    def _list_values(
+        self, batch: pa.RecordBatch, schema: pa.Schema, layout: Layout
+    ) -> pa.RecordBatch:
         *keys, values = batch.columns
         if not layout.scalar:
             blocks = self._blocks(values, layout)
@@ -751,7 +753,7 @@ class TensorRelation:
         return tensor_html(self)
 
 
-def _closed(where: str, found: str) -> ResultClosedError:
+def _build_closed_error(where: str, found: str) -> ResultClosedError:
     return ResultClosedError(
         "the result is gone",
         where=where,

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from ucle.plan import steps as plans
 from ucle.plan.steps import Role
-from ucle.sqlgen import Capabilities, SqlStep, emit, infinite_query, stored_as
+from ucle.sqlgen import Capabilities, SqlStep, emit, infinite_query, locate_payload
 from ucle.sqlgen.script import (
     called_functions,
     create_statement,
@@ -101,7 +101,9 @@ def script_of(
         prefixed = replace(capabilities, prefix=PLACEHOLDER)
     steps, _ = emit(plan, prefixed, PLACEHOLDER)
     by_name = {PLACEHOLDER + step.name: step.relation for step in plan.steps}
-    looked_at = {x: stored_as(plan.outputs[x], PLACEHOLDER) for x in finite if x in plan.outputs}
+    looked_at = {
+        x: locate_payload(plan.outputs[x], PLACEHOLDER) for x in finite if x in plan.outputs
+    }
     infinite = {name: infinite_query([stored], prefixed) for name, stored in looked_at.items()}
     rows = {x.name: [y for y in looked_at.values() if y.name == x.name] for x in looked_at.values()}
     doubts = [infinite_query(tensors, prefixed) for tensors in rows.values()]

@@ -20,8 +20,8 @@ from ucle.inputs.dictionaries import Dictionaries
 from ucle.inputs.states import PlacedInput
 from ucle.inputs.stored_layouts import (
     Storable,
+    choose_kept_layout,
     free_name,
-    kept_as,
     kept_source,
     note_kept,
     place_inputs,
@@ -80,7 +80,7 @@ def keep_inputs(session: Session, compiled: Compiled, options: Options) -> Compi
 
 def _serves(table: TableSource, layout: Layout, bound: PlacedInput) -> bool:
     """True if a table stores an input in the layout and form in which it is read."""
-    return table.layout == layout and table.kept_as == kept_as(bound, layout)
+    return table.layout == layout and table.kept_as == choose_kept_layout(bound, layout)
 
 
 def _layouts_read(compiled: Compiled) -> Iterator[tuple[str, Layout, tuple[int, ...]]]:
@@ -90,7 +90,7 @@ def _layouts_read(compiled: Compiled) -> Iterator[tuple[str, Layout, tuple[int, 
     """
     decomposed = compiled.decomposed
     for vertex in compiled.program.vertices:
-        for operand, layout in decomposed.needed(vertex):
+        for operand, layout in decomposed.needed_layouts(vertex):
             if operand.tensor not in compiled.inputs:
                 continue
             grouped = [axis for axis in layout.promoted if operand.labels[axis] in vertex.labels]
@@ -108,7 +108,7 @@ def _keep(
     options: Options,
 ) -> TableSource:
     """Create the table of an input in a layout, with rows ordered by these axes, and its note."""
-    of, blobs = digest(session, stored.source), kept_as(stored.bound, layout)
+    of, blobs = digest(session, stored.source), choose_kept_layout(stored.bound, layout)
     table = TableName((stored.database, SCHEMA, free_name(session, stored, layout)))
     copy = _copy(compiled, name, replace(stored.bound, keep_in=None), layout, options)
     keys = key_columns(copy.program.by_name[COPY].tensor.type)

@@ -119,7 +119,7 @@ def guarded_sizes(
             if output in needed:
                 guards[output].append(_guard(group, most, most if output in exact else 0))
     if not room_of:
-        followed = _followed(compiled, options, counted, scripts)
+        followed = _follow_sizes(compiled, options, counted, scripts)
         for output in followed:
             titles = {group.title for group in counted[output]}
             unaffected = [x for x in guards[output] if x.title not in titles]
@@ -141,7 +141,7 @@ def _guard(group: Axes, most: int, least: int) -> SizeGuard:
     return SizeGuard(group.title, group.columns, group.encoded, most, least)
 
 
-def _followed(
+def _follow_sizes(
     compiled: Compiled, options: Options, counted: Mapping[str, list[Axes]], scripts: Scripts
 ) -> dict[str, tuple[tuple[SqlStep, ...], Query]]:
     """The outputs whose sizes can be computed in SQL, with the steps and the SELECT that do so."""
@@ -239,17 +239,17 @@ class _Dependence:
         self._options = options
         self._texts = texts
         self._chosen = chosen
-        self._now = self._written({})
+        self._now = self._write_texts({})
 
     def outputs(self, group: Axes) -> set[str]:
         """The outputs whose SQL changes with the size of these axes; all if a size has no plan."""
         dependent: set[str] = set()
         for size in (group.size + 1, 2 * group.size + 3):
-            other = self._written(dict.fromkeys(group.sites, size))
+            other = self._write_texts(dict.fromkeys(group.sites, size))
             dependent |= {name for name, text in other.items() if text != self._now[name]}
         return dependent
 
-    def _written(self, sizes: Mapping[Site, int]) -> dict[str, str]:
+    def _write_texts(self, sizes: Mapping[Site, int]) -> dict[str, str]:
         program = with_sizes(self._compiled, sizes, self._options, self._chosen)
         if program is None:
             return dict.fromkeys(self._compiled.program.outputs, f"none for {sizes}")

@@ -33,7 +33,7 @@ from ucle.plan.sources import InputSource, TableName, TableSource
 from ucle.plan.steps import Read, TableScan
 from ucle.run.view_sizes import guarded_sizes
 from ucle.sqlgen import Capabilities, SqlStep, emit
-from ucle.sqlgen.guards import guarded
+from ucle.sqlgen.guards import add_guards
 from ucle.sqlgen.script import create_macro, create_view, sql_text, whole_query
 from ucle.sqlgen.sql_trees import VALUE, table
 from ucle.sqlgen.write_statements import Query
@@ -122,7 +122,7 @@ def view_queries(
     _check_lasting(compiled, capabilities)
     written = Written(forms, capabilities)
     sized = guarded_sizes(
-        _qualified(session, compiled, options),
+        _qualify_tables(session, compiled, options),
         options,
         room or {},
         written.texts,
@@ -134,7 +134,7 @@ def view_queries(
     queries = {}
     for output, query in outputs.items():
         own = sized.followed.get(output, (steps, query))
-        waiting, shown = guarded(*own, sized.guards[output], scans)
+        waiting, shown = add_guards(*own, sized.guards[output], scans)
         queries[output] = whole_query(shown, waiting)
     return queries
 
@@ -144,7 +144,7 @@ def macro_statements(queries: Mapping[str, Query]) -> dict[str, str]:
     return {output: create_macro(output, query) for output, query in queries.items()}
 
 
-def shown_as(
+def build_output_queries(
     compiled: Compiled, capabilities: Capabilities, keys: Keys, rows: str | None, max_rows: int
 ) -> dict[str, Query]:
     """Build for each output the SELECT that shows it in a form, to follow the script.
@@ -152,10 +152,10 @@ def shown_as(
     Arguments and errors are as for `create_views`.
     """
     forms = _forms(compiled, keys, rows, max_rows, "to_sql")
-    return _shown(compiled, compiled.physical.outputs, forms, capabilities)
+    return _build_queries(compiled, compiled.physical.outputs, forms, capabilities)
 
 
-def _shown(
+def _build_queries(
     compiled: Compiled,
     outputs: Mapping[str, Read],
     forms: Mapping[str, WrittenForm],
@@ -245,7 +245,7 @@ class Written:
     def queries(self, compiled: Compiled) -> tuple[tuple[SqlStep, ...], dict[str, Query]]:
         """The steps of a program, and for each output the SELECT that shows it in its form."""
         steps, _ = emit(compiled.after(LASTING), self.capabilities)
-        return steps, _shown(compiled, compiled.plan.outputs, self.forms, self.capabilities)
+        return steps, _build_queries(compiled, compiled.plan.outputs, self.forms, self.capabilities)
 
     def texts(self, compiled: Compiled) -> dict[str, str]:
         """The SQL of the outputs."""
@@ -253,14 +253,14 @@ class Written:
         return {name: sql_text(whole_query(query, steps)) for name, query in outputs.items()}
 
 
-def _qualified(session: Session, compiled: Compiled, options: Options) -> Compiled:
+def _qualify_tables(session: Session, compiled: Compiled, options: Options) -> Compiled:
     """Use the full names of a program's tables, and drop its stored layouts.
 
     A view may be queried when another schema is the current one, and has to show the current
     content of tables after they have changed.
     """
 
-    def qualified(table: TableSource) -> TableSource:
+    def qualify_table(table: TableSource) -> TableSource:
         if not isinstance(table.origin, TableName):
             return table
         relation = find_relation(session, table.origin)
@@ -268,7 +268,7 @@ def _qualified(session: Session, compiled: Compiled, options: Options) -> Compil
 
     front = compiled.front
     tables = {
-        name: (bound.source, qualified(bound.source))
+        name: (bound.source, qualify_table(bound.source))
         for name, bound in front.inputs.items()
         if isinstance(bound.source, TableSource)
     }

@@ -69,7 +69,7 @@ def save(
         form = tensor.form(keys, rows, max_rows, f"save {target}")
     else:
         form = tensor.form(rows="nonfill")
-    with _written(target), fresh_file(target) as file:
+    with _report_errors(target), fresh_file(target) as file:
         if packed:
             with gzip.GzipFile(filename="", mode="wb", fileobj=file) as stream:
                 writer(tensor, stream, form)  # type: ignore[arg-type]
@@ -114,7 +114,7 @@ def save_partitioned(
             found="a file" if target.is_file() else "other files",
         )
     note = describing(description(tensor.type, form.layout))
-    with _written(target), fresh_folder(target) as folder:
+    with _report_errors(target), fresh_folder(target) as folder:
         tensor.copy_to(form, str(folder), [names[name] for name in labels], note)
 
 
@@ -132,7 +132,7 @@ def _only_partitions(folder: Path) -> bool:
 
 
 @contextmanager
-def _written(target: Path) -> Iterator[None]:
+def _report_errors(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

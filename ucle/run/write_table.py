@@ -21,7 +21,7 @@ from ucle.errors import (
     ReadOnlyError,
     did_you_mean,
 )
-from ucle.foundation.names import folded
+from ucle.foundation.names import fold_name
 from ucle.plan.sources import TableName
 from ucle.sqlgen import write_statements as tables
 from ucle.sqlgen.database_queries import current_place_query, databases_query, schemas_query
@@ -73,21 +73,21 @@ def write_rows(session: Session, query: Query, target: WriteTarget) -> int:
         DatabaseError: the table exists, or cannot be created or written.
         ExecutionError: the rows cannot be computed, or do not fit. The table is unchanged.
     """
-    full, kind = _resolved(session, target)
+    full, kind = _resolve_target(session, target)
     if kind is not None and target.mode == "error":
-        raise _refused(
+        raise _build_error(
             target,
             f"{kind} {target.parts[-1]} already exists",
             "mode='replace' replaces a table, 'append' and 'upsert' add to it",
         )
     if kind == "view":
-        raise _refused(target, f"{target.parts[-1]} is a view", "DROP VIEW makes the name free")
+        raise _build_error(target, f"{target.parts[-1]} is a view", "DROP VIEW makes the name free")
     if kind is not None and target.mode in ("append", "upsert"):
         _check_columns(session, query, full, target)
         if target.mode == "upsert":
             return _upsert(session, query, full, target)
         return _run(session, tables.insert_rows(full, query), target)
-    rows = tables.ordered(query, target.order)
+    rows = tables.order_rows(query, target.order)
     replace = target.mode == "replace"
     return _run(session, tables.create_table(full, rows, replace=replace), target)
 
@@ -126,12 +126,12 @@ def _run(session: Session, sql: str, target: WriteTarget) -> int:
             if "read-only" in message or "read only" in message:
                 raise _read_only(target, message) from cause
             if isinstance(cause, CONFLICTS):
-                raise _refused(target, message.splitlines()[0], None) from cause
+                raise _build_error(target, message.splitlines()[0], None) from cause
         raise
     return int(rows[0][0]) if rows and rows[0] else 0
 
 
-def _resolved(session: Session, target: WriteTarget) -> tuple[tuple[str, ...], str | None]:
+def _resolve_target(session: Session, target: WriteTarget) -> tuple[tuple[str, ...], str | None]:
     """Resolve the full name of the target, and find whether it is a table, a view or nothing."""
     parts = target.parts
     databases = {row[0]: row[3] for row in session.fetch(databases_query())}
@@ -144,7 +144,7 @@ def _resolved(session: Session, target: WriteTarget) -> tuple[tuple[str, ...], s
         full = (*_place(session, parts[0], databases, target), parts[1])
     database = _same(full[0], databases)
     if database is None:
-        raise _refused(
+        raise _build_error(
             target, f"no database {full[0]}", did_you_mean(full[0], databases), "a database"
         )
     if databases[database]:
@@ -153,7 +153,7 @@ def _resolved(session: Session, target: WriteTarget) -> tuple[tuple[str, ...], s
     schema = _same(full[1], schemas)
     if schema is None:
         hint = did_you_mean(full[1], schemas) or f"CREATE SCHEMA {full[1]} makes it"
-        raise _refused(target, f"no schema {full[1]} in database {database}", hint, "a schema")
+        raise _build_error(target, f"no schema {full[1]} in database {database}", hint, "a schema")
     whole = (database, schema, full[2])
     relation = find_relation(session, TableName(whole))
     return whole, None if relation is None else "view" if relation.rows is None else "table"
@@ -168,7 +168,7 @@ def _place(
     schema = _same(name, [row[1] for row in every if row[0] == current])
     database = _same(name, databases)
     if schema is not None and database is not None:
-        raise _refused(
+        raise _build_error(
             target,
             f"{name} is a database and a schema",
             f"{database}.SCHEMA.{target.parts[1]} or {current}.{schema}.{target.parts[1]}",
@@ -181,7 +181,7 @@ def _place(
 
 def _same(name: str, names: Sequence[str] | dict[str, bool]) -> str | None:
     """The name as the catalogue writes it, ignoring case; None if it is not among them."""
-    return next((x for x in names if folded(x) == folded(name)), None)
+    return next((x for x in names if fold_name(x) == fold_name(name)), None)
 
 
 def _check_columns(
@@ -190,18 +190,18 @@ def _check_columns(
     """Check that the columns of a table match those of the rows."""
     new = _columns(session, tables.describe(query.copy()), target)
     old = _columns(session, tables.describe(tables.all_rows(full)), target)
-    old_kinds = {folded(name): kind for name, kind in old.items()}
-    fits = new.keys() == old_kinds.keys() or {folded(n) for n in new} == old_kinds.keys()
-    if not fits or not all(_fits(new[name], old_kinds[folded(name)]) for name in new):
+    old_kinds = {fold_name(name): kind for name, kind in old.items()}
+    fits = new.keys() == old_kinds.keys() or {fold_name(n) for n in new} == old_kinds.keys()
+    if not fits or not all(_fits(new[name], old_kinds[fold_name(name)]) for name in new):
         raise ColumnsError(
             "the columns of the table are not those of the result",
             where=target.where,
-            expected=_listed(new),
-            found=_listed(old),
+            expected=_list_columns(new),
+            found=_list_columns(old),
             hint="keys= says which labels have columns; mode='replace' makes the table anew",
         )
     for name in target.on:
-        if folded(name) not in old_kinds:
+        if fold_name(name) not in old_kinds:
             raise ColumnsError(
                 f"on= names {name}, which is not a column",
                 where=target.where,
@@ -225,11 +225,11 @@ def _fits(new: str, old: str) -> bool:
     return 0 < new_width < old_width and new_width // 10 == old_width // 10
 
 
-def _listed(columns: dict[str, str]) -> str:
+def _list_columns(columns: dict[str, str]) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in columns.items())
 
 
-def _refused(
+def _build_error(
     target: WriteTarget, found: str, hint: str | None, expected: str = "a name that is free"
 ) -> DatabaseError:
     return DatabaseError(

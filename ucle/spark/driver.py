@@ -22,7 +22,7 @@ class Driver:
 
     def scan(self, incoming: FragmentInput) -> pa.Table:
         """Return the rows of an input."""
-        return self._engine.fetched(incoming)
+        return self._engine.fetch_rows(incoming)
 
     def place(self, frame: pa.Table, incoming: FragmentInput) -> pa.Table:
         """Return the rows as they are, as there is one place."""

@@ -87,7 +87,7 @@ class SparkEngine:
         """Return the rows of an input."""
         here = self._here(incoming)
         if here is not None:
-            return self.uploaded(here)
+            return self.upload_rows(here)
         source = incoming.table
         assert source is not None
         frame, columns = self._inputs[incoming.tensor], source.columns
@@ -99,7 +99,7 @@ class SparkEngine:
         """Return the positions of ids, from the stand-ins of their tables."""
         return self._session.table(sql_text(dictionary_query(dictionary, "")))
 
-    def uploaded(self, rows: pa.Table) -> Frame:
+    def upload_rows(self, rows: pa.Table) -> Frame:
         """Upload rows of this process to Spark."""
         columns = [_plain(rows[name]) for name in rows.column_names]
         plain = pa.table(columns, names=rows.column_names)
@@ -131,7 +131,7 @@ class SparkEngine:
             )
             rows = rows.union(each.frame.own().mapInArrow(task.__call__, PLACED))
         task_of_all = FragmentTask(Task.of(self._compiled, fragment), tuple(incoming), self.context)
-        made = self._repartitioned(rows).mapInArrow(task_of_all.__call__, MADE).persist()
+        made = self._repartition_rows(rows).mapInArrow(task_of_all.__call__, MADE).persist()
         self._kept.append(made)
         return {
             each.read.step: Frame(made, stored_schema(each.read), number)
@@ -146,7 +146,7 @@ class SparkEngine:
             spark.lit(None).cast("binary").alias(ROWS),
         )
 
-    def _repartitioned(self, rows: Any) -> Any:
+    def _repartition_rows(self, rows: Any) -> Any:
         """Put rows of one partition into one task; before Spark 4.1 one task may have several."""
         if hasattr(rows, "repartitionById"):
             return rows.repartitionById(self.partitions, PART)
@@ -174,7 +174,7 @@ class SparkEngine:
         parts = [unpack(value.as_buffer()) for value in rows[ROWS]]
         return pa.concat_tables([frame.schema.empty_table(), *parts])
 
-    def fetched(self, incoming: fragments.FragmentInput) -> pa.Table:
+    def fetch_rows(self, incoming: fragments.FragmentInput) -> pa.Table:
         """Return the rows of an input, in this process."""
         here = self._here(incoming)
         return self.collect(self.scan(incoming)) if here is None else here

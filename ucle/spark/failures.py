@@ -24,7 +24,7 @@ class TaskError(RuntimeError):
     """The error that ends a task; its text encodes the original error."""
 
 
-def packed(error: UcleError | NaNError) -> TaskError:
+def pack_error(error: UcleError | NaNError) -> TaskError:
     """Encode an error in the text of a task's error, readable by people and by the driver."""
     parts = {"class": type(error).__name__, "text": str(error)}
     if isinstance(error, UcleError):
@@ -40,10 +40,10 @@ def errors_of_spark() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise unpacked(error) from error
+        raise unpack_error(error) from error
 
 
-def unpacked(error: Exception) -> Exception:
+def unpack_error(error: Exception) -> Exception:
     """Return the error of a task inside Spark's error, or one with Spark's message."""
     found = _FAILURE.search(str(error))
     if found is None:

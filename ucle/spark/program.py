@@ -23,7 +23,7 @@ from ucle.spark.cluster import Cluster
 from ucle.spark.driver import Driver
 from ucle.spark.engine import SparkEngine
 from ucle.spark.sources import SparkInput, ids_of, spark_inputs, stand_in
-from ucle.spark.spark_facts import measured_on_spark
+from ucle.spark.spark_facts import measure_on_spark
 from ucle.spark.spark_results import SparkResult
 from ucle.sqlgen import emit
 from ucle.sqlgen.script import render_script
@@ -76,7 +76,7 @@ class SparkProgram:
     def seconds(self) -> dict[str, float]:
         """Estimated seconds on either engine; for one DuckDB, all inputs travel to the driver."""
         size = EstimatedSizes(self.compiled).read(self._inputs)
-        fetch = FETCH * len(self._inputs) + self.cluster.network.fetched(size) / 1e9
+        fetch = FETCH * len(self._inputs) + self.cluster.network.price_fetch(size) / 1e9
         return {"spark": self.plan.seconds, "duckdb": self.plan.alone + fetch}
 
     def explain(self) -> str:
@@ -129,7 +129,7 @@ class SparkProgram:
             if alone:
                 driver = Driver(engine, compiled)
                 made = run_distributed(plan, driver)
-                found = {name: engine.uploaded(rows) for name, rows in made.items()}
+                found = {name: engine.upload_rows(rows) for name, rows in made.items()}
             else:
                 found = run_distributed(plan, engine)
                 engine.run(found)
@@ -170,7 +170,7 @@ def spark_program(
             encoded = [key for axis, key in enumerate(source.keys) if source.is_encoded(axis)]
             if encoded:
                 stand_in(session, each, {key: ids_of(each, key) for key in encoded})
-            measured = measured_on_spark(each.frame, name, source, bound.fill, cluster.memory)
+            measured = measure_on_spark(each.frame, name, source, bound.fill, cluster.memory)
             if measured is not None:
                 standing[name] = replace(standing[name], measured=measured)
         given = {**inputs, **standing}

@@ -12,7 +12,7 @@ import pyarrow as pa
 from ucle.database.session import Session
 from ucle.errors import DuplicateCoordinatesError
 from ucle.foundation.dtypes import Scalar
-from ucle.partitions.statistics import combined, part_statistics
+from ucle.partitions.statistics import combine_statistics, part_statistics
 from ucle.plan.sources import TableName, TableSource
 from ucle.spark.failures import errors_of_spark
 from ucle.spark.tasks import RowsTask, TaskContext
@@ -21,7 +21,7 @@ from ucle.stats.measure import MeasuredInput
 ROWS = "rows"
 
 
-def measured_on_spark(
+def measure_on_spark(
     frame: Any, tensor: str, source: TableSource, fill: Scalar, memory: str | None
 ) -> MeasuredInput | None:
     """Measure a DataFrame as `source` reads it; None where it has no rows.
@@ -44,7 +44,7 @@ def measured_on_spark(
     if not found:
         return None
     _check_duplicates(rows, tensor, source)
-    return combined([pickle.loads(row["part"]) for row in found])  # our own
+    return combine_statistics([pickle.loads(row["part"]) for row in found])  # our own
 
 
 def _measure(

@@ -116,9 +116,9 @@ class SparkTensor:
         Raises:
             ArgumentError: there are more rows than `max_rows`.
         """
-        return self._fetched(self.shown(rows, max_rows=max(max_rows, MAX_ROWS)), max_rows)
+        return self._fetch_rows(self.shown(rows, max_rows=max(max_rows, MAX_ROWS)), max_rows)
 
-    def _fetched(self, frame: Any, max_rows: int) -> pa.Table:
+    def _fetch_rows(self, frame: Any, max_rows: int) -> pa.Table:
         self._result.check()
         with errors_of_spark():
             rows = frame.limit(max_rows + 1).toArrow()
@@ -137,7 +137,7 @@ class SparkTensor:
 
         Ids are in their order; `coordinates` returns them.
         """
-        rows = self._fetched(self._result.entries(self.name, self._frame), max_rows)
+        rows = self._fetch_rows(self._result.entries(self.name, self._frame), max_rows)
         array = np.full(self.shape, self.fill, self.type.dtype.numpy)
         keys = tuple(rows[name].to_numpy() for name in self.columns[:-1])
         values: Any = rows["val"].combine_chunks()

@@ -18,10 +18,10 @@ from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.errors import ExecutionError, UcleError
 from ucle.ir.placements import Placement, Spread
-from ucle.partitions.keys import divided, partition_of
+from ucle.partitions.keys import divide_rows, partition_of
 from ucle.partitions.run_fragment import Task, run_fragment
 from ucle.run.execute import NaNError
-from ucle.spark.failures import packed
+from ucle.spark.failures import pack_error
 from ucle.spark.rows import (
     PART,
     ROWS,
@@ -97,11 +97,11 @@ class PlaceTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task."""
         try:
-            yield from self._packed(batches)
+            yield from self._pack_batches(batches)
         except UcleError as error:
-            raise packed(error) from None
+            raise pack_error(error) from None
 
-    def _packed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _pack_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         self.context.check_version()
         waiting: list[pa.Table] = []
         for batch in batches:
@@ -110,12 +110,12 @@ class PlaceTask:
             else:
                 waiting += [unpack(value.as_buffer()) for value in batch.column(ROWS)]
             if sum(each.nbytes for each in waiting) > FLUSH:
-                yield from self._placed(pa.concat_tables(waiting))
+                yield from self._place_rows(pa.concat_tables(waiting))
                 waiting = []
         if waiting:
-            yield from self._placed(pa.concat_tables(waiting))
+            yield from self._place_rows(pa.concat_tables(waiting))
 
-    def _placed(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    def _place_rows(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         match self.placement.spread:
             case Spread.SINGLE:
                 yield from placed_batch(self.number, 0, rows)
@@ -128,7 +128,7 @@ class PlaceTask:
                 parts = partition_of(rows, self.columns, self.partitions)
             case _:  # the same rows on the same partition, should the task run twice
                 parts = np.arange(len(rows)) % self.partitions
-        for part, own in enumerate(divided(rows, parts, self.partitions)):
+        for part, own in enumerate(divide_rows(rows, parts, self.partitions)):
             if len(own):
                 yield from placed_batch(self.number, part, own)
 
@@ -156,7 +156,7 @@ class FragmentTask:
         try:
             yield from self._run(batches)
         except (UcleError, NaNError) as error:
-            raise packed(error) from None
+            raise pack_error(error) from None
 
     def _run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         self.context.check_version()
@@ -211,7 +211,7 @@ class RowsTask:
                 if store.has(self.table):
                     yield from self.function(session, self.table).to_batches()
         except (UcleError, NaNError) as error:
-            raise packed(error) from None
+            raise pack_error(error) from None
 
 
 class Store:

@@ -60,7 +60,7 @@ class _ChainDraw:
             axes = [x for x in labels if self._rng.random() < 0.6][:3]
             self._rng.shuffle(axes)
             texts = [f"{name}[{','.join(labels)}]" for name, labels in operands]
-            expression = self._decorated(f" {self._operator} ".join(texts))
+            expression = self._decorate_product(f" {self._operator} ".join(texts))
             lines.append(f"T{number}[{','.join(axes)}] {self._assign} {expression}")
             self._shapes[f"T{number}"] = tuple(self._bounds[x] for x in axes)
             self._waiting.append(f"T{number}")
@@ -76,7 +76,7 @@ class _ChainDraw:
                 tables[name] = data
         return Case("\n".join(lines), self._arrays, inputs, self._bounds, None, tables)
 
-    def _decorated(self, product: str) -> str:
+    def _decorate_product(self, product: str) -> str:
         chance = self._rng.random()
         if chance < 0.1 and self._dtype in ("float64", "float32", "int64"):
             return f"relu({product})"

@@ -56,12 +56,14 @@ def some_decompositions(
     else:
         rng = np.random.default_rng(seed)
         picked = [tuple(c[0] for c in choices), tuple(v.all_promoted for v in vertices)]
-        picked += filter(None, (_drawn(compiled, choices, rng) for _ in range(sample - 2)))
+        picked += filter(
+            None, (_draw_decompositions(compiled, choices, rng) for _ in range(sample - 2))
+        )
     for choice in picked:
         yield {vertex.name: each.spelled for vertex, each in zip(vertices, choice, strict=True)}
 
 
-def _drawn(
+def _draw_decompositions(
     program: Program, choices: Sequence[Sequence[Decomposition]], rng: np.random.Generator
 ) -> tuple[Decomposition, ...] | None:
     """Draw a decomposition for each vertex so that deferred tensors are read as they are made.

@@ -250,7 +250,7 @@ def _is_stable(case: Case, rng: np.random.Generator) -> bool:
             return turned
         return np.where(array == 0, -0.0, array).astype(array.dtype, copy=False)
 
-    def moved(array: Array) -> Array:
+    def perturb_array(array: Array) -> Array:
         if array.dtype.kind in "bi":
             return array
         small = 1e-11 if array.real.dtype.itemsize == 8 else 1e-6
@@ -263,8 +263,8 @@ def _is_stable(case: Case, rng: np.random.Generator) -> bool:
         else:
             evaluate(case.text, {name: _fill(case, name) for name in case.arrays})
         nearby = [
-            case.evaluated({n: moved(a) for n, a in case.arrays.items()}),
-            case.evaluated(case.arrays, moved),
+            case.evaluated({n: perturb_array(a) for n, a in case.arrays.items()}),
+            case.evaluated(case.arrays, perturb_array),
             case.evaluated(case.arrays, negate_zeros),
         ]
     except (UndefinedError, TypeError, ValueError, OverflowError, IndexError):

@@ -72,7 +72,7 @@ def levelled_case(seed: int) -> Case:
         draw = _LevelDraw(rng)
         case = draw.case()
         if draw.adds or _is_stable(case, rng):
-            return draw.sprinkled(case)
+            return draw.sprinkle_inputs(case)
     raise AssertionError(f"no stable program for seed {seed}")
 
 
@@ -96,7 +96,7 @@ class _LevelDraw:
             lines += self._statement(f"T{number}")
         return self._with_inputs("\n".join(lines), self._arrays)
 
-    def sprinkled(self, case: Case) -> Case:
+    def sprinkle_inputs(self, case: Case) -> Case:
         """Put numbers that are not finite into some cases with floats."""
         filled = [x for x, array in case.arrays.items() if array.size and array.dtype.kind == "f"]
         unsure = self.adds or any(x in case.text for x in ("exp", "^", "//", "int64"))
@@ -130,7 +130,7 @@ class _LevelDraw:
         )
         match kind:
             case "product":
-                return [self._written(name, self._product(r, c, m), r, c)]
+                return [self._write_statement(name, self._product(r, c, m), r, c)]
             case "masked":
                 made = f"S{name[1:]}"
                 line = f"{made}[{r},{c}] {self._sums} {self._product(r, c, m)}"
@@ -138,33 +138,44 @@ class _LevelDraw:
                 sides = [self._read(r, c), f"{made}[{r},{c}]"]
                 self._rng.shuffle(sides)
                 if self._rng.random() < 0.2 and self._dtype != "bool":
-                    return [line, self._written(name, f"when({sides[0]}, {sides[1]})", r, c)]
-                return [line, self._written(name, f" {self._times} ".join(sides), r, c)]
+                    return [
+                        line,
+                        self._write_statement(name, f"when({sides[0]}, {sides[1]})", r, c),
+                    ]
+                return [line, self._write_statement(name, f" {self._times} ".join(sides), r, c)]
             case "entries":
                 other = self._read(*((r, c), (r,), (c,))[self._rng.integers(3)])
                 sides = [self._read(r, c), other]
                 self._rng.shuffle(sides)
-                return [self._written(name, f" {self._times} ".join(sides), r, c)]
+                return [self._write_statement(name, f" {self._times} ".join(sides), r, c)]
             case "map":
                 forms = MAPS[np.dtype(self._dtype).kind]
                 if self.adds:
                     forms = ("({x} + 1)", "min({x}, 2)", "max({x}, -1)")
                 read = self._read(r, c)
-                return [self._written(name, str(self._rng.choice(forms)).format(x=read), r, c)]
+                return [
+                    self._write_statement(name, str(self._rng.choice(forms)).format(x=read), r, c)
+                ]
             case "shift":
                 # The fill of a computed tensor is the compiler's choice.
                 read = self._access(self._input(r, c), f"~({r}{self._step()})", c)
-                return [self._written(name, f"{read} {self._times} {self._read(r, c)}", r, c)]
+                return [
+                    self._write_statement(name, f"{read} {self._times} {self._read(r, c)}", r, c)
+                ]
             case "condition":
                 condition = str(self._rng.choice(CONDITIONS)).format(r=r, c=c)
                 if self.adds or self._rng.random() < 0.5:
-                    return [self._written(name, f"when({condition}, {self._read(r, c)})", r, c)]
+                    return [
+                        self._write_statement(name, f"when({condition}, {self._read(r, c)})", r, c)
+                    ]
                 times = "and" if self._dtype == "bool" else "*"
-                return [self._written(name, f"({condition}) {times} {self._read(r, c)}", r, c)]
+                return [
+                    self._write_statement(name, f"({condition}) {times} {self._read(r, c)}", r, c)
+                ]
             case "gather":
                 tensor = self._tensor(m, c)
                 read = self._access(tensor, self._indices(r, self._bounds[m]), c)
-                return [self._written(name, read, r, c)]
+                return [self._write_statement(name, read, r, c)]
             case "scatter":
                 at, read = self._indices(r, self._bounds[r]), self._read(r, c)
                 self._keep(name, r, c)
@@ -173,9 +184,9 @@ class _LevelDraw:
         if not self.adds and self._dtype != "bool" and self._sums == "+=":
             function = "cumsum"
         along = str(self._rng.choice((r, c)))
-        return [self._written(name, f"{function}[{along}]({self._read(r, c)})", r, c)]
+        return [self._write_statement(name, f"{function}[{along}]({self._read(r, c)})", r, c)]
 
-    def _written(self, name: str, expression: str, row: str, column: str) -> str:
+    def _write_statement(self, name: str, expression: str, row: str, column: str) -> str:
         """A statement with the labels of a matrix on the left, or with some of them."""
         chance, axes = self._rng.random(), [row, column]
         if chance < 0.25:

@@ -575,7 +575,7 @@ def _with_own_labels(
                 indices = tuple(
                     replace(
                         x,
-                        affine=x.affine.renamed(names),
+                        affine=x.affine.rename_labels(names),
                         entries=None
                         if x.entries is None
                         else _with_own_labels(x.entries, names, numbers),
@@ -590,7 +590,7 @@ def _with_own_labels(
             return Coordinate(names.get(label, label), span)
         case ScanExpression(running, argument, span):
             argument = _with_own_labels(argument, names, numbers)
-            return ScanExpression(running.renamed(names), argument, span)
+            return ScanExpression(running.rename_labels(names), argument, span)
         case First(function, label, rank, argument, span) if expression.stays:
             argument = _with_own_labels(argument, names, numbers)
             rank = None if rank is None else f"{rank} {next(numbers)}"

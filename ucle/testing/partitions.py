@@ -28,7 +28,7 @@ def cheapest(compiled: Compiled, partitions: int, network: Network) -> Distribut
     return distribute(compiled, network, partitions)
 
 
-def drawn(
+def draw_plan(
     compiled: Compiled, partitions: int, seed: int, network: Network = NETWORK
 ) -> DistributedPlan:
     """Draw a distributed plan of a compiled program: every choice of ways is legal."""
@@ -54,7 +54,7 @@ def run_on_partitions(
         seed: of the initial placement of rows.
         plan: makes the plan; by default one that is drawn from the seed.
     """
-    make = plan or partial(drawn, partitions=partitions, seed=seed)
+    make = plan or partial(draw_plan, partitions=partitions, seed=seed)
 
     def run(prepared: Prepared) -> Result:
         compiled = prepared.compiled

@@ -138,7 +138,7 @@ def _tile_table(
             blocks.append(block)
     order = rng.permutation(len(rows))
     element = value_array(np.empty(0, array.dtype)).type
-    column = pa.array([_listed(blocks[n].ravel()) for n in order], type=pa.list_(element))
+    column = pa.array([_list_values(blocks[n].ravel()) for n in order], type=pa.list_(element))
     places = np.array(rows, np.int64).reshape(-1, keys)[order]
     data = pa.table({**{f"k{n}": places[:, n] for n in range(keys)}, "payload": column})
     options: dict[str, Any] = {
@@ -208,14 +208,14 @@ def _array_table(
     element = value_array(np.empty(0, array.dtype)).type
     column: Any
     if kind == "arrays" and len(dense) == 1 and size:
-        column = pa.array(map(_listed, rows), type=pa.list_(element, size))
+        column = pa.array(map(_list_values, rows), type=pa.list_(element, size))
     elif kind == "flat":
-        column = pa.array(map(_listed, rows), type=pa.list_(element))
+        column = pa.array(map(_list_values, rows), type=pa.list_(element))
     else:
         type_ = element
         for _ in dense:
             type_ = pa.list_(type_)
-        column = pa.array([_listed(row.reshape(dense)) for row in rows], type=type_)
+        column = pa.array([_list_values(row.reshape(dense)) for row in rows], type=type_)
     names = {f"k{n}": place.astype(np.int64) for n, place in enumerate(places)}
     data = pa.table({**names, "payload": column})
     bounds = tuple(int(n) for n in array.shape)
@@ -228,9 +228,9 @@ def _array_table(
     return table(data, **options), None
 
 
-def _listed(array: Array) -> Any:
+def _list_values(array: Array) -> Any:
     """An array as nested lists, its complex numbers as pairs."""
     if array.ndim:
-        return [_listed(part) for part in array]
+        return [_list_values(part) for part in array]
     number = array.item()
     return {"re": number.real, "im": number.imag} if isinstance(number, complex) else number
