@@ -122,7 +122,7 @@ def merge_axes(
 ) -> tuple[list[Extent], list[Extent]]:
     """Return sizes and steps with adjacent axes merged, as kernels take few axes.
 
-    >>> sizes, steps = joined(*[[Extent(n) for n in row] for row in ((2, 3, 4), (100, 4, 1))])
+    >>> sizes, steps = merge_axes(*[[Extent(n) for n in row] for row in ((2, 3, 4), (100, 4, 1))])
     >>> [size.factor for size in sizes], [step.factor for step in steps]
     ([2, 12], [100, 1])
     """

@@ -36,7 +36,7 @@ class Degrees:
 
     A matrix of 1,000 entries with at most 10 in a row, 100 x 100:
 
-    >>> matrix = Degrees.measured((100, 100), 1000, (100, 100), (10, 50))
+    >>> matrix = Degrees.from_counts((100, 100), 1000, (100, 100), (10, 50))
     >>> matrix.most(0b11), matrix.most(0b11, given=0b01)
     (1000.0, 10.0)
 

@@ -145,7 +145,7 @@ def estimate_share(condition: Condition, sizes: tuple[tuple[str, int], ...]) -> 
     >>> from ucle.ir.affine import Affine
     >>> from ucle.ir.conditions import Compare, Sign
     >>> less = Compare(Affine.of({"j": 1, "i": -1}, -1), Sign.AT_LEAST)
-    >>> met(less, (("i", 10), ("j", 10)))
+    >>> estimate_share(less, (("i", 10), ("j", 10)))
     0.45
     """
     if condition == NOTHING:

@@ -24,7 +24,7 @@ class Remembered:
     >>> from ucle.stats.textbook import Textbook
     >>> i, j = Label("i", 4), Label("j", 4)
     >>> estimator = Remembered(Textbook())
-    >>> A = estimator.measured(TensorType((i, j)), TensorStatistics(5, (2, 4), True))
+    >>> A = estimator.from_counts(TensorType((i, j)), TensorStatistics(5, (2, 4), True))
     >>> tensors = NamedTensor("x", TensorType((i,))), NamedTensor("y", TensorType((i,)))
     >>> x, y = (Vertex(t, (Operand("A", (i, j)),), (i,), reduce=SUM) for t in tensors)
     >>> estimator.derive(x, (A,)) is estimator.derive(y, (A,))

@@ -100,7 +100,7 @@ Part = RowVectors | GroupStates | JoinTable | ChunkCopies | CrossJoined | Filled
 def count_held_bytes(part: Part) -> float:
     """Compute the bytes that are held for a part of a statement.
 
-    >>> held(JoinTable(rows=10, size=100, other_rows=2, other_size=84))
+    >>> count_held_bytes(JoinTable(rows=10, size=100, other_rows=2, other_size=84))
     200.0
     """
     match part:
@@ -123,7 +123,8 @@ def count_held_bytes(part: Part) -> float:
 def count_unspilled_bytes(part: Part, limit: float) -> float:
     """Compute the bytes held for a part under a memory limit, where DuckDB spills what it can.
 
-    >>> unspilled(JoinTable(rows=1e6, size=84, other_rows=2e6, other_size=84), limit=100e6)
+    >>> table = JoinTable(rows=1e6, size=84, other_rows=2e6, other_size=84)
+    >>> count_unspilled_bytes(table, limit=100e6)
     40000000.0
     """
     match part:

@@ -29,7 +29,7 @@ def align_rows(rows: Sequence[Sequence[str]]) -> list[str]:
 def fit_rows(rows: Sequence[Sequence[str]], width: int = WIDTH) -> list[str]:
     r"""Rows as indented lines of this width: the widest cells are broken where they are too wide.
 
-    >>> print(*fitted([("view", "Z[i,k] += A[i,j] * B[j,k]")], width=24), sep="\n")
+    >>> print(*fit_rows([("view", "Z[i,k] += A[i,j] * B[j,k]")], width=24), sep="\n")
       view  Z[i,k] += A[i,j]
               * B[j,k]
     """
@@ -55,7 +55,7 @@ def stack_rows(rows: Sequence[Sequence[str]], width: int = WIDTH) -> list[str]:
     r"""Rows of two cells beside each other where they all fit, else below each other.
 
     >>> rows = [("y[I] += A[I,J] * x[J]", "A(i INTEGER, val DOUBLE)"), ("", "x(val DOUBLE)")]
-    >>> print(*stacked(rows, width=40), sep="\n")
+    >>> print(*stack_rows(rows, width=40), sep="\n")
       y[I] += A[I,J] * x[J]
           A(i INTEGER, val DOUBLE)
           x(val DOUBLE)
@@ -75,7 +75,7 @@ def stack_rows(rows: Sequence[Sequence[str]], width: int = WIDTH) -> list[str]:
 def wrap_text(text: str, width: int = WIDTH) -> list[str]:
     """Return a text as lines of this width, those after the first one indented.
 
-    >>> wrapped("search: the optimum of 2^16", 20)
+    >>> wrap_text("search: the optimum of 2^16", 20)
     ['search: the optimum', '  of 2^16']
     """
     lines, line = [], ""

@@ -49,7 +49,7 @@ def log_duration(log: logging.Logger, level: int, text: str, *arguments: object)
     """Log the duration of a block that ends without an error.
 
     >>> log = logging.getLogger("ucle.example")
-    >>> with timed(log, logging.DEBUG, "counted to %d", 1000):
+    >>> with log_duration(log, logging.DEBUG, "counted to %d", 1000):
     ...     count = sum(range(1000))
     """
     started = time.perf_counter()

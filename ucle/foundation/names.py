@@ -17,7 +17,7 @@ _ASCII = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 def fold_name(name: str) -> str:
     """Return the form of an identifier in which DuckDB compares it with others.
 
-    >>> folded("GRÖßE")
+    >>> fold_name("GRÖßE")
     'grÖße'
     """
     return name.translate(_ASCII)
@@ -56,7 +56,7 @@ def unique_names(
 def find_free_name(stem: str, taken: Collection[str]) -> str:
     """Return the first of ``stem``, ``stem_1``, ``stem_2`` that is not taken, in exact spelling.
 
-    >>> numbered("at", {"at", "at_1"}), numbered("at", {"At"})
+    >>> find_free_name("at", {"at", "at_1"}), find_free_name("at", {"At"})
     ('at_2', 'at')
     """
     if stem not in taken:

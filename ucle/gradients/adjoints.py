@@ -185,7 +185,7 @@ def simplify_expression(expression: Expression) -> Expression:
     >>> from ucle.language.parse import parse_program
     >>> from ucle.language.syntax_to_text import expression_text
     >>> text = "d = when(2 != 0, g * 2 * x ^ (2 - 1))"
-    >>> expression_text(simplified(parse_program(text)[0].expression))
+    >>> expression_text(simplify_expression(parse_program(text)[0].expression))
     'g[] * 2 * x[]'
     """
     return fold(expression, _simplify_node)

@@ -70,7 +70,7 @@ class SparseArray:
         """Add up duplicate entries and sort them in row-major order.
 
         >>> place = (np.array([1, 0, 1]),)
-        >>> SparseArray((2,), place, np.array([1, 2, 3])).summed().data
+        >>> SparseArray((2,), place, np.array([1, 2, 3])).sum_duplicates().data
         array([2, 4])
         """
         if self.nnz < 2:

@@ -122,7 +122,7 @@ class Affine:
         """Return this function with matching quotients and remainders of one function joined.
 
         >>> i = Affine.of({"i": 1})
-        >>> print(i.digit(4, False).times(4).plus(i.digit(4, True)).joined())
+        >>> print(i.digit(4, False).times(4).plus(i.digit(4, True)).join_digits())
         i
         """
         coefficients = dict(self.terms)
@@ -138,8 +138,9 @@ class Affine:
     def make_nonnegative(self, size: Callable[[str], int]) -> Affine:
         """Return this function with only digits of functions that are never negative, if any.
 
-        >>> print(Affine.of({"i": 2, "j": 1}).digit(4, True).raised({"i": 2, "j": 2}.__getitem__))
-        2*i + j
+            >>> digit = Affine.of({"i": 2, "j": 1}).digit(4, True)
+        >>> print(digit.make_nonnegative({"i": 2, "j": 2}.__getitem__))
+            2*i + j
         """
         result = Affine((), self.constant)
         for term, factor in self.terms:

@@ -141,7 +141,7 @@ class Layout:
     def shown(self) -> Layout:
         """The plain layout with tiles split into rows, and compressed arrays into entries.
 
-        >>> Layout.made(Level.TILED, Level.DENSE).shown.promoted
+        >>> Layout.from_levels(Level.TILED, Level.DENSE).shown.promoted
         (0,)
         """
         if self.compressed is not None:
@@ -158,7 +158,7 @@ class Layout:
 
         If the two have tiles of different sizes, the tiles of the first are split into rows.
 
-        >>> tiled = Layout.made(Level.TILED, Level.DENSE)
+        >>> tiled = Layout.from_levels(Level.TILED, Level.DENSE)
         >>> [level.value for level in tiled.union(Layout.of([False, True])).levels]
         ['tiled', 'promoted']
         """
@@ -167,10 +167,11 @@ class Layout:
     def name_tensor(self, tensor: str, labels: Sequence[str]) -> str:
         """Return a name that describes the decomposition of a tensor.
 
-        >>> Layout.of([True, False]).called("H", "if"), Layout.of([False, False]).called("H", "if")
-        ('H_by_i', 'H_whole')
-        >>> Layout.made(Level.TILED, Level.COMPRESSED).called("A", "ij")
-        'A_tiles_of_i_lists_of_j'
+            >>> by_row, whole = Layout.of([True, False]), Layout.of([False, False])
+        >>> by_row.name_tensor("H", "if"), whole.name_tensor("H", "if")
+            ('H_by_i', 'H_whole')
+            >>> Layout.from_levels(Level.TILED, Level.COMPRESSED).name_tensor("A", "ij")
+            'A_tiles_of_i_lists_of_j'
         """
         if self.tiled:
             name = f"{tensor}_tiles_of_{'_'.join(labels[axis] for axis in self.tiled)}"

@@ -107,7 +107,7 @@ Pointwise = Map | Partial | Cast
 def bracket_text(text: str) -> str:
     """Return a text that an operator may stand beside: bracketed if it is an operation.
 
-    >>> bracketed("1 - x"), bracketed("exp(1 - x)")
+    >>> bracket_text("1 - x"), bracket_text("exp(1 - x)")
     ('(1 - x)', 'exp(1 - x)')
     """
     return f"({text})" if _is_compound(text) else text

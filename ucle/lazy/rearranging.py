@@ -101,7 +101,7 @@ def shift_tensor(tensor: Lazy, by: int, axis: AxisLike, value: Scalar) -> Lazy:
     """Shift a tensor along an axis; fill vacated positions with a number, drop entries beyond.
 
     >>> from ucle.lazy.elementwise import ones
-    >>> print(shifted(ones((Axis(size=4),)), 1, 0, 0))
+    >>> print(shift_tensor(ones((Axis(size=4),)), 1, 0, 0))
     (4)
     """
     place = find_axis(tensor, axis, "shift")

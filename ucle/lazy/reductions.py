@@ -24,7 +24,7 @@ def reduce_tensor(operator: str, tensor: Lazy, axis: Along = None, keepdims: boo
     """Aggregate a tensor along axes by an aggregation of the language.
 
     >>> from ucle.lazy.elementwise import ones
-    >>> print(reduced("sum", ones((Axis("node", 4), Axis("feature", 3))), "node"))
+    >>> print(reduce_tensor("sum", ones((Axis("node", 4), Axis("feature", 3))), "node"))
     (feature: 3)
     """
     over = set(find_axes(tensor, axis, operator))

@@ -100,7 +100,7 @@ class Polynomial:
     >>> i, j, k = (Label(name, 9) for name in "ijk")
     >>> A, x = Use("A", (i, j), DType.FLOAT64), Use("x", (j,), DType.FLOAT64)
     >>> both = [Monomial(Fraction(2), (A, x), (j,)), Monomial(Fraction(-1, 2), (x, A), (j,))]
-    >>> print(Polynomial((i,), DType.FLOAT64, tuple(both)).simplified())
+    >>> print(Polynomial((i,), DType.FLOAT64, tuple(both)).simplify_terms())
     3/2 * sum[j](A[i,j] * x[j])
     """
 

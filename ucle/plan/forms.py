@@ -148,7 +148,8 @@ def find_aggregations(statements: Sequence[Statement]) -> dict[str, frozenset[Re
     >>> from ucle.language.parse import parse_program
     >>> from ucle.language.resolve import resolve
     >>> text = "D[i,k] min= A[i,j] + A[j,k]; E[k,i] = D[i,k]"
-    >>> (reduce,) = made_by([resolve(statement) for statement in parse_program(text)])["E"]
+    >>> statements = [resolve(statement) for statement in parse_program(text)]
+    >>> (reduce,) = find_aggregations(statements)["E"]
     >>> reduce.name
     'min'
     """

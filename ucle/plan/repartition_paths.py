@@ -52,7 +52,7 @@ def changes(
         shape: shape of the tensor, if known: blocks of equal size are put together as they are.
 
     >>> rows, whole = Layout.of([True, False]), Layout.of([False, False])
-    >>> csr = Layout.made(Level.TILED, Level.COMPRESSED)
+    >>> csr = Layout.from_levels(Level.TILED, Level.COMPRESSED)
     >>> [change.kind.value for change in changes(rows, csr)]
     ['stack', 'recode']
     >>> [change.kind.value for change in changes(csr, whole)]
