@@ -3,7 +3,7 @@
 #   make demo         install, then `ucle demo` on your own Python installation
 #   make test         install, then a selection of the tests (tests/selection.py)
 #   make test-all     everything there is: all tests, on both DuckDBs, suites and examples
-#   make lint         ruff: rules and format
+#   make lint         ruff: rules and format; the prose of README and docs
 #   make types        mypy --strict, on the package as users install it
 #   make docs         the documentation, into docs/_build/html; warnings are errors
 #   make pages        the code blocks of all pages, run
@@ -165,6 +165,7 @@ gallery: .venv-examples/installed
 lint: .venv-lint/installed
 	.venv-lint/bin/ruff check .
 	.venv-lint/bin/ruff format --check .
+	.venv-lint/bin/python docs/lint_prose.py
 
 # mypy has to see the installed package: beside ./ucle it would not find its sub-packages.
 types: .venv-types/installed
@@ -306,9 +307,9 @@ wheel-test: wheel .venv/installed-test
 	npm install --silent --no-audit --no-fund --prefix .venv-extension/node @duckdb/node-api
 	touch $@
 
-.venv-lint/installed: pyproject.toml
+.venv-lint/installed: Makefile pyproject.toml
 	$(call environment,.venv-lint)
-	.venv-lint/bin/python -m pip install $(PIP_OPTIONS) 'ruff>=0.6'
+	.venv-lint/bin/python -m pip install $(PIP_OPTIONS) 'proselint>=0.16' 'ruff>=0.6'
 	touch $@
 
 # What builds wheels, in one place: nothing of it is downloaded while they are built.

@@ -26,7 +26,7 @@ milliseconds to start, whatever it computes, so that small works are lost to lib
 | --- | --- | --- | --- | --- | --- | --- |
 {summary}
 
-What follows is the history of each: a ratio for each day on which it was measured anew, oldest
+What follows is the history of each: a ratio for each day on which it was measured, oldest
 first. Machines differ from day to day, and so do versions of the other side.
 
 {sections}
