@@ -19,7 +19,7 @@ CODE = re.compile(
     | (?<=\])\([^)\s]*\)          # targets of links
     | ^\[[^]\n]+\]:[^\n]*$        # targets of references
     | https?://[^\s)>|]+
-    | \b\d+([ ]x[ ]\d+)+\b          # sizes
+    | \b\d+([ ]x[ ]\d+)+\b       # sizes
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL,
 )

@@ -15,7 +15,7 @@ import click
 import pipeline_picture
 from array_api_page import array_api_page
 from comparisons_page import comparisons_page
-from house import architecture_page, picture
+from layers import architecture_page, picture
 
 from ucle.command.cli import main
 from ucle.foundation.dtypes import DType
@@ -248,7 +248,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "commands.md": commands_page,
     "comparisons.md": lambda: comparisons_page(NOTE),
     "architecture.md": architecture_page,
-    "_static/house.svg": picture,
+    "_static/layers.svg": picture,
     "_static/pipeline.svg": pipeline_picture.light,
     "_static/pipeline-dark.svg": pipeline_picture.dark,
 }

@@ -6,9 +6,9 @@ import doctest
 import importlib
 
 import pytest
-from house import modules
+from layers import modules
 
-MODULES = sorted({*modules(), "house"})
+MODULES = sorted({*modules(), "layers"})
 
 
 @pytest.mark.sample(24)

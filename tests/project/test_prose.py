@@ -16,7 +16,7 @@ room = house  # floor
 ```
 
 Rows are read anew through `door`, as in [the house](house.md#rooms)
-and ``docs/house.py`` <!-- floor -->, by floor division.
+and ``docs/layers.py`` <!-- floor -->, by floor division.
 """
 
 

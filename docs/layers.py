@@ -1,8 +1,8 @@
-"""The house: which room stands on which, drawn from the imports themselves.
+"""The layers of the architecture: which package imports which, read from the imports themselves.
 
-A room is a folder of ``ucle``, or a module that lies beside the folders. `FLOORS` is the one table
-of floors: a room may import those of lower floors, and nothing else.
-``tests/project/test_house.py`` holds the imports against it, and ``docs/architecture.md`` shows
+A package is a folder of ``ucle``, or a module beside the folders. `LAYERS` is the one table of
+layers: a package may import packages of lower layers, and nothing else.
+``tests/project/test_layers.py`` checks the imports against it, and ``docs/architecture.md`` shows
 what is drawn here.
 """
 
@@ -23,7 +23,7 @@ FOLDERS = {
 }
 """Where the sources of packages lie."""
 
-FLOORS = (
+LAYERS = (
     ("version", "errors"),
     ("foundation", "progress"),
     ("ir", "udf_kernels", "cost"),
@@ -45,10 +45,10 @@ FLOORS = (
     ("init",),
     ("ucle",),
 )
-"""The rooms, from the bottom. ``ucle`` is the package itself: its public names."""
+"""The packages, from the lowest layer up. ``ucle`` is the package itself: its public names."""
 
 Arrows = Mapping[str, frozenset[str]]
-"""What each room, or module, imports."""
+"""What each package, or module, imports."""
 
 BOX, HIGH, ROW, MARGIN, GAP = 132, 34, 66, 20, 24
 """Widths and heights in the picture, in pixels."""
@@ -70,11 +70,11 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def room_of(module: str) -> str:
-    """The room of a module.
+def package_of(module: str) -> str:
+    """The package of a module.
 
-    >>> room_of("ucle.sqlgen.script"), room_of("ucle.pipeline.stages"), room_of("ucle")
-    ('sqlgen', 'registry', 'ucle')
+    >>> package_of("ucle.sqlgen.script"), package_of("ucle.pipeline.stages"), package_of("ucle")
+    ('sqlgen', 'pipeline', 'ucle')
     """
     return module.split(".")[1] if "." in module else module
 
@@ -119,23 +119,23 @@ def module_arrows() -> Arrows:
 
 
 @cache
-def room_arrows() -> Arrows:
-    """Which rooms each room imports."""
-    found: dict[str, set[str]] = {room_of(module): set() for module in modules()}
+def package_arrows() -> Arrows:
+    """Which packages each package imports."""
+    found: dict[str, set[str]] = {package_of(module): set() for module in modules()}
     for module, others in module_arrows().items():
-        found[room_of(module)] |= {room_of(other) for other in others} - {room_of(module)}
-    return {room: frozenset(others) for room, others in found.items()}
+        found[package_of(module)] |= {package_of(other) for other in others} - {package_of(module)}
+    return {package: frozenset(others) for package, others in found.items()}
 
 
-def floor_of(room: str) -> int:
-    """The floor of a room, counted from the bottom."""
-    return next(number for number, floor in enumerate(FLOORS) if room in floor)
+def layer_of(package: str) -> int:
+    """The layer of a package, counted from the lowest."""
+    return next(number for number, layer in enumerate(LAYERS) if package in layer)
 
 
-def circle(arrows: Arrows) -> list[str]:
-    """A way from somewhere back to it, if there is one.
+def find_cycle(arrows: Arrows) -> list[str]:
+    """Return a path from a node back to itself, or an empty list if there is none.
 
-    >>> circle({"a": frozenset("b"), "b": frozenset("a"), "c": frozenset("a")})
+    >>> find_cycle({"a": frozenset("b"), "b": frozenset("a"), "c": frozenset("a")})
     ['a', 'b', 'a']
     """
     done: set[str] = set()
@@ -161,39 +161,39 @@ def purpose(module: str) -> str:
 
 
 def direct_arrows() -> dict[str, list[str]]:
-    """The arrows that say something: those to rooms that no other imported room reaches."""
-    arrows = room_arrows()
+    """The arrows to packages that no other imported package reaches."""
+    arrows = package_arrows()
 
     @cache
-    def below(room: str) -> frozenset[str]:
-        return arrows[room].union(*(below(other) for other in arrows[room]))
+    def below(package: str) -> frozenset[str]:
+        return arrows[package].union(*(below(other) for other in arrows[package]))
 
     return {
-        room: sorted(x for x in others if not any(x in below(other) for other in others))
-        for room, others in arrows.items()
+        package: sorted(x for x in others if not any(x in below(other) for other in others))
+        for package, others in arrows.items()
     }
 
 
-def rooms_table() -> str:
-    """The rooms from the top, with what each is for, as a Markdown table."""
-    rows = ["| room | what it is |", "| --- | --- |"]
-    for floor in reversed(FLOORS):
-        for room in floor:
-            module = room if room == "ucle" else f"ucle.{room}"
+def packages_table() -> str:
+    """The packages from the highest layer down, with the purpose of each, as a Markdown table."""
+    rows = ["| package | purpose |", "| --- | --- |"]
+    for layer in reversed(LAYERS):
+        for package in layer:
+            module = package if package == "ucle" else f"ucle.{package}"
             rows.append(f"| `{module}` | {purpose(module)} |")
     return "\n".join(rows)
 
 
 def picture() -> str:
-    """The house as SVG: a row for each floor, and the arrows that no others imply."""
-    wide = max(map(len, FLOORS))
+    """Return the layers as SVG: a row for each, and the arrows that no others imply."""
+    wide = max(map(len, LAYERS))
     width = 2 * MARGIN + wide * BOX + (wide - 1) * GAP
-    height = 2 * MARGIN + (len(FLOORS) - 1) * ROW + HIGH
+    height = 2 * MARGIN + (len(LAYERS) - 1) * ROW + HIGH
     places = {}
-    for number, floor in enumerate(FLOORS):
-        left = (width - len(floor) * BOX - (len(floor) - 1) * GAP) / 2
+    for number, layer in enumerate(LAYERS):
+        left = (width - len(layer) * BOX - (len(layer) - 1) * GAP) / 2
         top = height - MARGIN - HIGH - number * ROW
-        places |= {room: (left + n * (BOX + GAP), top) for n, room in enumerate(floor)}
+        places |= {package: (left + n * (BOX + GAP), top) for n, package in enumerate(layer)}
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}" font-family="sans-serif" font-size="14">',
@@ -201,37 +201,38 @@ def picture() -> str:
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
         'markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" fill="#557"/></marker></defs>',
     ]
-    for room, others in sorted(direct_arrows().items()):
-        x, y = places[room]
+    for package, others in sorted(direct_arrows().items()):
+        x, y = places[package]
         for other in others:
             to_x, to_y = places[other]
             start, end = (x + BOX / 2, y + HIGH), (to_x + BOX / 2, to_y)
-            # A way past other floors leaves by the side, so that it crosses no room.
+            # An arrow past other layers bends to the side, so that it crosses no package.
             past = round(to_y - y) > ROW and abs(to_x - x) < BOX / 2
             bend = (width - MARGIN / 2 if past else (start[0] + end[0]) / 2, (y + HIGH + to_y) / 2)
             lines.append(
                 f'<path d="M{start[0]:.0f} {start[1]:.0f}Q{bend[0]:.0f} {bend[1]:.0f} '
                 f'{end[0]:.0f} {end[1]:.0f}" fill="none" stroke="#557" marker-end="url(#tip)"/>'
             )
-    for room, (x, y) in places.items():
-        folder = room != "ucle" and modules()[f"ucle.{room}"].name == "__init__.py"
+    for package, (x, y) in places.items():
+        folder = package != "ucle" and modules()[f"ucle.{package}"].name == "__init__.py"
         colour = "#e8eefc" if folder else "#f7f3e6"
         lines.append(
             f'<rect x="{x:.0f}" y="{y:.0f}" width="{BOX}" height="{HIGH}" rx="5" fill="{colour}" '
             f'stroke="#557"/><text x="{x + BOX / 2:.0f}" y="{y + 22:.0f}" '
-            f'text-anchor="middle">{room}</text>'
+            f'text-anchor="middle">{package}</text>'
         )
     return "\n".join([*lines, "</svg>", ""])
 
 
 def architecture_page() -> str:
-    """The page as it is, with the table of rooms drawn anew."""
+    """The page as it is, with the table of packages as it is now."""
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    counted = f"{len(room_arrows())} rooms and {sum(map(len, room_arrows().values()))} arrows"
-    page = re.sub(r"\d+ rooms and \d+ arrows", counted, page)
+    arrows = package_arrows()
+    counted = f"{len(arrows)} packages and {sum(map(len, arrows.values()))} arrows"
+    page = re.sub(r"\d+ packages and \d+ arrows", counted, page)
     return re.sub(
-        r"(<!-- rooms -->\n).*?(<!-- end of rooms -->)",
-        lambda match: f"{match[1]}{rooms_table().rstrip()}\n{match[2]}",
+        r"(<!-- packages -->\n).*?(<!-- end of packages -->)",
+        lambda match: f"{match[1]}{packages_table().rstrip()}\n{match[2]}",
         page,
         flags=re.DOTALL,
     )

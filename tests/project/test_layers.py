@@ -1,4 +1,4 @@
-"""The rooms of the house: no arrow upward, no circle, and what each says of itself."""
+"""The layers of the architecture: no import upward, no cycle, and docstrings of packages."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from house import (
-    FLOORS,
+from layers import (
+    LAYERS,
     ROOT,
-    circle,
-    floor_of,
+    find_cycle,
     imports,
+    layer_of,
     module_arrows,
     modules,
-    room_arrows,
-    room_of,
+    package_arrows,
+    package_of,
 )
 
 from ucle.sqlgen import ARROW, NATIVE, PLAIN
 
-ROOMS = sorted(room_arrows())
+PACKAGES = sorted(package_arrows())
 FOLDERS = sorted(
     name for name, path in modules().items() if path.name == "__init__.py" and name != "ucle"
 )
@@ -36,10 +36,10 @@ FOREIGN = {
     "igraph": {"explain"},
     "opt_einsum": {"lowering", "einsum_api"},
 }
-"""Libraries that only these rooms import."""
+"""Libraries that only these packages import."""
 
-AT_THE_DOOR = {"database", "udf_kernels"}
-"""Rooms that call a connection: the door, and what loads kernels for it."""
+ENTRY_POINTS = {"database", "udf_kernels"}
+"""Packages that call a connection: sessions, and the loading of kernels."""
 
 AS_A_USER = {
     "ucle.command.calibrate",
@@ -77,13 +77,13 @@ OF_THE_WHOLE = {
     "tasks",
     "whole_programs",
 }
-"""Folders of tests that are of no one room: of C, of Python, of the repository, of others."""
+"""Folders of tests that are of no one package: of C, of Python, of the repository, of others."""
 
 
-def test_tests_stand_in_the_rooms_that_they_test() -> None:
+def test_tests_are_in_folders_of_the_packages_that_they_test() -> None:
     folders = {path.parent.relative_to(TESTS) for path in TESTS.rglob("test_*.py")}
     names = {folder.name for folder in folders}
-    assert names - OF_THE_WHOLE <= set(ROOMS)
+    assert names - OF_THE_WHOLE <= set(PACKAGES)
     assert all(len(folder.parts) == 1 for folder in folders)
 
 
@@ -97,26 +97,26 @@ def libraries(path: Path) -> set[str]:
     }
 
 
-def test_every_room_has_one_floor() -> None:
-    assert sorted(room for floor in FLOORS for room in floor) == ROOMS
+def test_every_package_has_one_layer() -> None:
+    assert sorted(package for layer in LAYERS for package in layer) == PACKAGES
 
 
 @pytest.mark.sample(None)
-@pytest.mark.parametrize("room", ROOMS)
-def test_no_arrow_leads_upward(room: str) -> None:
-    upward = {other for other in room_arrows()[room] if floor_of(other) >= floor_of(room)}
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_arrow_leads_upward(package: str) -> None:
+    upward = {other for other in package_arrows()[package] if layer_of(other) >= layer_of(package)}
     assert not upward, [
         (module, other)
         for module, others in module_arrows().items()
         for other in others
-        if room_of(module) == room and room_of(other) in upward
+        if package_of(module) == package and package_of(other) in upward
     ]
 
 
-def test_there_is_no_circle() -> None:
-    assert not circle(room_arrows())
-    assert not circle(module_arrows())
-    assert circle({**room_arrows(), "errors": frozenset({"ucle"})})
+def test_there_is_no_cycle() -> None:
+    assert not find_cycle(package_arrows())
+    assert not find_cycle(module_arrows())
+    assert find_cycle({**package_arrows(), "errors": frozenset({"ucle"})})
 
 
 def test_no_type_leads_upward() -> None:
@@ -124,16 +124,16 @@ def test_no_type_leads_upward() -> None:
         (module, other)
         for module in modules()
         for other in imports(module, typing=True)
-        if floor_of(room_of(other)) > floor_of(room_of(module))
+        if layer_of(package_of(other)) > layer_of(package_of(module))
     }
     assert not upward
 
 
-def test_libraries_stay_in_their_rooms() -> None:
+def test_libraries_stay_in_their_packages() -> None:
     for module, path in modules().items():
         used = libraries(path)
-        for library, rooms in FOREIGN.items():
-            assert library not in used or room_of(module) in rooms, module
+        for library, packages in FOREIGN.items():
+            assert library not in used or package_of(module) in packages, module
 
 
 def running(module: str) -> list[ast.AST]:
@@ -145,9 +145,9 @@ def running(module: str) -> list[ast.AST]:
     return nodes
 
 
-def inside_the_house() -> list[str]:
-    """The modules that reach the engine through its door alone."""
-    return [x for x in modules() if room_of(x) not in AT_THE_DOOR and x not in AS_A_USER]
+def modules_behind_sessions() -> list[str]:
+    """The modules that reach the engine through sessions only."""
+    return [x for x in modules() if package_of(x) not in ENTRY_POINTS and x not in AS_A_USER]
 
 
 def imports_duckdb(nodes: list[ast.AST]) -> bool:
@@ -167,8 +167,8 @@ def called_connections(nodes: list[ast.AST]) -> list[str]:
 
 
 @pytest.mark.slow
-def test_only_the_door_knows_the_engine() -> None:
-    for module in inside_the_house():
+def test_only_the_entry_points_know_the_engine() -> None:
+    for module in modules_behind_sessions():
         nodes = running(module)
         assert not imports_duckdb(nodes) or module in BY_CLASS, module
         assert not called_connections(nodes), (module, called_connections(nodes))
@@ -201,7 +201,7 @@ def test_no_sql_stands_in_the_algebra() -> None:
         values = [x.value for x in nodes if isinstance(x, ast.Constant)]
         return [x for x in values if isinstance(x, str) and x not in documented | notes]
 
-    algebra = [module for module in modules() if room_of(module) == "ir"]
+    algebra = [module for module in modules() if package_of(module) == "ir"]
     for module in algebra:
         assert not [text for text in texts(module) if SQL.search(text)], module
     assert any(SQL.search(text) for text in texts("ucle.sqlgen.dialects.duckdb"))
@@ -216,13 +216,13 @@ def test_a_folder_says_what_it_is(folder: str) -> None:
     assert re.search(r"\bOut:\s", text), folder
     assert may, folder
     named = {name.split(".")[1] for name in re.findall(r"`(ucle\.\w+)`", may[1])}
-    own = floor_of(room_of(folder))
+    own = layer_of(package_of(folder))
     assert named, folder
-    assert all(floor_of(room) < own for room in named), folder
+    assert all(layer_of(package) < own for package in named), folder
     # What is imported is named, or stands below something that is.
-    highest = max(map(floor_of, named))
-    for room in room_arrows()[room_of(folder)]:
-        assert room in named or floor_of(room) < highest, (folder, room)
+    highest = max(map(layer_of, named))
+    for package in package_arrows()[package_of(folder)]:
+        assert package in named or layer_of(package) < highest, (folder, package)
 
 
 def test_no_two_names_are_nearly_the_same() -> None:
