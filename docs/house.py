@@ -26,6 +26,7 @@ FOLDERS = {
 FLOORS = (
     ("version", "errors", "progress"),
     ("foundation", "progress_bar"),
+    ("operators",),
     ("ir", "udf_kernels", "cost", "memory"),
     ("language",),
     ("plan",),

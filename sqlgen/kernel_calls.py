@@ -18,8 +18,8 @@ from ucle.errors import KernelsMissingError
 from ucle.foundation.dtypes import DType
 from ucle.ir.fills import apply_maps
 from ucle.ir.maps import Cast, Map, Partial, Pointwise
-from ucle.ir.operators import Combine, Reduce
 from ucle.ir.tensor_types import TensorType
+from ucle.operators import Combine, Reduce
 from ucle.plan.fuse_maps import chain_parts, is_compiled, map_program
 from ucle.plan.kernel_choice import Kernel
 from ucle.sqlgen.array_extents import product, tile_length

@@ -13,7 +13,7 @@ from sqlglot.errors import ParseError
 
 from ucle.foundation.dtypes import DType
 from ucle.ir.maps import Cast, Map, Pointwise
-from ucle.ir.operators import Combine, Reduce
+from ucle.operators import Combine, Reduce
 from ucle.plan.pass_context import Expression
 from ucle.plan.steps import Compute
 from ucle.sqlgen.dialects import DUCKDB_SQL, Dialect

@@ -18,7 +18,7 @@ class Remembered:
     """What another estimator derives, once for each vertex; a vertex may be called anything.
 
     >>> from ucle.ir.layouts import Label
-    >>> from ucle.ir.operators import SUM
+    >>> from ucle.operators import SUM
     >>> from ucle.ir.tensor_types import Tensor
     >>> from ucle.ir.vertices import Operand
     >>> from ucle.stats.textbook import Textbook

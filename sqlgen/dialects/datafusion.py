@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ucle.ir.operators import Texts
+from ucle.operators import Texts
 from ucle.sqlgen.dialects import standard
 from ucle.sqlgen.dialects.standard import INFINITE, NAN, log1p_of_small, wide
 from ucle.sqlgen.dialects.tables import Dialect, Statements

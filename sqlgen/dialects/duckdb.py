@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ucle.foundation.dtypes import DType
-from ucle.ir.operators import Texts
+from ucle.operators import Texts
 from ucle.sqlgen.dialects import duckdb_formulas as formulas
 from ucle.sqlgen.dialects import duckdb_quotients as quotients
 from ucle.sqlgen.dialects.duckdb_formulas import NAN, pair

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ucle.foundation.dtypes import DType
-from ucle.ir.operators import Texts
+from ucle.operators import Texts
 from ucle.sqlgen.dialects import standard
 from ucle.sqlgen.dialects.standard import DOUBLE, FINITE, INFINITE, NAN, log1p_of_small
 from ucle.sqlgen.dialects.tables import Dialect, Statements

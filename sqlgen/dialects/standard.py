@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ucle.foundation.dtypes import DType
-from ucle.ir.operators import Texts
+from ucle.operators import Texts
 
 TYPES: Mapping[DType, str] = {
     DType.FLOAT64: "DOUBLE",

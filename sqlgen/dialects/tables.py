@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ucle.errors import UnsupportedError
 from ucle.foundation.dtypes import DType
-from ucle.ir.operators import Combine, PointwiseMap, Reduce, Texts
+from ucle.operators import Combine, PointwiseMap, Reduce, Texts
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Dialect:
         Raises:
             UnsupportedError: the dialect has no text for it.
 
-        >>> from ucle.ir.operators import MAPS
+        >>> from ucle.operators import MAPS
         >>> from ucle.sqlgen.dialects import DUCKDB_SQL, SPARK_SQL
         >>> DUCKDB_SQL.text(MAPS["silu"], DType.FLOAT64), DUCKDB_SQL.types[DType.INT64]
         ('x / (1.0 + exp(-x))', 'BIGINT')

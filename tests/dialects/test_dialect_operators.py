@@ -14,7 +14,7 @@ from sql_engines import NAMES, SqlEngine
 
 from ucle.foundation.dtypes import DType
 from ucle.ir.maps import Cast, Map
-from ucle.ir.operators import COMBINES, MAPS, REDUCES
+from ucle.operators import COMBINES, MAPS, REDUCES
 from ucle.sqlgen.dialects import DIALECTS
 from ucle.sqlgen.other_dialects import first_statements, rendered
 from ucle.sqlgen.scalar_operators import combine_sql, map_sql, reduce_sql

@@ -14,8 +14,8 @@ import pytest
 import ucle
 from ucle import errors
 from ucle.foundation.dtypes import DType, same_value
-from ucle.ir.operators import COMBINES, MAPS, REDUCES
 from ucle.language.parse import parse_program
+from ucle.operators import COMBINES, MAPS, REDUCES
 from ucle.plan.steps import Densify, Reduce
 from ucle.registry import KINDS
 from ucle.sqlgen.dialects import DUCKDB_SQL

@@ -12,8 +12,8 @@ import ucle
 from ucle.errors import OperatorError
 from ucle.foundation.dtypes import same_value
 from ucle.ir.annihilation import checked_tensors
-from ucle.ir.operators import COMBINES, MAPS
 from ucle.ir.ranges import COMBINE_RULES, MAP_RULES
+from ucle.operators import COMBINES, MAPS
 from ucle.testing import (
     Routes,
     UndefinedError,

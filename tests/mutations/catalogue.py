@@ -216,14 +216,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "product-distributes-over-max",
-        "ucle/ir/operators.py",
-        '{"sum", "any"}),\n            derivatives=("g * y", "g * x")',
-        '{"sum", "any", "max"}),\n            derivatives=("g * y", "g * x")',
+        "ucle/operators/arithmetic.py",
+        '{"sum", "any"}),\n    derivatives=("g * y", "g * x")',
+        '{"sum", "any", "max"}),\n    derivatives=("g * y", "g * x")',
         "max of a product is taken factor by factor, wrong for negative ones",
     ),
     Mutation(
         "empty-product",
-        "ucle/ir/operators.py",
+        "ucle/operators/reductions.py",
         "identity=lambda dtype: dtype.scalar(1),",
         "identity=lambda dtype: dtype.scalar(0),",
         "the product of nothing is 0",
@@ -986,10 +986,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     # ---- Gradients ----
     Mutation(
         "ties-passed-back-whole",
-        "ucle/ir/operators.py",
-        'COMBINES["max"],\n            needs_one=True,\n'
-        '            derivative="when(x == z, g / sum(x == z))"',
-        'COMBINES["max"],\n            needs_one=True,\n            derivative="when(x == z, g)"',
+        "ucle/operators/reductions.py",
+        'GREATEST,\n    needs_one=True,\n    derivative="when(x == z, g / sum(x == z))"',
+        'GREATEST,\n    needs_one=True,\n    derivative="when(x == z, g)"',
         "entries that are the greatest together get more than there is",
         (
             "tests/gradients/test_gradients.py"

@@ -10,5 +10,5 @@ build_gradient  a compiled program to one that computes gradients, too
 build_training  a compiled program to one step of an optimiser
 
 In: statements, or a compiled program. Out: statements, or a build. The derivatives themselves stand
-with the operators (`ucle.ir.operators`). May import: `ucle.compile` and what is below it.
+with the operators (`ucle.operators`). May import: `ucle.compile` and what is below it.
 """

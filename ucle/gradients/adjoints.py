@@ -1,4 +1,4 @@
-"""What an operator passes back to its operands: rows of `ucle.ir.operators` put to use.
+"""What an operator passes back to its operands: rows of `ucle.operators` put to use.
 
 An *adjoint* of an expression has an entry for each of its entries: how much the loss grows with
 that. It is an expression itself, linear in the adjoint of what it was passed back from, and its
@@ -17,17 +17,6 @@ from functools import cache
 from ucle.errors import UnsupportedError
 from ucle.foundation.dtypes import DType
 from ucle.gradients.masked import Adjoint, Holds, only_scales, product_of
-from ucle.ir.operators import (
-    ADD,
-    MULT,
-    NONE,
-    SPARSE_MULT,
-    SUB,
-    SUM,
-    UNLESS,
-    WHEN,
-    PointwiseMap,
-)
 from ucle.ir.scans import Running
 from ucle.ir.vertices import Span
 from ucle.language.factors import constant_value
@@ -49,6 +38,17 @@ from ucle.language.syntax import (
 )
 from ucle.language.templates import substitute, template
 from ucle.language.top_k import FIRST, Gives, Order
+from ucle.operators import (
+    ADD,
+    MULT,
+    SPARSE_MULT,
+    SUB,
+    SUM,
+    UNLESS,
+    WHEN,
+    PointwiseMap,
+)
+from ucle.operators.rows import NONE
 
 Passed = Iterator[tuple[Expression, str]]
 """Operands, and the text of what is passed back to each."""

@@ -6,7 +6,7 @@ statements of their own, so that they are computed once; but sums of products, f
 compiler finds an order in either pass.
 
 Source: reverse-mode differentiation of relational computations, Tang et al., ICML 2023; the
-derivatives of operators are those of `ucle.ir.operators`.
+derivatives of operators are those of `ucle.operators`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from ucle.gradients.adjoints import adjoint, names_in, passed
 from ucle.gradients.masked import Adjoint, Holds, behind, either
 from ucle.gradients.reads import Contribution, contribution
 from ucle.gradients.real_squares import real_squares, sizes_by_tensor
-from ucle.ir.operators import ADD, MULT, SUM, WHEN
 from ucle.ir.vertices import Span
 from ucle.language.lift_indices import shortened
 from ucle.language.resolve import resolve
@@ -44,6 +43,7 @@ from ucle.language.syntax import (
     walk,
     with_children,
 )
+from ucle.operators import ADD, MULT, SUM, WHEN
 
 KEPT = frozenset({"logsumexp"})
 """Aggregations that are written with others, and have a derivative of their own."""

@@ -12,7 +12,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
 
-from ucle.ir.operators import (
+from ucle.ir.vertices import Span
+from ucle.language.syntax import Access, Binary, Call, Expression, Number, Reduction, Size
+from ucle.language.templates import template
+from ucle.operators import (
     ADD,
     AND,
     ANY,
@@ -27,9 +30,6 @@ from ucle.ir.operators import (
     WHEN,
     Combine,
 )
-from ucle.ir.vertices import Span
-from ucle.language.syntax import Access, Binary, Call, Expression, Number, Reduction, Size
-from ucle.language.templates import template
 
 
 @dataclass(eq=False)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ucle.ir.operators import MAPS, MULT
 from ucle.language.factors import constant_value
 from ucle.language.syntax import Access, Binary, Call, Expression, Statement, fold, with_children
 from ucle.language.syntax_to_text import expression_text
+from ucle.operators import MAPS, MULT
 
 ABS, SQUARE = MAPS["abs"], MAPS["square"]
 

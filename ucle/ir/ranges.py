@@ -23,7 +23,8 @@ import numpy as np
 from ucle.foundation.dtypes import DType, Scalar, is_finite, same_value
 from ucle.foundation.normal_quantile import normal_quantile
 from ucle.foundation.philox import BITS
-from ucle.ir.operators import HIGHEST, LOWEST, Combine, PointwiseMap, Reduce
+from ucle.operators import Combine, PointwiseMap, Reduce
+from ucle.operators.algebra import HIGHEST, LOWEST
 
 Real = int | float
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from ucle.foundation.dtypes import DType, Scalar, same_value
 from ucle.ir.matrix_maps import MatrixMap
-from ucle.ir.operators import REDUCES, Reduce
 from ucle.ir.ranges import Values, hull, reduced
+from ucle.operators import REDUCES, Reduce
 
 
 @dataclass(frozen=True)

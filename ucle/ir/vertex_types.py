@@ -28,7 +28,6 @@ from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Cast, Map, Pointwise
 from ucle.ir.matrix_maps import MatrixMap
-from ucle.ir.operators import Combine, Reduce
 from ucle.ir.ranges import (
     YES,
     Values,
@@ -46,6 +45,7 @@ from ucle.ir.scans import Along, Running
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.top_k import LONGEST_AXIS, TopK
 from ucle.ir.vertices import Program, Span, Vertex
+from ucle.operators import Combine, Reduce
 
 Labels = tuple[Label, ...]
 

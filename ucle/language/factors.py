@@ -13,7 +13,6 @@ import numpy as np
 from ucle.foundation import tree_walk
 from ucle.foundation.dtypes import DType, Scalar, is_finite
 from ucle.ir.contraction_trees import Tree
-from ucle.ir.operators import Combine, PointwiseMap, Reduce, Typing
 from ucle.ir.tensor_types import TensorType
 from ucle.language.syntax import (
     Binary,
@@ -26,6 +25,7 @@ from ucle.language.syntax import (
     fold,
     with_children,
 )
+from ucle.operators import Combine, PointwiseMap, Reduce, Typing
 
 
 def with_sizes(expression: Expression, bound: Callable[[str], int]) -> Expression:

@@ -15,9 +15,9 @@ from functools import reduce
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.affine import Affine, Digit
 from ucle.ir.conditions import All, Compare, Condition, Sign, Some, condition_labels
-from ucle.ir.operators import COMBINES, MAPS, PointwiseMap
 from ucle.ir.vertices import Span
 from ucle.language.syntax import Access, Binary, Call, Coordinate, Expression, Number, Split, fold
+from ucle.operators import COMBINES, MAPS, PointwiseMap
 
 LARGEST = 2**31
 """Numbers by which labels are multiplied, and that are added: 64 bits hold what comes out."""

@@ -15,7 +15,6 @@ from ucle.foundation.names import folded, numbered, unique_names
 from ucle.foundation.tree_walk import Calls, run, walk
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import NOTHING, Compare, Condition, Sign, condition_labels, together
-from ucle.ir.operators import COMBINES, MULT
 from ucle.ir.vertices import Span
 from ucle.language.label_arithmetic import affine_of, conditions_in
 from ucle.language.syntax import (
@@ -34,6 +33,7 @@ from ucle.language.syntax import (
     with_children,
 )
 from ucle.language.syntax import walk as parts_of
+from ucle.operators import COMBINES, MULT
 
 WHEN = COMBINES["when"]
 

@@ -17,7 +17,6 @@ from ucle.foundation.names import folded, numbered, unique_names
 from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.affine import Affine
 from ucle.ir.matrix_maps import MatrixMap
-from ucle.ir.operators import ANY
 from ucle.ir.top_k import PAIR, POSITION, VALUE
 from ucle.language.bounds import statement_labels
 from ucle.language.syntax import (
@@ -40,6 +39,7 @@ from ucle.language.syntax import (
 )
 from ucle.language.syntax_to_text import expression_text
 from ucle.language.top_k import Gives
+from ucle.operators import ANY
 
 Made = dict[tuple[str, tuple[str, ...]], Access]
 """What first entries are found of, by its text and labels."""

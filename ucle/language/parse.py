@@ -24,7 +24,6 @@ from ucle.foundation.arguments import text as a_text
 from ucle.foundation.fork_safety import opening
 from ucle.ir.affine import Affine
 from ucle.ir.matrix_maps import MATRIX_MAPS, MatrixMap
-from ucle.ir.operators import COMBINES, REDUCES, Reduce
 from ucle.ir.scans import RUNNING, Running
 from ucle.ir.vertices import Span
 from ucle.language.functions import function_named
@@ -51,6 +50,7 @@ from ucle.language.syntax import (
 )
 from ucle.language.syntax_to_text import expression_text
 from ucle.language.top_k import FIRST
+from ucle.operators import COMBINES, REDUCES, Reduce
 
 OPENING, CLOSING = frozenset({"LPAR", "LSQB"}), frozenset({"RPAR", "RSQB"})
 CONTINUING = frozenset(

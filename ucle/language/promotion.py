@@ -15,10 +15,10 @@ import numpy as np
 
 from ucle.errors import ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar, nearest, promote
-from ucle.ir.operators import PICK, PICK_OR_FILL, Combine, PointwiseMap, Reduce, Typing
 from ucle.ir.tensor_types import TensorType
 from ucle.language.factors import constant_of_parts
 from ucle.language.syntax import Access, Binary, Call, Expression, Hit, Reduction, Retyped, fold
+from ucle.operators import PICK, PICK_OR_FILL, Combine, PointwiseMap, Reduce, Typing
 
 WIDER = {"b": DType.INT64, "i": DType.FLOAT64}
 """What the operand of a function becomes that does not exist for its kind of number."""
@@ -40,7 +40,7 @@ def combine_signature(
     Raises:
         ValueTypeError: NumPy has no such operation, or ucle has none for these types.
 
-    >>> from ucle.ir.operators import COMBINES
+    >>> from ucle.operators import COMBINES
     >>> combine_signature(COMBINES["div"], DType.INT64, 2)
     Signature(compute=<DType.FLOAT64: 'float64'>, result=<DType.FLOAT64: 'float64'>)
     """

@@ -11,15 +11,6 @@ from collections.abc import Mapping
 
 from ucle.errors import UnsupportedError
 from ucle.foundation.names import numbered
-from ucle.ir.operators import (
-    MULT,
-    WHEN,
-    WHEN_HIGHEST,
-    WHEN_LOWEST,
-    WHEN_ONE,
-    Combine,
-    Reduce,
-)
 from ucle.ir.vertices import Span
 from ucle.language.syntax import (
     Access,
@@ -32,6 +23,15 @@ from ucle.language.syntax import (
     accesses,
     all_hit,
     walk,
+)
+from ucle.operators import (
+    MULT,
+    WHEN,
+    WHEN_HIGHEST,
+    WHEN_LOWEST,
+    WHEN_ONE,
+    Combine,
+    Reduce,
 )
 
 SELECTS: Mapping[str, Combine] = {

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from ucle.errors import LabelError, NameResolutionError, did_you_mean
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import numbered
-from ucle.ir.operators import COMBINES, MAPS, REDUCES
 from ucle.language.syntax import (
     Access,
     Binary,
@@ -21,6 +20,7 @@ from ucle.language.syntax import (
     accesses,
     walk,
 )
+from ucle.operators import COMBINES, MAPS, REDUCES
 
 
 def order_statements(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:

@@ -1,7 +1,7 @@
 """The syntax tree of a program: statements and expressions, with their places in the text.
 
 `ucle.language.parse` builds it, `ucle.language.resolve` makes its meaning explicit and
-`ucle.lowering.syntax_to_logical` lowers it. Operators are rows of `ucle.ir.operators`, no names;
+`ucle.lowering.syntax_to_logical` lowers it. Operators are rows of `ucle.operators`, no names;
 names of tensors are not resolved and ranks not checked here.
 """
 
@@ -17,10 +17,10 @@ from ucle.foundation import tree_walk
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import Condition
-from ucle.ir.operators import AND, Combine, PointwiseMap, Reduce
 from ucle.ir.scans import Along
 from ucle.ir.vertices import Span
 from ucle.language.top_k import FirstFunction, Gives, Order
+from ucle.operators import AND, Combine, PointwiseMap, Reduce
 
 T = TypeVar("T")
 

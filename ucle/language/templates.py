@@ -1,7 +1,7 @@
 """Expressions that are written as text over names, with other expressions put in their place.
 
 That is how functions are written with others (`ucle.language.functions`), and derivatives
-(`ucle.ir.operators`). Aggregations in such a text say not over which labels, and ``size`` is the
+(`ucle.operators`). Aggregations in such a text say not over which labels, and ``size`` is the
 number of entries that these have together.
 """
 
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 
-from ucle.ir.operators import REDUCES
 from ucle.ir.vertices import Span
 from ucle.language.parse import parse_program
 from ucle.language.syntax import Access, Binary, Call, Expression, Number, Reduction, Size
+from ucle.operators import REDUCES
 
 
 @cache

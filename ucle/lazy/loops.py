@@ -19,12 +19,12 @@ from ucle.foundation.dtypes import DType
 from ucle.foundation.names import folded, unique_names
 from ucle.inputs.inputs import TableInput
 from ucle.inputs.random_tensors import RandomTensor
-from ucle.ir.operators import Combine
 from ucle.lazy.compute import compile_tensors, known_type
 from ucle.lazy.inputs import lifted
 from ucle.lazy.nodes import Apply, Lazy, Leaf, Node
 from ucle.lazy.tensor import Tensor, tensor_operand
 from ucle.loops.iterate import History, Iteration
+from ucle.operators import Combine
 from ucle.progress import Watch
 
 CONDITION = "condition"

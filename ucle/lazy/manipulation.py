@@ -14,7 +14,6 @@ import numpy as np
 
 from ucle.errors import ArgumentTypeError, AxisError, UnsupportedError
 from ucle.foundation.dtypes import DType
-from ucle.ir.operators import PICK, WHEN
 from ucle.lazy import axes as moves
 from ucle.lazy.axes import AxisLike, find_axes, find_axis, with_unit_axis
 from ucle.lazy.constants import constant
@@ -24,6 +23,7 @@ from ucle.lazy.places import number, position, read_at
 from ucle.lazy.rearranging import known_size, padded, reshaped, resized
 from ucle.lazy.selection import check_entries, dropped, integers, taken
 from ucle.lazy.tensor import Tensor, as_tensor, tensor_operand
+from ucle.operators import PICK, WHEN
 
 
 def flip(x: Any, axis: AxisLike | Sequence[AxisLike] | None = None) -> Tensor:

@@ -13,7 +13,11 @@ import numpy as np
 
 from ucle.errors import ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar, nearest
-from ucle.ir.operators import (
+from ucle.ir.vertices import Span
+from ucle.language.syntax import Binary, Call, Expression, Hit, Number, Reduction
+from ucle.language.syntax_to_text import expression_text
+from ucle.lazy.nodes import TYPED, Apply, Function
+from ucle.operators import (
     ADD,
     ANY,
     COMBINES,
@@ -24,10 +28,6 @@ from ucle.ir.operators import (
     WHEN,
     Combine,
 )
-from ucle.ir.vertices import Span
-from ucle.language.syntax import Binary, Call, Expression, Hit, Number, Reduction
-from ucle.language.syntax_to_text import expression_text
-from ucle.lazy.nodes import TYPED, Apply, Function
 
 Kinds = Sequence[DType | Scalar | None]
 

@@ -17,10 +17,10 @@ from ucle.errors import ArgumentTypeError, BoundError, LabelError, PositionError
 from ucle.foundation.dtypes import DType
 from ucle.foundation.libraries import pa
 from ucle.inputs.inputs import TableInput
-from ucle.ir.operators import PICK, WHEN
 from ucle.lazy.axes import AxisLike, check_axis_names, find_axis, with_unit_axis
 from ucle.lazy.elementwise import check_names, ones
 from ucle.lazy.nodes import Apply, Axis, Lazy, Leaf, Operand, apply
+from ucle.operators import PICK, WHEN
 
 
 def indexed(tensor: Lazy, key: Any) -> Lazy:

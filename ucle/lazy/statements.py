@@ -27,7 +27,6 @@ from ucle.inputs.random_tensors import RandomTensor
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import All, Compare, Some, renamed_condition
 from ucle.ir.matrix_maps import MatrixMap
-from ucle.ir.operators import REDUCES, WHEN
 from ucle.ir.scans import Running
 from ucle.ir.vertices import Span
 from ucle.language.label_arithmetic import affine_expression, condition_expression
@@ -50,6 +49,7 @@ from ucle.lazy.nodes import (
     sources,
 )
 from ucle.lazy.types import Types, operand_types
+from ucle.operators import REDUCES, WHEN
 
 LONGEST = 32
 """Operands in one statement."""

@@ -26,7 +26,6 @@ from ucle.foundation.fork_safety import import_late
 from ucle.foundation.libraries import pa
 from ucle.inputs.arithmetic import Arithmetic, to_lazy_tensor
 from ucle.inputs.inputs import TableInput, element_type
-from ucle.ir.operators import COMBINES
 from ucle.lazy import axes as moves
 from ucle.lazy import products, rearranging, reductions, selection
 from ucle.lazy.axes import AxisLike
@@ -37,6 +36,7 @@ from ucle.lazy.elementwise import elementwise
 from ucle.lazy.inputs import as_scalar, lifted
 from ucle.lazy.nodes import Lazy
 from ucle.lazy.reductions import Along
+from ucle.operators import COMBINES
 from ucle.plan.forms import FORM, MAX_ROWS
 from ucle.program import EinsumProgram
 from ucle.run.results import CPU, TensorRelation

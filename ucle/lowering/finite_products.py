@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ucle.foundation.dtypes import DType
-from ucle.ir.operators import MULT, SPARSE_MULT, PointwiseMap
 from ucle.ir.ranges import Values, anything, combine_values, map_values, point
 from ucle.ir.tensor_types import TensorType
 from ucle.language.syntax import (
@@ -26,6 +25,7 @@ from ucle.language.syntax import (
     walk,
     with_children,
 )
+from ucle.operators import MULT, SPARSE_MULT, PointwiseMap
 
 UNKNOWN = anything(DType.FLOAT64, finite=False)
 

@@ -40,7 +40,7 @@ def merge(
         merges: as `find_merges` gives them, or some of them.
         known: what has been merged before.
 
-    >>> from ucle.ir.operators import COMBINES, SUM
+    >>> from ucle.operators import COMBINES, SUM
     >>> from ucle.ir.tensor_types import TensorType
     >>> from ucle.ir.vertices import Span
     >>> from ucle.foundation.dtypes import DType

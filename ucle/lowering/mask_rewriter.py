@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 
 from ucle.foundation.dtypes import DType, is_finite
 from ucle.ir.contraction_trees import Tree, fold
-from ucle.ir.operators import ANY, WHEN
 from ucle.ir.ranges import COMBINE_RULES, REDUCE_RULES
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.logical import Contraction, LogicalStatement, Use
 from ucle.lowering.mask_sources import MaskedProgram, uses
 from ucle.lowering.masks import annihilates, may_overflow, never_raises
 from ucle.lowering.step_types import StepTypes
+from ucle.operators import ANY, WHEN
 
 TAKE_MASKS = frozenset({"mult", "sparse_mult", "and"})
 """⊗ of chains in which 1 and 0, or yes and no, are one more factor."""

@@ -13,7 +13,6 @@ from dataclasses import replace
 from ucle.foundation.dtypes import DType, is_finite, same_value
 from ucle.ir.annihilation import SPARSE, annihilating
 from ucle.ir.maps import Cast, Map, Partial
-from ucle.ir.operators import COMBINES
 from ucle.ir.overflow import reaches_the_end
 from ucle.ir.ranges import COMBINE_RULES, MAP_RULES, absorbs
 from ucle.ir.tensor_types import TensorType
@@ -21,6 +20,7 @@ from ucle.ir.vertices import Span
 from ucle.lowering.logical import Contraction, Use
 from ucle.lowering.mapped_uses import with_constant
 from ucle.lowering.step_types import StepTypes
+from ucle.operators import COMBINES
 
 NOT_EQUAL = COMBINES["not_equal"]
 

@@ -26,7 +26,6 @@ import numpy as np
 from ucle.foundation.dtypes import DType, is_finite, same_value
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Cast, Partial, Pointwise
-from ucle.ir.operators import DIV, MULT, SUM
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Span
 from ucle.lowering.inline_statements import labels_there, renamed_steps
@@ -42,6 +41,7 @@ from ucle.lowering.logical import (
 )
 from ucle.lowering.masks import outgrows
 from ucle.lowering.step_types import StepTypes, types_of
+from ucle.operators import DIV, MULT, SUM
 
 MOST_STEPS = 40
 """Steps of a statement, beyond which there are too many to look at each."""

@@ -15,11 +15,11 @@ from fractions import Fraction
 
 from ucle.foundation.dtypes import Scalar, is_finite
 from ucle.ir.maps import Map, Partial, Pointwise
-from ucle.ir.operators import ADD, DIV, MULT, SUB, SUM, Combine
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.logical import Contraction, LogicalProgram, LogicalStatement, Use
 from ucle.lowering.polynomials import Monomial, Polynomial, fresh
 from ucle.lowering.step_types import StepTypes
+from ucle.operators import ADD, DIV, MULT, SUB, SUM, Combine
 
 KINDS = "ifc"
 """Kinds of numbers that are added and multiplied; yes and no are something else."""

@@ -20,23 +20,6 @@ from ucle.ir.contraction_trees import Path
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.matrix_maps import MatrixMap, matrix_dtype
-from ucle.ir.operators import (
-    ADD,
-    ANY,
-    MAPS,
-    MAX,
-    MIN,
-    PICK,
-    PICK_OR_FILL,
-    SUM,
-    UNLESS,
-    WHEN_HIGHEST,
-    WHEN_LOWEST,
-    Combine,
-    PointwiseMap,
-    Reduce,
-    Typing,
-)
 from ucle.ir.scans import Along, Running
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.top_k import TopK, pair_dtype
@@ -83,6 +66,23 @@ from ucle.lowering.logical import (
 )
 from ucle.lowering.mapped_uses import number_of, with_constant, with_function
 from ucle.lowering.step_types import StepTypes
+from ucle.operators import (
+    ADD,
+    ANY,
+    MAPS,
+    MAX,
+    MIN,
+    PICK,
+    PICK_OR_FILL,
+    SUM,
+    UNLESS,
+    WHEN_HIGHEST,
+    WHEN_LOWEST,
+    Combine,
+    PointwiseMap,
+    Reduce,
+    Typing,
+)
 
 EXTREMES = ((WHEN_LOWEST, MAX), (WHEN_HIGHEST, MIN))
 """What picks an entry of a tensor whose fill is infinite, and leaves that fill."""

@@ -18,7 +18,6 @@ from ucle.errors import UcleError
 from ucle.foundation.dtypes import DType, same_value
 from ucle.ir.contraction_trees import Tree
 from ucle.ir.maps import Map, Partial
-from ucle.ir.operators import ADD, COMBINES, DIV, MAPS, MULT, SUB, SUM
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.logical import (
     Contraction,
@@ -33,6 +32,7 @@ from ucle.lowering.polynomials import Monomial, Polynomial
 from ucle.lowering.read_polynomials import Polynomials, divisor
 from ucle.lowering.rewrites import Rewriter, Rewritten
 from ucle.lowering.step_types import StepTypes, types_of
+from ucle.operators import ADD, COMBINES, DIV, MAPS, MULT, SUB, SUM
 
 POW, MAXIMUM = COMBINES["pow"], COMBINES["max"]
 

@@ -15,9 +15,9 @@ from ucle.foundation import arguments as args
 from ucle.foundation.arguments import Check
 from ucle.foundation.dtypes import same_value
 from ucle.ir.layouts import Layout
-from ucle.ir.operators import MAX, MIN, Reduce
 from ucle.ir.tensor_types import TensorType
 from ucle.language.syntax import Access, Binary, Reindexed, Statement
+from ucle.operators import MAX, MIN, Reduce
 
 MAX_ROWS = 10**8
 """Rows that are written of a tensor with every entry, unless the caller allows more."""

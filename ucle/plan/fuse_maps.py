@@ -73,7 +73,7 @@ def chain_parts(steps: Sequence[Pointwise]) -> Iterator[Sequence[Pointwise]]:
 def map_program(steps: Sequence[Pointwise]) -> tuple[str, DType, DType]:
     """The chain of some functions of one tensor, and the types that it begins and ends with.
 
-    >>> from ucle.ir.operators import COMBINES, MAPS
+    >>> from ucle.operators import COMBINES, MAPS
     >>> scaled, casted = Partial(COMBINES["mult"], 0.5), Cast(DType.FLOAT64, DType.FLOAT32)
     >>> map_program((scaled, Map(MAPS["relu"]), casted))[0]
     'a:f64 0.5 mult relu f32'

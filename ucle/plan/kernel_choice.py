@@ -17,8 +17,8 @@ from ucle.foundation.dtypes import DType
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.masked_products import MaskedProduct
-from ucle.ir.operators import SUM, Combine, Reduce
 from ucle.ir.vertices import Operand, Vertex
+from ucle.operators import SUM, Combine, Reduce
 from ucle.udf_kernels import kernel_limits
 
 Numbers = tuple[int, ...]
@@ -138,7 +138,7 @@ def choose_kernel(vertex: Vertex, decomposition: Decomposition) -> Kernel:
     >>> from ucle.ir.layouts import Label
     >>> from ucle.ir.tensor_types import Tensor, TensorType
     >>> from ucle.ir.vertices import Operand
-    >>> from ucle.ir.operators import MULT
+    >>> from ucle.operators import MULT
     >>> i, j = Label("i", 3), Label("j", 4)
     >>> y = Tensor("y", TensorType((i,)))
     >>> v = Vertex(y, (Operand("A", (i, j)), Operand("x", (j,))), (i,), MULT, reduce=SUM)

@@ -1,0 +1,124 @@
+"""Selections: a value where a condition holds, and a constant elsewhere.
+
+``where(c, x, y)`` is ``when(c, x) + unless(c, y)``: one of the two is 0, whatever the other is. The
+others give what an aggregation makes of nothing, so that it leaves out what does not meet the
+condition.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ucle.operators.algebra import (
+    HIGHEST,
+    LOWEST,
+    is_end,
+    is_not,
+    is_one_of,
+)
+from ucle.operators.rows import (
+    NONE,
+    Combine,
+    Typing,
+)
+
+
+def _when(c: Any, x: Any) -> Any:
+    return np.where(c != 0, x, np.zeros_like(x))
+
+
+def _unless(c: Any, x: Any) -> Any:
+    return np.where(c != 0, np.zeros_like(x), x)
+
+
+def _when_one(c: Any, x: Any) -> Any:
+    return np.where(c != 0, x, np.ones_like(x))
+
+
+def _when_lowest(c: Any, x: Any) -> Any:
+    kind = np.asarray(x).dtype.kind
+    return np.where(c != 0, x, np.full_like(x, LOWEST.get(kind, -math.inf)))
+
+
+def _when_highest(c: Any, x: Any) -> Any:
+    kind = np.asarray(x).dtype.kind
+    return np.where(c != 0, x, np.full_like(x, HIGHEST.get(kind, math.inf)))
+
+
+# where(c, x, y) is when(c, x) + unless(c, y): one of the two is 0, whatever the other is.
+WHEN = Combine(
+    "when",
+    "when",
+    "bifc",
+    _when,
+    Typing.SELECTION,
+    absorbs_left=is_one_of(0),
+    absorbs_right=is_one_of(0),
+    absorbs_all=True,
+    infix=False,
+    derivatives=(NONE, "when(x, g)"),
+)
+
+# As `when`, for an aggregation that leaves out what does not meet the condition.
+WHEN_ONE = Combine(
+    "when_one",
+    "when_one",
+    "bifc",
+    _when_one,
+    Typing.SELECTION,
+    absorbs_left=is_one_of(0),
+    absorbs_right=is_one_of(1),
+    absorbs_all=True,
+    infix=False,
+    derivatives=(NONE, "when(x, g)"),
+)
+
+WHEN_LOWEST = Combine(
+    "when_lowest",
+    "when_lowest",
+    "bif",
+    _when_lowest,
+    Typing.SELECTION,
+    absorbs_left=is_one_of(0),
+    absorbs_right=is_end(-math.inf, -(2**63)),
+    absorbs_all=True,
+    infix=False,
+    derivatives=(NONE, "when(x, g)"),
+)
+
+WHEN_HIGHEST = Combine(
+    "when_highest",
+    "when_highest",
+    "bif",
+    _when_highest,
+    Typing.SELECTION,
+    absorbs_left=is_one_of(0),
+    absorbs_right=is_end(math.inf, 2**63 - 1),
+    absorbs_all=True,
+    infix=False,
+    derivatives=(NONE, "when(x, g)"),
+)
+
+UNLESS = Combine(
+    "unless",
+    "unless",
+    "bifc",
+    _unless,
+    Typing.SELECTION,
+    absorbs_left=is_not(0),
+    absorbs_right=is_one_of(0),
+    absorbs_all=True,
+    infix=False,
+    derivatives=(NONE, "unless(x, g)"),
+)
+
+COMBINES: tuple[Combine, ...] = (
+    WHEN,
+    WHEN_ONE,
+    WHEN_LOWEST,
+    WHEN_HIGHEST,
+    UNLESS,
+)
