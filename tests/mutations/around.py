@@ -136,7 +136,7 @@ AROUND: tuple[Mutation, ...] = (
     # ---- What values can be, and what that decides ----
     Mutation(
         "size-of-an-interval-around-0",
-        "ucle/ir/ranges.py",
+        "ucle/operators/interval_rules.py",
         "low = 0 if a.touches_zero else min(abs(a.low), abs(a.high))",
         "low = min(abs(a.low), abs(a.high))",
         "the absolute values of -2 to 3 are taken to be 2 at least",

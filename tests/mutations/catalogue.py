@@ -217,8 +217,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "product-distributes-over-max",
         "ucle/operators/arithmetic.py",
-        '{"sum", "any"}),\n    derivatives=("g * y", "g * x")',
-        '{"sum", "any", "max"}),\n    derivatives=("g * y", "g * x")',
+        '{"sum", "any"}),\n    rule=',
+        '{"sum", "any", "max"}),\n    rule=',
         "max of a product is taken factor by factor, wrong for negative ones",
     ),
     Mutation(
@@ -840,7 +840,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "bounds-absorb-on-the-wrong-side",
         "ucle/ir/ranges.py",
-        'return fill <= values.low if operator.name == "min" else fill >= values.high',
+        "return fill <= values.low if operator.extreme is Extreme.LEAST else fill >= values.high",
         "return fill <= values.low",
         "the larger of 0 and what is not negative is taken for 0",
         ("tests/ir/test_coverage.py::test_bounds_absorb[max]",),
@@ -987,8 +987,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "ties-passed-back-whole",
         "ucle/operators/reductions.py",
-        'GREATEST,\n    needs_one=True,\n    derivative="when(x == z, g / sum(x == z))"',
-        'GREATEST,\n    needs_one=True,\n    derivative="when(x == z, g)"',
+        'extreme=Extreme.GREATEST,\n    derivative="when(x == z, g / sum(x == z))"',
+        'extreme=Extreme.GREATEST,\n    derivative="when(x == z, g)"',
         "entries that are the greatest together get more than there is",
         (
             "tests/gradients/test_gradients.py"
@@ -1092,7 +1092,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "parameters-near-the-end-of-their-type",
-        "ucle/ir/ranges.py",
+        "ucle/operators/values.py",
         "return self.finite and self.overflows and not self.varies",
         "return self.finite and self.overflows",
         "products with parameters keep the order of the text",
@@ -1103,7 +1103,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "data-never-near-the-end",
-        "ucle/ir/ranges.py",
+        "ucle/operators/values.py",
         "return self.finite and self.overflows and not self.varies",
         "return False",
         "numbers outgrow their type in an order that is not that of the text",

@@ -15,10 +15,10 @@ from dataclasses import replace
 
 from ucle.foundation.dtypes import is_finite
 from ucle.ir.maps import Cast, Map, Partial, Pointwise
-from ucle.ir.ranges import with_fill
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Program, Vertex
 from ucle.operators import SPARSE_DIV, SPARSE_MULT, Combine
+from ucle.operators.values import with_fill
 
 SPARSE = {"mult": SPARSE_MULT, "div": SPARSE_DIV}
 """The form of each ⊗ in which 0 annihilates all that it meets."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from ucle.foundation.dtypes import Scalar, is_finite
 from ucle.ir.layouts import Label
-from ucle.ir.ranges import Values
 from ucle.ir.tensor_types import TensorType
 from ucle.operators import Reduce
+from ucle.operators.values import Values
 
 Labels = tuple[Label, ...]
 

@@ -9,8 +9,8 @@ does, and once more as it is written if one did (`ucle.prepared`).
 from __future__ import annotations
 
 from ucle.foundation.dtypes import DType
-from ucle.ir.ranges import Values, anything
 from ucle.ir.vertices import Program
+from ucle.operators.values import Values, anything
 
 
 def may_overflow(program: Program) -> bool:

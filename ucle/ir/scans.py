@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 from ucle.foundation.dtypes import DType, Scalar, same_value
 from ucle.ir.matrix_maps import MatrixMap
-from ucle.ir.ranges import Values, hull, reduced
+from ucle.ir.ranges import reduced
 from ucle.operators import REDUCES, Reduce
+from ucle.operators.values import Values, hull
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 
 from ucle.foundation.dtypes import DType, is_finite
 from ucle.ir.contraction_trees import Tree, fold
-from ucle.ir.ranges import COMBINE_RULES, REDUCE_RULES
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.logical import Contraction, LogicalStatement, Use
 from ucle.lowering.mask_sources import MaskedProgram, uses
@@ -63,8 +62,8 @@ class Rewriting:
         type_ = self.now().of_step(step, self.statement.span)
         self.types[step.name] = type_
         self.made.append(step)
-        known = step.combine is None or step.combine.name in COMBINE_RULES
-        known = known and (step.reduce is None or step.reduce.name in REDUCE_RULES)
+        known = step.combine is None or step.combine.rule is not None
+        known = known and (step.reduce is None or step.reduce.rule is not None)
         # What is only selected has been computed before, however large it is.
         computed = step.combine is not WHEN or step.reduce is not None
         self.raises = self.raises or not known or (computed and may_overflow(type_))

@@ -14,7 +14,7 @@ from ucle.foundation.dtypes import DType, is_finite, same_value
 from ucle.ir.annihilation import SPARSE, annihilating
 from ucle.ir.maps import Cast, Map, Partial
 from ucle.ir.overflow import reaches_the_end
-from ucle.ir.ranges import COMBINE_RULES, MAP_RULES, absorbs
+from ucle.ir.ranges import absorbs
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Span
 from ucle.lowering.logical import Contraction, Use
@@ -173,9 +173,9 @@ def never_raises(use: Use, types: StepTypes, span: Span) -> bool:
             case Cast(source, result) if result.kind == "i" and source.kind != "b":
                 if source.kind != "i" and not _fits_integers(before):
                     return False
-            case Map(function=operator) if operator.name not in MAP_RULES:
+            case Map(function=operator) if operator.rule is None:
                 return False
-            case Partial(combine=operator) if operator.name not in COMBINE_RULES:
+            case Partial(combine=operator) if operator.rule is None:
                 return False
         before = types.of_use(use.with_maps(count), span)
         if may_overflow(before):

@@ -72,7 +72,7 @@ def divide_last(logical: LogicalProgram, fixed: Collection[str] = ()) -> Divided
 
     >>> from ucle.foundation.dtypes import DType
     >>> from ucle.ir.layouts import Label
-    >>> from ucle.ir.ranges import Values
+    >>> from ucle.operators.values import Values
     >>> from ucle.ir.vertices import Span
     >>> i, j = Label("i", 9), Label("j", 9)
     >>> X, d = Use("X", (i, j), DType.FLOAT64), Use("d", (i,), DType.FLOAT64)

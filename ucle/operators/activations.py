@@ -6,8 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from ucle.foundation.dtypes import DType
+from ucle.operators.interval_rules import (
+    rising,
+    unless_complex,
+)
 from ucle.operators.rows import (
+    MapRule,
     PointwiseMap,
+)
+from ucle.operators.values import (
+    Real,
+    Values,
+    interval,
 )
 
 GELU = """
@@ -29,41 +40,69 @@ def _softplus(x: Any) -> Any:
     return np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0)
 
 
+def _bent_values(least: float) -> MapRule:
+    """The rule of gelu and silu: near x for large x, near 0 for small ones, a dip between."""
+
+    def rule(a: Values, dtype: DType) -> Values:
+        low = 0.0 if a.low >= 0 else least
+        return interval(low, max(a.high, 0), dtype)
+
+    return rule
+
+
+def _softplus_of(x: Real) -> float:
+    return float(np.logaddexp(float(x), 0.0))
+
+
+def _sigmoid_of(x: Real) -> float:
+    return float(1 / (1 + np.exp(-float(x))))
+
+
+def _leaky_of(x: Real) -> Real:
+    return x if x >= 0 else 0.01 * x
+
+
 MAPS: tuple[PointwiseMap, ...] = (
     PointwiseMap(
         "relu",
         "if",
         lambda x: np.maximum(x, 0),
+        rule=rising(lambda x: max(x, 0), rounding=0),
         derivative="when(x > 0, g)",
     ),
     PointwiseMap(
         "leaky_relu",
         "f",
         lambda x: np.where(x < 0, 0.01 * x, x),
+        rule=rising(_leaky_of),
         derivative="where(x > 0, g, 0.01 * g)",
     ),
     PointwiseMap(
         "sigmoid",
         "f",
         _sigmoid,
+        rule=unless_complex(rising(_sigmoid_of, 0.0, 1.0)),
         derivative="g * z * (1 - z)",
     ),
     PointwiseMap(
         "gelu",
         "f",
         _gelu,
+        rule=_bent_values(-0.18),
         derivative=GELU,
     ),
     PointwiseMap(
         "silu",
         "f",
         lambda x: x * _sigmoid(x),
+        rule=_bent_values(-0.28),
         derivative="g * sigmoid(x) * (1 + x * (1 - sigmoid(x)))",
     ),
     PointwiseMap(
         "softplus",
         "f",
         _softplus,
+        rule=rising(_softplus_of, 0.0),
         derivative="g * sigmoid(x)",
     ),
 )

@@ -11,16 +11,30 @@ from typing import Any
 
 import numpy as np
 
+from ucle.foundation.dtypes import DType
 from ucle.operators.algebra import (
     is_end,
     is_one_of,
     unsigned,
 )
+from ucle.operators.interval_rules import (
+    absolute_values,
+    difference_values,
+    product_values,
+    quotient_values,
+    sum_values,
+)
 from ucle.operators.rows import (
     NONE,
     Combine,
+    Division,
+    Extreme,
     PointwiseMap,
     Typing,
+)
+from ucle.operators.values import (
+    Values,
+    interval,
 )
 
 
@@ -42,6 +56,30 @@ def _sparse_div(x: Any, y: Any) -> Any:
     return np.where(x == 0, np.zeros_like(quotient), quotient)
 
 
+def _least_values(a: Values, b: Values, dtype: DType) -> Values:
+    nonzero = a.excludes_zero and b.excludes_zero
+    return interval(min(a.low, b.low), min(a.high, b.high), dtype, rounding=0, nonzero=nonzero)
+
+
+def _greatest_values(a: Values, b: Values, dtype: DType) -> Values:
+    nonzero = a.excludes_zero and b.excludes_zero
+    return interval(max(a.low, b.low), max(a.high, b.high), dtype, rounding=0, nonzero=nonzero)
+
+
+def _square_values(a: Values, dtype: DType) -> Values:
+    size = absolute_values(a, DType.FLOAT64) if dtype.kind == "f" else absolute_values(a, dtype)
+    return product_values(size, size, dtype)
+
+
+def _reciprocal_values(a: Values, dtype: DType) -> Values:
+    return quotient_values(Values(1, 1), a, dtype)
+
+
+def _part_values(a: Values, dtype: DType) -> Values:
+    """The rule of parts of complex numbers."""
+    return Values(finite=a.finite) if dtype.kind == "c" else interval(a.low, a.high, dtype)
+
+
 # Products and quotients by the rule of sparse libraries: 0 times inf or NaN is 0.
 SPARSE_MULT = Combine(
     "sparse_mult",
@@ -55,6 +93,7 @@ SPARSE_MULT = Combine(
     associative=True,
     distributes_over=frozenset({"sum", "any"}),
     infix=False,
+    rule=product_values,
     derivatives=("sparse_mult(g, y)", "sparse_mult(g, x)"),
 )
 
@@ -66,6 +105,7 @@ SPARSE_DIV = Combine(
     absorbs_left=is_one_of(0),
     absorbs_all=True,
     infix=False,
+    rule=quotient_values,
     derivatives=("sparse_div(g, y)", "when(x, -sparse_div(sparse_mult(g, z), y))"),
 )
 
@@ -79,6 +119,7 @@ MULT = Combine(
     commutative=True,
     associative=True,
     distributes_over=frozenset({"sum", "any"}),
+    rule=product_values,
     derivatives=("g * y", "g * x"),
 )
 
@@ -93,6 +134,7 @@ ADD = Combine(
     commutative=True,
     associative=True,
     distributes_over=frozenset({"min", "max"}),
+    rule=sum_values,
     derivatives=("g", "g"),
 )
 
@@ -103,6 +145,7 @@ SUB = Combine(
     np.subtract,
     absorbs_left=is_one_of(math.inf, -math.inf),
     absorbs_right=is_one_of(math.inf, -math.inf),
+    rule=difference_values,
     derivatives=("g", "-g"),
 )
 
@@ -111,6 +154,8 @@ DIV = Combine(
     "/",
     "fc",
     _div,
+    rule=quotient_values,
+    division=Division.TRUE,
     derivatives=("g / y", "-g * z / y"),
 )
 
@@ -126,6 +171,8 @@ LEAST = Combine(
     distributes_over=frozenset({"max", "min"}),
     infix=False,
     kernel="least",
+    rule=_least_values,
+    extreme=Extreme.LEAST,
     derivatives=(
         "when(x <= y, where(x == y, 0.5 * g, g))",
         "when(y <= x, where(x == y, 0.5 * g, g))",
@@ -144,6 +191,8 @@ GREATEST = Combine(
     distributes_over=frozenset({"max", "min"}),
     infix=False,
     kernel="greatest",
+    rule=_greatest_values,
+    extreme=Extreme.GREATEST,
     derivatives=(
         "when(x >= y, where(x == y, 0.5 * g, g))",
         "when(y >= x, where(x == y, 0.5 * g, g))",
@@ -154,6 +203,7 @@ NEG = PointwiseMap(
     "neg",
     "ifc",
     np.negative,
+    rule=lambda a, dtype: interval(-a.high, -a.low, dtype, rounding=0, nonzero=a.excludes_zero),
     derivative="-g",
 )
 
@@ -163,6 +213,7 @@ ABS = PointwiseMap(
     np.abs,
     Typing.REAL,
     nothing_on="b",
+    rule=absolute_values,
     derivative="g * sign(x)",
 )
 
@@ -170,6 +221,7 @@ SQUARE = PointwiseMap(
     "square",
     "ifc",
     np.square,
+    rule=_square_values,
     derivative="2 * g * x",
 )
 
@@ -178,6 +230,7 @@ CONJ = PointwiseMap(
     "c",
     np.conj,
     nothing_on="bif",
+    rule=lambda a, dtype: a,
     derivative="g",
 )
 
@@ -200,12 +253,16 @@ MAPS: tuple[PointwiseMap, ...] = (
         "reciprocal",
         "fc",
         _reciprocal,
+        rule=_reciprocal_values,
         derivative="-g * square(z)",
     ),
     PointwiseMap(
         "sign",
         "if",
         np.sign,
+        rule=lambda a, dtype: interval(
+            np.sign(a.low), np.sign(a.high), dtype, rounding=0, nonzero=a.excludes_zero
+        ),
         derivative=NONE,
     ),
     CONJ,
@@ -215,6 +272,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.real,
         Typing.REAL,
         nothing_on="bif",
+        rule=_part_values,
         derivative="g",
     ),
     PointwiseMap(
@@ -223,6 +281,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.imag,
         Typing.REAL,
         zero_on="bif",
+        rule=_part_values,
         derivative=NONE,
     ),
 )

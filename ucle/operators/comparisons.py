@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 
+from ucle.foundation.dtypes import DType
 from ucle.operators.algebra import (
     is_one_of,
+)
+from ucle.operators.interval_rules import (
+    yes_or_no_values,
 )
 from ucle.operators.rows import (
     FLAT,
@@ -14,6 +21,29 @@ from ucle.operators.rows import (
     PointwiseMap,
     Typing,
 )
+from ucle.operators.values import (
+    Values,
+    is_nonzero,
+    largest_number,
+)
+
+
+def _not_equal_values(a: Values, b: Values, dtype: DType) -> Values:
+    zero = Values(0, 0)
+    for one, other in ((a, b), (b, a)):
+        if replace(other, full=False) == zero:
+            return is_nonzero(one)
+    return Values(0, 1)
+
+
+def _finite_values(a: Values, dtype: DType) -> Values:
+    """Numbers as they are, and 0 in the places of those that are none or infinite."""
+    largest = largest_number(dtype) if dtype.kind == "f" else math.inf
+    low, high = max(a.low, -largest), min(a.high, largest)
+    if a.finite and not a.overflows:
+        return replace(a, low=low, high=high)
+    return Values(min(low, 0.0), max(high, 0.0))
+
 
 LESS = Combine(
     "less",
@@ -21,6 +51,7 @@ LESS = Combine(
     "bif",
     np.less,
     Typing.COMPARISON,
+    rule=yes_or_no_values,
     derivatives=FLAT,
 )
 
@@ -30,6 +61,7 @@ LESS_EQUAL = Combine(
     "bif",
     np.less_equal,
     Typing.COMPARISON,
+    rule=yes_or_no_values,
     derivatives=FLAT,
 )
 
@@ -40,6 +72,7 @@ EQUAL = Combine(
     np.equal,
     Typing.COMPARISON,
     commutative=True,
+    rule=yes_or_no_values,
     derivatives=FLAT,
 )
 
@@ -50,6 +83,7 @@ NOT_EQUAL = Combine(
     np.not_equal,
     Typing.COMPARISON,
     commutative=True,
+    rule=_not_equal_values,
     derivatives=FLAT,
 )
 
@@ -65,6 +99,7 @@ AND = Combine(
     associative=True,
     distributes_over=frozenset({"any"}),
     kernel="mult",
+    rule=yes_or_no_values,
     derivatives=FLAT,
 )
 
@@ -80,6 +115,7 @@ OR = Combine(
     associative=True,
     distributes_over=frozenset({"all"}),
     kernel="greatest",
+    rule=yes_or_no_values,
     derivatives=FLAT,
 )
 
@@ -92,6 +128,7 @@ XOR = Combine(
     commutative=True,
     associative=True,
     kernel="not_equal",
+    rule=yes_or_no_values,
     derivatives=FLAT,
 )
 
@@ -100,6 +137,7 @@ NOT = PointwiseMap(
     "bifc",
     np.logical_not,
     Typing.COMPARISON,
+    rule=lambda a, dtype: Values(0, 1),
     derivative=NONE,
 )
 
@@ -120,6 +158,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "fc",
         np.isnan,
         Typing.COMPARISON,
+        rule=lambda a, dtype: Values(0, 1),
         derivative=NONE,
     ),
     PointwiseMap(
@@ -127,6 +166,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "fc",
         np.isinf,
         Typing.COMPARISON,
+        rule=lambda a, dtype: Values(0, 1),
         derivative=NONE,
     ),
     PointwiseMap(
@@ -134,6 +174,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "fc",
         np.isfinite,
         Typing.COMPARISON,
+        rule=lambda a, dtype: Values(0, 1),
         derivative=NONE,
     ),
     PointwiseMap(
@@ -142,6 +183,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         lambda x: np.where(np.isfinite(x), x, 0.0)[()],
         nothing_on="bi",
         always_finite=True,
+        rule=_finite_values,
         derivative="when(isfinite(x), g)",
     ),
 )

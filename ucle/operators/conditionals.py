@@ -8,21 +8,33 @@ condition.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ucle.foundation.dtypes import DType, Scalar
 from ucle.operators.algebra import (
     HIGHEST,
     LOWEST,
+    highest,
     is_end,
     is_not,
     is_one_of,
+    lowest,
 )
 from ucle.operators.rows import (
     NONE,
     Combine,
+    CombineRule,
     Typing,
+)
+from ucle.operators.values import (
+    Values,
+    hull,
+    interval,
+    point,
 )
 
 
@@ -48,6 +60,24 @@ def _when_highest(c: Any, x: Any) -> Any:
     return np.where(c != 0, x, np.full_like(x, HIGHEST.get(kind, math.inf)))
 
 
+def _selected_values(condition: Values, value: Values, dtype: DType) -> Values:
+    """The value or 0; what the condition is, is not among them."""
+    selected = interval(min(value.low, 0), max(value.high, 0), dtype, rounding=0)
+    return replace(selected, overflows=value.overflows)
+
+
+def _selected_or_values(otherwise: Callable[[DType], Scalar]) -> CombineRule:
+    """The rule of a selection that gives another value where the condition does not hold."""
+
+    def rule(condition: Values, value: Values, dtype: DType) -> Values:
+        value = replace(value, full=False)
+        if condition.excludes_zero:
+            return value
+        return hull(value, point(otherwise(dtype), dtype))
+
+    return rule
+
+
 # where(c, x, y) is when(c, x) + unless(c, y): one of the two is 0, whatever the other is.
 WHEN = Combine(
     "when",
@@ -59,6 +89,7 @@ WHEN = Combine(
     absorbs_right=is_one_of(0),
     absorbs_all=True,
     infix=False,
+    rule=_selected_values,
     derivatives=(NONE, "when(x, g)"),
 )
 
@@ -73,6 +104,7 @@ WHEN_ONE = Combine(
     absorbs_right=is_one_of(1),
     absorbs_all=True,
     infix=False,
+    rule=_selected_or_values(lambda dtype: dtype.scalar(1)),
     derivatives=(NONE, "when(x, g)"),
 )
 
@@ -86,6 +118,7 @@ WHEN_LOWEST = Combine(
     absorbs_right=is_end(-math.inf, -(2**63)),
     absorbs_all=True,
     infix=False,
+    rule=_selected_or_values(lambda dtype: dtype.scalar(lowest(dtype))),
     derivatives=(NONE, "when(x, g)"),
 )
 
@@ -99,6 +132,7 @@ WHEN_HIGHEST = Combine(
     absorbs_right=is_end(math.inf, 2**63 - 1),
     absorbs_all=True,
     infix=False,
+    rule=_selected_or_values(lambda dtype: dtype.scalar(highest(dtype))),
     derivatives=(NONE, "when(x, g)"),
 )
 
@@ -112,6 +146,7 @@ UNLESS = Combine(
     absorbs_right=is_one_of(0),
     absorbs_all=True,
     infix=False,
+    rule=_selected_values,
     derivatives=(NONE, "unless(x, g)"),
 )
 

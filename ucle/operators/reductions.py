@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ucle.foundation.dtypes import DType, Scalar, is_finite
 from ucle.operators.algebra import (
     highest,
     lowest,
@@ -16,8 +18,18 @@ from ucle.operators.comparisons import AND, OR
 from ucle.operators.powers import POW
 from ucle.operators.rows import (
     NONE,
+    Extreme,
     Reduce,
     Typing,
+)
+from ucle.operators.values import (
+    ROUNDING,
+    Values,
+    anything,
+    interval,
+    of_operands,
+    times,
+    with_fill,
 )
 
 OTHERS = """
@@ -48,6 +60,49 @@ def _power(value: Any, count: int) -> Any:
     return value**count
 
 
+def _entries_or_fill(values: Values, fill: Scalar, dtype: DType) -> Values:
+    """What the entries of a fibre can be whose aggregate is not that of fills alone.
+
+    An infinite fill makes a sum infinite, which is then the fill of the sums.
+    """
+    return with_fill(values, fill, dtype) if is_finite(fill) else values
+
+
+def _sum_values(values: Values, fill: Scalar, count: int, dtype: DType) -> Values:
+    every = _entries_or_fill(values, fill, dtype)
+    total = interval(
+        times(count, every.low), times(count, every.high), dtype, rounding=ROUNDING + count
+    )
+    some = fill == 0 or values.full
+    nonzero = some and values.excludes_zero and (values.low >= 0 or values.high <= 0)
+    low, high = total.low, total.high
+    if some and values.low >= 0:  # one entry is there, and no other makes the sum smaller
+        low = max(low, values.low)
+    if some and values.high <= 0:
+        high = min(high, values.high)
+    total = replace(total, low=low, high=high, nonzero=total.nonzero or nonzero)
+    return of_operands(total, (values,), dtype)
+
+
+def _product_of_entries(values: Values, fill: Scalar, count: int, dtype: DType) -> Values:
+    every = with_fill(values, fill, dtype)
+    if dtype.kind in "bi":
+        return anything(dtype)
+    sizes = [abs(float(every.low)), abs(float(every.high))]
+    try:
+        least, most = min(sizes) ** count, max(sizes) ** count
+    except OverflowError:
+        least, most = 0.0, math.inf
+    low = least if every.low >= 0 else -most
+    product = interval(low, most, dtype, rounding=ROUNDING + count, nonzero=every.excludes_zero)
+    return of_operands(product, (every,), dtype)
+
+
+def _picked_entry(values: Values, fill: Scalar, count: int, dtype: DType) -> Values:
+    """The rule of min and max, which pick an entry."""
+    return values
+
+
 SUM = Reduce(
     "sum",
     "ifc",
@@ -57,6 +112,7 @@ SUM = Reduce(
     repeat_by=MULT,
     merge=ADD,
     symbol="+=",
+    rule=_sum_values,
     derivative="g",
 )
 
@@ -69,6 +125,7 @@ PROD = Reduce(
     repeat_by=POW,
     merge=MULT,
     symbol="*=",
+    rule=_product_of_entries,
     derivative=OTHERS,
 )
 
@@ -80,6 +137,8 @@ MIN = Reduce(
     repeat=_same,
     merge=LEAST,
     needs_one=True,
+    rule=_picked_entry,
+    extreme=Extreme.LEAST,
     derivative="when(x == z, g / sum(x == z))",
 )
 
@@ -91,6 +150,8 @@ MAX = Reduce(
     repeat=_same,
     merge=GREATEST,
     needs_one=True,
+    rule=_picked_entry,
+    extreme=Extreme.GREATEST,
     derivative="when(x == z, g / sum(x == z))",
 )
 
@@ -103,6 +164,8 @@ ANY = Reduce(
     repeat=_same,
     merge=OR,
     kernel="max",
+    rule=_picked_entry,
+    extreme=Extreme.GREATEST,
     derivative=NONE,
 )
 
@@ -115,6 +178,8 @@ ALL = Reduce(
     repeat=_same,
     merge=AND,
     kernel="min",
+    rule=_picked_entry,
+    extreme=Extreme.LEAST,
     derivative=NONE,
 )
 

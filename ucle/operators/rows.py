@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ucle.foundation.dtypes import DType, Scalar
+from ucle.operators.values import Values
 
 Ufunc = Callable[..., Any]
 Texts = Mapping[str, str]
@@ -29,6 +30,12 @@ FLAT = NONE, NONE
 """The derivatives of a ⊗ that is flat in both operands."""
 Interval = tuple[float, float]
 """The smallest and the largest value that an operator makes."""
+CombineRule = Callable[[Values, Values, DType], Values]
+"""The values of x ⊗ y by those of x and of y, computed in a type."""
+MapRule = Callable[[Values, DType], Values]
+"""The values of a function by those of its argument, computed in a type."""
+ReduceRule = Callable[[Values, Scalar, int, DType], Values]
+"""The values of an aggregate by those of its entries, their fill, their number and their type."""
 
 
 class Typing(Enum):
@@ -44,6 +51,21 @@ class Typing(Enum):
     """The first operand is taken as yes or no; the result has the type of the second."""
     REAL = "real"
     """A map whose result is real also where its argument is complex."""
+
+
+class Division(Enum):
+    """The quotients: of 0 they make 0 wherever the divisor is not 0."""
+
+    TRUE = "true"
+    FLOORED = "floored"
+    """Rounded down, or the remainder of that: a quotient that is no number makes NaN."""
+
+
+class Extreme(Enum):
+    """The operators that pick one of their operands by the order of numbers."""
+
+    LEAST = "least"
+    GREATEST = "greatest"
 
 
 def _never(_: Scalar) -> bool:
@@ -79,6 +101,12 @@ class Combine:
     interval: Interval | None = None
     compiled: bool = True
     texts: Texts = field(default_factory=dict)
+    rule: CombineRule | None = None
+    """Its values by those of its operands; without one it may make anything, or `interval`."""
+    division: Division | None = None
+    """The kind of quotient that it is, if it is one."""
+    extreme: Extreme | None = None
+    """The end of the order of numbers that it picks, if it picks one of its operands."""
     derivatives: tuple[str, str] | None = None
     """What is passed back to x and to y of g, by text over x, y, g and z, which is x ⊗ y."""
 
@@ -127,6 +155,10 @@ class Reduce:
     interval: Interval | None = None
     compiled: bool = True
     texts: Texts = field(default_factory=dict)
+    rule: ReduceRule | None = None
+    """Its values by those of its entries; without one it may make anything, or `interval`."""
+    extreme: Extreme | None = None
+    """The end of the order of numbers that it picks, if it picks one of its entries."""
     derivative: str | None = None
     """What is passed back to each x of g, by text over x, g and z, which is what they reduce to;
     its aggregations are over the same labels."""
@@ -171,6 +203,8 @@ class PointwiseMap:
     interval: Interval | None = None
     compiled: bool = True
     texts: Texts = field(default_factory=dict)
+    rule: MapRule | None = None
+    """Its values by those of its argument; without one it may make anything, or `interval`."""
     derivative: str | None = None
     """What is passed back to x of g, by text over x, g and z, which is the function's value."""
     always_finite: bool = False

@@ -6,14 +6,41 @@ import math
 
 import numpy as np
 
+from ucle.foundation.dtypes import DType
 from ucle.operators.algebra import (
     is_one_of,
     unsigned,
+)
+from ucle.operators.interval_rules import (
+    absolute_values,
+    ends,
+    rising,
+    unless_complex,
+    within_domain,
 )
 from ucle.operators.rows import (
     Combine,
     PointwiseMap,
 )
+from ucle.operators.values import (
+    Values,
+    anything,
+    interval,
+)
+
+
+def _hypot_values(a: Values, b: Values, dtype: DType) -> Values:
+    one, other = absolute_values(a, dtype), absolute_values(b, dtype)
+    nonzero = a.excludes_zero or b.excludes_zero
+    low = np.hypot(float(one.low), float(other.low))
+    high = np.hypot(float(one.high), float(other.high))
+    return interval(low, high, dtype, nonzero=nonzero)
+
+
+def _cosh_values(a: Values, dtype: DType) -> Values:
+    low, high = (float(np.cosh(float(x))) for x in ends(absolute_values(a, dtype)))
+    return interval(low, high, dtype, rounding=2**6)
+
 
 COMBINES: tuple[Combine, ...] = (
     # A zero has no sign, nor has NaN.
@@ -23,6 +50,7 @@ COMBINES: tuple[Combine, ...] = (
         "f",
         lambda x, y: np.arctan2(unsigned(x), unsigned(y)),
         infix=False,
+        rule=lambda left, right, dtype: interval(-math.pi, math.pi, dtype),
         derivatives=(
             "when(x != 0 or y != 0, g * y / (x * x + y * y))",
             "when(x != 0 or y != 0, -g * x / (x * x + y * y))",
@@ -38,6 +66,7 @@ COMBINES: tuple[Combine, ...] = (
         absorbs_all=True,
         commutative=True,
         infix=False,
+        rule=_hypot_values,
         derivatives=("g * x / z", "g * y / z"),
     ),
 )
@@ -47,72 +76,84 @@ MAPS: tuple[PointwiseMap, ...] = (
         "tanh",
         "fc",
         np.tanh,
+        rule=unless_complex(rising(lambda x: np.tanh(float(x)), -1.0, 1.0)),
         derivative="g * (1 - square(z))",
     ),
     PointwiseMap(
         "sin",
         "f",
         np.sin,
+        rule=lambda a, dtype: Values(-1.0, 1.0),
         derivative="g * cos(x)",
     ),
     PointwiseMap(
         "cos",
         "f",
         np.cos,
+        rule=lambda a, dtype: Values(-1.0, 1.0),
         derivative="-g * sin(x)",
     ),
     PointwiseMap(
         "tan",
         "f",
         np.tan,
+        rule=lambda a, dtype: anything(dtype),
         derivative="g * (1 + square(z))",
     ),
     PointwiseMap(
         "asin",
         "f",
         np.arcsin,
+        rule=within_domain(np.arcsin, -1, 1),
         derivative="g / sqrt(1 - square(x))",
     ),
     PointwiseMap(
         "acos",
         "f",
         np.arccos,
+        rule=within_domain(np.arccos, -1, 1),
         derivative="-g / sqrt(1 - square(x))",
     ),
     PointwiseMap(
         "atan",
         "f",
         np.arctan,
+        rule=rising(lambda x: np.arctan(float(x))),
         derivative="g / (1 + square(x))",
     ),
     PointwiseMap(
         "sinh",
         "f",
         np.sinh,
+        rule=rising(lambda x: np.sinh(float(x)), rounding=2**6),
         derivative="g * cosh(x)",
     ),
     PointwiseMap(
         "cosh",
         "f",
         np.cosh,
+        rule=_cosh_values,
         derivative="g * sinh(x)",
     ),
     PointwiseMap(
         "asinh",
         "f",
         np.arcsinh,
+        rule=rising(lambda x: np.arcsinh(float(x))),
         derivative="g / hypot(x, 1)",
     ),
     PointwiseMap(
         "acosh",
         "f",
         np.arccosh,
+        rule=within_domain(np.arccosh, 1, math.inf),
         derivative="g / sqrt(square(x) - 1)",
     ),
     PointwiseMap(
         "atanh",
         "f",
         np.arctanh,
+        rule=within_domain(np.arctanh, math.nextafter(-1, 0), math.nextafter(1, 0)),
         derivative="g / (1 - square(x))",
     ),
 )

@@ -2,26 +2,75 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ucle.foundation.philox import random_bits
+from ucle.foundation.dtypes import DType
+from ucle.foundation.philox import BITS, random_bits
 from ucle.operators.algebra import (
     is_integer,
     is_one_of,
     unsigned,
 )
+from ucle.operators.interval_rules import (
+    absolute_values,
+    inverse_values,
+    product_values,
+    rising,
+)
 from ucle.operators.rows import (
     FLAT,
     NONE,
     Combine,
+    Division,
     PointwiseMap,
+)
+from ucle.operators.values import (
+    Values,
+    anything,
+    interval,
 )
 
 
 def _copysign(x: Any, y: Any) -> Any:
     return np.copysign(x, np.where(y < 0, -1, 1).astype(np.result_type(x, y))[()])
+
+
+def _copysign_values(a: Values, b: Values, dtype: DType) -> Values:
+    size = absolute_values(a, dtype)
+    low = size.low if b.low >= 0 else -size.high
+    return interval(low, size.high, dtype, rounding=0, nonzero=a.excludes_zero)
+
+
+def _nextafter_values(a: Values, b: Values, dtype: DType) -> Values:
+    return interval(min(a.low, b.low), max(a.high, b.high), dtype, rounding=0)
+
+
+def _remainder_values(a: Values, b: Values, dtype: DType) -> Values:
+    finite = dtype.kind == "i" or b.excludes_zero
+    return interval(min(b.low, 0), max(b.high, 0), dtype, finite=finite)
+
+
+def _floor_divide_values(a: Values, b: Values, dtype: DType) -> Values:
+    if dtype.kind == "i":
+        most = max(abs(a.low), abs(a.high))
+        return interval(-most, most, dtype)
+    if not b.excludes_zero:
+        return interval(-math.inf, math.inf, dtype, finite=False)
+    quotient = product_values(a, inverse_values(b), dtype)
+    low, high = quotient.low - 1, quotient.high + 1
+    return replace(interval(low, high, dtype), nonzero=False)
+
+
+def _right_shift_values(a: Values, b: Values, dtype: DType) -> Values:
+    return interval(min(a.low, 0), max(a.high, 0), dtype)
+
+
+def _any_bits(a: Values, b: Values, dtype: DType) -> Values:
+    return anything(dtype)
 
 
 RANDOM_BITS = Combine(
@@ -30,6 +79,7 @@ RANDOM_BITS = Combine(
     "i",
     random_bits,
     infix=False,
+    rule=lambda left, right, dtype: Values(0, 2**BITS - 1),
     derivatives=FLAT,
 )
 
@@ -42,6 +92,7 @@ COMBINES: tuple[Combine, ...] = (
         absorbs_left=is_one_of(0),
         absorbs_all=True,
         infix=False,
+        rule=_copysign_values,
         derivatives=("where(y < 0, -g, g) * sign(x)", NONE),
     ),
     Combine(
@@ -50,6 +101,7 @@ COMBINES: tuple[Combine, ...] = (
         "f",
         np.nextafter,
         infix=False,
+        rule=_nextafter_values,
         derivatives=("g", NONE),
     ),
     # Of integers 0 divided by anything is 0, also by 0.
@@ -61,6 +113,8 @@ COMBINES: tuple[Combine, ...] = (
         absorbs_left=is_integer(0),
         absorbs_right=is_integer(0),
         infix=False,
+        rule=_remainder_values,
+        division=Division.FLOORED,
         derivatives=("g", "-g * floor_divide(x, y)"),
     ),
     Combine(
@@ -71,6 +125,8 @@ COMBINES: tuple[Combine, ...] = (
         absorbs_left=is_integer(0),
         absorbs_right=is_integer(0),
         infix=False,
+        rule=_floor_divide_values,
+        division=Division.FLOORED,
         derivatives=FLAT,
     ),
     Combine(
@@ -83,6 +139,7 @@ COMBINES: tuple[Combine, ...] = (
         commutative=True,
         associative=True,
         infix=False,
+        rule=_any_bits,
         derivatives=FLAT,
     ),
     Combine(
@@ -95,6 +152,7 @@ COMBINES: tuple[Combine, ...] = (
         commutative=True,
         associative=True,
         infix=False,
+        rule=_any_bits,
         derivatives=FLAT,
     ),
     Combine(
@@ -105,6 +163,7 @@ COMBINES: tuple[Combine, ...] = (
         commutative=True,
         associative=True,
         infix=False,
+        rule=_any_bits,
         derivatives=FLAT,
     ),
     Combine(
@@ -114,6 +173,7 @@ COMBINES: tuple[Combine, ...] = (
         np.left_shift,
         absorbs_left=is_integer(0),
         infix=False,
+        rule=_any_bits,
         derivatives=FLAT,
     ),
     Combine(
@@ -123,6 +183,7 @@ COMBINES: tuple[Combine, ...] = (
         np.right_shift,
         absorbs_left=is_integer(0),
         infix=False,
+        rule=_right_shift_values,
         derivatives=FLAT,
     ),
     RANDOM_BITS,
@@ -134,6 +195,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         np.floor,
         nothing_on="bi",
+        rule=rising(np.floor, rounding=0),
         derivative=NONE,
     ),
     PointwiseMap(
@@ -141,6 +203,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         np.ceil,
         nothing_on="bi",
+        rule=rising(np.ceil, rounding=0),
         derivative=NONE,
     ),
     PointwiseMap(
@@ -148,6 +211,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         np.trunc,
         nothing_on="bi",
+        rule=rising(np.trunc, rounding=0),
         derivative=NONE,
     ),
     PointwiseMap(
@@ -155,6 +219,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         np.round,
         nothing_on="bi",
+        rule=rising(np.round, rounding=0),
         derivative=NONE,
     ),
 )
