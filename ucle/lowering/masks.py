@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ucle.foundation.dtypes import DType, is_finite, same_value
-from ucle.ir.annihilation import SPARSE, annihilating
+from ucle.ir.annihilation import annihilating
 from ucle.ir.maps import Cast, Map, Partial
 from ucle.ir.overflow import reaches_the_end
 from ucle.ir.ranges import absorbs
@@ -141,10 +141,10 @@ def unseeing(
     assert step.combine is not None
     if annihilates(step, own[place], own[number], first=place < number, exact=exact):
         return step
-    operator = SPARSE.get(step.combine.name)
+    operator = step.combine.sparse
     if operator is None:
         return None
-    if operator.name == "sparse_mult":
+    if step.combine.division is None:
         # 0 * inf is to be NaN where the text has it.
         others = (_is_finite(type_) for n, type_ in enumerate(own) if n != number)
         numbers = (is_finite(constant.value) for constant in step.constants)

@@ -68,6 +68,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "if",
         lambda x: np.maximum(x, 0),
         rule=rising(lambda x: max(x, 0), rounding=0),
+        keeps_nan=True,
         derivative="when(x > 0, g)",
     ),
     PointwiseMap(
@@ -75,6 +76,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         lambda x: np.where(x < 0, 0.01 * x, x),
         rule=rising(_leaky_of),
+        keeps_nan=True,
         derivative="where(x > 0, g, 0.01 * g)",
     ),
     PointwiseMap(
@@ -82,6 +84,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         _sigmoid,
         rule=unless_complex(rising(_sigmoid_of, 0.0, 1.0)),
+        keeps_nan=True,
         derivative="g * z * (1 - z)",
     ),
     PointwiseMap(
@@ -89,6 +92,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         _gelu,
         rule=_bent_values(-0.18),
+        keeps_nan=True,
         derivative=GELU,
     ),
     PointwiseMap(
@@ -96,6 +100,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         lambda x: x * _sigmoid(x),
         rule=_bent_values(-0.28),
+        keeps_nan=True,
         derivative="g * sigmoid(x) * (1 + x * (1 - sigmoid(x)))",
     ),
     PointwiseMap(
@@ -103,6 +108,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         _softplus,
         rule=rising(_softplus_of, 0.0),
+        keeps_nan=True,
         derivative="g * sigmoid(x)",
     ),
 )

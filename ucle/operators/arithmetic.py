@@ -94,6 +94,7 @@ SPARSE_MULT = Combine(
     distributes_over=frozenset({"sum", "any"}),
     infix=False,
     rule=product_values,
+    keeps_nan=True,
     derivatives=("sparse_mult(g, y)", "sparse_mult(g, x)"),
 )
 
@@ -106,6 +107,7 @@ SPARSE_DIV = Combine(
     absorbs_all=True,
     infix=False,
     rule=quotient_values,
+    keeps_nan=True,
     derivatives=("sparse_div(g, y)", "when(x, -sparse_div(sparse_mult(g, z), y))"),
 )
 
@@ -120,6 +122,8 @@ MULT = Combine(
     associative=True,
     distributes_over=frozenset({"sum", "any"}),
     rule=product_values,
+    keeps_nan=True,
+    sparse=SPARSE_MULT,
     derivatives=("g * y", "g * x"),
 )
 
@@ -135,6 +139,7 @@ ADD = Combine(
     associative=True,
     distributes_over=frozenset({"min", "max"}),
     rule=sum_values,
+    keeps_nan=True,
     derivatives=("g", "g"),
 )
 
@@ -146,6 +151,7 @@ SUB = Combine(
     absorbs_left=is_one_of(math.inf, -math.inf),
     absorbs_right=is_one_of(math.inf, -math.inf),
     rule=difference_values,
+    keeps_nan=True,
     derivatives=("g", "-g"),
 )
 
@@ -156,6 +162,8 @@ DIV = Combine(
     _div,
     rule=quotient_values,
     division=Division.TRUE,
+    keeps_nan=True,
+    sparse=SPARSE_DIV,
     derivatives=("g / y", "-g * z / y"),
 )
 
@@ -173,6 +181,7 @@ LEAST = Combine(
     kernel="least",
     rule=_least_values,
     extreme=Extreme.LEAST,
+    keeps_nan=True,
     derivatives=(
         "when(x <= y, where(x == y, 0.5 * g, g))",
         "when(y <= x, where(x == y, 0.5 * g, g))",
@@ -193,6 +202,7 @@ GREATEST = Combine(
     kernel="greatest",
     rule=_greatest_values,
     extreme=Extreme.GREATEST,
+    keeps_nan=True,
     derivatives=(
         "when(x >= y, where(x == y, 0.5 * g, g))",
         "when(y >= x, where(x == y, 0.5 * g, g))",
@@ -204,6 +214,7 @@ NEG = PointwiseMap(
     "ifc",
     np.negative,
     rule=lambda a, dtype: interval(-a.high, -a.low, dtype, rounding=0, nonzero=a.excludes_zero),
+    keeps_nan=True,
     derivative="-g",
 )
 
@@ -214,6 +225,7 @@ ABS = PointwiseMap(
     Typing.REAL,
     nothing_on="b",
     rule=absolute_values,
+    keeps_nan=True,
     derivative="g * sign(x)",
 )
 
@@ -222,6 +234,7 @@ SQUARE = PointwiseMap(
     "ifc",
     np.square,
     rule=_square_values,
+    keeps_nan=True,
     derivative="2 * g * x",
 )
 
@@ -231,6 +244,7 @@ CONJ = PointwiseMap(
     np.conj,
     nothing_on="bif",
     rule=lambda a, dtype: a,
+    keeps_nan=True,
     derivative="g",
 )
 
@@ -254,6 +268,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "fc",
         _reciprocal,
         rule=_reciprocal_values,
+        keeps_nan=True,
         derivative="-g * square(z)",
     ),
     PointwiseMap(
@@ -263,6 +278,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         rule=lambda a, dtype: interval(
             np.sign(a.low), np.sign(a.high), dtype, rounding=0, nonzero=a.excludes_zero
         ),
+        keeps_nan=True,
         derivative=NONE,
     ),
     CONJ,

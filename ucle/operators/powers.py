@@ -146,6 +146,7 @@ COMBINES: tuple[Combine, ...] = (
         commutative=True,
         infix=False,
         rule=_logaddexp_values,
+        keeps_nan=True,
         derivatives=("g * sigmoid(x - y)", "g * sigmoid(y - x)"),
     ),
 )
@@ -156,6 +157,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "fc",
         np.exp,
         rule=_exponential_values,
+        keeps_nan=True,
         derivative="g * z",
     ),
     PointwiseMap(
@@ -163,6 +165,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "fc",
         np.log,
         rule=_logarithm_values,
+        keeps_nan=True,
         derivative="g / x",
     ),
     PointwiseMap(
@@ -170,6 +173,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         np.log1p,
         rule=_log1p_values,
+        keeps_nan=True,
         derivative="g / (1 + x)",
     ),
     PointwiseMap(
@@ -177,6 +181,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         np.expm1,
         rule=rising(lambda x: np.expm1(float(x)), -1.0, rounding=2**6),
+        keeps_nan=True,
         derivative="g * (1 + z)",
     ),
     PointwiseMap(
@@ -184,6 +189,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         np.log2,
         rule=_logarithm_to(2),
+        keeps_nan=True,
         derivative="g / (0.6931471805599453 * x)",
     ),
     PointwiseMap(
@@ -191,6 +197,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         np.log10,
         rule=_logarithm_to(10),
+        keeps_nan=True,
         derivative="g / (2.302585092994046 * x)",
     ),
     PointwiseMap(
@@ -198,6 +205,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "fc",
         np.sqrt,
         rule=_root_values,
+        keeps_nan=True,
         derivative="0.5 * g / z",
     ),
     PointwiseMap(
@@ -205,6 +213,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         normal_quantile,
         rule=_quantile_values,
+        keeps_nan=True,
         derivative="2.5066282746310002 * g * exp(0.5 * z * z)",
     ),
 )

@@ -113,6 +113,7 @@ SUM = Reduce(
     merge=ADD,
     symbol="+=",
     rule=_sum_values,
+    keeps_nan=True,
     derivative="g",
 )
 
@@ -126,6 +127,7 @@ PROD = Reduce(
     merge=MULT,
     symbol="*=",
     rule=_product_of_entries,
+    keeps_nan=True,
     derivative=OTHERS,
 )
 
@@ -139,6 +141,7 @@ MIN = Reduce(
     needs_one=True,
     rule=_picked_entry,
     extreme=Extreme.LEAST,
+    keeps_nan=True,
     derivative="when(x == z, g / sum(x == z))",
 )
 
@@ -152,6 +155,7 @@ MAX = Reduce(
     needs_one=True,
     rule=_picked_entry,
     extreme=Extreme.GREATEST,
+    keeps_nan=True,
     derivative="when(x == z, g / sum(x == z))",
 )
 

@@ -107,6 +107,11 @@ class Combine:
     """The kind of quotient that it is, if it is one."""
     extreme: Extreme | None = None
     """The end of the order of numbers that it picks, if it picks one of its operands."""
+    keeps_nan: bool = False
+    """True if ⊗ of NaN and what is stored is NaN. (What a 0 annihilates, it annihilates in either
+    form.)"""
+    sparse: Combine | None = None
+    """The form in which 0 annihilates all that it meets, NaN and infinities too."""
     derivatives: tuple[str, str] | None = None
     """What is passed back to x and to y of g, by text over x, y, g and z, which is x ⊗ y."""
 
@@ -159,6 +164,8 @@ class Reduce:
     """Its values by those of its entries; without one it may make anything, or `interval`."""
     extreme: Extreme | None = None
     """The end of the order of numbers that it picks, if it picks one of its entries."""
+    keeps_nan: bool = False
+    """True if one NaN makes the aggregate NaN."""
     derivative: str | None = None
     """What is passed back to each x of g, by text over x, g and z, which is what they reduce to;
     its aggregations are over the same labels."""
@@ -205,6 +212,8 @@ class PointwiseMap:
     texts: Texts = field(default_factory=dict)
     rule: MapRule | None = None
     """Its values by those of its argument; without one it may make anything, or `interval`."""
+    keeps_nan: bool = False
+    """True if NaN is mapped to NaN."""
     derivative: str | None = None
     """What is passed back to x of g, by text over x, g and z, which is the function's value."""
     always_finite: bool = False

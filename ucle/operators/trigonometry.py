@@ -51,6 +51,7 @@ COMBINES: tuple[Combine, ...] = (
         lambda x, y: np.arctan2(unsigned(x), unsigned(y)),
         infix=False,
         rule=lambda left, right, dtype: interval(-math.pi, math.pi, dtype),
+        keeps_nan=True,
         derivatives=(
             "when(x != 0 or y != 0, g * y / (x * x + y * y))",
             "when(x != 0 or y != 0, -g * x / (x * x + y * y))",
@@ -77,6 +78,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "fc",
         np.tanh,
         rule=unless_complex(rising(lambda x: np.tanh(float(x)), -1.0, 1.0)),
+        keeps_nan=True,
         derivative="g * (1 - square(z))",
     ),
     PointwiseMap(
@@ -84,6 +86,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         np.sin,
         rule=lambda a, dtype: Values(-1.0, 1.0),
+        keeps_nan=True,
         derivative="g * cos(x)",
     ),
     PointwiseMap(
@@ -91,6 +94,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         np.cos,
         rule=lambda a, dtype: Values(-1.0, 1.0),
+        keeps_nan=True,
         derivative="-g * sin(x)",
     ),
     PointwiseMap(
@@ -98,6 +102,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         np.tan,
         rule=lambda a, dtype: anything(dtype),
+        keeps_nan=True,
         derivative="g * (1 + square(z))",
     ),
     PointwiseMap(
@@ -105,6 +110,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         np.arcsin,
         rule=within_domain(np.arcsin, -1, 1),
+        keeps_nan=True,
         derivative="g / sqrt(1 - square(x))",
     ),
     PointwiseMap(
@@ -112,6 +118,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         np.arccos,
         rule=within_domain(np.arccos, -1, 1),
+        keeps_nan=True,
         derivative="-g / sqrt(1 - square(x))",
     ),
     PointwiseMap(
@@ -119,6 +126,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         np.arctan,
         rule=rising(lambda x: np.arctan(float(x))),
+        keeps_nan=True,
         derivative="g / (1 + square(x))",
     ),
     PointwiseMap(
@@ -126,6 +134,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         np.sinh,
         rule=rising(lambda x: np.sinh(float(x)), rounding=2**6),
+        keeps_nan=True,
         derivative="g * cosh(x)",
     ),
     PointwiseMap(
@@ -133,6 +142,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         np.cosh,
         rule=_cosh_values,
+        keeps_nan=True,
         derivative="g * sinh(x)",
     ),
     PointwiseMap(
@@ -140,6 +150,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         np.arcsinh,
         rule=rising(lambda x: np.arcsinh(float(x))),
+        keeps_nan=True,
         derivative="g / hypot(x, 1)",
     ),
     PointwiseMap(
@@ -147,6 +158,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         np.arccosh,
         rule=within_domain(np.arccosh, 1, math.inf),
+        keeps_nan=True,
         derivative="g / sqrt(square(x) - 1)",
     ),
     PointwiseMap(
@@ -154,6 +166,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         "f",
         np.arctanh,
         rule=within_domain(np.arctanh, math.nextafter(-1, 0), math.nextafter(1, 0)),
+        keeps_nan=True,
         derivative="g / (1 - square(x))",
     ),
 )

@@ -102,6 +102,7 @@ COMBINES: tuple[Combine, ...] = (
         np.nextafter,
         infix=False,
         rule=_nextafter_values,
+        keeps_nan=True,
         derivatives=("g", NONE),
     ),
     # Of integers 0 divided by anything is 0, also by 0.
@@ -115,6 +116,7 @@ COMBINES: tuple[Combine, ...] = (
         infix=False,
         rule=_remainder_values,
         division=Division.FLOORED,
+        keeps_nan=True,
         derivatives=("g", "-g * floor_divide(x, y)"),
     ),
     Combine(
@@ -127,6 +129,7 @@ COMBINES: tuple[Combine, ...] = (
         infix=False,
         rule=_floor_divide_values,
         division=Division.FLOORED,
+        keeps_nan=True,
         derivatives=FLAT,
     ),
     Combine(
@@ -196,6 +199,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.floor,
         nothing_on="bi",
         rule=rising(np.floor, rounding=0),
+        keeps_nan=True,
         derivative=NONE,
     ),
     PointwiseMap(
@@ -204,6 +208,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.ceil,
         nothing_on="bi",
         rule=rising(np.ceil, rounding=0),
+        keeps_nan=True,
         derivative=NONE,
     ),
     PointwiseMap(
@@ -212,6 +217,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.trunc,
         nothing_on="bi",
         rule=rising(np.trunc, rounding=0),
+        keeps_nan=True,
         derivative=NONE,
     ),
     PointwiseMap(
@@ -220,6 +226,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.round,
         nothing_on="bi",
         rule=rising(np.round, rounding=0),
+        keeps_nan=True,
         derivative=NONE,
     ),
 )
