@@ -987,8 +987,10 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "ties-passed-back-whole",
         "ucle/operators/reductions.py",
-        'GREATEST,\n    keeps_nan=True,\n    derivative="when(x == z, g / sum(x == z))"',
-        'GREATEST,\n    keeps_nan=True,\n    derivative="when(x == z, g)"',
+        "GREATEST,\n    keeps_nan=True,\n    exactness=Exactness.EXACT,\n"
+        '    derivative="when(x == z, g / sum(x == z))"',
+        "GREATEST,\n    keeps_nan=True,\n    exactness=Exactness.EXACT,\n"
+        '    derivative="when(x == z, g)"',
         "entries that are the greatest together get more than there is",
         (
             "tests/gradients/test_gradients.py"

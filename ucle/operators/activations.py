@@ -12,6 +12,7 @@ from ucle.operators.interval_rules import (
     unless_complex,
 )
 from ucle.operators.rows import (
+    Exactness,
     MapRule,
     PointwiseMap,
 )
@@ -69,6 +70,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         lambda x: np.maximum(x, 0),
         rule=rising(lambda x: max(x, 0), rounding=0),
         keeps_nan=True,
+        exactness=Exactness.EXACT,
         derivative="when(x > 0, g)",
     ),
     PointwiseMap(

@@ -28,6 +28,7 @@ from ucle.operators.rows import (
     NONE,
     Combine,
     Division,
+    Exactness,
     Extreme,
     PointwiseMap,
     Typing,
@@ -182,6 +183,7 @@ LEAST = Combine(
     rule=_least_values,
     extreme=Extreme.LEAST,
     keeps_nan=True,
+    exactness=Exactness.EXACT,
     derivatives=(
         "when(x <= y, where(x == y, 0.5 * g, g))",
         "when(y <= x, where(x == y, 0.5 * g, g))",
@@ -203,6 +205,7 @@ GREATEST = Combine(
     rule=_greatest_values,
     extreme=Extreme.GREATEST,
     keeps_nan=True,
+    exactness=Exactness.EXACT,
     derivatives=(
         "when(x >= y, where(x == y, 0.5 * g, g))",
         "when(y >= x, where(x == y, 0.5 * g, g))",
@@ -215,6 +218,7 @@ NEG = PointwiseMap(
     np.negative,
     rule=lambda a, dtype: interval(-a.high, -a.low, dtype, rounding=0, nonzero=a.excludes_zero),
     keeps_nan=True,
+    exactness=Exactness.EXACT,
     derivative="-g",
 )
 
@@ -226,6 +230,7 @@ ABS = PointwiseMap(
     nothing_on="b",
     rule=absolute_values,
     keeps_nan=True,
+    exactness=Exactness.EXACT,
     derivative="g * sign(x)",
 )
 
@@ -245,6 +250,7 @@ CONJ = PointwiseMap(
     nothing_on="bif",
     rule=lambda a, dtype: a,
     keeps_nan=True,
+    exactness=Exactness.EXACT,
     derivative="g",
 )
 
@@ -279,6 +285,7 @@ MAPS: tuple[PointwiseMap, ...] = (
             np.sign(a.low), np.sign(a.high), dtype, rounding=0, nonzero=a.excludes_zero
         ),
         keeps_nan=True,
+        exactness=Exactness.EXACT,
         derivative=NONE,
     ),
     CONJ,
@@ -289,6 +296,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         Typing.REAL,
         nothing_on="bif",
         rule=_part_values,
+        exactness=Exactness.EXACT,
         derivative="g",
     ),
     PointwiseMap(
@@ -298,6 +306,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         Typing.REAL,
         zero_on="bif",
         rule=_part_values,
+        exactness=Exactness.EXACT,
         derivative=NONE,
     ),
 )

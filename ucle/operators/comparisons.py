@@ -18,6 +18,7 @@ from ucle.operators.rows import (
     FLAT,
     NONE,
     Combine,
+    Exactness,
     PointwiseMap,
     Typing,
 )
@@ -52,6 +53,7 @@ LESS = Combine(
     np.less,
     Typing.COMPARISON,
     rule=yes_or_no_values,
+    exactness=Exactness.TRUTH,
     derivatives=FLAT,
 )
 
@@ -62,6 +64,7 @@ LESS_EQUAL = Combine(
     np.less_equal,
     Typing.COMPARISON,
     rule=yes_or_no_values,
+    exactness=Exactness.TRUTH,
     derivatives=FLAT,
 )
 
@@ -73,6 +76,7 @@ EQUAL = Combine(
     Typing.COMPARISON,
     commutative=True,
     rule=yes_or_no_values,
+    exactness=Exactness.TRUTH,
     derivatives=FLAT,
 )
 
@@ -84,6 +88,7 @@ NOT_EQUAL = Combine(
     Typing.COMPARISON,
     commutative=True,
     rule=_not_equal_values,
+    exactness=Exactness.TRUTH,
     derivatives=FLAT,
 )
 
@@ -100,6 +105,7 @@ AND = Combine(
     distributes_over=frozenset({"any"}),
     kernel="mult",
     rule=yes_or_no_values,
+    exactness=Exactness.TRUTH,
     derivatives=FLAT,
 )
 
@@ -116,6 +122,7 @@ OR = Combine(
     distributes_over=frozenset({"all"}),
     kernel="greatest",
     rule=yes_or_no_values,
+    exactness=Exactness.TRUTH,
     derivatives=FLAT,
 )
 
@@ -129,6 +136,7 @@ XOR = Combine(
     associative=True,
     kernel="not_equal",
     rule=yes_or_no_values,
+    exactness=Exactness.TRUTH,
     derivatives=FLAT,
 )
 
@@ -138,6 +146,7 @@ NOT = PointwiseMap(
     np.logical_not,
     Typing.COMPARISON,
     rule=lambda a, dtype: Values(0, 1),
+    exactness=Exactness.TRUTH,
     derivative=NONE,
 )
 
@@ -159,6 +168,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.isnan,
         Typing.COMPARISON,
         rule=lambda a, dtype: Values(0, 1),
+        exactness=Exactness.TRUTH,
         derivative=NONE,
     ),
     PointwiseMap(
@@ -167,6 +177,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.isinf,
         Typing.COMPARISON,
         rule=lambda a, dtype: Values(0, 1),
+        exactness=Exactness.TRUTH,
         derivative=NONE,
     ),
     PointwiseMap(
@@ -175,6 +186,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.isfinite,
         Typing.COMPARISON,
         rule=lambda a, dtype: Values(0, 1),
+        exactness=Exactness.TRUTH,
         derivative=NONE,
     ),
     PointwiseMap(

@@ -28,6 +28,7 @@ from ucle.operators.rows import (
     NONE,
     Combine,
     CombineRule,
+    Exactness,
     Typing,
 )
 from ucle.operators.values import (
@@ -90,6 +91,7 @@ WHEN = Combine(
     absorbs_all=True,
     infix=False,
     rule=_selected_values,
+    exactness=Exactness.EXACT,
     derivatives=(NONE, "when(x, g)"),
 )
 
@@ -105,6 +107,7 @@ WHEN_ONE = Combine(
     absorbs_all=True,
     infix=False,
     rule=_selected_or_values(lambda dtype: dtype.scalar(1)),
+    exactness=Exactness.EXACT,
     derivatives=(NONE, "when(x, g)"),
 )
 
@@ -119,6 +122,7 @@ WHEN_LOWEST = Combine(
     absorbs_all=True,
     infix=False,
     rule=_selected_or_values(lambda dtype: dtype.scalar(lowest(dtype))),
+    exactness=Exactness.EXACT,
     derivatives=(NONE, "when(x, g)"),
 )
 
@@ -133,6 +137,7 @@ WHEN_HIGHEST = Combine(
     absorbs_all=True,
     infix=False,
     rule=_selected_or_values(lambda dtype: dtype.scalar(highest(dtype))),
+    exactness=Exactness.EXACT,
     derivatives=(NONE, "when(x, g)"),
 )
 
@@ -147,6 +152,7 @@ UNLESS = Combine(
     absorbs_all=True,
     infix=False,
     rule=_selected_values,
+    exactness=Exactness.EXACT,
     derivatives=(NONE, "unless(x, g)"),
 )
 

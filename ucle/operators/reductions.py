@@ -18,6 +18,7 @@ from ucle.operators.comparisons import AND, OR
 from ucle.operators.powers import POW
 from ucle.operators.rows import (
     NONE,
+    Exactness,
     Extreme,
     Reduce,
     Typing,
@@ -142,6 +143,7 @@ MIN = Reduce(
     rule=_picked_entry,
     extreme=Extreme.LEAST,
     keeps_nan=True,
+    exactness=Exactness.EXACT,
     derivative="when(x == z, g / sum(x == z))",
 )
 
@@ -156,6 +158,7 @@ MAX = Reduce(
     rule=_picked_entry,
     extreme=Extreme.GREATEST,
     keeps_nan=True,
+    exactness=Exactness.EXACT,
     derivative="when(x == z, g / sum(x == z))",
 )
 
@@ -170,6 +173,7 @@ ANY = Reduce(
     kernel="max",
     rule=_picked_entry,
     extreme=Extreme.GREATEST,
+    exactness=Exactness.EXACT,
     derivative=NONE,
 )
 
@@ -184,6 +188,7 @@ ALL = Reduce(
     kernel="min",
     rule=_picked_entry,
     extreme=Extreme.LEAST,
+    exactness=Exactness.EXACT,
     derivative=NONE,
 )
 
@@ -191,6 +196,7 @@ COUNT = Reduce(
     "count",
     "",
     np.count_nonzero,
+    exactness=Exactness.EXACT,
     derivative=NONE,
 )
 

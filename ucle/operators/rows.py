@@ -68,6 +68,16 @@ class Extreme(Enum):
     GREATEST = "greatest"
 
 
+class Exactness(Enum):
+    """Results that are as exact as the operands, as nothing has rounded them."""
+
+    ROUNDED = "rounded"
+    EXACT = "exact"
+    """Entries as they are, or whole numbers of them."""
+    TRUTH = "truth"
+    """1 or 0."""
+
+
 def _never(_: Scalar) -> bool:
     return False
 
@@ -112,6 +122,7 @@ class Combine:
     form.)"""
     sparse: Combine | None = None
     """The form in which 0 annihilates all that it meets, NaN and infinities too."""
+    exactness: Exactness = Exactness.ROUNDED
     derivatives: tuple[str, str] | None = None
     """What is passed back to x and to y of g, by text over x, y, g and z, which is x ⊗ y."""
 
@@ -166,6 +177,7 @@ class Reduce:
     """The end of the order of numbers that it picks, if it picks one of its entries."""
     keeps_nan: bool = False
     """True if one NaN makes the aggregate NaN."""
+    exactness: Exactness = Exactness.ROUNDED
     derivative: str | None = None
     """What is passed back to each x of g, by text over x, g and z, which is what they reduce to;
     its aggregations are over the same labels."""
@@ -214,6 +226,7 @@ class PointwiseMap:
     """Its values by those of its argument; without one it may make anything, or `interval`."""
     keeps_nan: bool = False
     """True if NaN is mapped to NaN."""
+    exactness: Exactness = Exactness.ROUNDED
     derivative: str | None = None
     """What is passed back to x of g, by text over x, g and z, which is the function's value."""
     always_finite: bool = False

@@ -26,6 +26,7 @@ from ucle.operators.rows import (
     NONE,
     Combine,
     Division,
+    Exactness,
     PointwiseMap,
 )
 from ucle.operators.values import (
@@ -93,6 +94,7 @@ COMBINES: tuple[Combine, ...] = (
         absorbs_all=True,
         infix=False,
         rule=_copysign_values,
+        exactness=Exactness.EXACT,
         derivatives=("where(y < 0, -g, g) * sign(x)", NONE),
     ),
     Combine(
@@ -200,6 +202,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         nothing_on="bi",
         rule=rising(np.floor, rounding=0),
         keeps_nan=True,
+        exactness=Exactness.EXACT,
         derivative=NONE,
     ),
     PointwiseMap(
@@ -209,6 +212,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         nothing_on="bi",
         rule=rising(np.ceil, rounding=0),
         keeps_nan=True,
+        exactness=Exactness.EXACT,
         derivative=NONE,
     ),
     PointwiseMap(
@@ -218,6 +222,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         nothing_on="bi",
         rule=rising(np.trunc, rounding=0),
         keeps_nan=True,
+        exactness=Exactness.EXACT,
         derivative=NONE,
     ),
     PointwiseMap(
@@ -227,6 +232,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         nothing_on="bi",
         rule=rising(np.round, rounding=0),
         keeps_nan=True,
+        exactness=Exactness.EXACT,
         derivative=NONE,
     ),
 )
