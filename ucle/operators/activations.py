@@ -87,6 +87,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         _sigmoid,
         rule=unless_complex(rising(_sigmoid_of, 0.0, 1.0)),
         keeps_nan=True,
+        kernel_kinds="fc",
         derivative="g * z * (1 - z)",
     ),
     PointwiseMap(

@@ -47,14 +47,12 @@ def _power_values(a: Values, b: Values, dtype: DType) -> Values:
         return interval(-math.inf, math.inf, dtype, finite=False)
     if a.low < 0 and b.low < 0:
         return interval(-math.inf, math.inf, dtype, nonzero=True)
-    corners = [
-        float(np.power(float(x), float(y))) for x in (a.low, a.high) for y in (b.low, b.high)
-    ]
+    powers = [float(np.power(float(x), float(y))) for x in ends(a) for y in ends(b)]
     if a.touches_zero and b.high > 0:
-        corners.append(0.0)  # beside 0 ^ 0, which is 1
+        powers.append(0.0)  # beside 0 ^ 0, which is 1
     if b.touches_zero:
-        corners.append(1.0)
-    return interval(min(corners), max(corners), dtype, nonzero=a.excludes_zero)
+        powers.append(1.0)
+    return interval(min(powers), max(powers), dtype, nonzero=a.excludes_zero)
 
 
 def _logaddexp_values(a: Values, b: Values, dtype: DType) -> Values:

@@ -227,6 +227,8 @@ class PointwiseMap:
     keeps_nan: bool = False
     """True if NaN is mapped to NaN."""
     exactness: Exactness = Exactness.ROUNDED
+    kernel_kinds: str = ""
+    """The kinds of numbers that have a kernel; `kinds`, where none are named."""
     derivative: str | None = None
     """What is passed back to x of g, by text over x, g and z, which is the function's value."""
     always_finite: bool = False
