@@ -38,9 +38,6 @@ from ucle.sqlgen.sql_trees import (
 )
 from ucle.udf_kernels import ROW_FIELDS, capacity_suffix, typed_name
 
-NUMBER_KERNELS = frozenset({"random_bits"})
-"""⊗ that kernels compute of two numbers, too."""
-
 
 @dataclass(frozen=True)
 class Value:
@@ -232,13 +229,13 @@ class KernelCalls:
         self, operator: Combine, left: exp.Expr, right: exp.Expr, dtype: DType
     ) -> exp.Expr:
         """⊗ of two numbers: in SQL, or by a kernel where that would take much longer."""
-        if operator.name in NUMBER_KERNELS and self._capabilities.kernels:
+        if operator.number_kernel and self._capabilities.kernels:
             return self.scalar(operator.name, left, right, dtype=DType.FLOAT64)  # it is of any type
         return combine_sql(operator, left, right, dtype, self.dialect)
 
     def mapped(self, step: Pointwise, value: exp.Expr) -> exp.Expr:
         """A pointwise map of a number, as `combined`."""
-        if isinstance(step, Partial) and step.combine.name in NUMBER_KERNELS:
+        if isinstance(step, Partial) and step.combine.number_kernel:
             constant = number(step.constant, step.dtype)
             pair = (constant, value) if step.constant_first else (value, constant)
             return self.combined(step.combine, *pair, step.dtype)

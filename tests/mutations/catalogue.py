@@ -900,9 +900,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "products-of-what-does-not-hit",
-        "ucle/language/scatter.py",
-        '    "prod": WHEN_ONE,\n',
-        '    "prod": WHEN,\n',
+        "ucle/operators/reductions.py",
+        "select=WHEN_ONE,",
+        "select=WHEN,",
         "a product by an index is 0 wherever an entry belongs elsewhere",
         (
             "tests/language/test_gather_and_scatter.py"
@@ -911,9 +911,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "the-largest-of-what-does-not-hit",
-        "ucle/language/scatter.py",
-        '    "max": WHEN_LOWEST,\n',
-        '    "max": WHEN,\n',
+        "ucle/operators/reductions.py",
+        "exactness=Exactness.EXACT,\n    select=WHEN_LOWEST,",
+        "exactness=Exactness.EXACT,\n    select=WHEN,",
         "the largest by an index is at least 0",
         (
             "tests/language/test_gather_and_scatter.py"
@@ -987,10 +987,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "ties-passed-back-whole",
         "ucle/operators/reductions.py",
-        "GREATEST,\n    keeps_nan=True,\n    exactness=Exactness.EXACT,\n"
-        '    derivative="when(x == z, g / sum(x == z))"',
-        "GREATEST,\n    keeps_nan=True,\n    exactness=Exactness.EXACT,\n"
-        '    derivative="when(x == z, g)"',
+        'select=WHEN_LOWEST,\n    derivative="when(x == z, g / sum(x == z))"',
+        'select=WHEN_LOWEST,\n    derivative="when(x == z, g)"',
         "entries that are the greatest together get more than there is",
         (
             "tests/gradients/test_gradients.py"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ucle.foundation.dtypes import DType, Scalar, same_value
 from ucle.ir.matrix_maps import MatrixMap
 from ucle.ir.ranges import reduced
-from ucle.operators import REDUCES, Reduce
+from ucle.operators import MAX, MIN, PROD, SUM, Reduce
 from ucle.operators.values import Values, hull
 
 
@@ -59,7 +59,7 @@ class Running:
 
     def is_exact(self, dtype: DType) -> bool:
         """Whether the order of the steps says nothing."""
-        return self.reduce.name in ("max", "min") or dtype.kind in "bi"
+        return self.reduce.extreme is not None or dtype.kind in "bi"
 
     def values(self, every: Values, fill: Scalar, size: int, dtype: DType) -> Values:
         """What its entries can be, if those of a fibre of some size are such values."""
@@ -67,7 +67,7 @@ class Running:
             return every
         whole = reduced(self.reduce, every, fill, size, dtype)
         values = hull(replace(every, full=False), replace(whole, full=False))
-        if self.reduce.name == "prod":  # factors may change the sign from step to step
+        if self.reduce is PROD:  # factors may change the sign from step to step
             values = replace(values, low=Values().low, high=Values().high, nonzero=False)
         return values
 
@@ -75,7 +75,5 @@ class Running:
 Along = Running | MatrixMap
 """What is made of the fibres along some labels that stay."""
 
-RUNNING: Mapping[str, Reduce] = {
-    f"cum{name}": REDUCES[name] for name in ("sum", "prod", "max", "min")
-}
+RUNNING: Mapping[str, Reduce] = {f"cum{row.name}": row for row in (SUM, PROD, MAX, MIN)}
 """The aggregations that there are, by their names in programs."""

@@ -20,7 +20,7 @@ from ucle.language.syntax import (
     accesses,
     walk,
 )
-from ucle.operators import COMBINES, MAPS, REDUCES
+from ucle.operators import PointwiseMap
 
 
 def order_statements(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
@@ -150,45 +150,21 @@ def names_of_axes(
     return tuple(names)
 
 
-UNDEFINED_SOMEWHERE = frozenset(
-    [
-        "div",
-        "sparse_div",
-        "pow",
-        "reciprocal",
-        "log",
-        "log1p",
-        "log2",
-        "log10",
-        "asin",
-        "acos",
-        "acosh",
-        "atanh",
-        "remainder",
-        "floor_divide",
-        "sqrt",
-        "logsumexp",
-        "normal_quantile",
-    ]
-)
-"""Operators that make NaN or infinities of some numbers; a user's own may, too."""
-
-DEFINED_EVERYWHERE = frozenset([*COMBINES, *REDUCES, *MAPS]) - UNDEFINED_SOMEWHERE
-
-
 def asks_for_zeros(statements: tuple[Statement, ...]) -> bool:
     """Whether some operator needs to know of numbers that they are not 0, as quotients do."""
-    parts = (part for statement in statements for part in walk(statement.expression))
-    return any(name not in DEFINED_EVERYWHERE for name in map(_operator, parts) if name is not None)
+    return any(
+        _may_be_undefined(part) for statement in statements for part in walk(statement.expression)
+    )
 
 
-def _operator(part: Expression) -> str | None:
+def _may_be_undefined(part: Expression) -> bool:
+    """True if an operator makes NaN or infinities of some numbers; a user's own may, too."""
     match part:
-        case Call(function) if not isinstance(function, DType):
-            return part.name
-        case Binary(operator) | Reduction(operator):
-            return operator.name
-    return None
+        case Call(DType()):
+            return False
+        case Call(PointwiseMap() as operator) | Binary(operator) | Reduction(operator):
+            return operator.undefined_somewhere or not operator.compiled
+    return isinstance(part, Call)
 
 
 def wanted(

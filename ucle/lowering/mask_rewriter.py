@@ -21,9 +21,6 @@ from ucle.lowering.masks import annihilates, may_overflow, never_raises
 from ucle.lowering.step_types import StepTypes
 from ucle.operators import ANY, WHEN
 
-TAKE_MASKS = frozenset({"mult", "sparse_mult", "and"})
-"""⊗ of chains in which 1 and 0, or yes and no, are one more factor."""
-
 
 @dataclass
 class Rewriting:
@@ -113,7 +110,7 @@ class Behind:
         factors = [new or old for new, old in zip(found, step.factors, strict=True)]
         made: Contraction | None = replace(step, factors=tuple(factors)) if any(found) else None
         if step.combine is not None and len(factors) > 1:
-            if step.is_chain and step.combine.name in TAKE_MASKS:
+            if step.is_chain and step.combine.takes_masks:
                 made = made if self._is_covered(step.factors) else self._with_mask(step, factors)
             elif (wrapped := self._wrapped(step, factors)) is not None:
                 made = replace(step, factors=tuple(wrapped))

@@ -13,9 +13,9 @@ from ucle.operators import (
     activations,
     arithmetic,
     comparisons,
+    conditionals,
     powers,
     reductions,
-    conditionals,
     trigonometry,
     whole_numbers,
 )
@@ -34,6 +34,7 @@ from ucle.operators.arithmetic import (
     SUB,
 )
 from ucle.operators.comparisons import AND, EQUAL, LESS, LESS_EQUAL, NOT, NOT_EQUAL, OR, XOR
+from ucle.operators.conditionals import UNLESS, WHEN, WHEN_HIGHEST, WHEN_LOWEST, WHEN_ONE
 from ucle.operators.powers import POW
 from ucle.operators.reductions import (
     ALL,
@@ -49,7 +50,6 @@ from ucle.operators.reductions import (
     SUM,
 )
 from ucle.operators.rows import Combine, Interval, PointwiseMap, Reduce, Texts, Typing
-from ucle.operators.conditionals import UNLESS, WHEN, WHEN_HIGHEST, WHEN_LOWEST, WHEN_ONE
 from ucle.operators.whole_numbers import RANDOM_BITS
 
 COMBINES: dict[str, Combine] = {

@@ -96,6 +96,8 @@ SPARSE_MULT = Combine(
     infix=False,
     rule=product_values,
     keeps_nan=True,
+    sparse_by_one=True,
+    takes_masks=True,
     derivatives=("sparse_mult(g, y)", "sparse_mult(g, x)"),
 )
 
@@ -109,6 +111,8 @@ SPARSE_DIV = Combine(
     infix=False,
     rule=quotient_values,
     keeps_nan=True,
+    sparse_by_one=True,
+    undefined_somewhere=True,
     derivatives=("sparse_div(g, y)", "when(x, -sparse_div(sparse_mult(g, z), y))"),
 )
 
@@ -125,6 +129,8 @@ MULT = Combine(
     rule=product_values,
     keeps_nan=True,
     sparse=SPARSE_MULT,
+    sparse_by_one=True,
+    takes_masks=True,
     derivatives=("g * y", "g * x"),
 )
 
@@ -165,6 +171,8 @@ DIV = Combine(
     division=Division.TRUE,
     keeps_nan=True,
     sparse=SPARSE_DIV,
+    sparse_by_one=True,
+    undefined_somewhere=True,
     derivatives=("g / y", "-g * z / y"),
 )
 
@@ -184,6 +192,7 @@ LEAST = Combine(
     extreme=Extreme.LEAST,
     keeps_nan=True,
     exactness=Exactness.EXACT,
+    sparse_by_one=True,
     derivatives=(
         "when(x <= y, where(x == y, 0.5 * g, g))",
         "when(y <= x, where(x == y, 0.5 * g, g))",
@@ -206,6 +215,7 @@ GREATEST = Combine(
     extreme=Extreme.GREATEST,
     keeps_nan=True,
     exactness=Exactness.EXACT,
+    sparse_by_one=True,
     derivatives=(
         "when(x >= y, where(x == y, 0.5 * g, g))",
         "when(y >= x, where(x == y, 0.5 * g, g))",
@@ -275,6 +285,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         _reciprocal,
         rule=_reciprocal_values,
         keeps_nan=True,
+        undefined_somewhere=True,
         derivative="-g * square(z)",
     ),
     PointwiseMap(

@@ -106,6 +106,8 @@ AND = Combine(
     kernel="mult",
     rule=yes_or_no_values,
     exactness=Exactness.TRUTH,
+    sparse_by_one=True,
+    takes_masks=True,
     derivatives=FLAT,
 )
 

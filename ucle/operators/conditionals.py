@@ -92,6 +92,7 @@ WHEN = Combine(
     infix=False,
     rule=_selected_values,
     exactness=Exactness.EXACT,
+    sparse_by_one=True,
     derivatives=(NONE, "when(x, g)"),
 )
 

@@ -126,6 +126,7 @@ POW = Combine(
     absorbs_right=is_one_of(0),
     absorbs_all=True,
     rule=_power_values,
+    undefined_somewhere=True,
     derivatives=(
         "when(y != 0, g * y * x ^ (y - 1))",
         "unless(x == 0 and y >= 0, g * z * log(x))",
@@ -164,6 +165,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.log,
         rule=_logarithm_values,
         keeps_nan=True,
+        undefined_somewhere=True,
         derivative="g / x",
     ),
     PointwiseMap(
@@ -172,6 +174,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.log1p,
         rule=_log1p_values,
         keeps_nan=True,
+        undefined_somewhere=True,
         derivative="g / (1 + x)",
     ),
     PointwiseMap(
@@ -188,6 +191,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.log2,
         rule=_logarithm_to(2),
         keeps_nan=True,
+        undefined_somewhere=True,
         derivative="g / (0.6931471805599453 * x)",
     ),
     PointwiseMap(
@@ -196,6 +200,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.log10,
         rule=_logarithm_to(10),
         keeps_nan=True,
+        undefined_somewhere=True,
         derivative="g / (2.302585092994046 * x)",
     ),
     PointwiseMap(
@@ -204,6 +209,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.sqrt,
         rule=_root_values,
         keeps_nan=True,
+        undefined_somewhere=True,
         derivative="0.5 * g / z",
     ),
     PointwiseMap(
@@ -212,6 +218,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         normal_quantile,
         rule=_quantile_values,
         keeps_nan=True,
+        undefined_somewhere=True,
         derivative="2.5066282746310002 * g * exp(0.5 * z * z)",
     ),
 )

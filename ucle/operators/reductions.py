@@ -15,6 +15,7 @@ from ucle.operators.algebra import (
 )
 from ucle.operators.arithmetic import ADD, GREATEST, LEAST, MULT
 from ucle.operators.comparisons import AND, OR
+from ucle.operators.conditionals import WHEN, WHEN_HIGHEST, WHEN_LOWEST, WHEN_ONE
 from ucle.operators.powers import POW
 from ucle.operators.rows import (
     NONE,
@@ -115,6 +116,7 @@ SUM = Reduce(
     symbol="+=",
     rule=_sum_values,
     keeps_nan=True,
+    select=WHEN,
     derivative="g",
 )
 
@@ -129,6 +131,7 @@ PROD = Reduce(
     symbol="*=",
     rule=_product_of_entries,
     keeps_nan=True,
+    select=WHEN_ONE,
     derivative=OTHERS,
 )
 
@@ -144,6 +147,7 @@ MIN = Reduce(
     extreme=Extreme.LEAST,
     keeps_nan=True,
     exactness=Exactness.EXACT,
+    select=WHEN_HIGHEST,
     derivative="when(x == z, g / sum(x == z))",
 )
 
@@ -159,6 +163,7 @@ MAX = Reduce(
     extreme=Extreme.GREATEST,
     keeps_nan=True,
     exactness=Exactness.EXACT,
+    select=WHEN_LOWEST,
     derivative="when(x == z, g / sum(x == z))",
 )
 
@@ -174,6 +179,7 @@ ANY = Reduce(
     rule=_picked_entry,
     extreme=Extreme.GREATEST,
     exactness=Exactness.EXACT,
+    select=WHEN,
     derivative=NONE,
 )
 
@@ -189,6 +195,7 @@ ALL = Reduce(
     rule=_picked_entry,
     extreme=Extreme.LEAST,
     exactness=Exactness.EXACT,
+    select=WHEN_HIGHEST,
     derivative=NONE,
 )
 
@@ -197,6 +204,7 @@ COUNT = Reduce(
     "",
     np.count_nonzero,
     exactness=Exactness.EXACT,
+    select=WHEN,
     derivative=NONE,
 )
 
@@ -212,6 +220,8 @@ LOGSUMEXP = Reduce(
     "",
     np.logaddexp.reduce,
     identity=lambda _: -math.inf,
+    undefined_somewhere=True,
+    select=WHEN_LOWEST,
     derivative="g * exp(min(x - finite(z), 0))",
 )
 
@@ -227,6 +237,7 @@ REDUCES: tuple[Reduce, ...] = (
     LOGSUMEXP,
 )
 
-PICK, PICK_OR_FILL = Reduce("pick", "bifc", np.sum), Reduce("pick_or_fill", "bifc", np.sum)
+PICK = Reduce("pick", "bifc", np.sum, undefined_somewhere=True)
+PICK_OR_FILL = Reduce("pick_or_fill", "bifc", np.sum, undefined_somewhere=True)
 """The one entry that a condition selects, as it is; the fill where there may be none. Which ⊕ and
 which ⊗ that is, is up to the type of the tensor (`ucle.lowering.syntax_to_logical`)."""

@@ -123,6 +123,14 @@ class Combine:
     sparse: Combine | None = None
     """The form in which 0 annihilates all that it meets, NaN and infinities too."""
     exactness: Exactness = Exactness.ROUNDED
+    sparse_by_one: bool = False
+    """True if the result may be sparse where one operand is; of others both have to be."""
+    takes_masks: bool = False
+    """True if 1 and 0, or true and false, are one more factor of a chain of it."""
+    number_kernel: bool = False
+    """True if a kernel computes it of two numbers, too, as its SQL takes much longer."""
+    undefined_somewhere: bool = False
+    """True if it makes NaN or infinities of some finite numbers."""
     derivatives: tuple[str, str] | None = None
     """What is passed back to x and to y of g, by text over x, y, g and z, which is x ⊗ y."""
 
@@ -178,6 +186,11 @@ class Reduce:
     keeps_nan: bool = False
     """True if one NaN makes the aggregate NaN."""
     exactness: Exactness = Exactness.ROUNDED
+    select: Combine | None = None
+    """The selection that gives an entry where a condition holds, and elsewhere what changes no
+    aggregate."""
+    undefined_somewhere: bool = False
+    """True if it makes NaN or infinities of some finite numbers."""
     derivative: str | None = None
     """What is passed back to each x of g, by text over x, g and z, which is what they reduce to;
     its aggregations are over the same labels."""
@@ -229,6 +242,8 @@ class PointwiseMap:
     exactness: Exactness = Exactness.ROUNDED
     kernel_kinds: str = ""
     """The kinds of numbers that have a kernel; `kinds`, where none are named."""
+    undefined_somewhere: bool = False
+    """True if it makes NaN or infinities of some finite numbers."""
     derivative: str | None = None
     """What is passed back to x of g, by text over x, g and z, which is the function's value."""
     always_finite: bool = False

@@ -111,6 +111,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.arcsin,
         rule=within_domain(np.arcsin, -1, 1),
         keeps_nan=True,
+        undefined_somewhere=True,
         derivative="g / sqrt(1 - square(x))",
     ),
     PointwiseMap(
@@ -119,6 +120,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.arccos,
         rule=within_domain(np.arccos, -1, 1),
         keeps_nan=True,
+        undefined_somewhere=True,
         derivative="-g / sqrt(1 - square(x))",
     ),
     PointwiseMap(
@@ -159,6 +161,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.arccosh,
         rule=within_domain(np.arccosh, 1, math.inf),
         keeps_nan=True,
+        undefined_somewhere=True,
         derivative="g / sqrt(square(x) - 1)",
     ),
     PointwiseMap(
@@ -167,6 +170,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.arctanh,
         rule=within_domain(np.arctanh, math.nextafter(-1, 0), math.nextafter(1, 0)),
         keeps_nan=True,
+        undefined_somewhere=True,
         derivative="g / (1 - square(x))",
     ),
 )

@@ -81,6 +81,7 @@ RANDOM_BITS = Combine(
     random_bits,
     infix=False,
     rule=lambda left, right, dtype: Values(0, 2**BITS - 1),
+    number_kernel=True,
     derivatives=FLAT,
 )
 
@@ -119,6 +120,7 @@ COMBINES: tuple[Combine, ...] = (
         rule=_remainder_values,
         division=Division.FLOORED,
         keeps_nan=True,
+        undefined_somewhere=True,
         derivatives=("g", "-g * floor_divide(x, y)"),
     ),
     Combine(
@@ -132,6 +134,7 @@ COMBINES: tuple[Combine, ...] = (
         rule=_floor_divide_values,
         division=Division.FLOORED,
         keeps_nan=True,
+        undefined_somewhere=True,
         derivatives=FLAT,
     ),
     Combine(

@@ -18,6 +18,7 @@ from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.language.syntax import Access, Binary, Reindexed, Statement
 from ucle.operators import MAX, MIN, Reduce
+from ucle.operators.rows import Extreme
 
 MAX_ROWS = 10**8
 """Rows that are written of a tensor with every entry, unless the caller allows more."""
@@ -157,15 +158,15 @@ def made_by(statements: Sequence[Statement]) -> dict[str, frozenset[Reduce]]:
     return reduces
 
 
-_EITHER = {"min": MIN, "max": MAX}
+_EITHER = {Extreme.LEAST: MIN, Extreme.GREATEST: MAX}
 
 
 def _aggregations(statement: Statement, reduces: dict[str, frozenset[Reduce]]) -> frozenset[Reduce]:
     if statement.aggregation is not None:
         return frozenset((statement.aggregation,))
     match statement.expression:
-        case Binary(operator) if operator.name in _EITHER:  # min(D, A) is what D min= A is
-            return frozenset((_EITHER[operator.name],))
+        case Binary(operator) if operator.extreme is not None:  # min(D, A) is what D min= A is
+            return frozenset((_EITHER[operator.extreme],))
         case Access(tensor) | Reindexed(Access(tensor)):
             return reduces.get(tensor, frozenset(_EITHER.values()))
     return frozenset()
