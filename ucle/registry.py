@@ -27,7 +27,7 @@ from ucle.operators import (
     Reduce,
     Typing,
 )
-from ucle.sqlgen.dialects.duckdb import indicator
+from ucle.operators.duckdb_formulas import indicator
 from ucle.sqlgen.scalar_operators import template_columns
 
 KINDS: dict[str, dict[str, Any]] = {"map": MAPS, "combine": COMBINES, "reduce": REDUCES}

@@ -74,8 +74,21 @@ class Dialect:
         >>> SPARK_SQL.text(MAPS["round"], DType.FLOAT64)
         'rint(x)'
         """
-        if operator.texts and self.own:
-            return operator.texts[dtype.kind]
+        texts = operator.texts if self.own else self._texts(operator)
+        found = texts.get(dtype.kind)
+        if found is None:
+            own = "an operator of yours, which is written in the SQL of DuckDB"
+            raise UnsupportedError(
+                f"the SQL of {self.name} has no text for {operator.name}",
+                where=f"to_sql(dialect={self.name!r})",
+                expected=f"operators on {dtype.name.lower()} that this dialect has",
+                found=operator.name if operator.compiled else own,
+                hint="execute() and dialect='duckdb' have it",
+            )
+        return found
+
+    def _texts(self, operator: Combine | Reduce | PointwiseMap) -> Texts:
+        """Return the texts of one of ucle's own operators; none of a user's."""
         match operator:
             case Combine():
                 table = self.combines
@@ -83,14 +96,4 @@ class Dialect:
                 table = self.reduces
             case PointwiseMap():
                 table = self.maps
-        found = None if operator.texts else table.get(operator.name, {}).get(dtype.kind)
-        if found is None:
-            own = "an operator of yours, which is written in the SQL of DuckDB"
-            raise UnsupportedError(
-                f"the SQL of {self.name} has no text for {operator.name}",
-                where=f"to_sql(dialect={self.name!r})",
-                expected=f"operators on {dtype.name.lower()} that this dialect has",
-                found=own if operator.texts else operator.name,
-                hint="execute() and dialect='duckdb' have it",
-            )
-        return found
+        return table.get(operator.name, {}) if operator.compiled else {}

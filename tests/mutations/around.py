@@ -166,7 +166,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "complex-products-halved",
-        "sqlgen/dialects/duckdb_formulas.py",
+        "ucle/operators/duckdb_formulas.py",
         'SQUARE = pair("x.re * x.re - x.im * x.im", "2 * x.re * x.im")',
         'SQUARE = pair("x.re * x.re - x.im * x.im", "x.re * x.im")',
         "the square of a complex number has half of its imaginary part",
@@ -174,7 +174,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "root-of-the-other-half-plane",
-        "sqlgen/dialects/duckdb_formulas.py",
+        "ucle/operators/duckdb_formulas.py",
         "_with_sign(_ROOT, 'x.im'))} END\"",
         '_ROOT)} END"',
         "the root of -1 - 1j has a positive imaginary part",

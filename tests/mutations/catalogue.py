@@ -987,8 +987,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "ties-passed-back-whole",
         "ucle/operators/reductions.py",
-        'select=WHEN_LOWEST,\n    derivative="when(x == z, g / sum(x == z))"',
-        'select=WHEN_LOWEST,\n    derivative="when(x == z, g)"',
+        '"bool_or(x)"},\n    derivative="when(x == z, g / sum(x == z))"',
+        '"bool_or(x)"},\n    derivative="when(x == z, g)"',
         "entries that are the greatest together get more than there is",
         (
             "tests/gradients/test_gradients.py"
@@ -1165,7 +1165,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "keys-that-do-not-grow",
-        "sqlgen/dialects/duckdb_random.py",
+        "ucle/operators/duckdb_random.py",
         'grown = (f"({_S}.{k} + {n}::UBIGINT) & {_MASK}"',
         'grown = (f"({_S}.{k} + 0 * {n}::UBIGINT) & {_MASK}"',
         "Philox in SQL has one key for all rounds",
@@ -1173,7 +1173,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "remainders-of-either-sign",
-        "sqlgen/dialects/duckdb_quotients.py",
+        "ucle/operators/duckdb_quotients.py",
         'f"WHEN {_OTHER_SIGN} THEN x % y + y ELSE x % y END"\n)\nFLOORED',
         'f"WHEN {_OTHER_SIGN} THEN x % y ELSE x % y END"\n)\nFLOORED',
         "what is left has the sign of the dividend",

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from ucle.foundation.dtypes import DType
+from ucle.operators import duckdb_formulas as formulas
+from ucle.operators.duckdb_formulas import of_reals
 from ucle.operators.interval_rules import (
     rising,
     unless_complex,
@@ -27,6 +29,9 @@ GELU = """
                + x * (1 - square(tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))))
                * (0.7978845608028654 + 0.1070322244089004 * x * x))
 """
+
+
+CUBIC = "0.7978845608028654 * (x + 0.044715 * x * x * x)"
 
 
 def _sigmoid(x: Any) -> Any:
@@ -71,6 +76,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         rule=rising(lambda x: max(x, 0), rounding=0),
         keeps_nan=True,
         exactness=Exactness.EXACT,
+        texts=of_reals("greatest(x, zero)"),
         derivative="when(x > 0, g)",
     ),
     PointwiseMap(
@@ -79,6 +85,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         lambda x: np.where(x < 0, 0.01 * x, x),
         rule=rising(_leaky_of),
         keeps_nan=True,
+        texts={"f": "CASE WHEN x < 0 THEN 0.01 * x ELSE x END"},
         derivative="where(x > 0, g, 0.01 * g)",
     ),
     PointwiseMap(
@@ -88,6 +95,8 @@ MAPS: tuple[PointwiseMap, ...] = (
         rule=unless_complex(rising(_sigmoid_of, 0.0, 1.0)),
         keeps_nan=True,
         kernel_kinds="fc",
+        bounded=True,
+        texts={"f": "1.0 / (1.0 + exp(-x))"},
         derivative="g * z * (1 - z)",
     ),
     PointwiseMap(
@@ -96,6 +105,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         _gelu,
         rule=_bent_values(-0.18),
         keeps_nan=True,
+        texts={"f": f"0.5 * x * (1.0 + tanh({CUBIC}))"},
         derivative=GELU,
     ),
     PointwiseMap(
@@ -104,6 +114,8 @@ MAPS: tuple[PointwiseMap, ...] = (
         lambda x: x * _sigmoid(x),
         rule=_bent_values(-0.28),
         keeps_nan=True,
+        bounded=True,
+        texts={"f": "x / (1.0 + exp(-x))"},
         derivative="g * sigmoid(x) * (1 + x * (1 - sigmoid(x)))",
     ),
     PointwiseMap(
@@ -112,6 +124,8 @@ MAPS: tuple[PointwiseMap, ...] = (
         _softplus,
         rule=rising(_softplus_of, 0.0),
         keeps_nan=True,
+        bounded=True,
+        texts={"f": formulas.SOFTPLUS},
         derivative="g * sigmoid(x)",
     ),
 )

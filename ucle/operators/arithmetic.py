@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from ucle.foundation.dtypes import DType
+from ucle.operators import duckdb_formulas as formulas
 from ucle.operators.algebra import (
     is_end,
     is_one_of,
     unsigned,
 )
+from ucle.operators.duckdb_formulas import NAN, of_reals, pair
 from ucle.operators.interval_rules import (
     absolute_values,
     difference_values,
@@ -98,6 +100,13 @@ SPARSE_MULT = Combine(
     keeps_nan=True,
     sparse_by_one=True,
     takes_masks=True,
+    texts={
+        "f": "CASE WHEN x = 0 OR y = 0 THEN zero ELSE x * y END",
+        "i": "x * y",
+        "b": "x AND y",
+        "c": "CASE WHEN (x.re = 0 AND x.im = 0) OR (y.re = 0 AND y.im = 0) THEN zero "
+        f"ELSE {formulas.PRODUCT} END",
+    },
     derivatives=("sparse_mult(g, y)", "sparse_mult(g, x)"),
 )
 
@@ -113,6 +122,10 @@ SPARSE_DIV = Combine(
     keeps_nan=True,
     sparse_by_one=True,
     undefined_somewhere=True,
+    texts={
+        "f": f"CASE WHEN x = 0 THEN zero ELSE {formulas.QUOTIENT} END",
+        "c": f"CASE WHEN x.re = 0 AND x.im = 0 THEN zero ELSE {formulas.COMPLEX_QUOTIENT} END",
+    },
     derivatives=("sparse_div(g, y)", "when(x, -sparse_div(sparse_mult(g, z), y))"),
 )
 
@@ -131,6 +144,7 @@ MULT = Combine(
     sparse=SPARSE_MULT,
     sparse_by_one=True,
     takes_masks=True,
+    texts=of_reals("x * y") | {"b": "x AND y", "c": formulas.PRODUCT},
     derivatives=("g * y", "g * x"),
 )
 
@@ -147,6 +161,7 @@ ADD = Combine(
     distributes_over=frozenset({"min", "max"}),
     rule=sum_values,
     keeps_nan=True,
+    texts=of_reals("x + y") | {"b": "x OR y", "c": pair("x.re + y.re", "x.im + y.im")},
     derivatives=("g", "g"),
 )
 
@@ -159,6 +174,7 @@ SUB = Combine(
     absorbs_right=is_one_of(math.inf, -math.inf),
     rule=difference_values,
     keeps_nan=True,
+    texts=of_reals("x - y") | {"c": pair("x.re - y.re", "x.im - y.im")},
     derivatives=("g", "-g"),
 )
 
@@ -173,6 +189,7 @@ DIV = Combine(
     sparse=SPARSE_DIV,
     sparse_by_one=True,
     undefined_somewhere=True,
+    texts={"f": formulas.QUOTIENT, "c": formulas.COMPLEX_QUOTIENT},
     derivatives=("g / y", "-g * z / y"),
 )
 
@@ -193,6 +210,11 @@ LEAST = Combine(
     keeps_nan=True,
     exactness=Exactness.EXACT,
     sparse_by_one=True,
+    texts={
+        "f": f"CASE WHEN isnan(x) OR isnan(y) THEN {NAN} ELSE least(x, y) END",
+        "i": "least(x, y)",
+        "b": "x AND y",
+    },
     derivatives=(
         "when(x <= y, where(x == y, 0.5 * g, g))",
         "when(y <= x, where(x == y, 0.5 * g, g))",
@@ -216,6 +238,7 @@ GREATEST = Combine(
     keeps_nan=True,
     exactness=Exactness.EXACT,
     sparse_by_one=True,
+    texts=of_reals("greatest(x, y)") | {"b": "x OR y"},
     derivatives=(
         "when(x >= y, where(x == y, 0.5 * g, g))",
         "when(y >= x, where(x == y, 0.5 * g, g))",
@@ -229,6 +252,7 @@ NEG = PointwiseMap(
     rule=lambda a, dtype: interval(-a.high, -a.low, dtype, rounding=0, nonzero=a.excludes_zero),
     keeps_nan=True,
     exactness=Exactness.EXACT,
+    texts=of_reals("-x") | {"c": pair("-x.re", "-x.im")},
     derivative="-g",
 )
 
@@ -241,6 +265,7 @@ ABS = PointwiseMap(
     rule=absolute_values,
     keeps_nan=True,
     exactness=Exactness.EXACT,
+    texts=of_reals("abs(x)") | {"c": pair(formulas.ABSOLUTE, "0e0")},
     derivative="g * sign(x)",
 )
 
@@ -250,6 +275,7 @@ SQUARE = PointwiseMap(
     np.square,
     rule=_square_values,
     keeps_nan=True,
+    texts=of_reals("x * x") | {"c": formulas.SQUARE},
     derivative="2 * g * x",
 )
 
@@ -261,6 +287,7 @@ CONJ = PointwiseMap(
     rule=lambda a, dtype: a,
     keeps_nan=True,
     exactness=Exactness.EXACT,
+    texts={"c": pair("x.re", "-x.im")},
     derivative="g",
 )
 
@@ -286,6 +313,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         rule=_reciprocal_values,
         keeps_nan=True,
         undefined_somewhere=True,
+        texts={"f": formulas.RECIPROCAL, "c": formulas.COMPLEX_RECIPROCAL},
         derivative="-g * square(z)",
     ),
     PointwiseMap(
@@ -297,6 +325,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         ),
         keeps_nan=True,
         exactness=Exactness.EXACT,
+        texts=of_reals("CASE WHEN isnan(x) THEN x ELSE sign(x) END", "sign(x)"),
         derivative=NONE,
     ),
     CONJ,
@@ -308,6 +337,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         nothing_on="bif",
         rule=_part_values,
         exactness=Exactness.EXACT,
+        texts={"c": pair("x.re", "0e0")},
         derivative="g",
     ),
     PointwiseMap(
@@ -318,6 +348,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         zero_on="bif",
         rule=_part_values,
         exactness=Exactness.EXACT,
+        texts={"c": pair("x.im", "0e0")},
         derivative=NONE,
     ),
 )

@@ -11,6 +11,7 @@ from ucle.foundation.dtypes import DType
 from ucle.operators.algebra import (
     is_one_of,
 )
+from ucle.operators.duckdb_formulas import indicator, of_reals
 from ucle.operators.interval_rules import (
     yes_or_no_values,
 )
@@ -54,6 +55,11 @@ LESS = Combine(
     Typing.COMPARISON,
     rule=yes_or_no_values,
     exactness=Exactness.TRUTH,
+    texts={
+        "f": indicator("x < y AND NOT isnan(y)"),
+        "i": indicator("x < y"),
+        "b": "y AND NOT x",
+    },
     derivatives=FLAT,
 )
 
@@ -65,6 +71,11 @@ LESS_EQUAL = Combine(
     Typing.COMPARISON,
     rule=yes_or_no_values,
     exactness=Exactness.TRUTH,
+    texts={
+        "f": indicator("x <= y AND NOT isnan(y)"),
+        "i": indicator("x <= y"),
+        "b": "y OR NOT x",
+    },
     derivatives=FLAT,
 )
 
@@ -77,6 +88,12 @@ EQUAL = Combine(
     commutative=True,
     rule=yes_or_no_values,
     exactness=Exactness.TRUTH,
+    texts={
+        "f": indicator("x = y AND NOT isnan(x)"),
+        "i": indicator("x = y"),
+        "b": "x = y",
+        "c": indicator("x = y AND NOT isnan(x.re) AND NOT isnan(x.im)"),
+    },
     derivatives=FLAT,
 )
 
@@ -89,6 +106,12 @@ NOT_EQUAL = Combine(
     commutative=True,
     rule=_not_equal_values,
     exactness=Exactness.TRUTH,
+    texts={
+        "f": indicator("x <> y OR isnan(x)"),
+        "i": indicator("x <> y"),
+        "b": "x <> y",
+        "c": indicator("x <> y OR isnan(x.re) OR isnan(x.im)"),
+    },
     derivatives=FLAT,
 )
 
@@ -108,6 +131,7 @@ AND = Combine(
     exactness=Exactness.TRUTH,
     sparse_by_one=True,
     takes_masks=True,
+    texts={"b": "x AND y"},
     derivatives=FLAT,
 )
 
@@ -125,6 +149,7 @@ OR = Combine(
     kernel="greatest",
     rule=yes_or_no_values,
     exactness=Exactness.TRUTH,
+    texts={"b": "x OR y"},
     derivatives=FLAT,
 )
 
@@ -139,6 +164,7 @@ XOR = Combine(
     kernel="not_equal",
     rule=yes_or_no_values,
     exactness=Exactness.TRUTH,
+    texts={"b": "x <> y"},
     derivatives=FLAT,
 )
 
@@ -149,6 +175,7 @@ NOT = PointwiseMap(
     Typing.COMPARISON,
     rule=lambda a, dtype: Values(0, 1),
     exactness=Exactness.TRUTH,
+    texts=of_reals(indicator("x = 0")) | {"b": "NOT x", "c": indicator("x.re = 0 AND x.im = 0")},
     derivative=NONE,
 )
 
@@ -171,6 +198,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         Typing.COMPARISON,
         rule=lambda a, dtype: Values(0, 1),
         exactness=Exactness.TRUTH,
+        texts={"f": indicator("isnan(x)"), "c": indicator("isnan(x.re) OR isnan(x.im)")},
         derivative=NONE,
     ),
     PointwiseMap(
@@ -180,6 +208,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         Typing.COMPARISON,
         rule=lambda a, dtype: Values(0, 1),
         exactness=Exactness.TRUTH,
+        texts={"f": indicator("isinf(x)"), "c": indicator("isinf(x.re) OR isinf(x.im)")},
         derivative=NONE,
     ),
     PointwiseMap(
@@ -189,6 +218,10 @@ MAPS: tuple[PointwiseMap, ...] = (
         Typing.COMPARISON,
         rule=lambda a, dtype: Values(0, 1),
         exactness=Exactness.TRUTH,
+        texts={
+            "f": indicator("isfinite(x)"),
+            "c": indicator("isfinite(x.re) AND isfinite(x.im)"),
+        },
         derivative=NONE,
     ),
     PointwiseMap(
@@ -198,6 +231,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         nothing_on="bi",
         always_finite=True,
         rule=_finite_values,
+        texts={"f": "CASE WHEN isfinite(x) THEN x ELSE 0e0 END"},
         derivative="when(isfinite(x), g)",
     ),
 )

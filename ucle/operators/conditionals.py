@@ -24,6 +24,7 @@ from ucle.operators.algebra import (
     is_one_of,
     lowest,
 )
+from ucle.operators.duckdb_formulas import of_reals
 from ucle.operators.rows import (
     NONE,
     Combine,
@@ -93,6 +94,8 @@ WHEN = Combine(
     rule=_selected_values,
     exactness=Exactness.EXACT,
     sparse_by_one=True,
+    texts=of_reals("CASE WHEN x <> 0 THEN y ELSE zero END")
+    | {"b": "x AND y", "c": "CASE WHEN x.re <> 0 OR x.im <> 0 THEN y ELSE zero END"},
     derivatives=(NONE, "when(x, g)"),
 )
 
@@ -109,6 +112,8 @@ WHEN_ONE = Combine(
     infix=False,
     rule=_selected_or_values(lambda dtype: dtype.scalar(1)),
     exactness=Exactness.EXACT,
+    texts=of_reals("CASE WHEN x <> 0 THEN y ELSE one END")
+    | {"b": "y OR NOT x", "c": "CASE WHEN x.re <> 0 OR x.im <> 0 THEN y ELSE one END"},
     derivatives=(NONE, "when(x, g)"),
 )
 
@@ -124,6 +129,11 @@ WHEN_LOWEST = Combine(
     infix=False,
     rule=_selected_or_values(lambda dtype: dtype.scalar(lowest(dtype))),
     exactness=Exactness.EXACT,
+    texts={
+        "f": "CASE WHEN x <> 0 THEN y ELSE -'inf'::DOUBLE END",
+        "i": "CASE WHEN x <> 0 THEN y ELSE -9223372036854775808 END",
+        "b": "x AND y",
+    },
     derivatives=(NONE, "when(x, g)"),
 )
 
@@ -139,6 +149,11 @@ WHEN_HIGHEST = Combine(
     infix=False,
     rule=_selected_or_values(lambda dtype: dtype.scalar(highest(dtype))),
     exactness=Exactness.EXACT,
+    texts={
+        "f": "CASE WHEN x <> 0 THEN y ELSE 'inf'::DOUBLE END",
+        "i": "CASE WHEN x <> 0 THEN y ELSE 9223372036854775807 END",
+        "b": "y OR NOT x",
+    },
     derivatives=(NONE, "when(x, g)"),
 )
 
@@ -154,6 +169,8 @@ UNLESS = Combine(
     infix=False,
     rule=_selected_values,
     exactness=Exactness.EXACT,
+    texts=of_reals("CASE WHEN x <> 0 THEN zero ELSE y END")
+    | {"b": "y AND NOT x", "c": "CASE WHEN x.re <> 0 OR x.im <> 0 THEN zero ELSE y END"},
     derivatives=(NONE, "unless(x, g)"),
 )
 

@@ -10,10 +10,13 @@ import numpy as np
 
 from ucle.foundation.dtypes import DType
 from ucle.foundation.normal_quantile import normal_quantile
+from ucle.operators import duckdb_formulas as formulas
 from ucle.operators.algebra import (
     is_one_of,
     unsigned,
 )
+from ucle.operators.duckdb_formulas import of_reals
+from ucle.operators.duckdb_random import NORMAL_QUANTILE
 from ucle.operators.interval_rules import (
     ends,
     rising,
@@ -127,6 +130,7 @@ POW = Combine(
     absorbs_all=True,
     rule=_power_values,
     undefined_somewhere=True,
+    texts=of_reals(formulas.POWER, formulas.INTEGER_POWER) | {"c": formulas.COMPLEX_POWER},
     derivatives=(
         "when(y != 0, g * y * x ^ (y - 1))",
         "unless(x == 0 and y >= 0, g * z * log(x))",
@@ -146,6 +150,7 @@ COMBINES: tuple[Combine, ...] = (
         infix=False,
         rule=_logaddexp_values,
         keeps_nan=True,
+        texts={"f": formulas.LOGADDEXP},
         derivatives=("g * sigmoid(x - y)", "g * sigmoid(y - x)"),
     ),
 )
@@ -157,6 +162,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.exp,
         rule=_exponential_values,
         keeps_nan=True,
+        texts={"f": "exp(x)", "c": formulas.COMPLEX_EXPONENTIAL},
         derivative="g * z",
     ),
     PointwiseMap(
@@ -166,6 +172,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         rule=_logarithm_values,
         keeps_nan=True,
         undefined_somewhere=True,
+        texts={"f": formulas.logarithm("x"), "c": formulas.COMPLEX_LOGARITHM},
         derivative="g / x",
     ),
     PointwiseMap(
@@ -175,6 +182,8 @@ MAPS: tuple[PointwiseMap, ...] = (
         rule=_log1p_values,
         keeps_nan=True,
         undefined_somewhere=True,
+        bounded=True,
+        texts={"f": formulas.LOG1P},
         derivative="g / (1 + x)",
     ),
     PointwiseMap(
@@ -183,6 +192,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.expm1,
         rule=rising(lambda x: np.expm1(float(x)), -1.0, rounding=2**6),
         keeps_nan=True,
+        texts={"f": formulas.EXPM1},
         derivative="g * (1 + z)",
     ),
     PointwiseMap(
@@ -192,6 +202,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         rule=_logarithm_to(2),
         keeps_nan=True,
         undefined_somewhere=True,
+        texts={"f": formulas.logarithm("x", "log2")},
         derivative="g / (0.6931471805599453 * x)",
     ),
     PointwiseMap(
@@ -201,6 +212,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         rule=_logarithm_to(10),
         keeps_nan=True,
         undefined_somewhere=True,
+        texts={"f": formulas.logarithm("x", "log10")},
         derivative="g / (2.302585092994046 * x)",
     ),
     PointwiseMap(
@@ -210,6 +222,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         rule=_root_values,
         keeps_nan=True,
         undefined_somewhere=True,
+        texts={"f": formulas.ROOT, "c": formulas.COMPLEX_ROOT},
         derivative="0.5 * g / z",
     ),
     PointwiseMap(
@@ -219,6 +232,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         rule=_quantile_values,
         keeps_nan=True,
         undefined_somewhere=True,
+        texts={"f": NORMAL_QUANTILE},
         derivative="2.5066282746310002 * g * exp(0.5 * z * z)",
     ),
 )

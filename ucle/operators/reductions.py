@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ucle.foundation.dtypes import DType, Scalar, is_finite
+from ucle.operators import duckdb_formulas as formulas
 from ucle.operators.algebra import (
     highest,
     lowest,
@@ -16,6 +17,7 @@ from ucle.operators.algebra import (
 from ucle.operators.arithmetic import ADD, GREATEST, LEAST, MULT
 from ucle.operators.comparisons import AND, OR
 from ucle.operators.conditionals import WHEN, WHEN_HIGHEST, WHEN_LOWEST, WHEN_ONE
+from ucle.operators.duckdb_formulas import NAN, of_reals, pair
 from ucle.operators.powers import POW
 from ucle.operators.rows import (
     NONE,
@@ -117,6 +119,7 @@ SUM = Reduce(
     rule=_sum_values,
     keeps_nan=True,
     select=WHEN,
+    texts=of_reals("sum(x)") | {"c": pair("sum(x.re)", "sum(x.im)")},
     derivative="g",
 )
 
@@ -132,6 +135,7 @@ PROD = Reduce(
     rule=_product_of_entries,
     keeps_nan=True,
     select=WHEN_ONE,
+    texts={"f": "product(x)", "i": formulas.INTEGER_PRODUCT, "c": formulas.REPEATED_PRODUCT},
     derivative=OTHERS,
 )
 
@@ -148,6 +152,11 @@ MIN = Reduce(
     keeps_nan=True,
     exactness=Exactness.EXACT,
     select=WHEN_HIGHEST,
+    texts={
+        "f": f"CASE WHEN bool_or(isnan(x)) THEN {NAN} ELSE min(x) END",
+        "i": "min(x)",
+        "b": "bool_and(x)",
+    },
     derivative="when(x == z, g / sum(x == z))",
 )
 
@@ -164,6 +173,7 @@ MAX = Reduce(
     keeps_nan=True,
     exactness=Exactness.EXACT,
     select=WHEN_LOWEST,
+    texts=of_reals("max(x)") | {"b": "bool_or(x)"},
     derivative="when(x == z, g / sum(x == z))",
 )
 
@@ -180,6 +190,7 @@ ANY = Reduce(
     extreme=Extreme.GREATEST,
     exactness=Exactness.EXACT,
     select=WHEN,
+    texts={"b": "bool_or(x)"},
     derivative=NONE,
 )
 
@@ -196,6 +207,7 @@ ALL = Reduce(
     extreme=Extreme.LEAST,
     exactness=Exactness.EXACT,
     select=WHEN_HIGHEST,
+    texts={"b": "bool_and(x)"},
     derivative=NONE,
 )
 

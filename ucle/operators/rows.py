@@ -23,7 +23,7 @@ from ucle.operators.values import Values
 
 Ufunc = Callable[..., Any]
 Texts = Mapping[str, str]
-"""What a user has written, by kind of number (b, i, f, c)."""
+"""The SQL of DuckDB over x and y, by kind of number (b, i, f, c)."""
 NONE = "0"
 """The derivative of what is flat wherever it has one."""
 FLAT = NONE, NONE
@@ -87,7 +87,7 @@ class Combine:
     """⊗, a scalar function of two values.
 
     `kinds` are the letters of the kinds of numbers (b, i, f, c) that have it, and `texts` the SQL
-    of one that a user has registered.
+    of DuckDB.
     `absorbs_left` tells of a value z whether z ⊗ x is one and the same for every finite x, and
     `absorbs_right` likewise of x ⊗ z: a join may then drop a pair whose missing side is worth z.
     `absorbs_all` says that this holds for NaN and infinite x, too. `distributes_over` names the ⊕
@@ -242,6 +242,8 @@ class PointwiseMap:
     exactness: Exactness = Exactness.ROUNDED
     kernel_kinds: str = ""
     """The kinds of numbers that have a kernel; `kinds`, where none are named."""
+    bounded: bool = False
+    """True if its value is in the range of float32 where the argument is."""
     undefined_somewhere: bool = False
     """True if it makes NaN or infinities of some finite numbers."""
     derivative: str | None = None

@@ -7,6 +7,8 @@ import math
 import numpy as np
 
 from ucle.foundation.dtypes import DType
+from ucle.operators import duckdb_formulas as formulas
+from ucle.operators import duckdb_quotients as quotients
 from ucle.operators.algebra import (
     is_one_of,
     unsigned,
@@ -52,6 +54,7 @@ COMBINES: tuple[Combine, ...] = (
         infix=False,
         rule=lambda left, right, dtype: interval(-math.pi, math.pi, dtype),
         keeps_nan=True,
+        texts={"f": quotients.ANGLE_OF},
         derivatives=(
             "when(x != 0 or y != 0, g * y / (x * x + y * y))",
             "when(x != 0 or y != 0, -g * x / (x * x + y * y))",
@@ -68,6 +71,7 @@ COMBINES: tuple[Combine, ...] = (
         commutative=True,
         infix=False,
         rule=_hypot_values,
+        texts={"f": formulas.HYPOTENUSE},
         derivatives=("g * x / z", "g * y / z"),
     ),
 )
@@ -79,6 +83,10 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.tanh,
         rule=unless_complex(rising(lambda x: np.tanh(float(x)), -1.0, 1.0)),
         keeps_nan=True,
+        texts={
+            "f": "tanh(x)",
+            "c": formulas.COMPLEX_TANH,
+        },
         derivative="g * (1 - square(z))",
     ),
     PointwiseMap(
@@ -87,6 +95,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.sin,
         rule=lambda a, dtype: Values(-1.0, 1.0),
         keeps_nan=True,
+        texts={"f": formulas.of_finite("sin", "x")},
         derivative="g * cos(x)",
     ),
     PointwiseMap(
@@ -95,6 +104,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.cos,
         rule=lambda a, dtype: Values(-1.0, 1.0),
         keeps_nan=True,
+        texts={"f": formulas.of_finite("cos", "x")},
         derivative="-g * sin(x)",
     ),
     PointwiseMap(
@@ -103,6 +113,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.tan,
         rule=lambda a, dtype: anything(dtype),
         keeps_nan=True,
+        texts={"f": formulas.of_finite("tan", "x")},
         derivative="g * (1 + square(z))",
     ),
     PointwiseMap(
@@ -112,6 +123,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         rule=within_domain(np.arcsin, -1, 1),
         keeps_nan=True,
         undefined_somewhere=True,
+        texts={"f": formulas.within("asin", "abs(x) <= 1")},
         derivative="g / sqrt(1 - square(x))",
     ),
     PointwiseMap(
@@ -121,6 +133,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         rule=within_domain(np.arccos, -1, 1),
         keeps_nan=True,
         undefined_somewhere=True,
+        texts={"f": formulas.within("acos", "abs(x) <= 1")},
         derivative="-g / sqrt(1 - square(x))",
     ),
     PointwiseMap(
@@ -129,6 +142,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.arctan,
         rule=rising(lambda x: np.arctan(float(x))),
         keeps_nan=True,
+        texts={"f": "atan(x)"},
         derivative="g / (1 + square(x))",
     ),
     PointwiseMap(
@@ -137,6 +151,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.sinh,
         rule=rising(lambda x: np.sinh(float(x)), rounding=2**6),
         keeps_nan=True,
+        texts={"f": "sinh(x)"},
         derivative="g * cosh(x)",
     ),
     PointwiseMap(
@@ -145,6 +160,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.cosh,
         rule=_cosh_values,
         keeps_nan=True,
+        texts={"f": "cosh(x)"},
         derivative="g * sinh(x)",
     ),
     PointwiseMap(
@@ -153,6 +169,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         np.arcsinh,
         rule=rising(lambda x: np.arcsinh(float(x))),
         keeps_nan=True,
+        texts={"f": "asinh(x)"},
         derivative="g / hypot(x, 1)",
     ),
     PointwiseMap(
@@ -162,6 +179,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         rule=within_domain(np.arccosh, 1, math.inf),
         keeps_nan=True,
         undefined_somewhere=True,
+        texts={"f": formulas.within("acosh", "x >= 1")},
         derivative="g / sqrt(square(x) - 1)",
     ),
     PointwiseMap(
@@ -171,6 +189,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         rule=within_domain(np.arctanh, math.nextafter(-1, 0), math.nextafter(1, 0)),
         keeps_nan=True,
         undefined_somewhere=True,
+        texts={"f": formulas.ARTANH},
         derivative="g / (1 - square(x))",
     ),
 )

@@ -10,11 +10,13 @@ import numpy as np
 
 from ucle.foundation.dtypes import DType
 from ucle.foundation.philox import BITS, random_bits
+from ucle.operators import duckdb_quotients as quotients
 from ucle.operators.algebra import (
     is_integer,
     is_one_of,
     unsigned,
 )
+from ucle.operators.duckdb_random import RANDOM_BITS
 from ucle.operators.interval_rules import (
     absolute_values,
     inverse_values,
@@ -82,6 +84,7 @@ RANDOM_BITS = Combine(
     infix=False,
     rule=lambda left, right, dtype: Values(0, 2**BITS - 1),
     number_kernel=True,
+    texts={"i": RANDOM_BITS},
     derivatives=FLAT,
 )
 
@@ -96,6 +99,7 @@ COMBINES: tuple[Combine, ...] = (
         infix=False,
         rule=_copysign_values,
         exactness=Exactness.EXACT,
+        texts={"f": "CASE WHEN y < 0 THEN -abs(x) ELSE abs(x) END"},
         derivatives=("where(y < 0, -g, g) * sign(x)", NONE),
     ),
     Combine(
@@ -106,6 +110,7 @@ COMBINES: tuple[Combine, ...] = (
         infix=False,
         rule=_nextafter_values,
         keeps_nan=True,
+        texts={"f": "nextafter(x, y)"},
         derivatives=("g", NONE),
     ),
     # Of integers 0 divided by anything is 0, also by 0.
@@ -121,6 +126,7 @@ COMBINES: tuple[Combine, ...] = (
         division=Division.FLOORED,
         keeps_nan=True,
         undefined_somewhere=True,
+        texts={"f": quotients.REMAINDER, "i": quotients.INTEGER_REMAINDER},
         derivatives=("g", "-g * floor_divide(x, y)"),
     ),
     Combine(
@@ -135,6 +141,7 @@ COMBINES: tuple[Combine, ...] = (
         division=Division.FLOORED,
         keeps_nan=True,
         undefined_somewhere=True,
+        texts={"f": quotients.FLOORED, "i": quotients.INTEGER_FLOORED},
         derivatives=FLAT,
     ),
     Combine(
@@ -148,6 +155,7 @@ COMBINES: tuple[Combine, ...] = (
         associative=True,
         infix=False,
         rule=_any_bits,
+        texts={"i": "x & y", "b": "x AND y"},
         derivatives=FLAT,
     ),
     Combine(
@@ -161,6 +169,7 @@ COMBINES: tuple[Combine, ...] = (
         associative=True,
         infix=False,
         rule=_any_bits,
+        texts={"i": "x | y", "b": "x OR y"},
         derivatives=FLAT,
     ),
     Combine(
@@ -172,6 +181,7 @@ COMBINES: tuple[Combine, ...] = (
         associative=True,
         infix=False,
         rule=_any_bits,
+        texts={"i": "xor(x, y)", "b": "x <> y"},
         derivatives=FLAT,
     ),
     Combine(
@@ -182,6 +192,7 @@ COMBINES: tuple[Combine, ...] = (
         absorbs_left=is_integer(0),
         infix=False,
         rule=_any_bits,
+        texts={"i": quotients.LEFT_SHIFT},
         derivatives=FLAT,
     ),
     Combine(
@@ -192,6 +203,7 @@ COMBINES: tuple[Combine, ...] = (
         absorbs_left=is_integer(0),
         infix=False,
         rule=_right_shift_values,
+        texts={"i": quotients.RIGHT_SHIFT},
         derivatives=FLAT,
     ),
     RANDOM_BITS,
@@ -206,6 +218,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         rule=rising(np.floor, rounding=0),
         keeps_nan=True,
         exactness=Exactness.EXACT,
+        texts={"f": "floor(x)"},
         derivative=NONE,
     ),
     PointwiseMap(
@@ -216,6 +229,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         rule=rising(np.ceil, rounding=0),
         keeps_nan=True,
         exactness=Exactness.EXACT,
+        texts={"f": "ceil(x)"},
         derivative=NONE,
     ),
     PointwiseMap(
@@ -226,6 +240,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         rule=rising(np.trunc, rounding=0),
         keeps_nan=True,
         exactness=Exactness.EXACT,
+        texts={"f": "trunc(x)"},
         derivative=NONE,
     ),
     PointwiseMap(
@@ -236,6 +251,7 @@ MAPS: tuple[PointwiseMap, ...] = (
         rule=rising(np.round, rounding=0),
         keeps_nan=True,
         exactness=Exactness.EXACT,
+        texts={"f": "round_even(x, 0)"},
         derivative=NONE,
     ),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ucle.foundation import normal_quantile as quantile
 from ucle.foundation import philox
-from ucle.sqlgen.dialects.duckdb_formulas import INFINITE, NAN
+from ucle.operators.duckdb_formulas import INFINITE, NAN
 
 _LOW = (1 << 32) - 1
 _MASK = f"{_LOW}::UBIGINT"
