@@ -15,7 +15,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ucle.operators import MULT, RANDOM_BITS
+from ucle.operators import (
+    MAX,
+    MIN,
+    MULT,
+    RANDOM_BITS,
+)
 from ucle.udf_kernels import compressed
 from ucle.udf_kernels import reference as ref
 from ucle.udf_kernels.element_types import ELEMENT_TYPES, ElementType, typed_name
@@ -218,7 +223,7 @@ def _stacks(element: ElementType) -> Iterator[Kernel]:
 def _first_entries(element: ElementType) -> Iterator[Kernel]:
     """The first k entries in an order, as pairs of value and position."""
     number, dtype = element.sql, element.dtype
-    for name, largest in (("max", True), ("min", False)):
+    for name, largest in ((MAX.stem, True), (MIN.stem, False)):
         along, over = partial(ref.vec_top, largest), partial(ref.top, dtype, largest)
         doc = f"The k entries that are {name}, given the axis and what is inside, as pairs."
         yield _scalar(f"vec_top_{name}", (BLOB, BIGINT, BIGINT, BIGINT), BLOB, doc, along)

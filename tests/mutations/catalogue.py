@@ -217,8 +217,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "product-distributes-over-max",
         "ucle/operators/arithmetic.py",
-        '{"sum", "any"}),\n    rule=',
-        '{"sum", "any", "max"}),\n    rule=',
+        '{"sum", "any"}),\n    binding=',
+        '{"sum", "any", "max"}),\n    binding=',
         "max of a product is taken factor by factor, wrong for negative ones",
     ),
     Mutation(

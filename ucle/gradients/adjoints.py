@@ -41,6 +41,7 @@ from ucle.language.top_k import FIRST, Gives, Order
 from ucle.operators import (
     ADD,
     MULT,
+    POW,
     SPARSE_MULT,
     SUB,
     SUM,
@@ -204,6 +205,6 @@ def _simplified(expression: Expression, parts: list[Expression]) -> Expression:
             return expression.right if left else Number(0.0, expression.span)
         case operator if operator is UNLESS and left is not None:
             return Number(0.0, expression.span) if left else expression.right
-    if expression.operator.name == "pow" and right == 1:
+    if expression.operator is POW and right == 1:
         return expression.left
     return expression

@@ -43,9 +43,15 @@ from ucle.language.syntax import (
     walk,
     with_children,
 )
-from ucle.operators import ADD, MULT, SUM, WHEN
+from ucle.operators import (
+    ADD,
+    LOGSUMEXP,
+    MULT,
+    SUM,
+    WHEN,
+)
 
-KEPT = frozenset({"logsumexp"})
+KEPT = frozenset({LOGSUMEXP.name})
 """Aggregations that are written with others, and have a derivative of their own."""
 
 CHEAP = 3

@@ -20,8 +20,9 @@ from ucle.operators import (
     AND,
     ANY,
     DIV,
-    MAPS,
     MULT,
+    NEG,
+    NOT,
     OR,
     SPARSE_MULT,
     SUB,
@@ -84,7 +85,7 @@ class Adjoint:
         while isinstance(expression, Binary) and expression.operator in (WHEN, UNLESS):
             condition = expression.left
             if expression.operator is UNLESS:
-                condition = Call(MAPS["not"], (condition,), condition.span)
+                condition = Call(NOT, (condition,), condition.span)
             own.append(Holds.of(condition))
             expression = expression.right
         return Adjoint(expression, (*self.conditions, *own))
@@ -156,7 +157,7 @@ def _scales(part: Expression) -> bool:
         case Call("where", (_, left, right)):
             return _scales(left) and _scales(right)
         case Call(function, (argument,)):
-            return function is MAPS["neg"] and _scales(argument)
+            return function is NEG and _scales(argument)
         case Binary(operator, left, right):
             if operator in (ADD, SUB):
                 return _scales(left) and _scales(right)

@@ -10,6 +10,24 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
+from ucle.operators import (
+    ABS,
+    ADD,
+    BITWISE_LEFT_SHIFT,
+    BITWISE_RIGHT_SHIFT,
+    DIV,
+    EQUAL,
+    FLOOR_DIVIDE,
+    LESS,
+    LESS_EQUAL,
+    MULT,
+    NEG,
+    NOT_EQUAL,
+    POW,
+    REMAINDER,
+    SUB,
+)
+
 if TYPE_CHECKING:
     from ucle.lazy.tensor import Tensor
 
@@ -35,58 +53,58 @@ class Arithmetic:
     __hash__ = object.__hash__
 
     def __add__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("add", other)
+        return to_lazy_tensor(self).combine(ADD.name, other)
 
     def __radd__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("add", other, swapped=True)
+        return to_lazy_tensor(self).combine(ADD.name, other, swapped=True)
 
     def __sub__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("sub", other)
+        return to_lazy_tensor(self).combine(SUB.name, other)
 
     def __rsub__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("sub", other, swapped=True)
+        return to_lazy_tensor(self).combine(SUB.name, other, swapped=True)
 
     def __mul__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("mult", other)
+        return to_lazy_tensor(self).combine(MULT.name, other)
 
     def __rmul__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("mult", other, swapped=True)
+        return to_lazy_tensor(self).combine(MULT.name, other, swapped=True)
 
     def __truediv__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("div", other)
+        return to_lazy_tensor(self).combine(DIV.name, other)
 
     def __rtruediv__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("div", other, swapped=True)
+        return to_lazy_tensor(self).combine(DIV.name, other, swapped=True)
 
     def __floordiv__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("floor_divide", other)
+        return to_lazy_tensor(self).combine(FLOOR_DIVIDE.name, other)
 
     def __rfloordiv__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("floor_divide", other, swapped=True)
+        return to_lazy_tensor(self).combine(FLOOR_DIVIDE.name, other, swapped=True)
 
     def __mod__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("remainder", other)
+        return to_lazy_tensor(self).combine(REMAINDER.name, other)
 
     def __rmod__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("remainder", other, swapped=True)
+        return to_lazy_tensor(self).combine(REMAINDER.name, other, swapped=True)
 
     def __lshift__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("bitwise_left_shift", other)
+        return to_lazy_tensor(self).combine(BITWISE_LEFT_SHIFT.name, other)
 
     def __rlshift__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("bitwise_left_shift", other, swapped=True)
+        return to_lazy_tensor(self).combine(BITWISE_LEFT_SHIFT.name, other, swapped=True)
 
     def __rshift__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("bitwise_right_shift", other)
+        return to_lazy_tensor(self).combine(BITWISE_RIGHT_SHIFT.name, other)
 
     def __rrshift__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("bitwise_right_shift", other, swapped=True)
+        return to_lazy_tensor(self).combine(BITWISE_RIGHT_SHIFT.name, other, swapped=True)
 
     def __pow__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("pow", other)
+        return to_lazy_tensor(self).combine(POW.name, other)
 
     def __rpow__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("pow", other, swapped=True)
+        return to_lazy_tensor(self).combine(POW.name, other, swapped=True)
 
     def __matmul__(self, other: Any) -> Tensor:
         return to_lazy_tensor(self).matmul(other)
@@ -95,22 +113,22 @@ class Arithmetic:
         return to_lazy_tensor(self).matmul(other, swapped=True)
 
     def __lt__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("less", other)
+        return to_lazy_tensor(self).combine(LESS.name, other)
 
     def __le__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("less_equal", other)
+        return to_lazy_tensor(self).combine(LESS_EQUAL.name, other)
 
     def __gt__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("less", other, swapped=True)
+        return to_lazy_tensor(self).combine(LESS.name, other, swapped=True)
 
     def __ge__(self, other: Any) -> Tensor:
-        return to_lazy_tensor(self).combine("less_equal", other, swapped=True)
+        return to_lazy_tensor(self).combine(LESS_EQUAL.name, other, swapped=True)
 
     def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
-        return to_lazy_tensor(self).combine("equal", other)
+        return to_lazy_tensor(self).combine(EQUAL.name, other)
 
     def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
-        return to_lazy_tensor(self).combine("not_equal", other)
+        return to_lazy_tensor(self).combine(NOT_EQUAL.name, other)
 
     def __and__(self, other: Any) -> Tensor:
         return to_lazy_tensor(self).combine("bitwise_and", other)
@@ -134,10 +152,10 @@ class Arithmetic:
         return to_lazy_tensor(self).map("bitwise_invert")
 
     def __neg__(self) -> Tensor:
-        return to_lazy_tensor(self).map("neg")
+        return to_lazy_tensor(self).map(NEG.name)
 
     def __pos__(self) -> Tensor:
         return to_lazy_tensor(self)
 
     def __abs__(self) -> Tensor:
-        return to_lazy_tensor(self).map("abs")
+        return to_lazy_tensor(self).map(ABS.name)

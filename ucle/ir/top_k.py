@@ -12,6 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ucle.foundation.dtypes import DType
+from ucle.operators import (
+    MAX,
+    MIN,
+)
 
 VALUE, POSITION = 0, 1
 """What the two entries of a pair are."""
@@ -34,7 +38,7 @@ class TopK:
     @property
     def kernel(self) -> str:
         """What kernels call the order."""
-        return "max" if self.largest else "min"
+        return MAX.stem if self.largest else MIN.stem
 
     @property
     def name(self) -> str:

@@ -11,7 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ucle.foundation.dtypes import DType
-from ucle.operators import MAPS, PointwiseMap
+from ucle.operators import (
+    COUNT,
+    LOGSUMEXP,
+    MAPS,
+    MEAN,
+    PointwiseMap,
+)
 
 
 @dataclass(frozen=True)
@@ -47,11 +53,11 @@ FUNCTIONS: dict[str, Derived] = {
 """Functions of two arguments that are a ⊗ of `ucle.operators` need no row."""
 
 AGGREGATIONS: dict[str, str] = {
-    "count": "sum(int64(bool(x)))",
+    COUNT.name: "sum(int64(bool(x)))",
     # As floats, which a sum of integers may not fit (`ucle.lowering.casts`).
-    "mean": "sum(x * 1.0) / size",
+    MEAN.name: "sum(x * 1.0) / size",
     # The greatest term is taken out, so that no power overflows; where it is infinite, nothing is.
-    "logsumexp": """
+    LOGSUMEXP.name: """
         log(sum(exp(x - finite(max(x))))) + finite(max(x))
     """,
 }

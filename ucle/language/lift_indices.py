@@ -33,9 +33,11 @@ from ucle.language.syntax import (
     with_children,
 )
 from ucle.language.syntax import walk as parts_of
-from ucle.operators import COMBINES, MULT
-
-WHEN = COMBINES["when"]
+from ucle.operators import (
+    MULT,
+    UNLESS,
+    WHEN,
+)
 
 Labels = tuple[str, ...]
 
@@ -193,10 +195,10 @@ class _Lift:
                 one = yield self._lift(left)
                 other = yield self._lift(right)
                 return _product(one, other, span)
-            case Binary(operator, left, right, span) if operator.name in ("when", "unless"):
+            case Binary(operator, left, right, span) if operator in (WHEN, UNLESS):
                 condition = self._conditions.get(id(left))
                 if condition is not None:
-                    if operator.name == "unless":
+                    if operator is UNLESS:
                         condition = condition.negated
                     inner = self._whole((yield self._lift(right)))
                     return self._selected(condition, inner, span), ()

@@ -18,7 +18,15 @@ from ucle.foundation.dtypes import DType, Scalar, nearest, promote
 from ucle.ir.tensor_types import TensorType
 from ucle.language.factors import constant_of_parts
 from ucle.language.syntax import Access, Binary, Call, Expression, Hit, Reduction, Retyped, fold
-from ucle.operators import PICK, PICK_OR_FILL, Combine, PointwiseMap, Reduce, Typing
+from ucle.operators import (
+    ADD,
+    PICK,
+    PICK_OR_FILL,
+    Combine,
+    PointwiseMap,
+    Reduce,
+    Typing,
+)
 
 WIDER = {"b": DType.INT64, "i": DType.FLOAT64}
 """What the operand of a function becomes that does not exist for its kind of number."""
@@ -159,7 +167,7 @@ def _common(left: DType | Scalar, right: DType | Scalar) -> DType:
     """The type in which two operands are compared; a constant takes the type of the other side."""
     if isinstance(left, DType) and isinstance(right, DType):
         return promote(left, right)
-    return _of_function("add", np.multiply, (left, right), None)
+    return _of_function(ADD.name, np.multiply, (left, right), None)
 
 
 def _of_function(

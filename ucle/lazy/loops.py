@@ -24,19 +24,25 @@ from ucle.lazy.inputs import lifted
 from ucle.lazy.nodes import Apply, Lazy, Leaf, Node
 from ucle.lazy.tensor import Tensor, tensor_operand
 from ucle.loops.iterate import History, Iteration
-from ucle.operators import Combine
+from ucle.operators import (
+    EQUAL,
+    LESS,
+    LESS_EQUAL,
+    NOT_EQUAL,
+    Combine,
+)
 from ucle.progress import Watch
 
 CONDITION = "condition"
 """What a history calls the number that the condition of a loop compares with another."""
 
 _SIGNS = {
-    "less": "<",
-    "less_equal": "<=",
+    LESS.name: "<",
+    LESS_EQUAL.name: "<=",
     "greater": ">",
     "greater_equal": ">=",
-    "equal": "==",
-    "not_equal": "!=",
+    EQUAL.name: "==",
+    NOT_EQUAL.name: "!=",
 }
 
 

@@ -23,7 +23,11 @@ from ucle.lazy.places import number, position, read_at
 from ucle.lazy.rearranging import known_size, padded, reshaped, resized
 from ucle.lazy.selection import check_entries, dropped, integers, taken
 from ucle.lazy.tensor import Tensor, as_tensor, tensor_operand
-from ucle.operators import PICK, WHEN
+from ucle.operators import (
+    ADD,
+    PICK,
+    WHEN,
+)
 
 
 def flip(x: Any, axis: AxisLike | Sequence[AxisLike] | None = None) -> Tensor:
@@ -182,7 +186,9 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
         if axis.size is None or axis.encoded:
             known_size(Lazy(tensors[0].node, axes), place, "broadcast_arrays")
     nothing = constant(axes, False, DType.BOOL)
-    return tuple(Tensor(x if x.axes == axes else elementwise("add", nothing, x)) for x in tensors)
+    return tuple(
+        Tensor(x if x.axes == axes else elementwise(ADD.name, nothing, x)) for x in tensors
+    )
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: AxisLike = -1) -> Tensor:

@@ -25,6 +25,11 @@ from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, Operand, apply
 from ucle.lazy.places import number, position, read, read_at, where
 from ucle.lazy.selection import taken
 from ucle.lazy.types import node_types
+from ucle.operators import (
+    ADD,
+    MULT,
+    WHEN,
+)
 
 NOWHERE = Some(())
 """The condition that never holds."""
@@ -84,7 +89,7 @@ def _filled(condition: Condition, axes: Axes, moved: Operand, value: Any, dtype:
     if isinstance(dtype, DType):
         value = np.asarray(value).astype(dtype.numpy).item()
     if not value:
-        return apply("when", [met, moved], axes)
+        return apply(WHEN.name, [met, moved], axes)
     return apply("where", [met, moved, Operand(value)], axes)
 
 
@@ -293,7 +298,7 @@ def concatenated(tensors: Sequence[Lazy], axis: AxisLike | None) -> Lazy:
         return _typed_like(aligned[0], aligned[1:])
     result = parts[0]
     for part in parts[1:]:
-        result = elementwise("add", result, part)
+        result = elementwise(ADD.name, result, part)
     missing = [tensor for tensor, size in zip(aligned, sizes, strict=True) if not size]
     return result if not missing else _typed_like(result, missing)
 
@@ -496,7 +501,7 @@ def kronecker(left: Lazy, right: Lazy) -> Lazy:
     both = zip(names, *sizes, strict=True)
     axes = tuple(Axis(name, n * m) for name, n, m in both)
     each = apply(
-        "mult",
+        MULT.name,
         [left.operand(range(0, 2 * rank, 2)), right.operand(range(1, 2 * rank, 2))],
         [Axis(size=size) for pair in zip(*sizes, strict=True) for size in pair],
     )

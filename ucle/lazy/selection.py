@@ -20,7 +20,10 @@ from ucle.inputs.inputs import TableInput
 from ucle.lazy.axes import AxisLike, check_axis_names, find_axis, with_unit_axis
 from ucle.lazy.elementwise import check_names, ones
 from ucle.lazy.nodes import Apply, Axis, Lazy, Leaf, Operand, apply
-from ucle.operators import PICK, WHEN
+from ucle.operators import (
+    PICK,
+    WHEN,
+)
 
 
 def indexed(tensor: Lazy, key: Any) -> Lazy:
@@ -131,7 +134,7 @@ def _gathered(
     )
     chosen = Operand(Leaf(spec, tuple(read), "picked", DType.BOOL), tuple(labels))
     every = tensor.operand(range(len(tensor.axes)))
-    return apply("when", [chosen, every], axes, order, reduce="dot")
+    return apply(WHEN.name, [chosen, every], axes, order, reduce="dot")
 
 
 def _check_key(key: Any) -> None:
@@ -454,7 +457,7 @@ def _where_picked(
     """A join with a table of booleans; where its axis is new, it takes the place of the picked."""
     new = len(tensor.axes)
     return apply(
-        "when",
+        WHEN.name,
         [Operand(picked, labels), tensor.operand(range(new))],
         [new_axis if n == place else a for n, a in enumerate(tensor.axes)],
         [new if n == place else n for n in range(new)],
@@ -469,4 +472,4 @@ def _repeated(tensor: Lazy, place: int, new_axis: Axis) -> Lazy:
         return tensor
     many = ones((new_axis,))
     read = [Operand(many.node, (place,)), tensor.operand(range(len(axes)))]
-    return apply("when", read, axes)  # a product would make NaN of infinite complex numbers
+    return apply(WHEN.name, read, axes)  # a product would make NaN of infinite complex numbers

@@ -49,12 +49,15 @@ from ucle.lazy.nodes import (
     sources,
 )
 from ucle.lazy.types import Types, operand_types
-from ucle.operators import REDUCES, WHEN
+from ucle.operators import (
+    LOGSUMEXP,
+    REDUCES,
+    WHEN,
+)
 
 LONGEST = 32
 """Operands in one statement."""
 
-LOGSUMEXP = REDUCES["logsumexp"]
 
 LETTERS = "ijklmnpqrstuvwxyz"
 

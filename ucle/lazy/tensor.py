@@ -36,7 +36,21 @@ from ucle.lazy.elementwise import elementwise
 from ucle.lazy.inputs import as_scalar, lifted
 from ucle.lazy.nodes import Lazy
 from ucle.lazy.reductions import Along
-from ucle.operators import COMBINES
+from ucle.operators import (
+    ALL,
+    ANY,
+    COMBINES,
+    COUNT,
+    GREATEST,
+    LEAST,
+    LOGSUMEXP,
+    MAX,
+    MEAN,
+    MIN,
+    PROD,
+    RELU,
+    SUM,
+)
 from ucle.plan.forms import FORM, MAX_ROWS
 from ucle.program import EinsumProgram
 from ucle.run.results import CPU, TensorRelation
@@ -406,12 +420,12 @@ class Tensor(Arithmetic):
 
     def relu(self) -> Tensor:
         """What is greater than 0; else 0."""
-        return self.map("relu")
+        return self.map(RELU.name)
 
     def clip(self, low: Any = None, high: Any = None) -> Tensor:
         """Every entry brought into the bounds that are given."""
-        clipped = self if low is None else self.combine("max", low)
-        return clipped if high is None else clipped.combine("min", high)
+        clipped = self if low is None else self.combine(GREATEST.name, low)
+        return clipped if high is None else clipped.combine(LEAST.name, high)
 
     # ---- Aggregations ----
 
@@ -423,51 +437,51 @@ class Tensor(Arithmetic):
         self, axis: Along = None, dtype: Any = None, out: None = None, keepdims: bool = False
     ) -> Tensor:
         """Sums along axes, by position or name; along all of them by default."""
-        return self._typed(dtype, out)._reduced("sum", axis, keepdims)
+        return self._typed(dtype, out)._reduced(SUM.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def prod(
         self, axis: Along = None, dtype: Any = None, out: None = None, keepdims: bool = False
     ) -> Tensor:
         """Products along axes."""
-        return self._typed(dtype, out)._reduced("prod", axis, keepdims)
+        return self._typed(dtype, out)._reduced(PROD.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def mean(
         self, axis: Along = None, dtype: Any = None, out: None = None, keepdims: bool = False
     ) -> Tensor:
         """Means along axes, of all entries, stored or not."""
-        return self._typed(dtype, out)._reduced("mean", axis, keepdims)
+        return self._typed(dtype, out)._reduced(MEAN.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def max(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
         """Greatest entries along axes."""
-        return self._typed(None, out)._reduced("max", axis, keepdims)
+        return self._typed(None, out)._reduced(MAX.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def min(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
         """Least entries along axes."""
-        return self._typed(None, out)._reduced("min", axis, keepdims)
+        return self._typed(None, out)._reduced(MIN.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def any(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
         """Whether an entry along axes is not 0."""
-        return self._typed(None, out)._reduced("any", axis, keepdims)
+        return self._typed(None, out)._reduced(ANY.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def all(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
         """Whether no entry along axes is 0."""
-        return self._typed(None, out)._reduced("all", axis, keepdims)
+        return self._typed(None, out)._reduced(ALL.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def count_nonzero(self, axis: Along = None, keepdims: bool = False) -> Tensor:
         """How many entries along axes are not 0."""
-        return self._reduced("count", axis, keepdims)
+        return self._reduced(COUNT.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def logsumexp(self, axis: Along = None, keepdims: bool = False) -> Tensor:
         """Logarithms of sums of exponentials, without overflow."""
-        return self._reduced("logsumexp", axis, keepdims)
+        return self._reduced(LOGSUMEXP.name, axis, keepdims)
 
     @door(axis=args.along, ddof=args.real, keepdims=args.flag, correction=args.real)
     def var(
@@ -514,7 +528,7 @@ class Tensor(Arithmetic):
             UnsupportedError: the coordinates of the axis are values.
         """
         source = self._typed(None, out).lazy
-        return Tensor(reductions.extreme_position("max", source, axis, keepdims))
+        return Tensor(reductions.extreme_position(MAX.name, source, axis, keepdims))
 
     @door(axis=args.axis, keepdims=args.flag)
     def argmin(
@@ -522,7 +536,7 @@ class Tensor(Arithmetic):
     ) -> Tensor:
         """Positions of the first least entries along an axis, as `argmax`."""
         source = self._typed(None, out).lazy
-        return Tensor(reductions.extreme_position("min", source, axis, keepdims))
+        return Tensor(reductions.extreme_position(MIN.name, source, axis, keepdims))
 
     @door(k=args.count(1), axis=args.axis)
     def top_k(self, k: int, axis: AxisLike = -1) -> FirstEntries:

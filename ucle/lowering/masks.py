@@ -20,9 +20,11 @@ from ucle.ir.vertices import Span
 from ucle.lowering.logical import Contraction, Use
 from ucle.lowering.mapped_uses import with_constant
 from ucle.lowering.step_types import StepTypes
-from ucle.operators import COMBINES
-
-NOT_EQUAL = COMBINES["not_equal"]
+from ucle.operators import (
+    GREATEST,
+    LEAST,
+    NOT_EQUAL,
+)
 
 
 def mask_of(factor: Use, types: StepTypes, span: Span) -> Use:
@@ -100,11 +102,11 @@ def held(use: Use, beside: TensorType, written: TensorType, span: Span) -> Use:
     if use.dtype.kind != "f" or not known.finite or known.overflows or isinstance(fill, complex):
         return use
     if known.low > 0 and fill <= 0:
-        return with_constant(COMBINES["max"], use, _power_below(known.low), False, span)
+        return with_constant(GREATEST, use, _power_below(known.low), False, span)
     if known.high < 0 and fill >= 0:
-        return with_constant(COMBINES["min"], use, -_power_below(-known.high), False, span)
+        return with_constant(LEAST, use, -_power_below(-known.high), False, span)
     if math.isinf(fill):
-        operator = COMBINES["min" if fill > 0 else "max"]
+        operator = LEAST if fill > 0 else GREATEST
         end = _power_above(known.high) if fill > 0 else -_power_above(-known.low)
         return with_constant(operator, use, end, False, span) if math.isfinite(end) else use
     return use

@@ -41,7 +41,12 @@ from ucle.lowering.logical import (
 )
 from ucle.lowering.masks import outgrows
 from ucle.lowering.step_types import StepTypes, types_of
-from ucle.operators import DIV, MULT, SUM
+from ucle.operators import (
+    DIV,
+    MULT,
+    NOT_EQUAL,
+    SUM,
+)
 
 MOST_STEPS = 40
 """Steps of a statement, beyond which there are too many to look at each."""
@@ -365,5 +370,5 @@ def _keeps_zero_apart(function: Pointwise) -> bool:
             wider = (source, result) == (DType.FLOAT32, DType.FLOAT64)
             return result is DType.BOOL or source.kind in "bi" or wider
         case Partial(combine, constant):
-            return combine.name == "not_equal" and constant == 0
+            return combine is NOT_EQUAL and constant == 0
     return False

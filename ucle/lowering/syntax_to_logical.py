@@ -69,9 +69,9 @@ from ucle.lowering.step_types import StepTypes
 from ucle.operators import (
     ADD,
     ANY,
-    MAPS,
     MAX,
     MIN,
+    NEG,
     PICK,
     PICK_OR_FILL,
     SUM,
@@ -285,7 +285,7 @@ class _Lowering:
         largest = pairs.order is Order.GREATEST
         use = use.cast(dtype)
         if pairs.order is Order.LEAST_OR_NAN and dtype.kind == "f":
-            use, largest = with_function(MAPS["neg"], use, pairs.span, self._span), True
+            use, largest = with_function(NEG, use, pairs.span, self._span), True
         if use.maps:
             use = self._plain(use)
         labels = tuple(self._label(name) for name in statement.target.labels)

@@ -68,64 +68,76 @@ def _leaky_of(x: Real) -> Real:
     return x if x >= 0 else 0.01 * x
 
 
+RELU = PointwiseMap(
+    "relu",
+    "if",
+    lambda x: np.maximum(x, 0),
+    rule=rising(lambda x: max(x, 0), rounding=0),
+    keeps_nan=True,
+    exactness=Exactness.EXACT,
+    texts=of_reals("greatest(x, zero)"),
+    derivative="when(x > 0, g)",
+)
+
+LEAKY_RELU = PointwiseMap(
+    "leaky_relu",
+    "f",
+    lambda x: np.where(x < 0, 0.01 * x, x),
+    rule=rising(_leaky_of),
+    keeps_nan=True,
+    texts={"f": "CASE WHEN x < 0 THEN 0.01 * x ELSE x END"},
+    derivative="where(x > 0, g, 0.01 * g)",
+)
+
+SIGMOID = PointwiseMap(
+    "sigmoid",
+    "f",
+    _sigmoid,
+    rule=unless_complex(rising(_sigmoid_of, 0.0, 1.0)),
+    keeps_nan=True,
+    kernel_kinds="fc",
+    bounded=True,
+    texts={"f": "1.0 / (1.0 + exp(-x))"},
+    derivative="g * z * (1 - z)",
+)
+
+GELU = PointwiseMap(
+    "gelu",
+    "f",
+    _gelu,
+    rule=_bent_values(-0.18),
+    keeps_nan=True,
+    texts={"f": f"0.5 * x * (1.0 + tanh({CUBIC}))"},
+    derivative=GELU,
+)
+
+SILU = PointwiseMap(
+    "silu",
+    "f",
+    lambda x: x * _sigmoid(x),
+    rule=_bent_values(-0.28),
+    keeps_nan=True,
+    bounded=True,
+    texts={"f": "x / (1.0 + exp(-x))"},
+    derivative="g * sigmoid(x) * (1 + x * (1 - sigmoid(x)))",
+)
+
+SOFTPLUS = PointwiseMap(
+    "softplus",
+    "f",
+    _softplus,
+    rule=rising(_softplus_of, 0.0),
+    keeps_nan=True,
+    bounded=True,
+    texts={"f": formulas.SOFTPLUS},
+    derivative="g * sigmoid(x)",
+)
+
 MAPS: tuple[PointwiseMap, ...] = (
-    PointwiseMap(
-        "relu",
-        "if",
-        lambda x: np.maximum(x, 0),
-        rule=rising(lambda x: max(x, 0), rounding=0),
-        keeps_nan=True,
-        exactness=Exactness.EXACT,
-        texts=of_reals("greatest(x, zero)"),
-        derivative="when(x > 0, g)",
-    ),
-    PointwiseMap(
-        "leaky_relu",
-        "f",
-        lambda x: np.where(x < 0, 0.01 * x, x),
-        rule=rising(_leaky_of),
-        keeps_nan=True,
-        texts={"f": "CASE WHEN x < 0 THEN 0.01 * x ELSE x END"},
-        derivative="where(x > 0, g, 0.01 * g)",
-    ),
-    PointwiseMap(
-        "sigmoid",
-        "f",
-        _sigmoid,
-        rule=unless_complex(rising(_sigmoid_of, 0.0, 1.0)),
-        keeps_nan=True,
-        kernel_kinds="fc",
-        bounded=True,
-        texts={"f": "1.0 / (1.0 + exp(-x))"},
-        derivative="g * z * (1 - z)",
-    ),
-    PointwiseMap(
-        "gelu",
-        "f",
-        _gelu,
-        rule=_bent_values(-0.18),
-        keeps_nan=True,
-        texts={"f": f"0.5 * x * (1.0 + tanh({CUBIC}))"},
-        derivative=GELU,
-    ),
-    PointwiseMap(
-        "silu",
-        "f",
-        lambda x: x * _sigmoid(x),
-        rule=_bent_values(-0.28),
-        keeps_nan=True,
-        bounded=True,
-        texts={"f": "x / (1.0 + exp(-x))"},
-        derivative="g * sigmoid(x) * (1 + x * (1 - sigmoid(x)))",
-    ),
-    PointwiseMap(
-        "softplus",
-        "f",
-        _softplus,
-        rule=rising(_softplus_of, 0.0),
-        keeps_nan=True,
-        bounded=True,
-        texts={"f": formulas.SOFTPLUS},
-        derivative="g * sigmoid(x)",
-    ),
+    RELU,
+    LEAKY_RELU,
+    SIGMOID,
+    GELU,
+    SILU,
+    SOFTPLUS,
 )

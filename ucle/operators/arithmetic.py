@@ -139,6 +139,7 @@ MULT = Combine(
     commutative=True,
     associative=True,
     distributes_over=frozenset({"sum", "any"}),
+    binding=6,
     rule=product_values,
     keeps_nan=True,
     sparse=SPARSE_MULT,
@@ -159,6 +160,7 @@ ADD = Combine(
     commutative=True,
     associative=True,
     distributes_over=frozenset({"min", "max"}),
+    binding=5,
     rule=sum_values,
     keeps_nan=True,
     texts=of_reals("x + y") | {"b": "x OR y", "c": pair("x.re + y.re", "x.im + y.im")},
@@ -172,6 +174,7 @@ SUB = Combine(
     np.subtract,
     absorbs_left=is_one_of(math.inf, -math.inf),
     absorbs_right=is_one_of(math.inf, -math.inf),
+    binding=5,
     rule=difference_values,
     keeps_nan=True,
     texts=of_reals("x - y") | {"c": pair("x.re - y.re", "x.im - y.im")},
@@ -183,6 +186,7 @@ DIV = Combine(
     "/",
     "fc",
     _div,
+    binding=6,
     rule=quotient_values,
     division=Division.TRUE,
     keeps_nan=True,
@@ -279,6 +283,30 @@ SQUARE = PointwiseMap(
     derivative="2 * g * x",
 )
 
+RECIPROCAL = PointwiseMap(
+    "reciprocal",
+    "fc",
+    _reciprocal,
+    rule=_reciprocal_values,
+    keeps_nan=True,
+    undefined_somewhere=True,
+    texts={"f": formulas.RECIPROCAL, "c": formulas.COMPLEX_RECIPROCAL},
+    derivative="-g * square(z)",
+)
+
+SIGN = PointwiseMap(
+    "sign",
+    "if",
+    np.sign,
+    rule=lambda a, dtype: interval(
+        np.sign(a.low), np.sign(a.high), dtype, rounding=0, nonzero=a.excludes_zero
+    ),
+    keeps_nan=True,
+    exactness=Exactness.EXACT,
+    texts=of_reals("CASE WHEN isnan(x) THEN x ELSE sign(x) END", "sign(x)"),
+    derivative=NONE,
+)
+
 CONJ = PointwiseMap(
     "conj",
     "c",
@@ -289,6 +317,30 @@ CONJ = PointwiseMap(
     exactness=Exactness.EXACT,
     texts={"c": pair("x.re", "-x.im")},
     derivative="g",
+)
+
+REAL = PointwiseMap(
+    "real",
+    "c",
+    np.real,
+    Typing.REAL,
+    nothing_on="bif",
+    rule=_part_values,
+    exactness=Exactness.EXACT,
+    texts={"c": pair("x.re", "0e0")},
+    derivative="g",
+)
+
+IMAG = PointwiseMap(
+    "imag",
+    "c",
+    np.imag,
+    Typing.REAL,
+    zero_on="bif",
+    rule=_part_values,
+    exactness=Exactness.EXACT,
+    texts={"c": pair("x.im", "0e0")},
+    derivative=NONE,
 )
 
 COMBINES: tuple[Combine, ...] = (
@@ -306,49 +358,9 @@ MAPS: tuple[PointwiseMap, ...] = (
     NEG,
     ABS,
     SQUARE,
-    PointwiseMap(
-        "reciprocal",
-        "fc",
-        _reciprocal,
-        rule=_reciprocal_values,
-        keeps_nan=True,
-        undefined_somewhere=True,
-        texts={"f": formulas.RECIPROCAL, "c": formulas.COMPLEX_RECIPROCAL},
-        derivative="-g * square(z)",
-    ),
-    PointwiseMap(
-        "sign",
-        "if",
-        np.sign,
-        rule=lambda a, dtype: interval(
-            np.sign(a.low), np.sign(a.high), dtype, rounding=0, nonzero=a.excludes_zero
-        ),
-        keeps_nan=True,
-        exactness=Exactness.EXACT,
-        texts=of_reals("CASE WHEN isnan(x) THEN x ELSE sign(x) END", "sign(x)"),
-        derivative=NONE,
-    ),
+    RECIPROCAL,
+    SIGN,
     CONJ,
-    PointwiseMap(
-        "real",
-        "c",
-        np.real,
-        Typing.REAL,
-        nothing_on="bif",
-        rule=_part_values,
-        exactness=Exactness.EXACT,
-        texts={"c": pair("x.re", "0e0")},
-        derivative="g",
-    ),
-    PointwiseMap(
-        "imag",
-        "c",
-        np.imag,
-        Typing.REAL,
-        zero_on="bif",
-        rule=_part_values,
-        exactness=Exactness.EXACT,
-        texts={"c": pair("x.im", "0e0")},
-        derivative=NONE,
-    ),
+    REAL,
+    IMAG,
 )

@@ -53,6 +53,7 @@ LESS = Combine(
     "bif",
     np.less,
     Typing.COMPARISON,
+    binding=4,
     rule=yes_or_no_values,
     exactness=Exactness.TRUTH,
     texts={
@@ -69,6 +70,7 @@ LESS_EQUAL = Combine(
     "bif",
     np.less_equal,
     Typing.COMPARISON,
+    binding=4,
     rule=yes_or_no_values,
     exactness=Exactness.TRUTH,
     texts={
@@ -86,6 +88,7 @@ EQUAL = Combine(
     np.equal,
     Typing.COMPARISON,
     commutative=True,
+    binding=4,
     rule=yes_or_no_values,
     exactness=Exactness.TRUTH,
     texts={
@@ -104,6 +107,7 @@ NOT_EQUAL = Combine(
     np.not_equal,
     Typing.COMPARISON,
     commutative=True,
+    binding=4,
     rule=_not_equal_values,
     exactness=Exactness.TRUTH,
     texts={
@@ -127,6 +131,7 @@ AND = Combine(
     associative=True,
     distributes_over=frozenset({"any"}),
     kernel="mult",
+    binding=2,
     rule=yes_or_no_values,
     exactness=Exactness.TRUTH,
     sparse_by_one=True,
@@ -147,6 +152,7 @@ OR = Combine(
     associative=True,
     distributes_over=frozenset({"all"}),
     kernel="greatest",
+    binding=1,
     rule=yes_or_no_values,
     exactness=Exactness.TRUTH,
     texts={"b": "x OR y"},
@@ -162,6 +168,7 @@ XOR = Combine(
     commutative=True,
     associative=True,
     kernel="not_equal",
+    binding=1,
     rule=yes_or_no_values,
     exactness=Exactness.TRUTH,
     texts={"b": "x <> y"},
@@ -179,6 +186,53 @@ NOT = PointwiseMap(
     derivative=NONE,
 )
 
+ISNAN = PointwiseMap(
+    "isnan",
+    "fc",
+    np.isnan,
+    Typing.COMPARISON,
+    rule=lambda a, dtype: Values(0, 1),
+    exactness=Exactness.TRUTH,
+    texts={"f": indicator("isnan(x)"), "c": indicator("isnan(x.re) OR isnan(x.im)")},
+    derivative=NONE,
+)
+
+ISINF = PointwiseMap(
+    "isinf",
+    "fc",
+    np.isinf,
+    Typing.COMPARISON,
+    rule=lambda a, dtype: Values(0, 1),
+    exactness=Exactness.TRUTH,
+    texts={"f": indicator("isinf(x)"), "c": indicator("isinf(x.re) OR isinf(x.im)")},
+    derivative=NONE,
+)
+
+ISFINITE = PointwiseMap(
+    "isfinite",
+    "fc",
+    np.isfinite,
+    Typing.COMPARISON,
+    rule=lambda a, dtype: Values(0, 1),
+    exactness=Exactness.TRUTH,
+    texts={
+        "f": indicator("isfinite(x)"),
+        "c": indicator("isfinite(x.re) AND isfinite(x.im)"),
+    },
+    derivative=NONE,
+)
+
+FINITE = PointwiseMap(
+    "finite",
+    "f",
+    lambda x: np.where(np.isfinite(x), x, 0.0)[()],
+    nothing_on="bi",
+    always_finite=True,
+    rule=_finite_values,
+    texts={"f": "CASE WHEN isfinite(x) THEN x ELSE 0e0 END"},
+    derivative="when(isfinite(x), g)",
+)
+
 COMBINES: tuple[Combine, ...] = (
     LESS,
     LESS_EQUAL,
@@ -191,47 +245,8 @@ COMBINES: tuple[Combine, ...] = (
 
 MAPS: tuple[PointwiseMap, ...] = (
     NOT,
-    PointwiseMap(
-        "isnan",
-        "fc",
-        np.isnan,
-        Typing.COMPARISON,
-        rule=lambda a, dtype: Values(0, 1),
-        exactness=Exactness.TRUTH,
-        texts={"f": indicator("isnan(x)"), "c": indicator("isnan(x.re) OR isnan(x.im)")},
-        derivative=NONE,
-    ),
-    PointwiseMap(
-        "isinf",
-        "fc",
-        np.isinf,
-        Typing.COMPARISON,
-        rule=lambda a, dtype: Values(0, 1),
-        exactness=Exactness.TRUTH,
-        texts={"f": indicator("isinf(x)"), "c": indicator("isinf(x.re) OR isinf(x.im)")},
-        derivative=NONE,
-    ),
-    PointwiseMap(
-        "isfinite",
-        "fc",
-        np.isfinite,
-        Typing.COMPARISON,
-        rule=lambda a, dtype: Values(0, 1),
-        exactness=Exactness.TRUTH,
-        texts={
-            "f": indicator("isfinite(x)"),
-            "c": indicator("isfinite(x.re) AND isfinite(x.im)"),
-        },
-        derivative=NONE,
-    ),
-    PointwiseMap(
-        "finite",
-        "f",
-        lambda x: np.where(np.isfinite(x), x, 0.0)[()],
-        nothing_on="bi",
-        always_finite=True,
-        rule=_finite_values,
-        texts={"f": "CASE WHEN isfinite(x) THEN x ELSE 0e0 END"},
-        derivative="when(isfinite(x), g)",
-    ),
+    ISNAN,
+    ISINF,
+    ISFINITE,
+    FINITE,
 )

@@ -128,6 +128,7 @@ POW = Combine(
     absorbs_left=is_one_of(1),
     absorbs_right=is_one_of(0),
     absorbs_all=True,
+    binding=8,
     rule=_power_values,
     undefined_somewhere=True,
     texts=of_reals(formulas.POWER, formulas.INTEGER_POWER) | {"c": formulas.COMPLEX_POWER},
@@ -137,102 +138,120 @@ POW = Combine(
     ),
 )
 
+LOGADDEXP = Combine(
+    "logaddexp",
+    "logaddexp",
+    "f",
+    np.logaddexp,
+    absorbs_left=is_one_of(math.inf),
+    absorbs_right=is_one_of(math.inf),
+    commutative=True,
+    infix=False,
+    rule=_logaddexp_values,
+    keeps_nan=True,
+    texts={"f": formulas.LOGADDEXP},
+    derivatives=("g * sigmoid(x - y)", "g * sigmoid(y - x)"),
+)
+
+EXP = PointwiseMap(
+    "exp",
+    "fc",
+    np.exp,
+    rule=_exponential_values,
+    keeps_nan=True,
+    texts={"f": "exp(x)", "c": formulas.COMPLEX_EXPONENTIAL},
+    derivative="g * z",
+)
+
+LOG = PointwiseMap(
+    "log",
+    "fc",
+    np.log,
+    rule=_logarithm_values,
+    keeps_nan=True,
+    undefined_somewhere=True,
+    texts={"f": formulas.logarithm("x"), "c": formulas.COMPLEX_LOGARITHM},
+    derivative="g / x",
+)
+
+LOG1P = PointwiseMap(
+    "log1p",
+    "f",
+    np.log1p,
+    rule=_log1p_values,
+    keeps_nan=True,
+    undefined_somewhere=True,
+    bounded=True,
+    texts={"f": formulas.LOG1P},
+    derivative="g / (1 + x)",
+)
+
+EXPM1 = PointwiseMap(
+    "expm1",
+    "f",
+    np.expm1,
+    rule=rising(lambda x: np.expm1(float(x)), -1.0, rounding=2**6),
+    keeps_nan=True,
+    texts={"f": formulas.EXPM1},
+    derivative="g * (1 + z)",
+)
+
+LOG2 = PointwiseMap(
+    "log2",
+    "f",
+    np.log2,
+    rule=_logarithm_to(2),
+    keeps_nan=True,
+    undefined_somewhere=True,
+    texts={"f": formulas.logarithm("x", "log2")},
+    derivative="g / (0.6931471805599453 * x)",
+)
+
+LOG10 = PointwiseMap(
+    "log10",
+    "f",
+    np.log10,
+    rule=_logarithm_to(10),
+    keeps_nan=True,
+    undefined_somewhere=True,
+    texts={"f": formulas.logarithm("x", "log10")},
+    derivative="g / (2.302585092994046 * x)",
+)
+
+SQRT = PointwiseMap(
+    "sqrt",
+    "fc",
+    np.sqrt,
+    rule=_root_values,
+    keeps_nan=True,
+    undefined_somewhere=True,
+    texts={"f": formulas.ROOT, "c": formulas.COMPLEX_ROOT},
+    derivative="0.5 * g / z",
+)
+
+NORMAL_QUANTILE = PointwiseMap(
+    "normal_quantile",
+    "f",
+    normal_quantile,
+    rule=_quantile_values,
+    keeps_nan=True,
+    undefined_somewhere=True,
+    texts={"f": NORMAL_QUANTILE},
+    derivative="2.5066282746310002 * g * exp(0.5 * z * z)",
+)
+
 COMBINES: tuple[Combine, ...] = (
     POW,
-    Combine(
-        "logaddexp",
-        "logaddexp",
-        "f",
-        np.logaddexp,
-        absorbs_left=is_one_of(math.inf),
-        absorbs_right=is_one_of(math.inf),
-        commutative=True,
-        infix=False,
-        rule=_logaddexp_values,
-        keeps_nan=True,
-        texts={"f": formulas.LOGADDEXP},
-        derivatives=("g * sigmoid(x - y)", "g * sigmoid(y - x)"),
-    ),
+    LOGADDEXP,
 )
 
 MAPS: tuple[PointwiseMap, ...] = (
-    PointwiseMap(
-        "exp",
-        "fc",
-        np.exp,
-        rule=_exponential_values,
-        keeps_nan=True,
-        texts={"f": "exp(x)", "c": formulas.COMPLEX_EXPONENTIAL},
-        derivative="g * z",
-    ),
-    PointwiseMap(
-        "log",
-        "fc",
-        np.log,
-        rule=_logarithm_values,
-        keeps_nan=True,
-        undefined_somewhere=True,
-        texts={"f": formulas.logarithm("x"), "c": formulas.COMPLEX_LOGARITHM},
-        derivative="g / x",
-    ),
-    PointwiseMap(
-        "log1p",
-        "f",
-        np.log1p,
-        rule=_log1p_values,
-        keeps_nan=True,
-        undefined_somewhere=True,
-        bounded=True,
-        texts={"f": formulas.LOG1P},
-        derivative="g / (1 + x)",
-    ),
-    PointwiseMap(
-        "expm1",
-        "f",
-        np.expm1,
-        rule=rising(lambda x: np.expm1(float(x)), -1.0, rounding=2**6),
-        keeps_nan=True,
-        texts={"f": formulas.EXPM1},
-        derivative="g * (1 + z)",
-    ),
-    PointwiseMap(
-        "log2",
-        "f",
-        np.log2,
-        rule=_logarithm_to(2),
-        keeps_nan=True,
-        undefined_somewhere=True,
-        texts={"f": formulas.logarithm("x", "log2")},
-        derivative="g / (0.6931471805599453 * x)",
-    ),
-    PointwiseMap(
-        "log10",
-        "f",
-        np.log10,
-        rule=_logarithm_to(10),
-        keeps_nan=True,
-        undefined_somewhere=True,
-        texts={"f": formulas.logarithm("x", "log10")},
-        derivative="g / (2.302585092994046 * x)",
-    ),
-    PointwiseMap(
-        "sqrt",
-        "fc",
-        np.sqrt,
-        rule=_root_values,
-        keeps_nan=True,
-        undefined_somewhere=True,
-        texts={"f": formulas.ROOT, "c": formulas.COMPLEX_ROOT},
-        derivative="0.5 * g / z",
-    ),
-    PointwiseMap(
-        "normal_quantile",
-        "f",
-        normal_quantile,
-        rule=_quantile_values,
-        keeps_nan=True,
-        undefined_somewhere=True,
-        texts={"f": NORMAL_QUANTILE},
-        derivative="2.5066282746310002 * g * exp(0.5 * z * z)",
-    ),
+    EXP,
+    LOG,
+    LOG1P,
+    EXPM1,
+    LOG2,
+    LOG10,
+    SQRT,
+    NORMAL_QUANTILE,
 )

@@ -127,6 +127,8 @@ class Combine:
     """True if the result may be sparse where one operand is; of others both have to be."""
     takes_masks: bool = False
     """True if 1 and 0, or true and false, are one more factor of a chain of it."""
+    binding: int = 0
+    """How tightly an infix operator binds in a text; 0 for one that is written as a function."""
     number_kernel: bool = False
     """True if a kernel computes it of two numbers, too, as its SQL takes much longer."""
     undefined_somewhere: bool = False

@@ -14,6 +14,9 @@ from dataclasses import dataclass, replace
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.fills import JoinKind
 from ucle.ir.maps import Cast, Map, Partial, Pointwise
+from ucle.operators import (
+    SUM,
+)
 from ucle.plan.complete_keyless import is_whole
 from ucle.plan.kernel_choice import Kernel
 from ucle.plan.pass_context import Circumstances
@@ -204,7 +207,7 @@ def reduction_word(kernel: Kernel) -> str | None:
     if kernel.name != "ein1_sca" or kernel.specification is None:
         return None
     prefix, _, labels = kernel.specification.rpartition(" ")
-    return (prefix or "sum") if labels == "a->" else None
+    return (prefix or SUM.stem) if labels == "a->" else None
 
 
 def _combination(compute: Compute, operands: Sequence[Read]) -> _Function | None:
