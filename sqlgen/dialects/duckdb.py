@@ -13,9 +13,9 @@ from ucle.udf_kernels.element_types import ELEMENT_TYPES
 
 DUCKDB_SQL = Dialect(
     "duckdb",
-    combines={name: row.texts for name, row in COMBINES.items() if row.texts},
-    reduces={name: row.texts for name, row in REDUCES.items() if row.texts},
-    maps={name: row.texts for name, row in MAPS.items() if row.texts},
+    combines={row: row.texts for row in COMBINES.values() if row.texts},
+    reduces={row: row.texts for row in REDUCES.values() if row.texts},
+    maps={row: row.texts for row in MAPS.values() if row.texts},
     types={dtype: ELEMENT_TYPES[dtype.tag].sql for dtype in DType},
     sqlglot="duckdb",
     growing=("sum(", "product(", "power(", "exp(x", "sinh(", "cosh(", " / "),

@@ -44,16 +44,16 @@ class Statements:
 class Dialect:
     """A dialect that is written; `name` is for people, and `sqlglot` what sqlglot calls it.
 
-    `combines`, `reduces` and `maps` hold the texts of ucle's own operators by their names; each has
+    `combines`, `reduces` and `maps` hold the texts of ucle's own operators; each has
     one for every kind of numbers on which the dialect has the operator. `types` are the names of
     element types. `growing` are the signs of texts whose float32 is to be looked at, as it may be
     beyond the range of that type. `own` says that operators of users are written in it.
     """
 
     name: str
-    combines: Mapping[str, Texts]
-    reduces: Mapping[str, Texts]
-    maps: Mapping[str, Texts]
+    combines: Mapping[Combine, Texts]
+    reduces: Mapping[Reduce, Texts]
+    maps: Mapping[PointwiseMap, Texts]
     types: Mapping[DType, str]
     sqlglot: str
     growing: tuple[str, ...] = ("",)
@@ -91,9 +91,7 @@ class Dialect:
         """Return the texts of one of ucle's own operators; none of a user's."""
         match operator:
             case Combine():
-                table = self.combines
+                return self.combines.get(operator, {})
             case Reduce():
-                table = self.reduces
-            case PointwiseMap():
-                table = self.maps
-        return table.get(operator.name, {}) if operator.compiled else {}
+                return self.reduces.get(operator, {})
+        return self.maps.get(operator, {})

@@ -64,8 +64,8 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "greater-taken-for-less",
         "ucle/lazy/functions.py",
-        'return pointwise(LESS.name, y, x)',
-        'return pointwise(LESS.name, x, y)',
+        "return pointwise(LESS.name, y, x)",
+        "return pointwise(LESS.name, x, y)",
         "ucle.greater(x, y) is x < y",
         ("tests/lazy/test_tensors.py::test_functions_are_what_numpy_calls_so[greater]",),
     ),
@@ -104,7 +104,7 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "first-not-conjugated",
         "ucle/lazy/products.py",
-        'conjugated = elementwise(CONJ.name, last[0])',
+        "conjugated = elementwise(CONJ.name, last[0])",
         "conjugated = last[0]",
         "vecdot of complex vectors is the product without conjugation",
         ("tests/lazy/test_tensors.py::test_inner_products_along_an_axis[0]",),

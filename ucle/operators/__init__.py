@@ -40,6 +40,7 @@ from ucle.operators.arithmetic import (
     REAL,
     RECIPROCAL,
     SIGN,
+    SPARSE_DIV,
     SPARSE_MULT,
     SQUARE,
     SUB,
@@ -63,6 +64,7 @@ from ucle.operators.conditionals import (
     WHEN,
     WHEN_HIGHEST,
     WHEN_LOWEST,
+    WHEN_ONE,
 )
 from ucle.operators.powers import (
     EXP,
@@ -222,6 +224,7 @@ __all__ = [
     "SIN",
     "SINH",
     "SOFTPLUS",
+    "SPARSE_DIV",
     "SPARSE_MULT",
     "SQRT",
     "SQUARE",
@@ -234,6 +237,7 @@ __all__ = [
     "WHEN",
     "WHEN_HIGHEST",
     "WHEN_LOWEST",
+    "WHEN_ONE",
     "XOR",
     "Combine",
     "Interval",
