@@ -1,6 +1,6 @@
 """Every family of aggregates at 64 numbers a group, against plain SQL on the same DuckDB.
 
-Both sides run a statement of ours that makes a table: once with kernels on tables of lists, once on
+Each side runs a statement of ours that makes a table: once with kernels on tables of lists, once on
 the same tensors with one row per entry.
 """
 
@@ -30,7 +30,7 @@ class Family:
 
 
 def families() -> Iterator[Family]:
-    """Every ⊕, of vectors as they are and of what kernels make of pairs."""
+    """Yield every ⊕, over plain vectors and over the results of kernels on pairs."""
     vectors = (GROUPS, MEMBERS, WIDTH)
     for operation, mark in (("sum", "+="), ("prod", "*="), ("min", "min="), ("max", "max=")):
         yield Family(f"{operation} of vectors", f"Z[g,k] {mark} X[g,r,k]", {"X": vectors})

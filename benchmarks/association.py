@@ -1,7 +1,7 @@
-"""Programs with their products in the order of the text, and in the order that is chosen.
+"""Programs with products in the order of the text, and in the join order that is chosen.
 
-For each graph: what the two orders are predicted to cost and what they take, and how long the
-compiler takes with and without the choice.
+For each graph: the predicted cost and the time of both orders, and the time of the compiler with
+and without the choice.
 """
 
 from __future__ import annotations

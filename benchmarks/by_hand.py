@@ -1,7 +1,7 @@
 """A program as a person writes it, as it is rewritten, and as an expert would write it.
 
-Each side is a program of its own on the same connection, so that what differs is the form alone.
-Beside them may stand the same with NumPy or SciPy, by hand, which is also what is right.
+Each side is a program of its own on the same connection, so that only the form differs. There may
+also be a version with NumPy or SciPy, by hand, which also provides the expected answer.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from benchmarks.measure import THREADS, Table, capped, expect_close, race, ratio
 from ucle.errors import MemoryLimitError
 
 REACH = 1.2
-"""Times the program of an expert's that the rewritten one may take."""
+"""The most times the time of the expert's program that the rewritten one may take."""
 
 LONG = 2.0
-"""Seconds of compiling from which on it is done only once."""
+"""Seconds of compiling from which on it is timed only once."""
 
 CAP = 30.0
-"""Seconds after which a program that runs as it is written is ended."""
+"""Seconds after which a program in its written form is interrupted."""
 
 TOLERANCE = 1e-7
 
@@ -41,7 +41,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class Case:
-    """A program, the same by an expert, and its inputs; `law` is the `rewrite` that it asks for."""
+    """A program, the expert's version, and its inputs; `law` is its `rewrite` option."""
 
     name: str
     text: str
@@ -49,11 +49,11 @@ class Case:
     inputs: Mapping[str, Any]
     law: str = "safe"
     outputs: Sequence[str] = ()
-    """Those that are asked for; all that nothing reads, where nothing is said."""
+    """The requested outputs; by default all that no statement reads."""
     in_memory: Callable[[], Any] | None = None
-    """The first output with NumPy or SciPy, by hand."""
+    """Computes the first output with NumPy or SciPy, by hand."""
     cause: str = ""
-    """Why it is missed, where it is and somebody looked."""
+    """The reason for a missed target, where it is known."""
 
 
 HEADER = (
@@ -73,7 +73,7 @@ HEADER = (
 def table(
     name: str, title: str, notes: str, cases: Callable[[], Iterable[Case]], *, in_memory: bool
 ) -> Table:
-    """A table of cases, with a column for NumPy and SciPy where cases have them."""
+    """Return a table of cases, with a column for NumPy and SciPy where cases have them."""
 
     def rows(rounds: int) -> Iterator[Sequence[str]]:
         for case in cases():
@@ -86,7 +86,7 @@ def table(
 
 
 def measure(case: Case, rounds: int) -> Sequence[str]:
-    """The row of a case."""
+    """Measure a case; return its row."""
     with ucle.connect(threads=THREADS) as connection:
         inputs = {name: _stored(connection, name, x) for name, x in case.inputs.items()}
 
@@ -119,7 +119,7 @@ def measure(case: Case, rounds: int) -> Sequence[str]:
             sides = {"in memory": case.in_memory, **sides}
         times = race(sides, rounds, _check(case))
     lowering = rewritten.compiled.front.lowering
-    told = lowering.rewriting or lowering.demand
+    told = lowering.rewrite("rewritten") or lowering.rewrite("demand")
     to_hand = times["rewritten"] / times["by hand"]
     missed = f"missed: {case.cause}" if case.cause else "missed"
     row = [
@@ -142,7 +142,7 @@ def measure(case: Case, rounds: int) -> Sequence[str]:
 def _compiling(
     compiled: Callable[[], ucle.EinsumProgram], rounds: int
 ) -> tuple[float, ucle.EinsumProgram]:
-    """The seconds of compiling, the first time not counted unless it takes long; the program."""
+    """Measure compiling, without the first time unless it takes long; return the program, too."""
     start = time.perf_counter()
     program = compiled()
     first = time.perf_counter() - start
@@ -150,7 +150,7 @@ def _compiling(
 
 
 def _check(case: Case) -> Callable[[str, Any], None]:
-    """Compares the results of all sides with those of the first one."""
+    """Return a function that compares the results of all sides with those of the first one."""
     expected: dict[str, Any] = {}
 
     def check(side: str, result: Any) -> None:
@@ -168,7 +168,7 @@ def _check(case: Case) -> Callable[[str, Any], None]:
 
 
 def _stored(connection: duckdb.DuckDBPyConnection, name: str, value: Any) -> Any:
-    """A relation as a table of the database; other inputs stay in memory."""
+    """Store a relation as a table of the database; other inputs stay in memory."""
     if not isinstance(value, Relation):
         return value
     connection.register("source", pa.table(dict(value.keys)))

@@ -1,8 +1,8 @@
-"""When a cluster pays: the cost model at 1 to 64 workers, with the network as a parameter.
+"""Break-even of a cluster: the cost model at 1 to 64 workers, with the network as a parameter.
 
 Nothing runs. Two layers of graph convolution over a power-law graph of 10^8 edges are compiled for
-statistics that say so, and distributed for each cluster; the constants are those of `Network`,
-which were measured on Spark (`benchmarks.spark`), and those of the kernels in `ucle.cost`.
+made-up statistics, and distributed for each cluster. The constants are those of `Network`, which
+were measured on Spark (`benchmarks.spark`), and those of the kernels in `ucle.cost`.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import numpy as np
 
 import ucle
 from benchmarks.measure import Table
-from ucle.artifacts import Compiled
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.ir.placements import Spread
 from ucle.partitions import Network
 from ucle.partitions.distribute import candidates, distribute_cheapest
 from ucle.partitions.sizes import EstimatedSizes
-from ucle.stats.measure import Measured
+from ucle.pipeline.artifacts import Compiled
+from ucle.stats.measure import MeasuredInput
 
 WORKERS = (1, 2, 4, 8, 16, 32, 64)
 GIGABITS = (1.0, 10.0, 25.0)
 EDGES, NODES, WIDTH, CLASSES = 1e8, 5_000_000, 64, 16
 LARGEST = 200_000.0
-"""Degree of the largest node, as a power law of exponent 2.3 gives it."""
+"""Degree of the largest node, according to a power law of exponent 2.3."""
 
 LAYERS = """
 T[i,k] += A[i,j] * H[j,k]
@@ -35,22 +35,22 @@ U[i,n] += A[i,j] * X[j,n]
 Z[i,c] += U[i,n] * W2[n,c]
 """
 MACHINE = 8
-"""Cores of the one machine that a cluster is compared with."""
+"""Cores of the single machine that clusters are compared with."""
 
 CANDIDATES = 4
 
 
 def program() -> ucle.EinsumProgram:
-    """The program, over tables without rows that stand for those that the statistics tell of."""
+    """Compile the program over empty tables that represent those of the statistics."""
     connection = duckdb.connect()
     connection.execute("CREATE TABLE a (i INTEGER, j INTEGER, val DOUBLE)")
     connection.execute(f"CREATE TABLE h (j INTEGER, val DOUBLE[{WIDTH}])")
     sizes = (NODES, NODES)
-    edges = Measured(
+    edges = MeasuredInput(
         sizes, True, EDGES, (0.0, 1.0), (0.8 * NODES, 0.8 * NODES), False, (LARGEST, LARGEST)
     )
     shape = (NODES, WIDTH)
-    features = Measured(
+    features = MeasuredInput(
         shape, True, float(NODES * WIDTH), (-1.0, 1.0), tuple(map(float, shape)), True
     )
     rng = np.random.default_rng(0)
@@ -71,7 +71,7 @@ def fetched(compiled: Compiled, network: Network) -> float:
 
 
 def rows(rounds: int) -> Iterator[Sequence[str]]:
-    """A row for each number of workers."""
+    """Yield a row for each number of workers."""
     del rounds
     made = program()
     tried = candidates(made.compiled, made.options, CANDIDATES)

@@ -1,7 +1,7 @@
 """The same jobs with other libraries: seconds, and lines of code (`benchmarks.comparison_sides`).
 
 Libraries that work in memory get arrays in memory, and their answer stays there; DuckDB, Ibis and
-ucle get tables of one database. Nobody reads files.
+ucle get tables of one database. No side reads files.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ LIBRARIES = {
     "Ibis": "ibis",
     "DuckDB": "duckdb",
 }
-"""The sides, and what has to be installed for each."""
+"""The sides, and the packages that each of them needs."""
 
 AGAIN = "ucle again"
-"""The program that is compiled already."""
+"""The side that runs an already compiled program."""
 
 SLOW = 2
-"""Rounds of what takes minutes otherwise."""
+"""Rounds for slow sides, which would otherwise take minutes."""
 
 DOCUMENTS, TOPICS, WIDTH = 100_000, 1000, 256
 NODES, EDGES, FEATURES, HIDDEN = 100_000, 1_000_000, 64, 16
@@ -58,7 +58,7 @@ class Job:
 
 
 def jobs(connection: duckdb.DuckDBPyConnection, backend: Any) -> Iterator[Job]:
-    """The jobs, with their data in place."""
+    """Yield the jobs, with their data in place."""
     yield _mean(connection, backend)
     yield _convolution(connection, backend)
     yield _cosine(connection, backend)
@@ -138,7 +138,7 @@ def _cosine(connection: duckdb.DuckDBPyConnection, backend: Any) -> Job:
 
 
 def lines_of(function: Callable[..., Any]) -> int:
-    """How many lines the body of a function has, imports and empty ones left out.
+    """Count the lines in the body of a function, without imports and empty lines.
 
     >>> lines_of(written.convolution_scipy)
     1
@@ -152,7 +152,7 @@ def lines_of(function: Callable[..., Any]) -> int:
 
 
 def _above(node: ast.stmt) -> list[ast.expr]:
-    """The lines of decorators, which stand above what they decorate."""
+    """Return the decorators, whose lines are above the decorated function."""
     return node.decorator_list if isinstance(node, ast.FunctionDef) else []
 
 
@@ -182,7 +182,7 @@ def _measure(job: Job, connection: duckdb.DuckDBPyConnection, rounds: int) -> Se
 
 
 def _array(side: str, found: Any, connection: Any, shape: tuple[int, ...]) -> Any:
-    """An answer, whatever it is, as an array."""
+    """Return the answer of any side as an array."""
     if side in ("ucle", AGAIN):
         return found["answer"].to_numpy()
     if side == "PyTorch":
@@ -199,7 +199,7 @@ def _array(side: str, found: Any, connection: Any, shape: tuple[int, ...]) -> An
 
 
 def _torch(*arrays: Any) -> tuple[Any, ...]:
-    """The same as PyTorch has it; what it is given does not matter where it is not there."""
+    """Convert arrays for PyTorch; the result is empty where it is not installed."""
     if importlib.util.find_spec("torch") is None:
         return ()
     import torch  # noqa: PLC0415
@@ -231,14 +231,14 @@ def _graphblas(array: Any) -> Any:
 
 
 def _vectors(connection: Any, name: str, key: str, value: str, matrix: Any, **columns: Any) -> None:
-    """A table with an array for each row of a matrix."""
+    """Create a table with an array for each row of a matrix."""
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel()), matrix.shape[1])
     ids = np.arange(len(matrix), dtype=np.int32)
     _store(connection, name, {key: ids, **columns, value: vectors})
 
 
 def _entries(connection: Any, name: str, names: Sequence[str], matrix: Any) -> None:
-    """A table with a row for each entry of a matrix."""
+    """Create a table with a row for each entry of a matrix."""
     places = np.indices(matrix.shape, dtype=np.int32)
     columns = [*(place.ravel() for place in places), matrix.ravel()]
     _store(connection, name, dict(zip(names, columns, strict=True)))

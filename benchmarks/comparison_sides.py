@@ -1,10 +1,10 @@
-"""Three jobs as one would write them with each library, for `benchmarks.comparison`.
+"""Three jobs in the idiomatic form of each library, for `benchmarks.comparison`.
 
-Functions are named for a job and a side. Each gets the data as its side has it: arrays in memory, a
-matrix of the library's own, or tables of DuckDB. Lines that are no imports are counted.
+Functions are named for a job and a side. Each gets the data in the form of its side: arrays in
+memory, a matrix type of the library, or tables of DuckDB. Lines that are not imports are counted.
 """
 
-# ruff: noqa: PLC0415  # what is not installed is not compared
+# ruff: noqa: PLC0415  # packages that are not installed are not compared
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How long programs take to compile as they grow, and what deep and long ones take.
+"""The growth of compile time with the size of programs, and compile times of deep and long ones.
 
-A chain and a wide program are written once for each size, and the time of twice as many vertices is
-divided by that of half as many: what grows as the program does stays near 2. The others are single
-programs: statements that merge into one product of many factors, calls in calls, a circuit.
+A chain and a wide program are written once for each size, and the time for twice as many vertices
+is divided by that for half as many: linear growth keeps the ratio near 2. The others are single
+programs: statements that merge into one product of many factors, nested calls, a circuit.
 
     python -m benchmarks.run compile_time --rounds 3
 """
@@ -28,14 +28,14 @@ Case = tuple[str, Mapping[str, Any]]
 
 
 def chain(statements: int) -> Case:
-    """Each statement reads the one before: products, functions and sums in turn."""
+    """A chain: each statement reads the one before: products, functions and sums in turn."""
     forms = "T{n}[i] = T{m}[i] + Y[i]", "T{n}[i] = T{m}[i] * Y[i]", "T{n}[i] = relu(T{m}[i])"
     lines = [forms[n % 3].format(n=n, m=n - 1) for n in range(1, statements)]
     return "\n".join(["T0[i] = relu(X[i])", *lines]), {"X": np.arange(5.0), "Y": np.ones(5)}
 
 
 def wide(statements: int) -> Case:
-    """A fourth of the statements is read by two others each, and nothing else depends on it."""
+    """A wide program: a quarter of the statements is read by two others each."""
     lines = []
     for n in range(statements // 4):
         lines += [
@@ -78,14 +78,14 @@ def product(factors: int) -> Case:
 
 
 def pagerank(iterations: int) -> Case:
-    """Statements that merge into one product of a matrix with itself, again and again."""
+    """Statements that merge into one product of a matrix with itself, repeated."""
     lines = [f"y{n + 1}[i] += A[i,j] * y{n}[j]" for n in range(iterations)]
     graph = sp.random_array((100, 100), density=0.05, rng=np.random.default_rng(0), format="coo")
     return "\n".join(lines), {"A": graph, "y0": np.ones(100)}
 
 
 def calls(deep: int) -> Case:
-    """One statement of calls in calls."""
+    """One statement of nested calls."""
     return f"T[i] = {'relu(' * deep}X[i]{')' * deep}", {"X": np.arange(3.0)}
 
 
@@ -143,7 +143,7 @@ def seconds(case: Case, rounds: int) -> tuple[int, float, float]:
 
 def _rows(rounds: int) -> Iterator[Sequence[str]]:
     for case in (chain(10), pagerank(3)):
-        seconds(case, 1)  # what is imported and made once is not counted
+        seconds(case, 1)  # one-time imports and set-up are not counted
     for name, make in SERIES.items():
         before: tuple[float, float] | None = None
         for size in SIZES:

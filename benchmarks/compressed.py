@@ -1,7 +1,7 @@
-"""The kernels of compressed tensors against scipy, called by hand on whole matrices.
+"""The kernels of compressed tensors against scipy, called directly on whole matrices.
 
-One call is one task, so both sides have one thread. A random graph and a real one; stacks are of
-entries in the order of rows and in no order.
+One call is one task, so both sides have one thread. The graphs are a random one and a real one;
+entries are stacked in row order and in random order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ucle.udf_kernels import Csr, load_extension
 
 WIDTH, DEPTH = 64, 64
 BLOCK = 8192
-"""Entries of which the inner products are made at a time: all at once would copy gigabytes."""
+"""Entries for which inner products are computed at a time: all at once would copy gigabytes."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Call:
     query: str
     reference: Callable[[], Any]
     sparse: bool
-    """Whether the result is compressed, or else dense."""
+    """True if the result is compressed, False if it is dense."""
 
 
 def _csr(matrix: Any) -> Csr:
@@ -64,7 +64,7 @@ def _inner_products(graph: Any, q: Any, k: Any) -> Any:
 
 
 def calls(connection: duckdb.DuckDBPyConnection, graph: Any) -> Iterator[Call]:
-    """The calls on one graph, whose tables they make."""
+    """Create the tables of one graph, and yield the calls on it."""
     random, nodes = np.random.default_rng(1), graph.shape[0]
     dense, vector = random.random((nodes, WIDTH)), random.random((nodes, 1))
     q, k = random.random((nodes, DEPTH)), random.random((nodes, DEPTH))
@@ -106,7 +106,7 @@ def calls(connection: duckdb.DuckDBPyConnection, graph: Any) -> Iterator[Call]:
 
 
 def _found(call: Call, blob: bytes, expected: Any) -> Any:
-    """The answer of a kernel as scipy or NumPy has it."""
+    """Return the answer of a kernel in the form of scipy or NumPy."""
     if not call.sparse:
         return np.frombuffer(blob).reshape(expected.shape)
     x = Csr.from_bytes(blob, np.dtype("f8"))
@@ -114,7 +114,7 @@ def _found(call: Call, blob: bytes, expected: Any) -> Any:
 
 
 def graphs() -> Iterator[tuple[str, Any]]:
-    """A random graph and a real one, whose edges get weights."""
+    """Yield a random graph and a real one, with weights on the edges."""
     found = {"random, 50,000 nodes": sp.csr_array(power_law(50_000, 300_000, np.float64))}
     if GRAPHS.is_dir():
         found["amazon_photo"] = sp.csr_array(load("amazon_photo")[0])

@@ -1,4 +1,4 @@
-"""An experiment of a paper: a program, what computes the same in memory, and a line of a table."""
+"""An experiment of a paper: a program, the same computation in memory, and a line of a table."""
 
 from __future__ import annotations
 
@@ -18,24 +18,23 @@ from benchmarks.stored import entries_table
 
 OWN = "ucle"
 IN_PYTHON = ("SciPy", "NumPy")
-"""Sides that are at hand wherever benchmarks run."""
+"""Sides that are available wherever benchmarks run."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is raced.
+    """The sides of a race.
 
     Attributes:
-        peers: what computes the same in memory; the answer of the first is the right one.
+        peers: the same computation in memory, by side; the first one's answer is the right one.
         text: the program.
-        inputs: by name: sparse matrices, which become tables of entries, arrays, or what makes an
-            input on a connection.
+        inputs: by name: sparse matrices, which become tables of entries, arrays, or functions that
+            make an input on a connection.
         output: the tensor that is compared.
-        run: what is called instead, where one program is not all, as in a loop. It is made on a
-            connection.
+        run: makes the call on a connection where it is more than one program, as in a loop.
         options: of `einsum_program`.
-        fill: what an entry is worth that a peer does not store.
-        arrange: what brings the program's array into the shape of the peers'.
+        fill: the value of an entry that a peer does not store.
+        arrange: converts the program's array to the shape of the peers' arrays.
     """
 
     peers: Peers
@@ -50,7 +49,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One line: `prepare` raises `FileNotFoundError` where its data is not there."""
+    """One line; `prepare` raises `FileNotFoundError` where its data is missing."""
 
     section: str
     name: str
@@ -59,7 +58,7 @@ class Experiment:
 
 
 def header(sides: Sequence[str]) -> Sequence[str]:
-    """The names of the columns of `line`."""
+    """Return the names of the columns of `line`."""
     return (
         "section",
         "work",
@@ -73,7 +72,7 @@ def header(sides: Sequence[str]) -> Sequence[str]:
 
 
 def line(experiment: Experiment, sides: Sequence[str], rounds: int) -> Sequence[str]:
-    """Measure an experiment, or say why not."""
+    """Measure an experiment, or give the reason why it was not measured."""
     start = [experiment.section, experiment.name]
     try:
         task = experiment.prepare()
@@ -112,12 +111,12 @@ def line(experiment: Experiment, sides: Sequence[str], rounds: int) -> Sequence[
 def lines(
     experiments: Callable[[], Iterator[Experiment]], sides: Sequence[str]
 ) -> Callable[[int], Iterator[Sequence[str]]]:
-    """The rows of a table."""
+    """Return the rows of a table."""
     return lambda rounds: (line(x, sides, rounds) for x in experiments())
 
 
 def _prepared(task: Task, connection: duckdb.DuckDBPyConnection) -> tuple[Callable[[], Any], float]:
-    """What is called, and the seconds that it takes to compile where inputs are stored already."""
+    """Return a prepared call, and the seconds to compile it where inputs are stored already."""
     if task.run is not None:
         start = time.perf_counter()
         return task.run(connection), time.perf_counter() - start
@@ -144,7 +143,7 @@ def _absent(task: Task, side: str) -> str:
 
 
 def _expect(name: str, found: Any, expected: Any) -> None:
-    """Refuse to time a wrong answer; infinities are to be at the same places."""
+    """Refuse to time a wrong answer; infinities have to be in the same places."""
     if not isinstance(expected, np.ndarray):
         return expect_close(name, found, expected, 1e-9)
     finite = np.isfinite(expected)

@@ -1,7 +1,7 @@
-"""The functions of the extension against what people write in plain SQL without it.
+"""The functions of the extension against the usual plain SQL without it.
 
-The scenarios are those of threads: the mean of embeddings by group (duckdb-vss#67), the product of
-two matrices that lie in tables of entries (duckdb#11588), and the likeness of vectors to vectors.
+The scenarios come from threads: the mean of embeddings by group (duckdb-vss#67), the product of two
+matrices in tables of entries (duckdb#11588), and the similarity of vectors to vectors.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _measure(
     answers = {side: read(connection.execute(query).fetchall()) for side, query in queries.items()}
     expect_close(name, answers["ucle"], answers["plain"], 1e-4)
 
-    def run(query: str) -> None:  # into a table: what the client makes of rows is no part of it
+    def run(query: str) -> None:  # into a table, to exclude the client's work on rows
         connection.execute(f"CREATE OR REPLACE TEMP TABLE answer AS {query}").fetchall()
 
     sides = {side: lambda query=query: run(query) for side, query in queries.items()}

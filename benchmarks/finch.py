@@ -1,8 +1,8 @@
-"""The case studies of Finch (section 7) that make sense here, against SciPy, GraphBLAS and torch.
+"""Applicable case studies of Finch (section 7) against SciPy, GraphBLAS and torch.
 
-References stand in `benchmarks.references.finch`, generators in `benchmarks.structures`, loops of
+References are in `benchmarks.references.finch`, generators in `benchmarks.structures`, loops of
 searches in `benchmarks.searches`. Finch's figures are multiples of other compilers on one core of
-another machine, so that what the paper reports is not to be compared in seconds.
+another machine, so the paper's results are not comparable in seconds.
 """
 
 from __future__ import annotations

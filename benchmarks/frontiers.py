@@ -1,9 +1,9 @@
 """Breadth-first search: Galley's section 7.4, a program for each step.
 
-The frontier of the next step are the neighbours of this one's that nobody has visited: a sparse
-matrix times a vector, behind a mask. Frontier and visited vertices are tables that change, so the
-program is compiled once, or anew for each step, as Galley does. By hand it is SQL on the same
-DuckDB, and SciPy's own search, which is one call.
+The frontier of the next step is the set of unvisited neighbours of this one's: a sparse matrix
+times a vector, under a mask. Frontier and visited vertices are tables that change, so the program
+is compiled once, or again for each step, as Galley does. The other sides are SQL by hand on the
+same DuckDB, and SciPy's own search, which is one call.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SIDE = 16
 
 
 def graphs() -> Iterator[tuple[str, Any]]:
-    """Adjacency matrices by name: those that are here, and a grid."""
+    """Yield adjacency matrices by name: those that are available, and a grid."""
     for path in sorted(GRAPHS.parent.glob("*/*/edges.parquet")):
         edges = pq.read_table(path)
         ends = edges["src"].to_numpy(), edges["dst"].to_numpy()
@@ -48,7 +48,7 @@ def graphs() -> Iterator[tuple[str, Any]]:
 
 
 class Search:
-    """Tables of a graph, of the frontier and of visited vertices with their level."""
+    """Tables of a graph, of the frontier, and of visited vertices with their level."""
 
     def __init__(self, adjacency: Any, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
@@ -62,13 +62,13 @@ class Search:
         self.restart()
 
     def restart(self) -> None:
-        """Only the start is in the frontier, and nothing was visited."""
+        """Reset the tables: the frontier is the start, and nothing was visited."""
         start = f"SELECT {self.start}::BIGINT AS j, true AS val"
         self.connection.execute(f"CREATE OR REPLACE TABLE frontier AS {start}")
         self.connection.execute("TRUNCATE visited")
 
     def levels(self, step: Callable[[], None]) -> Any:
-        """The level of every vertex, -1 where there is none; `step` makes the next frontier."""
+        """Return the level of every vertex, or -1; `step` makes the next frontier."""
         self.restart()
         run = self.connection.execute
         level, found = 0, 1
@@ -83,14 +83,14 @@ class Search:
         return made
 
     def by_hand(self) -> None:
-        """The next frontier in SQL."""
+        """Make the next frontier in SQL."""
         self.connection.execute(
             "CREATE OR REPLACE TABLE frontier AS SELECT DISTINCT e.j, true AS val FROM edges e "
             "SEMI JOIN frontier f ON e.i = f.j ANTI JOIN visited v ON e.j = v.j"
         )
 
     def compiled(self) -> ucle.EinsumProgram:
-        """A step, for what the tables hold now."""
+        """Compile a step for the current contents of the tables."""
         square = self.adjacency.shape
         return ucle.einsum_program(
             STEP,
@@ -101,16 +101,16 @@ class Search:
         )
 
     def with_ucle(self, program: ucle.EinsumProgram) -> None:
-        """The next frontier by a program."""
+        """Make the next frontier by a program."""
         with warnings.catch_warnings():
-            # What it was compiled for is long gone; that is what compiling anew is held against.
+            # The tables have changed since; compiling again is the alternative that is measured.
             warnings.simplefilter("ignore", ucle.StaleStatisticsWarning)
             result = program.execute(self.connection)
         with result:
             result["N"].to_table("frontier", rows="nonfill", replace=True)
 
     def in_memory(self) -> Any:
-        """The level of every vertex with SciPy."""
+        """Compute the level of every vertex with SciPy."""
         order, before = csgraph.breadth_first_order(self.adjacency, self.start)
         made = np.full(self.adjacency.shape[0], -1)
         made[self.start] = 0

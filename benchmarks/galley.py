@@ -1,4 +1,4 @@
-"""Learning over joins: Galley's section 7.1, on tables that are made up.
+"""Learning over joins: Galley's section 7.1, on generated tables.
 
 The features of a line are those of the rows that it refers to in other tables: of a star of four
 tables, and of pairs of lines that refer to the same part. Kernels of sparse matrices (section 7.2)
@@ -25,13 +25,13 @@ HIDDEN = 16
 
 
 def squared(matrix: Any) -> Any:
-    """The products of all pairs of columns."""
+    """Return the products of all pairs of columns."""
     return matrix.T @ matrix
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """A table that is referred to: its rows, its numbers, and the values of its one category."""
+    """A table that is referred to: its rows, numeric columns, and values of its category."""
 
     rows: int
     numeric: int
@@ -39,7 +39,7 @@ class Dimension:
 
     @property
     def width(self) -> int:
-        """Features, where each value of the category is one."""
+        """Number of features, with one for each value of the category."""
         return self.numeric + self.values
 
 
@@ -56,7 +56,7 @@ PAIRED_LINES, PARTS = 2000, 200
 
 
 def features(tables: Mapping[str, Dimension], rng: np.random.Generator) -> dict[str, Any]:
-    """The features of each table, in columns that no other one has."""
+    """Return the features of each table, in columns that no other table has."""
     width = sum(each.width for each in tables.values())
     made, before = {}, 0
     for name, each in tables.items():
@@ -72,7 +72,7 @@ def features(tables: Mapping[str, Dimension], rng: np.random.Generator) -> dict[
 
 
 def _star(rng: np.random.Generator) -> tuple[dict[str, Any], Any]:
-    """The inputs, and the joined features as a function."""
+    """Return the inputs, and the joined features as a function."""
     dimensions = features(STAR, rng)
     keys = {"i": np.arange(LINES)}
     keys |= {name.lower(): rng.integers(0, each.rows, LINES) for name, each in STAR.items()}
@@ -91,12 +91,12 @@ ADDED = "hS[s{0}] + hP[p{0}] + hO[o{0}] + hC[c{0}]"
 
 
 def _each(form: str) -> str:
-    """A statement for each table of the star, `T` its name and `t` its label."""
+    """Write a statement for each table of the star, with `T` for its name and `t` for its label."""
     return "; ".join(form.replace("T", name).replace("t", name.lower()) for name in STAR)
 
 
 def star() -> Iterator[Case]:
-    """Models over the star."""
+    """Yield models over the star."""
     rng = np.random.default_rng(7)
     inputs, joined = _star(rng)
     width = sum(each.width for each in STAR.values())
@@ -155,7 +155,7 @@ PAIRED = "X[i,k,j] = sum[s,u,p](L[i,s,p] * L[k,u,p] * (S[s,j] + S[u,j] + P[p,j])
 
 
 def pairs() -> Iterator[Case]:
-    """Models over the self-join."""
+    """Yield models over the self-join."""
     rng = np.random.default_rng(8)
     tables = {"S": STAR["S"], "P": Dimension(PARTS, 3, 40)}
     dimensions = features(tables, rng)
@@ -212,7 +212,7 @@ def pairs() -> Iterator[Case]:
 
 
 def joins() -> Iterator[Case]:
-    """All models over joins."""
+    """Yield all models over joins."""
     yield from star()
     yield from pairs()
 

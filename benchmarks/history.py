@@ -1,9 +1,9 @@
-"""How ratios have gone from measurement to measurement: ``make history``.
+"""The history of ratios over the measurements: ``make history``.
 
 Each change of a table in ``benchmarks/results`` is a measurement of its own, whose ratios to the
-other sides are taken from Git. They are kept in ``benchmarks/history.csv``, which outlives the
+other sides are read from Git. They are kept in ``benchmarks/history.csv``, which outlives the
 commits; ``docs/comparisons.md`` is made from it (`docs/comparisons_page.py`). Only ratios are
-followed: both sides of them ran in turn, on one machine, in one run.
+tracked: both sides of a ratio ran in turn, on one machine, in one run.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ KEPT = ROOT / "benchmarks" / "history.csv"
 
 @dataclass(frozen=True)
 class Comparison:
-    """Which cells of a table say how ucle is beside something else.
+    """The cells of a table that compare ucle with something else.
 
     Attributes:
         table: its file, without the ending.
-        title: what it is about.
-        work: the columns that tell rows apart.
+        title: its subject.
+        work: the columns that identify rows.
         ratio: the column of ucle's time as a multiple of the other one's, or the inverse.
-        against: what that other one is.
+        against: the name of the other one.
         inverse: whether it is the inverse: the other one's time as a multiple of ucle's.
     """
 
@@ -105,7 +105,7 @@ COMPARISONS = (
 
 @dataclass(frozen=True)
 class Measurement:
-    """A ratio as it was on a day: ucle's time as a multiple of the other one's."""
+    """A ratio on a certain day: ucle's time as a multiple of the other one's."""
 
     date: str
     table: str
@@ -115,10 +115,10 @@ class Measurement:
 
 
 def measurements(comparison: Comparison, date: str, text: str) -> Iterator[Measurement]:
-    r"""The ratios of a table.
+    r"""Yield the ratios of a table.
 
     Args:
-        comparison: where they stand in it.
+        comparison: locates them in it.
         date: of the table.
         text: of its page; without the columns there is nothing.
 
@@ -142,7 +142,7 @@ def measurements(comparison: Comparison, date: str, text: str) -> Iterator[Measu
 
 
 def latest(history: Iterable[Measurement]) -> dict[tuple[str, str, str], list[Measurement]]:
-    """The measurements of each comparison, oldest first."""
+    """Group the measurements by comparison, oldest first."""
     found: dict[tuple[str, str, str], list[Measurement]] = {}
     for each in sorted(history, key=lambda x: x.date):
         found.setdefault((each.table, each.against, each.work), []).append(each)
@@ -150,12 +150,12 @@ def latest(history: Iterable[Measurement]) -> dict[tuple[str, str, str], list[Me
 
 
 def now(results: Path = ROOT / RESULTS) -> Mapping[str, str]:
-    """The tables as they are, by name."""
+    """Return the current tables, by name."""
     return {x.table: (results / f"{x.table}.md").read_text("utf-8") for x in COMPARISONS}
 
 
 def kept(path: Path = KEPT) -> list[Measurement]:
-    """What was measured so far."""
+    """Return the stored measurements."""
     with path.open(encoding="utf-8", newline="") as lines:
         return [Measurement(*row[:-1], float(row[-1])) for row in [*csv.reader(lines)][1:]]
 
@@ -174,7 +174,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _from_git() -> Iterator[Measurement]:
-    """What tables were on each day on which they changed, and are, if they have changed since."""
+    """Yield the ratios of each day on which a table changed, and of uncommitted changes."""
     for table in dict.fromkeys(x.table for x in COMPARISONS):
         path = f"{RESULTS}/{table}.md"
         days: dict[str, str] = {}
@@ -196,7 +196,7 @@ def _git(*arguments: str) -> str:
 
 
 def main() -> None:
-    """Add what Git knows to what is kept, and say how much that is."""
+    """Add the measurements of Git to the stored ones, and print their number."""
     known = {astuple(x)[:-1]: x for x in (kept() if KEPT.exists() else [])}
     known |= {astuple(x)[:-1]: x for x in _from_git()}
     keep(list(known.values()))

@@ -14,10 +14,10 @@ import ucle
 from benchmarks.measure import THREADS, Table, race, ratio
 
 ENTRIES, TAPS = 10_000_000, 16
-"""Of a vector that is stepped through; places of a window over a tenth of it."""
+"""Entries of a vector that is shifted; positions of a window over a tenth of it."""
 
 IDS, TARGETS, WIDTH = 100_000, 10_000, 64
-"""Entries of an index, rows that they are positions of, and how wide these are."""
+"""Entries of an index, rows that they point to, and the width of these."""
 
 HAND = {
     "upper": "SELECT i, sum(v) AS v FROM A WHERE i < j GROUP BY i",
@@ -94,7 +94,7 @@ def _in_arrays(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, Map
 
 
 def _at_entries(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Gathers and scatters of NumPy arrays, and of the same in tables, against NumPy."""
+    """Yield gathers and scatters of NumPy arrays, and of tables, against NumPy."""
     rng = np.random.default_rng(0)
     ids = rng.integers(0, TARGETS, IDS)
     W, v = rng.random((TARGETS, WIDTH)), rng.random(IDS)

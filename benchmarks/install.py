@@ -1,9 +1,8 @@
-"""What ucle takes before it computes anything: to be imported, and on the disk.
+"""The cost of ucle before it computes anything: import time, and disk space.
 
-CPU is that of whole processes, with byte code that an earlier one has written. Which packages it
-goes to is what Python says of itself (``-X importtime``), each without those that it imports. What
-is installed is that of a new environment without extras, whose packages come from where pip has
-them.
+CPU time is that of whole processes, with byte code from an earlier process. Python attributes it to
+packages (``-X importtime``), each without those that it imports. Installed size is that of a new
+environment without extras, with packages from pip's configured source.
 
     python -m benchmarks.run install --rounds 9
 """
@@ -43,14 +42,14 @@ for _ in range(3):
     ucle.array([[1.0, 2.0], [3.0, 4.0]]).sum(0).to_numpy()
     print(time.perf_counter() - wall, time.process_time() - cpu)
 """
-"""The first brings the libraries, the second is what each takes from then on."""
+"""Prints two times: the first loads the libraries, the second is that of later calls."""
 
 LARGEST = 8
-"""Packages that are shown by themselves."""
+"""Packages that are listed individually."""
 
 
 def python(*arguments: str) -> tuple[float, str]:
-    """The CPU seconds of a process, and all that it says."""
+    """Return the CPU seconds of a process, and its output."""
     hidden = ("PYTHONDONTWRITEBYTECODE", "PYTHONPROFILEIMPORTTIME")
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
     before = _spent()
@@ -66,13 +65,13 @@ def python(*arguments: str) -> tuple[float, str]:
 
 
 def _spent() -> float:
-    """CPU seconds of all processes that were started here and have ended."""
+    """Return CPU seconds of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def imports(rounds: int) -> Iterator[Sequence[str]]:
-    """CPU seconds of processes that import, in turn."""
+    """Measure the CPU seconds of processes that import, in turn."""
     seconds: dict[str, list[float]] = {name: [] for name in SCRIPTS}
     for number in range(rounds + 1):
         for name, script in SCRIPTS.items():
@@ -84,7 +83,7 @@ def imports(rounds: int) -> Iterator[Sequence[str]]:
 
 
 def contributors(rounds: int) -> Iterator[Sequence[str]]:
-    """The packages that importing every public name goes to."""
+    """Yield the packages that account for importing every public name."""
     rows: list[Counter[str]] = []
     for _ in range(rounds):
         _, said = python("-X", "importtime", "-c", "from ucle import *")
@@ -105,7 +104,7 @@ def contributors(rounds: int) -> Iterator[Sequence[str]]:
 
 
 def computations(rounds: int) -> Iterator[Sequence[str]]:
-    """A small lazy tensor, the first of a process and the second."""
+    """Measure a small lazy tensor, the first of a process and the second."""
     runs = [
         [line.split() for line in python("-c", COMPUTED)[1].splitlines()] for _ in range(rounds)
     ]
@@ -115,7 +114,7 @@ def computations(rounds: int) -> Iterator[Sequence[str]]:
 
 
 def sizes() -> Iterator[Sequence[str]]:
-    """Megabytes of a new environment, without pip and without byte code."""
+    """Measure the megabytes of a new environment, without pip and without byte code."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
         inside = sysconfig.get_path("scripts", "venv", {"base": folder})
@@ -134,7 +133,7 @@ def sizes() -> Iterator[Sequence[str]]:
 
 
 def rows(rounds: int) -> Iterator[Sequence[str]]:
-    """Importing, then what it goes to, computing, and installing."""
+    """Yield importing, its contributors, computing, and installing."""
     yield from imports(rounds)
     yield from contributors(rounds)
     yield from computations(rounds)

@@ -1,7 +1,7 @@
-"""Single steps against scipy's and NumPy's of the same work.
+"""Single steps against scipy and NumPy on the same work.
 
-Inputs are tables: "stored" ones lie in the layout that the program wants, in the order of the label
-that it groups by, and "as they come" ones in a random order.
+Inputs are tables: "stored" ones have the layout that the program wants, in the order of the label
+that it groups by, and "as they come" ones have a random order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Made = Callable[[duckdb.DuckDBPyConnection], tuple[str, Mapping[str, Any], dict[
 
 @dataclass(frozen=True)
 class Step:
-    """One line of the table: a program, what it is compared with, and the ratio to reach.
+    """One line of the table: a program, its reference, and the target ratio.
 
     `inputs` makes tables on a connection and returns the inputs of the program.
     """
@@ -38,11 +38,11 @@ class Step:
     dtype: Any = np.float64
     blas_threads: int = THREADS
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Of `einsum_program`."""
+    """Options of `einsum_program`."""
 
 
 def spmm(nodes: int, edges: int, width: int, dtype: Any, stored: bool, reach: float) -> Step:
-    """A sparse matrix of a power-law graph times a dense one, which lies as one vector per node."""
+    """A sparse matrix of a power-law graph times a dense one with one vector per node."""
     random = np.random.default_rng(1)
     graph = power_law(nodes, edges, dtype)
     features = random.random((nodes, width)).astype(dtype)
@@ -161,7 +161,7 @@ def measure(step: Step, rounds: int) -> dict[str, float]:
 
 
 def steps() -> Iterator[Callable[[], Step]]:
-    """Every line of the table; the inputs are made when it is its turn."""
+    """Yield a maker for each line of the table; inputs are made when they are needed."""
     for dtype in (np.float64, np.float32):
         for width in (64, 128, 256):
             for stored in (True, False):

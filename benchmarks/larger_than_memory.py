@@ -1,11 +1,11 @@
-"""Programs whose inputs are four times DuckDB's memory limit, against the same without a limit.
+"""Programs whose inputs are four times DuckDB's memory limit, with and without the limit.
 
-Inputs lie in a database file, uncompressed, so that it is as large as they are. Each run is a
-process of its own, which says how long `execute` took and how large it was at most. Sums of some
-rows of the result are compared with those that plain SQL and NumPy find.
+Inputs are in an uncompressed database file, which is therefore as large as they are. Each run is a
+process of its own, which reports the time of `execute` and its peak memory. Sums of some rows of
+the result are compared with those of plain SQL and NumPy.
 
-Where four gigabytes are too many to try something, ``python -m benchmarks.larger_than_memory
---limit 100MB`` takes a tenth of them; ``--work`` picks one of the programs.
+For a quick try, ``python -m benchmarks.larger_than_memory --limit 100MB`` takes a tenth of the four
+gigabytes; ``--work`` picks one of the programs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ucle.database.session import parse_size
 
 LIMIT = "1GB"
 INPUTS = 4
-"""How many times the limit the inputs have in bytes."""
+"""The size of the inputs in bytes, as a multiple of the limit."""
 
 FEATURES, HIDDEN, CLASSES = 128, 64, 16
 DEGREE = 8
@@ -50,7 +50,7 @@ PIECE = 1 << 16
 """Rows of features that are made at a time."""
 
 CHECKED = 50
-"""Rows of the result that are looked at, about."""
+"""Approximate number of rows of the result that are checked."""
 
 Sums = dict[int, float]
 """The sum of a row of the result, by its number."""
@@ -58,11 +58,11 @@ Sums = dict[int, float]
 
 @dataclass(frozen=True)
 class Work:
-    """A program over tables, and what finds the sums of the rows of its result.
+    """A program over tables, and a function for the sums of the rows of its result.
 
-    `tables` are queries in which ``{rows}`` stands for the rows of the graph, each of which takes
-    `row_bytes` in all tables together. Where there are `features`, these are a table, too.
-    `weights` are arrays from memory.
+    `tables` are queries in which ``{rows}`` stands for the number of rows of the graph, each of
+    which takes `row_bytes` in all tables together. Where there are `features`, these are a table,
+    too. `weights` are arrays from memory.
     """
 
     name: str
@@ -74,11 +74,11 @@ class Work:
     features: bool = True
 
     def rows(self, limit: str) -> int:
-        """Rows of the graph of which the tables are `INPUTS` times a limit."""
+        """Compute the rows of the graph for which the tables are `INPUTS` times a limit."""
         return round(INPUTS * parse_size(limit) / self.row_bytes)
 
     def inputs(self, limit: str) -> dict[str, Any]:
-        """What the program is given."""
+        """Return the inputs of the program."""
         rows = self.rows(limit)
         named: dict[str, Any] = {
             name: ucle.table(name, ["i", "j"], "v", bounds=(rows, rows)) for name in self.tables
@@ -90,7 +90,7 @@ class Work:
 
 
 def _entries(degree: int, seed: int) -> str:
-    """Entries in the order of their rows, whose columns lie anywhere and are not met twice."""
+    """Write a query for entries in row order, with scattered columns without duplicates."""
     row, place = f"x // {degree}", f"(x % {degree}) * ({{rows}} // {degree})"
     return f"""SELECT ({row})::INT AS i,
             ((hash({row} + {seed}) % {{rows}} + {place}) % {{rows}})::INT AS j,
@@ -99,7 +99,7 @@ def _entries(degree: int, seed: int) -> str:
 
 
 def _store_features(connection: duckdb.DuckDBPyConnection, rows: int) -> None:
-    """The table of a row of features for each of the graph, made in pieces."""
+    """Store a table with a row of features for each row of the graph, made in pieces."""
     connection.execute("CREATE TABLE H (j INT, v DOUBLE[])").fetchall()
     rng = np.random.default_rng(rows)
     for start in range(0, rows, PIECE):
@@ -136,7 +136,7 @@ def _spgemm_sums(connection: duckdb.DuckDBPyConnection, every: int) -> Sums:
 
 
 def _layers_sums(connection: duckdb.DuckDBPyConnection, every: int) -> Sums:
-    """Of two layers: the rows that are looked at, those that they read, and those that these do."""
+    """Sums for two layers: the checked rows, their neighbours, and the neighbours of these."""
     outer = connection.execute("SELECT i, j, v FROM A WHERE i % ? = 0", [every]).fetchall()
     sums = connection.execute(
         """SELECT A.i, A.v, H.v FROM A JOIN H USING (j)
@@ -183,7 +183,7 @@ WORKS = {
 
 
 def prepare(path: Path, work: Work, limit: str) -> None:
-    """A file with the tables of a program."""
+    """Write a file with the tables of a program."""
     with duckdb.connect(str(path), config={"threads": THREADS}) as connection:
         connection.execute("SET force_compression = 'uncompressed'")
         for name, query in work.tables.items():
@@ -194,14 +194,14 @@ def prepare(path: Path, work: Work, limit: str) -> None:
 
 
 def checked(work: Work, limit: str) -> int:
-    """Every how many rows one is looked at."""
+    """The distance between checked rows."""
     return max(work.rows(limit) // CHECKED, 1)
 
 
 def peak() -> int:
-    """Largest resident size of this process so far, in bytes.
+    """Return the largest resident size of this process so far, in bytes.
 
-    What `resource` knows counts the process that started this one, as far as it was larger.
+    The value of `resource` includes the process that started this one, if that was larger.
     """
     status = Path("/proc/self/status")
     if status.exists():
@@ -211,7 +211,7 @@ def peak() -> int:
 
 
 def run(path: str, work: Work, limit: str, *, limited: bool) -> dict[str, Any]:
-    """The measured process: seconds, the peak in bytes, the plan, and sums of rows."""
+    """Run the measured process; return seconds, the peak in bytes, the plan, and sums of rows."""
     config = {"memory_limit": limit} if limited else {}
     with ucle.connect(path, threads=THREADS, **config) as connection:
         program = ucle.einsum_program(work.text, inputs=work.inputs(limit), database=connection)
@@ -244,7 +244,7 @@ SIDES = ("limited", "unlimited")
 
 
 def measure(work: Work, limit: str, rounds: int) -> Sequence[str]:
-    """A line of the table."""
+    """Measure a program; return a line of the table."""
     runs: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "inputs.duckdb"

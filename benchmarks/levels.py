@@ -1,6 +1,6 @@
 """Programs whose arrays are sparse inside, or few and wide, against SciPy and NumPy.
 
-The references stand in `benchmarks.references`.
+The references are in `benchmarks.references`.
 """
 
 from __future__ import annotations

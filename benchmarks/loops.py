@@ -1,8 +1,8 @@
-"""Loops over a graph of a million edges: `iterate` against SQL that is written by hand.
+"""Loops over a graph of a million edges: `iterate` against hand-written SQL.
 
-The other side is a loop in Python around the same DuckDB: temporary tables that are made anew in
-each step and take each other's places, with the edges sorted by the column by which they are
-grouped, two statements for a step, and nothing joined that a column can carry along.
+The other side is a loop in Python around the same DuckDB: temporary tables that are created in each
+step and replace each other. The edges are sorted by the column by which they are grouped, a step
+has two statements, and values that a column can carry along are not joined.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ moved[] = sum[i](next[i] < label[i])
 
 @dataclass(frozen=True)
 class LoopCase:
-    """A loop both ways; each gives the number of steps and the state in the end."""
+    """A loop in both forms; each returns the number of steps and the final state."""
 
     name: str
     iterate: Callable[[Any], Iteration]
-    """Called with what `progress` is to be."""
+    """Runs the loop; its argument is `progress`."""
     by_hand: Callable[[], tuple[int, np.ndarray]]
 
 
 def random_edges(
     connection: duckdb.DuckDBPyConnection, nodes: int, count: int, *, both_ways: bool
 ) -> None:
-    """A table of edges between nodes, drawn at random."""
+    """Create a table of random edges between nodes."""
     ends = np.random.default_rng(0).integers(0, nodes, (2, count))
     one, other = np.divmod(np.unique(ends[0] * nodes + ends[1]), nodes)
     drawn = pa.table({"src": one.astype(np.int32), "dst": other.astype(np.int32)})
@@ -67,7 +67,7 @@ def _swap(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def pagerank(connection: duckdb.DuckDBPyConnection, edges: int) -> LoopCase:
-    """Ten edges a node, until ranks move by less than 1e-10 together."""
+    """PageRank with ten edges a node, until all ranks together move by less than 1e-10."""
     nodes = edges // 10
     random_edges(connection, nodes, edges, both_ways=False)
     program = ucle.einsum_program(
@@ -114,7 +114,7 @@ def pagerank(connection: duckdb.DuckDBPyConnection, edges: int) -> LoopCase:
 
 
 def components(connection: duckdb.DuckDBPyConnection, edges: int) -> LoopCase:
-    """Half as many pairs as edges, between as many nodes: one large component and many small."""
+    """Connected components of half as many pairs as edges: one large and many small ones."""
     nodes = edges // 2
     random_edges(connection, nodes, nodes, both_ways=True)
     program = ucle.einsum_program(
@@ -160,7 +160,7 @@ def _state(connection: duckdb.DuckDBPyConnection, column: str, table: str) -> np
 
 
 class _Lengths(logging.Handler):
-    """The lengths of the statements of each step of a loop."""
+    """Records the lengths of the statements of each step of a loop."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -169,17 +169,17 @@ class _Lengths(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
-        statement, _, _ = text.rpartition(" (")  # and how long it took
+        statement, _, _ = text.rpartition(" (")  # without the time that it took
         self._now += len(statement) if text.startswith("step ") else 0
 
     def end_step(self) -> None:
-        """What came until now belongs to one step."""
+        """Assign the statements so far to one step."""
         self.steps.append(self._now)
         self._now = 0
 
 
 def watched(case: LoopCase) -> tuple[list[float], list[int]]:
-    """Seconds of each step after the first, and lengths of its SQL, which the log tells."""
+    """Measure the seconds of each step after the first, and the lengths of its SQL from the log."""
     times: list[float] = []
     case.iterate(lambda _: times.append(time.perf_counter())).close()
     log, lengths = logging.getLogger("ucle.execute"), _Lengths()

@@ -1,7 +1,7 @@
-"""Fair comparisons in one process, and the tables that they fill.
+"""Fair comparisons in one process, and the tables of their results.
 
 The sides of a comparison run in turn, and their medians are compared: machines are shared and
-noisy, and a slow minute then hits all sides alike.
+noisy, and a slow minute then affects all sides alike.
 """
 
 from __future__ import annotations
@@ -22,26 +22,25 @@ import scipy
 from ucle.errors import ExecutionError
 
 PAUSE = 0.25
-"""Seconds before each run: a BLAS keeps its threads spinning for a while after its last call, and
-they would take a core from whoever comes next."""
+"""Seconds before each run: a BLAS' threads spin after its last call and would take a core."""
 
 THREADS = 2
-"""Of DuckDB, and of NumPy where it is to have as many."""
+"""Threads of DuckDB, and of NumPy where it should have as many."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """What one benchmark prints: `rows` measures while it is read."""
+    """The table of one benchmark: `rows` measures while it is read."""
 
     name: str
     title: str
     notes: str
     header: Sequence[str]
     rows: Callable[[int], Iterator[Sequence[str]]]
-    """Called with the number of rounds."""
+    """Yields rows; its argument is the number of rounds."""
 
     def lines(self, rounds: int) -> Iterator[str]:
-        """The table in Markdown, a line as soon as it is known."""
+        """Yield the table in Markdown, each line as soon as it is known."""
         yield from [f"# {self.title}", "", *self.notes.split("\n"), "", machine(rounds), ""]
         yield f"| {' | '.join(self.header)} |"
         yield f"|{' --- |' * len(self.header)}"
@@ -50,7 +49,7 @@ class Table:
 
 
 def machine(rounds: int) -> str:
-    """What was measured with."""
+    """Describe the machine and the versions."""
     return (
         f"Medians of {rounds} rounds in turn, in seconds; DuckDB {duckdb.__version__} with "
         f"{THREADS} threads, NumPy {np.__version__}, SciPy {scipy.__version__}, "
@@ -63,10 +62,10 @@ def race(
     rounds: int,
     check: Callable[[str, Any], None] | None = None,
 ) -> dict[str, float]:
-    """Run each side in turn, `rounds` times over; the median of seconds of each.
+    """Run each side in turn, `rounds` times; return the median seconds of each.
 
-    A first run of each is not counted; `check` gets its result. Results with a `close` are closed
-    outside of the time.
+    A first run of each side is not counted; `check` gets its result. Results with a `close` are
+    closed outside the measured time.
     """
     times: dict[str, list[float]] = {side: [] for side in sides}
     for number in range(rounds + 1):
@@ -86,9 +85,9 @@ def race(
 
 
 def capped(connection: duckdb.DuckDBPyConnection, run: Callable[[], Any], cap: float) -> float:
-    """The seconds that a run on a connection takes, or the cap, at which it is ended.
+    """Return the seconds of a run on a connection, which is interrupted at the cap.
 
-    What runs out of memory or of room on the disk counts as the cap, too.
+    A run that exhausts memory or disk space counts as the cap, too.
     """
     timer = threading.Timer(cap, connection.interrupt)
     timer.start()
@@ -113,10 +112,10 @@ def expect_close(name: str, found: Any, expected: Any, tolerance: float) -> None
 
 
 def tolerance_of(dtype: Any) -> float:
-    """What rounding may do to a sum."""
+    """The relative rounding error that a sum may have."""
     return 1e-9 if np.finfo(dtype).bits == 64 else 1e-4
 
 
 def ratio(value: float) -> str:
-    """A ratio with as many digits as mean something."""
+    """Format a ratio with its significant digits."""
     return f"{value:.2f}" if value < 10 else f"{value:.0f}"

@@ -1,11 +1,11 @@
-"""Peak memory against what is predicted: random programs whose tensors take 50 to 500 MB.
+"""Peak memory against the prediction: random programs whose tensors take 50 to 500 MB.
 
     python -m benchmarks.memory --programs 500
     python -m benchmarks.memory --graph amazon_photo --graph generated-14000-490000-770-35
 
-Each program runs in a process of its own, with its inputs in a database in memory. The peak is what
-the process has more at its highest than before the execution; sizes count in MB. At the end stand
-the largest peak and the median, each as a ratio of what was predicted.
+Each program runs in a process of its own, with its inputs in a database in memory. The peak is the
+largest memory of the process minus that before the execution; sizes are in MB. The last lines are
+the largest peak and the median, each as a ratio to the prediction.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from benchmarks.workloads import attention, chain, gcn, power_law
 THREADS = 2
 LARGEST = 500.0
 SLOWEST = 600
-"""Seconds of a process, after which it is ended."""
+"""Seconds after which a process is ended."""
 
 Drawn = tuple[str, Mapping[str, Any]]
 
 
 def draw(seed: int, largest: float = LARGEST) -> Drawn:
-    """A random program and its inputs."""
+    """Draw a random program and its inputs."""
     rng = np.random.default_rng(seed)
     return FAMILIES[int(rng.integers(len(FAMILIES)))](rng, float(rng.uniform(50, largest)) * MB)
 
@@ -50,7 +50,7 @@ def _graph(rng: np.random.Generator, nodes: int, degree: float) -> Any:
 
 
 def _sides(rng: np.random.Generator, size: float) -> tuple[int, int]:
-    """Rows and columns of a matrix of float64 of so many bytes."""
+    """Draw rows and columns of a matrix of float64 with so many bytes."""
     columns = int(2 ** rng.uniform(4, 10))
     return max(int(size / 8 / columns), 2), columns
 
@@ -124,7 +124,7 @@ GRAPH_PROGRAMS = {"attention": attention, "gcn": gcn, "chain": chain}
 
 
 def measure(text: str, inputs: Mapping[str, Any], **options: Any) -> dict[str, float]:
-    """Predicted and measured memory and time of the first execution of a program."""
+    """Measure memory and time of the first execution of a program, with the predictions."""
     with ucle.connect(threads=THREADS) as connection:
         connection.execute("SET enable_progress_bar = false")
         tables = input_tables(connection, inputs)
@@ -144,7 +144,7 @@ def measure(text: str, inputs: Mapping[str, Any], **options: Any) -> dict[str, f
 
 
 def in_its_own_process(*arguments: str) -> dict[str, Any] | str:
-    """What a process of its own finds, or why it does not."""
+    """Return the result of a process of its own, or the reason why there is none."""
     command = [sys.executable, "-m", "benchmarks.memory", *arguments]
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=SLOWEST, check=False)
@@ -205,7 +205,7 @@ def main(
 
 
 def draw_name(seed: int) -> str:
-    """The family of a random program."""
+    """Return the family of a random program."""
     rng = np.random.default_rng(seed)
     return FAMILIES[int(rng.integers(len(FAMILIES)))].__name__.strip("_")
 

@@ -1,6 +1,6 @@
-"""How long the search for a decomposition takes, and what the paper's simpler searches lose.
+"""The time of the search for a decomposition, and the losses of the paper's simpler searches.
 
-The paper compares greedy search with its dynamic program by running both (Table 9); here plans of
+The paper compares greedy search with its dynamic program by running both (Table 9). Here plans of
 all three searches are run where there is a real graph, and compared by predicted cost everywhere.
 """
 
@@ -19,10 +19,10 @@ from benchmarks.measure import THREADS, Table, race, ratio
 from benchmarks.stored import input_tables
 from benchmarks.workloads import GRAPHS, attention, chain, gcn
 from ucle.optimiser.sparse_einsum import METHODS, sparse_einsum
-from ucle.replan import costed_program
+from ucle.pipeline.replan import costed_program
 
 LAYERS = 145
-"""Of the network, which makes 1,015 vertices."""
+"""Layers of the network, which makes 1,015 vertices."""
 Case = tuple[str, str, Mapping[str, Any], bool]
 
 
@@ -62,7 +62,7 @@ def gates(qubits: int, count: int) -> Case:
 
 
 def cases() -> Iterator[Callable[[], Case]]:
-    """Every line of the table; inputs are made when it is its turn."""
+    """Yield a maker for each line of the table; inputs are made when they are needed."""
     if GRAPHS.is_dir():
         for make in (gcn, attention, chain):
             for graph in ("planetoid_cora", "amazon_photo"):
@@ -89,7 +89,7 @@ def _measure(case: Case, rounds: int) -> Sequence[str]:
         found, seconds = {}, []
         for method in METHODS:
             for _ in range(rounds if method == "dag" else 1):
-                costed = costed_program(program.compiled, program.options)  # knows no price yet
+                costed = costed_program(program.compiled, program.options)  # has no prices yet
                 start = time.perf_counter()
                 found[method] = sparse_einsum(costed, method=method)
                 if method == "dag":

@@ -1,7 +1,7 @@
 """One step of PageRank with a division, as the graph grows: memory and CPU time.
 
-``A[i,j] / max(sum[k](A[i,k]), 1)`` is what a person writes, ``A[i,j] * (1 / max(...))`` what stays
-sparse without knowing that a maximum is not 0. Each is run in a process of its own.
+``A[i,j] / max(sum[k](A[i,k]), 1)`` is the natural form, ``A[i,j] * (1 / max(...))`` one that stays
+sparse without the knowledge that a maximum is not 0. Each is run in a process of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FORMS = {
 
 
 def run(nodes: int, form: str) -> dict[str, float]:
-    """One step over a random graph: peak memory in MB, CPU seconds, and the sum of the ranks."""
+    """Run one step over a random graph; return peak MB, CPU seconds, and the sum of the ranks."""
     rng = np.random.default_rng(0)
     ends = rng.integers(0, nodes, (2, nodes * EDGES_PER_NODE))
     edges = np.unique(ends[0] * nodes + ends[1])
@@ -47,7 +47,7 @@ def run(nodes: int, form: str) -> dict[str, float]:
 
 
 def measured(nodes: int, form: str) -> dict[str, float]:
-    """The same in a process of its own."""
+    """Run one step in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.pagerank", str(nodes), form]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     found: dict[str, float] = json.loads(done.stdout)

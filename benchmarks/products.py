@@ -1,7 +1,7 @@
 """Products of sparse matrices: Galley's section 7.2, and chains of other shapes.
 
-A and B have one entry in ten, the density of C varies. A person writes the product of the first two
-first, or whole, and what is done with it last.
+A and B have one entry in ten, the density of C varies. The natural form computes the product of the
+first two matrices first, or the whole product, and applies further operations last.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from benchmarks.peers.tables import Entries
 from benchmarks.stored import input_tables
 
 SIDE = 600
-"""Where Galley has 2,000: with that, SQL takes minutes."""
+"""Side of the matrices; Galley's 2,000 take SQL minutes."""
 DENSITIES = ("0.0001", "0.001", "0.01", "0.1")
 SHAPES = ((4000, 200, 4000, 200), (200, 4000, 200, 4000))
 
 CAUSES = {"sum of a chain": "the sum of a statement is not merged with its products"}
-"""Why some are missed."""
+"""The reasons for missed targets."""
 
 Form = tuple[Task, str]
-"""A task whose program is what a person writes, and the program of an expert."""
+"""A task whose program is the natural form, and the program of an expert."""
 
 
 def forms() -> Iterator[Form]:
-    """The rows of the table."""
+    """Yield the rows of the table."""
     for density in DENSITIES:
         yield _chain(density)
     for shape in SHAPES:
@@ -58,7 +58,7 @@ def _chain(density: str) -> Form:
 
 
 def _chain_of(shape: Sequence[int]) -> Form:
-    """Three matrices of other shapes, with an entry in fifty."""
+    """Three matrices of other shapes, with one entry in fifty."""
     rng = np.random.default_rng(0)
     a, b, c = (
         sp.random_array((n, m), density=0.02, rng=rng, format="csr") for n, m in pairwise(shape)

@@ -1,6 +1,6 @@
 """Sparse attention and graph convolution: ucle against scipy and purely relational SQL.
 
-Times are of execution alone, with inputs stored in the layout that the optimiser chose.
+Times are of execution alone, with inputs stored in the layouts that the optimiser chose.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Whether the cost model tells fast plans from slow ones: predicted against measured time.
+"""The quality of the cost model: predicted against measured time of plans.
 
-For each program and graph the chosen plan, the next best by predicted cost, and plans spread over
-the rest are run; plans with the same script are one. It is a tournament: each runs once, those that
-are near the best run in turn, the foremost of them again, and the winner meets the chosen one in
-rounds of which none has counted before. So the best plan is not the luckiest of many. Until these
-last rounds plans are told apart by the processor time of all threads, which other processes hardly
-disturb.
+For each program and graph these plans are run: the chosen one, the next best by predicted cost, and
+plans spread over the rest; plans with the same script count once. It is a tournament: each plan
+runs once, those near the best run in turn, the foremost of them again, and the winner meets the
+chosen one in rounds that are counted separately. So the best plan is not the luckiest of many.
+Before these last rounds plans are compared by the processor time of all threads, which other
+processes hardly disturb.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from benchmarks.measure import PAUSE, THREADS, Table, ratio
 from benchmarks.stored import input_tables
 from benchmarks.workloads import GRAPHS, SECOND, Workload, attention, chain, gcn
 from ucle.command.calibrate import calibrate
-from ucle.cost import ENGINE, Profile
+from ucle.cost.prices import ENGINE, Profile
 from ucle.ir.layouts import Decomposition
 from ucle.optimiser.pricing import decompositions
 from ucle.optimiser.sparse_einsum import sparse_einsum
-from ucle.replan import costed_program
+from ucle.pipeline.replan import costed_program
 from ucle.run.script import script_of
 
 BEST, SPREAD = 20, 40
 SAMPLED = 4000
-"""Random decompositions that plans over the rest are picked from."""
+"""Random decompositions from which plans over the rest are picked."""
 DEAREST = 10.0
-"""Times the least predicted cost up to which they are picked."""
+"""The largest predicted cost of picked plans, as a multiple of the least."""
 SLOWEST = 20.0
-"""Times the best processor time after which a plan is interrupted; at least `PATIENCE` seconds."""
+"""A plan's largest processor time, as a multiple of the best; at least `PATIENCE` seconds."""
 PATIENCE = 0.5
 NEAR = 3.0
-"""Plans within this many times of the best time are told apart by a correlation of their own."""
+"""Plans within this multiple of the best time have a correlation of their own."""
 FOREMOST = 6
-"""Plans that are measured once more before one of them is the best."""
+"""Plans that are measured once more before the best one is determined."""
 
 
 @dataclass(frozen=True)
 class Took:
-    """What a run took: seconds, and processor seconds of all threads."""
+    """Measured seconds of a run, and processor seconds of all threads."""
 
     wall: float
     processor: float
@@ -61,7 +61,7 @@ class Contest:
     """Predicted costs and processor seconds of the plans of a program, the chosen one first.
 
     `chosen` and `best` are the rounds in which only these two ran; `calibrated` and `against` those
-    of the plan that the machine's own profile chooses and the chosen one.
+    of the plan that the machine's own profile chooses, and the chosen one.
     """
 
     costs: np.ndarray[Any, Any]
@@ -72,28 +72,28 @@ class Contest:
     against: Sequence[Took]
 
     def regret(self, clock: str) -> float:
-        """Times of the best plan that the chosen one takes, by a field of `Took`."""
+        """The chosen plan's time as a multiple of the best plan's, by a field of `Took`."""
         return _paired(self.chosen, self.best, clock)
 
     def gain(self) -> float:
-        """Times of the chosen plan that the one takes which the machine's profile chooses."""
+        """The time of the machine profile's choice as a multiple of the chosen plan's."""
         return _paired(self.calibrated, self.against, "wall")
 
     def correlation(self, near: float | None = None) -> str:
-        """Rank correlation of cost and time; of plans `near` times the best time, or of all."""
+        """Rank correlation of cost and time, of plans within `near` times the best, or of all."""
         some = self.seconds <= (near or np.inf) * self.seconds.min()
         costs, seconds = self.costs[some], self.seconds[some]
         return f"{spearmanr(costs, seconds).statistic:.2f}" if len(costs) > 3 else "few plans"
 
 
 def _paired(some: Sequence[Took], others: Sequence[Took], clock: str) -> float:
-    """The median of the ratios of two plans in each round."""
+    """Return the median ratio of two plans' times over the rounds."""
     pairs = zip(some, others, strict=True)
     return float(statistics.median(getattr(a, clock) / getattr(b, clock) for a, b in pairs))
 
 
 def contest(workload: Workload, rounds: int, machine: Profile | None = None) -> Contest:
-    """Run the plans of a program, and the one that is chosen by the profile of a machine."""
+    """Run the plans of a program, and the one that a machine's profile chooses."""
     with ucle.connect(threads=THREADS) as connection:
         tables = input_tables(connection, workload.inputs)
         program = ucle.einsum_program(
@@ -130,7 +130,7 @@ def contest(workload: Workload, rounds: int, machine: Profile | None = None) -> 
 
 
 def candidates(program: ucle.EinsumProgram) -> list[ucle.EinsumProgram]:
-    """The cheapest plans and those spread over the rest, without those that run the same script."""
+    """Return the cheapest plans and those spread over the rest, one for each script."""
     plans: dict[str, ucle.EinsumProgram] = {}
     for plan in program.plans(2 * BEST):
         if len(plans) <= BEST:
@@ -141,16 +141,16 @@ def candidates(program: ucle.EinsumProgram) -> list[ucle.EinsumProgram]:
 
 
 def _script(plan: ucle.EinsumProgram) -> str:
-    """The statements that a plan runs, by which plans are told apart."""
+    """Return the statements that a plan runs, which identify it."""
     script = script_of(plan.compiled.physical, plan._build.target.capabilities)
     return repr(script.statements)
 
 
 def _spread(program: ucle.EinsumProgram, rng: np.random.Generator) -> Iterator[ucle.EinsumProgram]:
-    """Plans at even steps of the logarithm of predicted cost, up to `DEAREST` times the least.
+    """Yield plans at even steps of the logarithm of predicted cost, up to `DEAREST`.
 
-    They are the chosen one with other decompositions of some vertices: where all are drawn anew,
-    all plans are bad.
+    They are the chosen plan with other decompositions of some vertices: if all are drawn, every
+    plan is bad.
     """
     compiled = program.compiled
     costed = costed_program(compiled, program.options)
@@ -170,12 +170,12 @@ def _spread(program: ucle.EinsumProgram, rng: np.random.Generator) -> Iterator[u
         try:
             chosen = drawn[costs[np.abs(costs - wanted).argmin()]]
             yield program.with_decomposition({x: each.promoted for x, each in chosen.items()})
-        except ucle.UcleError:  # it needs more memory than there is
+        except ucle.UcleError:  # it needs more memory than is available
             continue
 
 
 class _Race:
-    """Processor times of plans on one connection; of one that was interrupted, the limit."""
+    """Processor times of plans on one connection; the limit for interrupted ones."""
 
     def __init__(self, connection: Any, plans: Sequence[ucle.EinsumProgram]) -> None:
         self._connection = connection
@@ -188,18 +188,18 @@ class _Race:
         return [statistics.median(times) for times in self._times]
 
     def within(self, times: float) -> list[int]:
-        """Plans that take up to so many times the time of the best, and the chosen one."""
+        """Return the plans within a multiple of the best time, and the chosen one."""
         medians = self.medians
         return [n for n, x in enumerate(medians) if n == 0 or x <= times * min(medians)]
 
     def foremost(self, count: int) -> list[int]:
-        """The fastest plans."""
+        """Return the fastest plans."""
         medians = self.medians
         return sorted(range(len(medians)), key=lambda n: medians[n])[:count]
 
     def screen(self) -> None:
-        """Run each plan once, those that are slow not to their end."""
-        self._run(0, 60.0)  # the first one finds everything cold
+        """Run each plan once; slow ones are interrupted."""
+        self._run(0, 60.0)  # the first run finds cold caches
         best = 10.0
         for number in range(len(self._plans)):
             took = self._run(number, max(PATIENCE, SLOWEST * best)).processor
@@ -207,7 +207,7 @@ class _Race:
             self._times[number].append(took)
 
     def run(self, numbers: Iterable[int], rounds: int) -> None:
-        """Run plans in turn, and let these times alone count."""
+        """Run plans in turn, and replace their earlier times."""
         found: dict[int, list[float]] = {number: [] for number in numbers}
         for turn in range(rounds):
             for number in list(found)[:: -1 if turn % 2 else 1]:
@@ -216,7 +216,7 @@ class _Race:
             self._times[number] = times
 
     def duel(self, one: int, other: int, rounds: int) -> tuple[list[Took], list[Took]]:
-        """The times of two plans in turn; of one that meets itself, the same twice."""
+        """Time two plans in turn; a plan against itself gets its times twice."""
         times: dict[int, list[Took]] = {one: [], other: []}
         for turn in range(max(rounds, 7)):
             for number in list(times)[:: -1 if turn % 2 else 1]:
@@ -225,7 +225,7 @@ class _Race:
         return times[one], times[other]
 
     def _run(self, number: int, limit: float = math.inf) -> Took:
-        """What a plan takes, or took until it has had more processor time than the limit."""
+        """Run a plan up to a limit of processor time; return the times."""
         wall, processor = time.perf_counter(), time.process_time()
         done = threading.Event()
 

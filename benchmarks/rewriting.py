@@ -1,8 +1,8 @@
 """Programs as a person writes them, as they are rewritten, and as an expert would write them.
 
 The first three have masks that come last, the next four are those of SPORES (section 4.2), the last
-three the gradients and the covariance over a join of Galley (section 7.1), all at the sizes of the
-first table of the design, or near them.
+three are the gradients and the covariance over a join of Galley (section 7.1). All have the sizes
+of the first table of the design, or similar ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RNG = np.random.default_rng(0)
 
 
 def cases() -> Iterator[Case]:
-    """The programs of the table."""
+    """Yield the programs of the table."""
     yield from _masks()
     yield from factorisations()
     yield from _joins()

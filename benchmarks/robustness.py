@@ -1,9 +1,9 @@
-"""How much the choice of a decomposition forgives: the paper's Tables 9, 11 and 12 on this engine.
+"""Robustness of the choice of a decomposition: the paper's Tables 9, 11 and 12 on this engine.
 
-Three tables: greedy search against the dynamic program, constants of the cost model that are off by
-ten times, and estimates that are off by random factors. A search with a wrong picture of the world
-picks a decomposition; the decomposition is then planned and run as any other. Those that are the
-same are run once.
+There are three tables: greedy search against the dynamic program, constants of the cost model that
+are off by ten times, and estimates that are off by random factors. A search with wrong information
+picks a decomposition, which is then planned and run like any other. Equal decompositions are run
+once.
 """
 
 from __future__ import annotations
@@ -28,25 +28,28 @@ from benchmarks.robustness_notes import CONSTANTS_NOTES, GREEDY_NOTES, NOISE_NOT
 from benchmarks.stored import input_tables
 from benchmarks.workloads import GRAPHS, Workload, attention, chain, dense, gcn
 from ucle.command.demo_timing import interrupted_after
-from ucle.cost import ENGINE, PAPER, Profile
+from ucle.cost.prices import ENGINE, PAPER, Profile
 from ucle.errors import ExecutionError, MemoryLimitError
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Vertex
 from ucle.optimiser.pricing import CostedProgram
 from ucle.optimiser.sparse_einsum import sparse_einsum
+from ucle.pipeline.replan import costed_program
 from ucle.plan.decomposition import DecomposedProgram
-from ucle.replan import costed_program
 from ucle.stats import ProgramStatistics, Rows, TensorStatistics, Textbook
 
 NAMES = ("cora_lcc", "planetoid_cora", "planetoid_citeseer", "amazon_photo")
-"""The paper's names of them are Cora, P.Cora, P.CiteSeer and A.Photo."""
+"""The graphs; the paper calls them Cora, P.Cora, P.CiteSeer and A.Photo."""
 SLOWEST, PATIENCE, LONGEST = 10.0, 1.0, 30.0
-"""A plan is interrupted (TLE, time limit exceeded) after so many times the first one's seconds, but
-not before `PATIENCE` seconds have passed, nor after `LONGEST`."""
+"""Limits of a plan: a multiple of the first plan's seconds, the least and the most seconds.
+
+Its time limit is exceeded (TLE) after that multiple of the first plan's time, but not before
+`PATIENCE` seconds, and always after `LONGEST`.
+"""
 SLOW = 3.0
-"""Times the first one's seconds from which on a plan is run once and not in rounds."""
+"""Multiple of the first plan's seconds from which on a plan is run only once."""
 ROUNDS = 3
-"""At most; one more run before them checks the result."""
+"""The most rounds; one more run before them checks the result."""
 DRAWS = 10
 """Runs that the paper's Table 12 averages."""
 
@@ -57,8 +60,8 @@ Choice = frozenset[tuple[str, Decomposition]]
 class Noisy(ProgramStatistics):
     """Statistics whose answers are each multiplied by a draw of Gamma(shape, 1 / shape).
 
-    The same question gets the same answer, whenever it is asked: a search that is told different
-    sizes of one thing would not be misinformed but inconsistent.
+    The same question always gets the same answer: a search that receives different sizes for one
+    thing would not be misinformed but inconsistent.
     """
 
     shape: float
@@ -92,7 +95,7 @@ class Noisy(ProgramStatistics):
 
 
 class Bench:
-    """One workload on a connection of its own, and the decompositions of it that are to be run."""
+    """One workload on a connection of its own, and the decompositions of it to be run."""
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
@@ -110,7 +113,7 @@ class Bench:
     def costed(
         self, *, profile: Profile = ENGINE, statistics: ProgramStatistics | None = None
     ) -> CostedProgram:
-        """The program for a search that may be mistaken about the machine or about sizes."""
+        """Return the program for a search with wrong information about machine or sizes."""
         compiled = self.program.compiled
         options = replace(self.program.options, profile=profile)
         return costed_program(
@@ -118,7 +121,7 @@ class Bench:
         )
 
     def textbook(self) -> ProgramStatistics:
-        """The paper's estimates."""
+        """Return the paper's estimates."""
         return replace(self.program.compiled.statistics, estimator=Textbook())
 
     def close(self) -> None:
@@ -126,9 +129,9 @@ class Bench:
         self.connection.close()
 
     def seconds(self, wanted: Mapping[str, DecomposedProgram], rounds: int) -> dict[str, float]:
-        """The median time of each decomposition; infinite beyond the limit, NaN without memory.
+        """Measure median times of decompositions; infinite over the limit, NaN without memory.
 
-        Decompositions that are the same get the same time.
+        Equal decompositions get the same time.
         """
         keys = {name: frozenset(found.decompositions.items()) for name, found in wanted.items()}
         expected = self.workload.reference()
@@ -155,13 +158,13 @@ class Bench:
         return {name: statistics.median(times[key]) for name, key in keys.items()}
 
     def _first(self, plan: ucle.EinsumProgram, expected: Any, limit: float) -> float:
-        """Seconds of a first run, whose result is compared; infinite if it was interrupted."""
+        """Return the seconds of a first run, which is checked; infinite if it was interrupted."""
         name, output = f"{self.workload.name} on {self.workload.graph}", self.workload.output
         start = time.perf_counter()
         try:
             with interrupted_after(self.connection, limit):
                 result = plan.execute(self.connection)
-        except duckdb.InterruptException:  # while what the plan had made was being dropped
+        except duckdb.InterruptException:  # interrupted while the results were dropped
             return math.inf
         except ExecutionError as error:
             if isinstance(error.__cause__, duckdb.InterruptException):
@@ -246,7 +249,7 @@ PUBLISHED_CONSTANTS = ("192", "130", "253", "294", "1027", "1027", "305")
 
 
 def scaled(profile: Profile, constant: str, factor: float) -> Profile:
-    """A profile with one constant of the paper multiplied."""
+    """Return a profile with one of the paper's constants multiplied."""
     return replace(
         profile, **{name: factor * getattr(profile, name) for name in CONSTANTS[constant]}
     )
@@ -312,7 +315,7 @@ def _noise_column(workload: Workload, rounds: int) -> dict[str, str]:
 
 
 def _mean(times: Sequence[float]) -> str:
-    """The mean of what came to an end, and how many did not."""
+    """Format the mean of finished runs, and the number of unfinished ones."""
     ran = [x for x in times if math.isfinite(x)]
     lost = {"TLE": sum(map(math.isinf, times)), "OOM": sum(map(math.isnan, times))}
     notes = [f"{count} {text}" for text, count in lost.items() if count]

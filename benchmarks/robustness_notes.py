@@ -1,4 +1,4 @@
-"""What the tables of `benchmarks.robustness` say of themselves, and of the paper's."""
+"""The notes below the tables of `benchmarks.robustness`, and on those of the paper."""
 
 from __future__ import annotations
 

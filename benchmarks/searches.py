@@ -1,7 +1,7 @@
 """Searches that stop early: views of compiled programs over tables that change in a loop.
 
-A program is compiled once and leaves a view, which computes the next frontier of what the tables
-hold whenever it is queried. The loop stores that, and ends with the first frontier that is empty.
+A program is compiled once into a view, which computes the next frontier from the current tables
+whenever it is queried. The loop stores the frontier, and ends with the first empty one.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import ucle
 
 STEP = "N[j] = any[i](A[i,j] and F[i]) and not V[j]"
 SHORTER = "C[j] min= F[i] + A[i,j]; N[j] = when(C[j] < D[j], C[j])"
-"""Vertices that are reached by a shorter path: lengths are above 0, so that 0 is none."""
+"""Vertices that are reached by a shorter path: lengths are above 0, so that 0 means none."""
 
 
 def breadth_first(
     adjacency: Any, start: int
 ) -> Callable[[duckdb.DuckDBPyConnection], Callable[[], NDArray[Any]]]:
-    """What prepares a search for the level of each vertex, -1 where there is none."""
+    """Return a function that prepares a search for the level of each vertex, -1 for none."""
     square = adjacency.shape
 
     def prepared(connection: duckdb.DuckDBPyConnection) -> Callable[[], NDArray[Any]]:
@@ -61,7 +61,7 @@ def breadth_first(
 def bellman_ford(
     lengths: Any, start: int
 ) -> Callable[[duckdb.DuckDBPyConnection], Callable[[], NDArray[Any]]]:
-    """What prepares a search for the length of the shortest path to each vertex."""
+    """Return a function that prepares a search for the shortest path to each vertex."""
     square = lengths.shape
 
     def prepared(connection: duckdb.DuckDBPyConnection) -> Callable[[], NDArray[Any]]:

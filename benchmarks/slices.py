@@ -1,7 +1,7 @@
 """Few tuples with large arrays: one thread against several.
 
-DuckDB gives one thread 122,880 rows of a table; `ucle.plan.split_small_scans` cuts shorter ones.
-The first lines have a kernel that only sleeps, so that they show what runs at once on any machine.
+DuckDB gives one thread 122,880 rows of a table; `ucle.plan.split_small_scans` splits smaller ones.
+The first lines have a kernel that only sleeps, which shows on any machine what runs in parallel.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import pyarrow as pa
 
 import ucle
 from benchmarks.measure import THREADS, Table, expect_close, race, ratio
-from ucle.compile import build
+from ucle.compile.build import build
 from ucle.options import Optimisations
 from ucle.udf_kernels import arrow
 
 SLEEP, TUPLES, SLEEPERS = 0.01, 64, 8
-"""Seconds that the sleeping kernel takes for a tuple, how many there are, and threads."""
+"""Seconds that the sleeping kernel takes for a tuple, number of tuples, and of threads."""
 
 Decomposition = Mapping[str, Sequence[str]]
 
@@ -124,7 +124,7 @@ REAL = (
 
 
 def _create(connection: duckdb.DuckDBPyConnection, work: Work) -> None:
-    """The tables of a program, filled with random numbers."""
+    """Create the tables of a program, with random numbers."""
     rng = np.random.default_rng(0)
     for name, (keys, shape) in work.tables.items():
         rows = math.prod(keys.values())
@@ -140,9 +140,9 @@ def _create(connection: duckdb.DuckDBPyConnection, work: Work) -> None:
 
 @contextlib.contextmanager
 def sleeping() -> Iterator[None]:
-    """Every kernel of two operands sleeps for each of its rows, besides what it does.
+    """Make every kernel of two operands sleep for each of its rows, in addition to its work.
 
-    They are the Arrow functions, which Python calls: sleep lets other threads run.
+    These are the Arrow functions, which Python calls: sleep lets other threads run.
     """
     run: Callable[..., Any] = arrow._run
 
@@ -158,7 +158,7 @@ def sleeping() -> Iterator[None]:
 def _program(
     connection: duckdb.DuckDBPyConnection, work: Work, least: float | None
 ) -> ucle.EinsumProgram:
-    """The program with slices from a cost on, or without."""
+    """Compile the program with slices from a cost on, or without slices."""
     program = ucle.einsum_program(
         work.text,
         inputs={

@@ -1,7 +1,7 @@
-"""Small programs: what compiling them takes, what running them takes, and what is around it.
+"""Small programs: the times of compiling, of running, and of the overhead.
 
-NumPy computes each of them in a millisecond or a few. So the times are those of DuckDB's planner
-and of ucle around it, statement by statement.
+NumPy computes each of them in a few milliseconds. So the times are those of DuckDB's planner and of
+ucle's overhead, statement by statement.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Small:
-    """A program both ways. `compiled` makes it, `run` runs what was made, `numpy` computes it."""
+    """A program in both forms: `compiled` compiles it, `run` runs that, `numpy` computes it."""
 
     name: str
     compiled: Callable[[duckdb.DuckDBPyConnection], Any]
@@ -134,7 +134,7 @@ def logistic() -> Small:
 def _executed(
     text: str, inputs: Mapping[str, Any]
 ) -> tuple[Callable[[Any], Any], Callable[[Any], np.ndarray]]:
-    """How a program with one output is compiled, and how it is run."""
+    """Return functions that compile and run a program with one output."""
 
     def compiled(connection: duckdb.DuckDBPyConnection) -> Any:
         return ucle.einsum_program(text, inputs=inputs, database=connection)
@@ -201,7 +201,7 @@ def _make_tables(connection: duckdb.DuckDBPyConnection) -> None:
 def _by_hand(
     connection: duckdb.DuckDBPyConnection, statements: Sequence[str], made: Sequence[str]
 ) -> Callable[[], None]:
-    """Statements one after the other, and the tables that they made dropped."""
+    """Return a function that runs statements in order, and drops their tables."""
     every = [*statements, *(f'DROP TABLE "{name}"' for name in made)]
 
     def run() -> None:
@@ -212,7 +212,7 @@ def _by_hand(
 
 
 def bare(connection: duckdb.DuckDBPyConnection, program: ucle.EinsumProgram) -> Callable[[], None]:
-    """The statements of a program, run by hand."""
+    """Return a function that runs the statements of a program by hand."""
     script = [x.query for x in connection.extract_statements(program.to_sql())]
     statements = [x for x in script if "CREATE TEMPORARY TABLE" in x]
     return _by_hand(connection, statements, program.outputs)
@@ -221,7 +221,7 @@ def bare(connection: duckdb.DuckDBPyConnection, program: ucle.EinsumProgram) -> 
 def bare_step(
     connection: duckdb.DuckDBPyConnection, prepared: Any
 ) -> tuple[Callable[[], None], Any]:
-    """The statements of one run of a prepared program, by hand; and what holds the tables read."""
+    """Return the statements of a prepared program's run, by hand, and the owner of their tables."""
     prepared()
     state = prepared.state
     log, sent = logging.getLogger("ucle.execute"), logging.handlers.BufferingHandler(1000)
@@ -299,7 +299,7 @@ def _execution_rows(rounds: int) -> Iterator[Sequence[str]]:
 def _measured(
     sides: Mapping[str, Callable[[], Any]], rounds: int
 ) -> dict[str, tuple[float, float]]:
-    """Milliseconds of one call of each side, of the clock and of the processor: medians."""
+    """Measure milliseconds of one call of each side, by clock and processor: medians."""
     taken: dict[str, list[tuple[float, float]]] = {side: [] for side in sides}
     for number in range(rounds + 1):
         for side, run in sides.items():

@@ -1,7 +1,7 @@
-"""Programs on a Spark of two workers of this machine, beside the same as plain Spark SQL.
+"""Programs on a Spark of two workers of this machine, against plain Spark SQL.
 
-``make spark-bench``. Wall time of both in turn, and the bytes that shuffles write, from Spark's
-event log, beside the estimate. Answers are compared before times count.
+``make spark-bench``. Measures the wall time of both in turn, and the bytes that shuffles write,
+from Spark's event log, against the estimate. Answers are compared before times count.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ HEADER = (
 
 @dataclass(frozen=True)
 class Case:
-    """A program on Parquet files, the same in Spark's SQL, and its true value."""
+    """A program on Parquet files, the same in Spark's SQL, and its expected result."""
 
     name: str
     text: str
@@ -54,7 +54,7 @@ class Case:
 
 
 def write(folder: Path, name: str, columns: dict[str, Any]) -> str:
-    """A Parquet file of two row groups."""
+    """Write a Parquet file of two row groups."""
     path = folder / f"{name}.parquet"
     rows = pa.table(columns)
     pq.write_table(rows, path, row_group_size=max(1, -(-len(rows) // 2)))
@@ -62,20 +62,20 @@ def write(folder: Path, name: str, columns: dict[str, Any]) -> str:
 
 
 def entries(folder: Path, name: str, matrix: Any) -> str:
-    """A matrix as a file of its entries."""
+    """Write a matrix as a file of its entries."""
     coo = sp.coo_array(matrix)
     row, col = (place.astype("i4") for place in coo.coords)
     return write(folder, name, {"i": row, "j": col, "val": coo.data})
 
 
 def arrays(folder: Path, name: str, matrix: Any) -> str:
-    """A matrix as a file of its rows."""
+    """Write a matrix as a file of its rows."""
     keys = np.arange(len(matrix), dtype="i4")
     return write(folder, name, {"i": keys, "val": pa.array(list(matrix))})
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """Those that are measured."""
+    """Yield the measured cases."""
     graph, _ = load(GRAPHS / "amazon_photo")
     features = np.random.default_rng(0).random((graph.shape[0], WIDTH))
     yield Case(
@@ -115,7 +115,7 @@ def cases(folder: Path) -> Iterator[Case]:
 
 
 def measured(log: Path, run: Callable[[], Any]) -> tuple[float, int, Any]:
-    """Seconds, bytes that shuffles have written, and what came out."""
+    """Return seconds, bytes that shuffles have written, and the result of a run."""
     before, started = shuffled(log), time.perf_counter()
     made = run()
     seconds = time.perf_counter() - started
@@ -123,7 +123,7 @@ def measured(log: Path, run: Callable[[], Any]) -> tuple[float, int, Any]:
 
 
 def compare(spark: SparkSession, log: Path, case: Case, rounds: int) -> str:
-    """A row of the table."""
+    """Compare both sides on a case; return a row of the table."""
     for name, path in case.inputs.items():
         spark.read.parquet(path).createOrReplaceTempView(name)
     used = {name: path for name, path in case.inputs.items() if f"{name}[" in case.text}

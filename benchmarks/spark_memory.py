@@ -1,8 +1,8 @@
 """A table of four times the memory of all executors of a Spark of this machine.
 
-``make spark-bench BENCH=spark_memory``. The table lies in Parquet files, without compression; the
-answer is compared with NumPy's, which meets the rows a piece at a time. Executors are Java's
-processes and the Python workers that they have, whose resident memory is looked at all the time.
+``make spark-bench BENCH=spark_memory``. The table is in uncompressed Parquet files; the answer is
+compared with NumPy's, which reads the rows in pieces. The resident memory of executors, which are
+Java's processes and their Python workers, is sampled all the time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from cluster import settings  # noqa: E402
 
 EXECUTORS = 2
 TIMES = 4
-"""How many times the memory of all executors the table has in bytes."""
+"""The table's size as a multiple of the memory of all executors."""
 
 WIDTH = 1000
 PIECE = 2000
@@ -44,19 +44,19 @@ FILES = 16
 
 
 def piece(start: int, stop: int) -> NDArray[np.float64]:
-    """Some rows of the table: whole numbers, so that sums are exact in any order."""
+    """Some rows of the table: integers, so that sums are exact in any order."""
     rows = np.arange(start, stop)
     return ((rows[:, None] * 31 + np.arange(WIDTH) * 17) % 101).astype(np.float64)
 
 
 def pieces(start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Where they begin and end."""
+    """Yield the start and the end of each piece."""
     for first in range(start, stop, PIECE):
         yield first, min(first + PIECE, stop)
 
 
 def write(folder: Path, rows: int) -> None:
-    """The table as files of some row groups each."""
+    """Write the table as files of some row groups each."""
     schema = pa.schema([("j", pa.int32()), ("val", pa.list_(pa.float64()))])
     for number in range(FILES):
         path = folder / f"part-{number:02}.parquet"
@@ -71,7 +71,7 @@ def write(folder: Path, rows: int) -> None:
 
 
 def expected(rows: int) -> NDArray[np.float64]:
-    """What NumPy makes of all rows."""
+    """Compute the answer with NumPy over all rows."""
     total = np.zeros((WIDTH, 2))
     for start, stop in pieces(0, rows):
         weights = np.stack([np.ones(stop - start), np.arange(start, stop) % 3], axis=1)
@@ -80,7 +80,7 @@ def expected(rows: int) -> NDArray[np.float64]:
 
 
 def resident(pid: int) -> int:
-    """Bytes of a process and all that descend from it."""
+    """Bytes of a process and all its descendants."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     except (OSError, IndexError):  # it has ended
@@ -91,7 +91,7 @@ def resident(pid: int) -> int:
 
 @contextmanager
 def watched() -> Iterator[list[int]]:
-    """How large all executors together were, each time that they were looked at."""
+    """Record the joint size of all executors at each sample."""
     sizes, ended = [0], threading.Event()
     pattern = ["pgrep", "-f", "CoarseGrainedExecutorBackend"]
 
@@ -110,14 +110,14 @@ def watched() -> Iterator[list[int]]:
 
 
 def session(log: Path, memory: int, limit: str, partitions: int) -> SparkSession:
-    """A Spark of this machine, each of whose executors has so many megabytes."""
+    """Start a Spark on this machine, each of whose executors has so many megabytes."""
     builder = SparkSession.builder.master(f"local-cluster[{EXECUTORS},1,{memory}]").appName("ucle")
     own = {
         "spark.executor.memory": f"{memory}m",
         "spark.driver.memory": "1g",
         "spark.ucle.memoryLimit": limit,
         "spark.ucle.partitions": str(partitions),
-        # A batch of Spark's counts rows, of which one has 8 kB.
+        # Spark's batches are counted in rows, one of which takes 8 kB.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
         "spark.sql.parquet.columnarReaderBatchSize": "512",
     }

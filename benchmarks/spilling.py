@@ -1,7 +1,7 @@
 """An SpMM whose aggregate state alone is three times DuckDB's memory limit.
 
-It runs in a process of its own, on a database file, and the largest resident size of that process
-is compared with the limit plus what the process held before the first statement.
+It runs in a process of its own, on a database file. The largest resident size of that process is
+compared with the limit plus its size before the first statement.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SOURCES = 20_000
 
 
 def prepare(path: Path) -> None:
-    """A file with a sparse matrix of two entries a row, and a dense one of few rows."""
+    """Write a file with a sparse matrix of two entries a row, and a dense one of few rows."""
     with duckdb.connect(str(path), config={"threads": THREADS}) as connection:
         connection.execute(
             f"""CREATE TABLE A AS
@@ -44,12 +44,12 @@ def prepare(path: Path) -> None:
 
 
 def peak() -> int:
-    """Largest resident size of this process so far, in bytes."""
+    """Return the largest resident size of this process so far, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def run(path: str) -> dict[str, float]:
-    """The measured process: seconds, base and peak in bytes, and a check sum."""
+    """Run the measured process; return seconds, base and peak in bytes, and a check sum."""
     with ucle.connect(path, threads=THREADS, memory_limit=f"{LIMIT}B") as connection:
         program = ucle.einsum_program(
             "Z[i,k] += A[i,j] * H[j,k]",
@@ -68,13 +68,13 @@ def run(path: str) -> dict[str, float]:
 
 
 def check_sum(connection: duckdb.DuckDBPyConnection, tensor: ucle.TensorRelation) -> float:
-    """The sum of a few groups, drawn evenly."""
+    """Return the sum of a few groups, drawn evenly."""
     picked = tensor.stored.filter(f"i % {GROUPS // 100} = 0")
     return float(sum(np.sum(value) for _, value in picked.fetchall()))
 
 
 def expected_sum(path: Path) -> float:
-    """The same by plain SQL."""
+    """Return the same sum by plain SQL."""
     with duckdb.connect(str(path), config={"threads": THREADS}) as connection:
         row = connection.execute(
             f"""SELECT sum(A.v * list_sum(H.v)) FROM A JOIN H USING (j)

@@ -1,8 +1,8 @@
 """The programs of SPORES (section 4.2): as a person writes them, as rewritten, and by hand.
 
-Each is the heart of an algorithm as SystemML's scripts have it, at a size of seconds: the loss and
-the gradient of ALS, the objective and an update of PNMF, the product with the Hessian of MLR, and
-steps of an SVM with squared hinge loss and of a GLM. Factors are dense, data is sparse.
+Each is the core of an algorithm from SystemML's scripts, at a size of seconds: the loss and the
+gradient of ALS, the objective and an update of PNMF, the product with the Hessian of MLR, and steps
+of an SVM with squared hinge loss and of a GLM. Factors are dense, data is sparse.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from benchmarks.by_hand import REACH, Case, table
 
 RNG = np.random.default_rng(0)
 ROWS, COLUMNS, RANK, ENTRIES = 4000, 3000, 10, 60_000
-"""Of a matrix of ratings, and of its factors."""
+"""Sizes of a matrix of ratings and of its factors."""
 SAMPLES, FEATURES, CLASSES = 100_000, 500, 5
-"""Of data to learn from, of which a hundredth is not 0."""
+"""Sizes of training data, a hundredth of which is nonzero."""
 
 
 def sparse(rows: int, columns: int, entries: int) -> Any:
@@ -30,14 +30,14 @@ def sparse(rows: int, columns: int, entries: int) -> Any:
 
 
 def cases() -> Iterator[Case]:
-    """The programs of the table."""
+    """Yield the programs of the table."""
     yield from factorisations()
     yield _update()
     yield from _learners()
 
 
 def factorisations() -> Iterator[Case]:
-    """ALS, PNMF's objective, and what SPORES says of MLR: of these, `rewriting` tells, too."""
+    """Yield ALS, PNMF's objective, and SPORES' form of MLR, which `rewriting` shows, too."""
     X, U, V = _factorised()
     known = {"X": X, "U": U, "V": V}
     entries = X.tocoo()

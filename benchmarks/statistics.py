@@ -1,4 +1,4 @@
-"""What statistics take beside the program that they are for: on the first compilation and later."""
+"""The cost of statistics next to their program: on the first compilation and later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEXT = "Z[i,m] += A[i,j] * H[j,m]"
 
 
 def _store(connection: duckdb.DuckDBPyConnection, edges: int, order: str) -> dict[str, Any]:
-    """Random edges in an order, and features; both as tables of a file."""
+    """Store random edges in some order, and features, as tables of a file."""
     nodes = edges // EDGES_PER_NODE
     connection.execute(
         f"""
@@ -79,7 +79,7 @@ def _measure(edges: int, order: str) -> Iterator[str]:
 
 
 def _rows(_: int) -> Iterator[Sequence[str]]:
-    # What a process does once, such as making parsers, is not counted.
+    # One-time work of a process, such as building parsers, is not counted.
     ucle.einsum_program(TEXT, A=sp.eye_array(9, format="coo"), H=np.ones((9, WIDTH)))
     for edges in (1_000_000, 10_000_000, 30_000_000):
         for name, order in (("sorted", "i, j"), ("shuffled", "hash(i * 31 + j)")):

@@ -11,12 +11,12 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 import ucle
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.program import EinsumProgram
 
 
 def store_coo(connection: duckdb.DuckDBPyConnection, inputs: Mapping[str, Any]) -> None:
-    """Each matrix as a table (i, j, v) of its nonzeros, under its name."""
+    """Store each matrix as a table (i, j, v) of its nonzeros, under its name."""
     for name, matrix in inputs.items():
         coo = sp.coo_array(matrix)
         keys = {key: pa.array(c.astype(np.int32)) for key, c in zip("ij", coo.coords, strict=True)}
@@ -29,7 +29,7 @@ def store_coo(connection: duckdb.DuckDBPyConnection, inputs: Mapping[str, Any]) 
 def coo_table(
     connection: duckdb.DuckDBPyConnection, name: str, matrix: Any, shuffle: Any = None
 ) -> TableInput:
-    """A sparse matrix as a table (i, j, v), by rows, or in an order that a generator draws."""
+    """Store a sparse matrix as a table (i, j, v), by rows or in an order that is drawn."""
     coo = sp.coo_array(sp.csr_array(matrix))
     keys = [pa.array(index.astype(np.int32)) for index in coo.coords]
     data = pa.table([*keys, pa.array(coo.data)], names=["i", "j", "v"])
@@ -40,12 +40,12 @@ def coo_table(
 def input_tables(
     connection: duckdb.DuckDBPyConnection, inputs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Inputs with the sparse ones as tables of their entries; dense ones stay in memory."""
+    """Store sparse inputs as tables of their entries; dense ones stay in memory."""
     return {name: entries_table(connection, name, value) for name, value in inputs.items()}
 
 
 def entries_table(connection: duckdb.DuckDBPyConnection, name: str, value: Any) -> Any:
-    """A sparse matrix as a table of its entries; other inputs stay as they are."""
+    """Store a sparse matrix as a table of its entries; other inputs stay as they are."""
     is_matrix = sp.issparse(value) and value.ndim == 2
     return coo_table(connection, name, value) if is_matrix else value
 
@@ -53,7 +53,7 @@ def entries_table(connection: duckdb.DuckDBPyConnection, name: str, value: Any) 
 def rows_table(
     connection: duckdb.DuckDBPyConnection, name: str, matrix: Any, shuffle: Any = None
 ) -> TableInput:
-    """A dense matrix as a table (i, v) with a list for each row."""
+    """Store a dense matrix as a table (i, v) with a list for each row."""
     count, width = matrix.shape
     offsets = np.arange(count + 1, dtype=np.int64) * width
     rows = pa.LargeListArray.from_arrays(offsets, pa.array(matrix.ravel()))
@@ -77,7 +77,7 @@ def array_table(
     bounds: Sequence[int],
     promoted: Sequence[int],
 ) -> TableInput:
-    """A tensor as a table `name` that holds it by some of its axes, the first ones."""
+    """Store a tensor in a table `name` by some of its axes, the first ones."""
     assert tuple(promoted) == tuple(range(len(promoted)))
     labels = [f"l{axis}" for axis in range(len(bounds))]
     keys = [labels[axis] for axis in promoted]
@@ -97,11 +97,11 @@ def store_chosen(
     inputs: Mapping[str, Any],
     association: str = "free",
 ) -> EinsumProgram:
-    """Compile a program, store its inputs as it wants them, and compile it on those tables.
+    """Compile a program, store its inputs in its layouts, and compile it on those tables.
 
-    Tables hold Arrow lists, as tensors at rest do. An input that two uses want differently, or by
-    other axes than its first ones (which tables of arrays cannot have), is a table of its entries
-    if it is sparse, and else stays as it was given.
+    Tables hold Arrow lists, as tensors at rest do. An input whose two uses want different layouts,
+    or layouts by other axes than its first ones (impossible in tables of arrays), is a table of its
+    entries if it is sparse, and otherwise stays as it was given.
     """
     options: dict[str, Any] = {"database": connection, "association": association}
     program = ucle.einsum_program(text, inputs=inputs, **options)

@@ -1,4 +1,4 @@
-"""Seeded matrices and images that have a structure, and real matrices, for `benchmarks.finch`."""
+"""Seeded matrices and images with a structure, and real matrices, for `benchmarks.finch`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from benchmarks.workloads import GRAPHS
 
 REAL = GRAPHS.parent / "sparse"
 SHAPES = {"bcsstk13": 2003, "cryg2500": 2500, "jagmesh7": 1138}
-"""Rows, and columns, of the real matrices."""
+"""Numbers of rows, and columns, of the real matrices."""
 
 
 def real(name: str) -> Any:
-    """A real matrix by name; `FileNotFoundError` where it is not there."""
+    """Return a real matrix by name; raise `FileNotFoundError` where it is missing."""
     entries = pq.read_table(REAL / f"{name}.parquet")
     i, j, values = (entries[column].to_numpy() for column in ("i", "j", "value"))
     return sp.csr_array((values, (i, j)), shape=(SHAPES[name],) * 2)
@@ -38,7 +38,7 @@ def triangular(size: int) -> Any:
 
 
 def blocks(size: int, block: int, density: float) -> Any:
-    """A share of the blocks, each of them dense."""
+    """A matrix of which some blocks exist, each of them dense."""
     rng, count = np.random.default_rng(2), size // block
     there = rng.random((count, count)) < density
     data = rng.random((int(there.sum()), block, block))
@@ -47,7 +47,7 @@ def blocks(size: int, block: int, density: float) -> Any:
 
 
 def reversal(size: int) -> Any:
-    """The permutation that turns a vector round."""
+    """The permutation that reverses a vector."""
     rows = np.arange(size)
     return sp.csr_array((np.ones(size), (rows, rows[::-1])), shape=(size, size))
 
@@ -79,14 +79,14 @@ def uniform(size: int, degree: int) -> Any:
 
 
 def grid(side: int) -> Any:
-    """Neighbours on a grid, as of a map of roads."""
+    """Neighbours on a grid, as in a road map."""
     line = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(side, side))
     one = sp.eye_array(side)
     return sp.csr_array(sp.kron(line, one) + sp.kron(one, line))
 
 
 def blobs(side: int, size: float) -> NDArray[np.bool_]:
-    """An image of black and white areas of about some size."""
+    """An image of black and white areas of about a given size."""
     noise = np.random.default_rng(6).normal(size=(side, side))
     return np.asarray(ndimage.gaussian_filter(noise, size) > 0)
 

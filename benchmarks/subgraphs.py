@@ -1,10 +1,10 @@
-"""How often small patterns occur in large graphs, from their text in one line.
+"""Counts of small patterns in large graphs, from their text in one line.
 
-For each query of the data (section 7.3 of Galley has these and more): what ucle takes to compile
-and to run it, what the same takes in plain SQL whose joins and sums were ordered by hand, and in
-one join that DuckDB orders; and how far the estimators are off for the product of all factors, of
-which there are as many entries as there are occurrences. What takes longer than the cap is ended,
-and counts as the cap.
+For each query of the data (section 7.3 of Galley has these and more) the table has the time of ucle
+to compile and to run it, and the times in plain SQL: with joins and sums ordered by hand, and as
+one join that DuckDB orders. It also has the errors of the estimators for the product of all
+factors, which has as many entries as there are matches. Runs that exceed the cap are interrupted
+and count as the cap.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from benchmarks.paper.tasks import Task
 from benchmarks.peers import duckdb_relational
 from benchmarks.stored import input_tables
 from ucle.ir.layouts import Layout
-from ucle.stats.estimate import Measured
+from ucle.stats.estimate import MeasuredInputs
 from ucle.stats.estimators import ESTIMATORS
 
 CAP = float(os.environ.get("UCLE_BENCH_CAP", "60"))
-"""Seconds after which a run is ended."""
+"""Seconds after which a run is interrupted."""
 
 GRAPHS = ("yeast", "wordnet")
 
 
 def _off(task: Task, connection: duckdb.DuckDBPyConnection, inputs: Any) -> dict[str, float]:
-    """How many times too high or too low each estimator is for the product of all factors."""
+    """The factor by which each estimator is too high or too low for the product of all factors."""
     labels = sorted({name for part in task.program.split("[")[1:] for name in _names(part)})
     text = task.program.replace("found +=", f"found[{','.join(labels)}] =")
     program = ucle.einsum_program(
@@ -51,7 +51,7 @@ def _off(task: Task, connection: duckdb.DuckDBPyConnection, inputs: Any) -> dict
     every = Layout.of([True] * len(labels))
     found = {}
     for name, estimator in ESTIMATORS.items():
-        known = Measured(program.statistics.measured, estimator).of(program.program)
+        known = MeasuredInputs(program.statistics.measured, estimator).of(program.program)
         estimate = max(known.rows("found", every).estimate, 1.0)
         found[name] = max(estimate / truth, truth / estimate)
     return found
@@ -62,7 +62,7 @@ def _names(part: str) -> list[str]:
 
 
 def one_join(task: Task) -> str:
-    """The count as one join, in whatever order DuckDB finds for it."""
+    """Return the count as one join, in the order that DuckDB finds."""
     factors = [part.rstrip("]").split("[") for part in task.program.split(" += ")[1].split(" * ")]
     places: dict[str, str] = {}
     equal, tables = [], []

@@ -1,8 +1,8 @@
 """Products of matrices and nearest neighbours over tables of tiles, against NumPy and torch.
 
 These are the two examples of tensor relational algebra: tables whose rows are keys and an array. A
-program has an axis for each key and each dimension of the arrays, as the algebra has it, or reads
-the table as the whole matrix (`tiles=`). References stand in `benchmarks.references`.
+program has an axis for each key and each dimension of the arrays, as the algebra does, or reads the
+table as the whole matrix (`tiles=`). References are in `benchmarks.references`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.references import tensor_relational
 SIDES = ("NumPy", "torch")
 TILE = 256
 KEYS, MATRIX = FORMS = ("keys and arrays", "tiles of a matrix")
-"""How programs read tables of tiles: with an axis for each key, or as the whole matrix."""
+"""The forms in which programs read tiles: an axis for each key, or the whole matrix."""
 
 WHOLE = "C[i,k] += A[i,j] * B[j,k]"
 TILED = "C[a,r,c,s] += A[a,b,r,t] * B[b,c,t,s]"
@@ -96,7 +96,7 @@ def _nearest(points: int, width: int, form: str) -> Task:
 def _tiles(
     name: str, matrix: Any, connection: duckdb.DuckDBPyConnection, whole: bool = False
 ) -> Any:
-    """A table with a row for each tile, as the tensor of four axes or as the whole matrix."""
+    """Create a table with a row for each tile, as a tensor of four axes or as the whole matrix."""
     counts = tuple(size // TILE for size in matrix.shape)
     tiles = matrix.reshape(counts[0], TILE, counts[1], TILE).swapaxes(1, 2)
     ends = np.arange(counts[0] * counts[1] + 1) * TILE**2

@@ -1,8 +1,8 @@
-"""Matrices of dense blocks, as they lie in a table of blocks, against scipy's CSR and BSR.
+"""Matrices of dense blocks in a table of blocks, against scipy's CSR and BSR.
 
-The same matrix is a table of entries, too; a table of blocks that the plan reads as arrays of all
-rows, as it had to before blocks were a layout; and a table that `store=` keeps. The last lines are
-products with a symmetric matrix, of which a table holds one triangle or both.
+The same matrix is also read from a table of entries; from a table of blocks that the plan reads as
+arrays of all rows, as it had to before blocks were a layout; and from a table that `store=` keeps.
+The last lines are products with a symmetric matrix, of which a table holds one triangle or both.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NODES, EDGES = 170_000, 600_000
 
 
 def _blocks() -> Any:
-    """A matrix of which some blocks are there, each of them dense."""
+    """A matrix of which some blocks exist, each of them dense."""
     rng, count = np.random.default_rng(0), SIZE // BLOCK
     there = rng.random((count, count)) < DENSITY
     data = rng.random((int(there.sum()), BLOCK, BLOCK))
@@ -40,7 +40,7 @@ def _create(connection: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -
 
 
 def _tables(connection: duckdb.DuckDBPyConnection, matrix: Any) -> None:
-    """The table of blocks, in lists, and that of entries."""
+    """Create the table of blocks, in lists, and that of entries."""
     rows = np.repeat(np.arange(SIZE // BLOCK), np.diff(matrix.indptr))
     ends = np.arange(len(rows) + 1) * BLOCK**2
     values = pa.LargeListArray.from_arrays(ends, pa.array(matrix.data.reshape(-1)))
@@ -51,7 +51,7 @@ def _tables(connection: duckdb.DuckDBPyConnection, matrix: Any) -> None:
 
 
 def _products(width: int) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The ways to multiply the blocks with a matrix of some width."""
+    """Yield the ways to multiply the blocks with a matrix of some width."""
     matrix = _blocks()
     csr = matrix.tocsr()
     rng = np.random.default_rng(1)
@@ -79,7 +79,7 @@ def _array(result: Any) -> NDArray[Any]:
 
 
 def _triangles(rounds: int) -> tuple[str, ...]:
-    """A matrix times a vector where a table holds both triangles, or one."""
+    """Measure a matrix times a vector where a table holds both triangles, or one."""
     rng = np.random.default_rng(2)
     ends = np.unique(np.sort(rng.integers(0, NODES, (EDGES, 2)), axis=1), axis=0)
     values, x = rng.random(len(ends)), rng.random(NODES)

@@ -1,7 +1,7 @@
 """The nearest rows of an embedding table for many queries at once, against DuckDB and NumPy.
 
-Each run is a process of its own, which says how long it took after everything had been read once,
-how much processor time, and how large it was at most. The answers are compared.
+Each run is a process of its own, which reports its wall time after everything had been read once,
+its processor time, and its peak memory. The answers are compared.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from benchmarks.measure import THREADS, Table, ratio
 
 WIDTH = 384
 SIZES = ((200, 100_000, 10), (200, 100_000, 1), (200, 100_000, 100), (1000, 20_000, 10))
-"""Queries, rows, and how many of these are wanted for each query."""
+"""Queries, rows, and the number of wanted rows for each query."""
 
 LIMIT = "100MB"
-"""Of DuckDB's buffers, in which it keeps what it has read of the table."""
+"""Limit of DuckDB's buffers, in which it keeps parts of the table."""
 
 TEXT = """
     S[q,e] += Q[q,d] * E[e,d]
@@ -103,9 +103,9 @@ SIDES = {"ucle": _by_ucle, "DuckDB": _by_duckdb, "NumPy": _by_numpy}
 
 
 def _child(side: str, path: str, count: int, limit: str | None) -> dict[str, Any]:
-    """One run after one that reads everything, in this process."""
+    """Run once after a run that reads everything, in this process."""
     run = SIDES[side](path, count, limit)
-    if side != "DuckDB":  # which takes long enough to read everything in a part of the time
+    if side != "DuckDB":  # takes long enough to read everything on the way
         run()
     wall, processor = time.perf_counter(), time.process_time()
     found = run()
@@ -131,7 +131,7 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
             _store(path, queries, rows)
             sides = [("ucle", None), ("ucle", LIMIT), ("NumPy", None)]
             runs: list[list[dict[str, Any]]] = [[] for _ in sides]
-            by_sql = _measure("DuckDB", path, count)  # it takes long, and differs little
+            by_sql = _measure("DuckDB", path, count)  # it takes long, and varies little
             for _ in range(rounds):
                 for (side, limit), own in zip(sides, runs, strict=True):
                     own.append(_measure(side, path, count, limit))
@@ -153,7 +153,7 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
 
 
 def _check(expected: list[list[int]], *others: list[list[int]]) -> None:
-    """The same positions, but for some whose values are as good as equal."""
+    """Check that positions are the same, apart from some with practically equal values."""
     for found in others:
         same = np.mean(np.array(expected) == np.array(found))
         if same < 0.999:

@@ -1,9 +1,9 @@
 """Steps of training: a graph network by Adam, in DuckDB and in PyTorch.
 
-The same network, numbers and masks on both sides: two layers of graph convolution with dropout in
-between, cross-entropy over the nodes of a training set, weight decay on the first layer. ucle's
-parameters stay in the database from step to step, where the first step finds them in memory or in
-tables; PyTorch has all in memory, sparse matrices as CSR.
+The network, numbers and masks are the same on both sides: two layers of graph convolution with
+dropout in between, cross-entropy over the nodes of a training set, weight decay on the first layer.
+ucle's parameters stay in the database from step to step, where the first step finds them in memory
+or in tables; PyTorch has all data in memory, sparse matrices as CSR.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchmarks.workloads import GRAPHS, load
 from ucle.database.session import Session
 
 RATE, DECAY, KEPT = 0.01, 5e-4, 0.5
-"""Of Adam, of the first layer's weights, and of hidden numbers that dropout leaves."""
+"""The rate of Adam, the decay of the first layer's weights, and the share that dropout keeps."""
 
 STEPS = 10
 """Steps that are timed together."""
@@ -42,7 +42,7 @@ loss = -sum[i,c](Y[i,c] * (L[i,c] - logsumexp[c](L[i,c])))
 
 @dataclass(frozen=True)
 class Network:
-    """What a network is trained on: `shares` has a row for each node, zeros where it is no part."""
+    """Training data of a network: `shares` has a row for each node, zero for unused ones."""
 
     graph: str
     adjacency: Any
@@ -53,13 +53,13 @@ class Network:
     rate: float = RATE
 
     def mask(self, step: int) -> NDArray[np.float64]:
-        """What dropout leaves in a step, made larger by what it takes."""
+        """Return the dropout mask of a step, divided by the share that it keeps."""
         shape = (len(self.shares), self.first.shape[1])
         return (np.random.default_rng(step).random(shape) < KEPT) / KEPT
 
 
 def network(graph: str, hidden: int, rate: float = RATE, trained: int = 140) -> Network:
-    """A graph with normalised adjacency and features, and first weights."""
+    """Return a graph with normalised adjacency and features, and initial weights."""
     adjacency, features = load(graph)
     adjacency = sp.csr_array(adjacency + sp.eye_array(adjacency.shape[0]))
     scale = sp.diags_array(np.asarray(adjacency.sum(axis=1)).ravel() ** -0.5)
@@ -81,7 +81,7 @@ def network(graph: str, hidden: int, rate: float = RATE, trained: int = 140) -> 
 
 
 def _step(data: Network, connection: duckdb.DuckDBPyConnection, *, tables: bool) -> Any:
-    """The program of a step, with first parameters in memory or in tables."""
+    """Return the program of a step, with initial parameters in memory or in tables."""
     given: dict[str, Any] = {"W1": data.first, "W2": data.second}
     if tables:
         for name, array in given.items():
@@ -107,7 +107,7 @@ def _step(data: Network, connection: duckdb.DuckDBPyConnection, *, tables: bool)
 
 
 def _torch_steps(data: Network) -> Callable[[int], list[float]]:
-    """A function of a number of steps that makes them, and gives their losses."""
+    """Return a function that runs a number of steps and returns their losses."""
     import torch  # noqa: PLC0415
 
     torch.set_num_threads(THREADS)
@@ -151,7 +151,7 @@ def _ucle_steps(run: Any, data: Network) -> Callable[[int], list[float]]:
 
 @contextlib.contextmanager
 def _counted() -> Iterator[list[str]]:
-    """The statements that sessions send, but for those that drop something."""
+    """Record the statements that sessions send, except those that drop something."""
     sent: list[str] = []
     fetch, run = Session.fetch, Session.run
 
@@ -171,7 +171,7 @@ def _counted() -> Iterator[list[str]]:
 
 @dataclass(frozen=True)
 class Steps:
-    """What steps of training took, in seconds; `statements` are those of a step after the first."""
+    """Seconds of steps of training; `statements` are those of a step after the first."""
 
     compiled: float
     torch: float
@@ -180,7 +180,7 @@ class Steps:
 
 
 def measure(data: Network, rounds: int, *, tables: bool) -> Steps:
-    """Take the time of both sides in turns, after their losses were found to be equal."""
+    """Time both sides in turn, after checking that their losses are equal."""
     with contextlib.closing(ucle.connect(threads=THREADS)) as connection:
         started = time.perf_counter()
         step = _step(data, connection, tables=tables)
@@ -196,7 +196,7 @@ def measure(data: Network, rounds: int, *, tables: bool) -> Steps:
 
 
 def of_the_paper(graph: str, rounds: int) -> dict[str, float]:
-    """Steps of the network that the paper trains (section 9.2), as `Steps` has them."""
+    """Measure steps of the network that the paper trains (section 9.2), as a dict of `Steps`."""
     return asdict(measure(network(graph, hidden=256, rate=0.1), rounds, tables=False))
 
 

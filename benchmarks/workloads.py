@@ -19,14 +19,14 @@ HERE = Path(__file__).parent
 GRAPHS = HERE.parent.parent / "shared" / "data" / "graphs"
 GENERATED = "generated-"
 SECOND = f"{GENERATED}14000-490000-770-35"
-"""A graph beside those of the data: what holds on one of them alone may be a chance."""
+"""A second graph beside the real ones, because a result on one graph may be a coincidence."""
 
 
 @dataclass(frozen=True)
 class Workload:
     """One program on one graph; `output` names the tensor that is compared.
 
-    Programs of the paper are compared in its order, in which `reference` computes them, too.
+    Programs of the paper run in its order, which `reference` uses, too.
     """
 
     name: str
@@ -53,10 +53,10 @@ def _columns(graph: str, file: str, *names: str) -> list[Any]:
 
 
 def load(graph: str) -> tuple[Any, Any]:
-    """Adjacency and node features of a graph, as scipy CSR.
+    """Return adjacency and node features of a graph, as scipy CSR.
 
-    One called ``generated-NODES-EDGES-FEATURES`` is made up, with degrees by a power law and one
-    entry in ten of its features, or so many per cent as a fourth number tells.
+    A graph ``generated-NODES-EDGES-FEATURES`` is made up, with power-law degrees and one entry in
+    ten of its features, or a percentage given as a fourth number.
     """
     if graph.startswith(GENERATED):
         counts = [int(part) for part in graph.removeprefix(GENERATED).split("-")]
@@ -134,7 +134,7 @@ def chain(graph: str, width: int = 256) -> Workload:
 
 
 def power_law(nodes: int, edges: int, dtype: Any, exponent: float = 0.75) -> Any:
-    """A random graph as CSR: the chance of the k-th node to be an end falls with k^-exponent."""
+    """A random graph as CSR: the k-th node is drawn as an end in proportion to k^-exponent."""
     random = np.random.default_rng(0)
     shares = np.cumsum(np.arange(1, nodes + 1) ** -exponent)
     names = random.permutation(nodes)

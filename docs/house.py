@@ -24,10 +24,10 @@ FOLDERS = {
 """Where the sources of packages lie."""
 
 FLOORS = (
-    ("version", "errors", "progress"),
-    ("foundation", "progress_bar"),
+    ("version", "errors"),
+    ("foundation", "progress"),
     ("operators",),
-    ("ir", "udf_kernels", "cost", "memory"),
+    ("ir", "udf_kernels", "cost"),
     ("language",),
     ("plan",),
     ("sqlgen",),
@@ -36,11 +36,9 @@ FLOORS = (
     ("database", "lowering"),
     ("inputs",),
     ("optimiser",),
-    ("artifacts",),
     ("pipeline",),
-    ("replan", "resize"),
     ("run",),
-    ("compile", "explain", "partitions", "prepared"),
+    ("compile", "explain", "partitions"),
     ("gradients", "loops", "spark"),
     ("program",),
     ("lazy", "command", "testing"),
@@ -76,8 +74,8 @@ def modules() -> dict[str, Path]:
 def room_of(module: str) -> str:
     """The room of a module.
 
-    >>> room_of("ucle.sqlgen.script"), room_of("ucle.pipeline"), room_of("ucle")
-    ('sqlgen', 'pipeline', 'ucle')
+    >>> room_of("ucle.sqlgen.script"), room_of("ucle.pipeline.stages"), room_of("ucle")
+    ('sqlgen', 'registry', 'ucle')
     """
     return module.split(".")[1] if "." in module else module
 

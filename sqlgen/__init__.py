@@ -1,8 +1,8 @@
 """Plans to SQL, by sqlglot trees only; the one package that imports sqlglot.
 
-In: a plan (`ucle.plan.steps`) and what the engine behind a connection can do (`capabilities`).
-Out: a SELECT for each step, scripts for a person, and the text of every question that ucle asks a
-database. Opens no connection. May import: `ucle.plan`, `ucle.udf_kernels`, `ucle.ir`.
+In: a plan (`ucle.plan.steps`) and the capabilities of the engine behind a connection. Out: a SELECT
+for each step, scripts for a person, and the text of every query that ucle sends to a database.
+Opens no connection. May import: `ucle.plan`, `ucle.udf_kernels`, `ucle.ir`.
 """
 
 from ucle.sqlgen.capabilities import ARROW, NATIVE, PLAIN, Capabilities

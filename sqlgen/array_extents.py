@@ -1,4 +1,4 @@
-"""How long the axes of an array are, in SQL where the last tile of an axis is shorter.
+"""Lengths of the axes of an array in SQL, where the last tile of an axis is shorter.
 
 Each length is a number, or a number times the positions of the row's tiles along some axes.
 """
@@ -30,7 +30,7 @@ class Extent:
 
 
 def tile_length(bound: int, tile: int, key: exp.Expr) -> exp.Expr:
-    """The positions of the tile `key`, of which the last one may have fewer than `tile`."""
+    """The number of positions in the tile `key`; the last tile may have fewer than `tile`."""
     rest = exp.Sub(this=integer(bound), expression=scaled(key.copy(), tile))
     return exp.func("least", integer(tile), rest, copy=False)
 
@@ -49,8 +49,8 @@ def product(factor: int, lengths: Sequence[exp.Expr]) -> exp.Expr:
 class Extents:
     """Sizes and steps of the axes inside the arrays of a relation.
 
-    `keys` has the number of a row's tile along each tiled axis, which may be any expressions.
-    Where arrays are `padded`, the last tiles are as long as the others.
+    `keys` has the number of a row's tile along each tiled axis, as any expression. Where arrays are
+    `padded`, the last tiles are as long as the others.
     """
 
     type: TensorType
@@ -60,13 +60,13 @@ class Extents:
 
     @cached_property
     def ragged(self) -> frozenset[int]:
-        """The axes along which tiles are of two lengths."""
+        """The axes whose last tile is shorter than the others."""
         shape, tile = self.type.shape, self.layout.tile
         return frozenset(a for a in self.layout.tiled if shape[a] > tile and shape[a] % tile)
 
     @cached_property
     def sizes(self) -> dict[int, Extent]:
-        """Positions along each axis inside the arrays."""
+        """The number of positions along each axis inside the arrays."""
         layout, tile = self.layout, self.layout.tile
         if self.padded:
             return {
@@ -81,7 +81,7 @@ class Extents:
 
     @cached_property
     def steps(self) -> dict[int, Extent]:
-        """By how many elements a position of each axis moves within an array."""
+        """The number of elements between neighbouring positions of each axis within an array."""
         steps, step = {}, Extent(1)
         for axis in reversed(self.layout.dense):
             steps[axis] = step
@@ -90,14 +90,14 @@ class Extents:
 
     @cached_property
     def length(self) -> Extent:
-        """Elements of an array."""
+        """The number of elements of an array."""
         whole = Extent(1)
         for size in self.sizes.values():
             whole = whole.times(size)
         return whole
 
     def tile_length(self, axis: int) -> exp.Expr:
-        """The positions of the row's tile along a tiled axis."""
+        """The number of positions in the row's tile along a tiled axis."""
         return tile_length(self.type.shape[axis], self.layout.tile, self.keys[axis])
 
     def sql(self, extent: Extent) -> exp.Expr:
@@ -118,7 +118,7 @@ class Extents:
 
 
 def joined(sizes: Sequence[Extent], steps: Sequence[Extent]) -> tuple[list[Extent], list[Extent]]:
-    """Sizes and steps of axes, those that lie one behind the other as one: kernels take few.
+    """Return sizes and steps with adjacent axes merged, as kernels take few axes.
 
     >>> sizes, steps = joined(*[[Extent(n) for n in row] for row in ((2, 3, 4), (100, 4, 1))])
     >>> [size.factor for size in sizes], [step.factor for step in steps]
@@ -134,7 +134,7 @@ def joined(sizes: Sequence[Extent], steps: Sequence[Extent]) -> tuple[list[Exten
 
 
 def _are_one(outer: tuple[Extent, Extent], size: Extent, step: Extent) -> bool:
-    """Whether an axis lies right inside of another one."""
+    """True if an axis lies directly inside another one, so that both can be one axis."""
     outer_size, outer_step = outer
     counted = (*size.ragged, *step.ragged, *outer_size.ragged)
     return len(set(counted)) == len(counted) and outer_step == size.times(step)

@@ -1,4 +1,4 @@
-"""What the engine behind a connection can do, as far as the text of the SQL depends on it."""
+"""Capabilities of the engine behind a connection, as far as the text of the SQL depends on them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ucle.sqlgen.dialects import DUCKDB_SQL, Dialect
 
 @dataclass(frozen=True)
 class Capabilities:
-    """How kernels are called on a route.
+    """The way kernels are called on a route.
 
-    `kernels` says that there are any. `native_aggregates` says that kernels aggregate themselves,
-    under a name that ends in the capacity of their state; otherwise a group is gathered with
-    one ``list`` and a scalar function works on it. `registered` says that kernels are functions of
-    one connection, there while they are needed and under names that nobody else has. `prefix`
+    `kernels` is True if there are any. `native_aggregates` is True if kernels aggregate themselves,
+    under a name that ends in the capacity of their state; otherwise a group is gathered with one
+    ``list`` and a scalar function works on it. `registered` is True if kernels are functions of one
+    connection, which exist while they are needed and under names that nobody else has. `prefix`
     stands before every kernel's name, and `dialect` has the texts of operators. `name` is for
     people: nothing is decided by it.
     """

@@ -1,7 +1,7 @@
-"""Compressed arrays in SQL: made of entries or of dense arrays, and taken apart.
+"""Compressed arrays in SQL: built from entries or dense arrays, and expanded again.
 
-A compressed array has rows, the one other axis inside of it, and lists for each the positions of
-the compressed axis that hold something.
+A compressed array has rows, along its one other axis, and lists for each row the positions of the
+compressed axis that hold an entry.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ucle.sqlgen.sql_trees import (
 
 
 def recoded(node: plan.Rearrange, source: exp.Expr, alias: str, kernels: KernelCalls) -> exp.Select:
-    """The query of a node that makes or takes apart compressed arrays; as `repartition`."""
+    """Return the query of a node that builds or expands compressed arrays; as `repartition`."""
     match node:
         case plan.Compress(_, layout):
             return _compressed(node.type, layout, source, alias, kernels)
@@ -44,7 +44,7 @@ def recoded(node: plan.Rearrange, source: exp.Expr, alias: str, kernels: KernelC
 
 
 def _shape(type_: TensorType, layout: Layout, key: exp.Expr | None) -> tuple[exp.Expr, exp.Expr]:
-    """Rows and columns of the array of a tuple whose tile is `key`."""
+    """The numbers of rows and columns of the array in the tuple whose tile is `key`."""
     extents = Extents(type_, layout, {axis: key for axis in layout.tiled if key is not None})
     assert layout.compressed is not None
     rows, columns = (extents.sizes[axis] for axis in (layout.row, layout.compressed))

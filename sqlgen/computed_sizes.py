@@ -1,9 +1,9 @@
-"""Sizes that views compute: numbers in a script that stand for sizes, as expressions of these.
+"""Sizes that views compute: literals in a script that depend on sizes become expressions of them.
 
-A mean divides by a size, a count takes in how many entries are not stored, and what becomes of
-these stands in fills: each such number is a constant times powers of sizes. Which powers is found
-by emitting the script for other sizes; a number that is nothing of the kind, and one that a kernel
-needs as a constant, cannot be computed.
+A mean divides by a size, a count includes the entries that are not stored, and fills depend on
+both: each such number is a constant times powers of sizes. The powers are found by emitting the
+script for other sizes. A number of another form, and one that a kernel needs as a constant, cannot
+be computed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Script = tuple[tuple[SqlStep, ...], Mapping[str, Query]]
 
 POWERS = (1, -1, 2, -2, 0)
 ROUNDING = 1e-13
-"""What folding a few floats may lose."""
+"""The relative error that folding a few floats may cause."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Sample:
 def following(
     samples: Sequence[Sample], guards: Sequence[SizeGuard]
 ) -> dict[str, tuple[tuple[SqlStep, ...], Query]]:
-    """The outputs whose sizes can be computed, each with the steps of a script that does so.
+    """Return the outputs whose sizes can be computed, each with the steps of a script that does so.
 
     Args:
         samples: the script, and the same for other sizes: for each guard two in which it alone has
@@ -74,7 +74,7 @@ def _steps(sample: Sample) -> dict[str, exp.Expr | None]:
 
 
 def _needed(query: exp.Expr, steps: Mapping[str, exp.Expr | None]) -> set[str]:
-    """The steps that a query reads, directly or not."""
+    """Return the names of the steps that a query reads, directly or not."""
     needed: set[str] = set()
     waiting = [query]
     while waiting:
@@ -92,7 +92,7 @@ def _follow(
     samples: Sequence[Sample],
     name: str,
 ) -> exp.Expr | None:
-    """A copy of a tree that computes what depends on sizes; None where that cannot be."""
+    """Return a copy of a tree that computes what depends on sizes; None where it cannot."""
     if base is None or any(other is None for other in others):
         return None
     tree = base.copy()
@@ -119,7 +119,7 @@ def _follow(
 
 
 def _is_constant(literal: exp.Literal) -> bool:
-    """Whether something asks for a constant here: text, or an argument of a kernel."""
+    """True if a literal has to stay a constant: text, or an argument of a kernel."""
     if literal.is_string:
         return True
     parent = literal.parent
@@ -129,7 +129,7 @@ def _is_constant(literal: exp.Literal) -> bool:
 
 
 def _fit(literals: Sequence[exp.Literal], samples: Sequence[Sample], name: str) -> exp.Expr | None:
-    """A number as a constant times powers of sizes; None where it is something else."""
+    """Return a number as a constant times powers of sizes; None where it has another form."""
     if any(literal.is_string for literal in literals):
         return None
     whole = all(literal.is_int for literal in literals)
@@ -173,7 +173,7 @@ def _fit(literals: Sequence[exp.Literal], samples: Sequence[Sample], name: str) 
 
 
 def _short(factor: Fraction, value: Fraction, sizes: Sizes, powers: Sequence[int]) -> float:
-    """A factor of few digits where that makes the same number."""
+    """Return a factor rounded to 12 digits where that gives the same number, else in full."""
     short = float(f"{float(factor):.12g}")
     same = float(Fraction(short) * _product(sizes, powers)) == float(value)
     return short if same else float(factor)

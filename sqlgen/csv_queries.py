@@ -1,7 +1,7 @@
-"""The SQL that looks at text files: their first lines, and what all values of a column are.
+"""Queries on text files: their first lines, and the types that the values of a column have.
 
-DuckDB casts the text 0.25 to the integer 0 without a word, so that what it reads as integers is
-looked at as text. What the answers mean is decided in `ucle.inputs.csv_types`.
+DuckDB casts the text 0.25 to the integer 0 without a warning, so that columns it reads as integers
+are examined as text. `ucle.inputs.csv_types` interprets the answers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DATE = r"\d{4}-\d\d-\d\d"
 TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?"
 
 EXACT_FLOATS = 2**53
-"""Integers below it are floats, too."""
+"""Integers below it are exact as floats, too."""
 
 
 def files_query(pattern: str) -> str:
@@ -44,13 +44,13 @@ def lines_query(path: str, most: int) -> str:
 
 
 def rows_query(file: CsvFile, most: int) -> str:
-    """The first rows of a file, by its form."""
+    """The first rows of a file, read in its form."""
     columns = [column(name) for name, _ in file.columns]
     return sql_text(select(*columns).from_(csv_table(file, in_order=True)).limit(most))
 
 
 def fits_query(file: CsvFile, types: Mapping[str, str]) -> str:
-    """One row: for each column whether all of its values are of its type, which may raise as well.
+    """One row that says for each column if all of its values are of its type; it may raise instead.
 
     Args:
         file: its form.
@@ -75,13 +75,14 @@ def fits_query(file: CsvFile, types: Mapping[str, str]) -> str:
 
 
 KINDS = ("present", "int64", "integers", "floats", "rounded", "truths", "dates", "times")
-"""What `survey_query` counts of a column."""
+"""The counts that `survey_query` takes of a column."""
 
 
 def survey_query(file: CsvFile, names: Sequence[str]) -> str:
-    """One row: for each column how many of its values are what, in the order of `KINDS`.
+    """One row with counts for each column: the number of its values of each of `KINDS`, in order.
 
-    Floats are all that can be read as a DOUBLE, and `rounded` are integers that none of them holds.
+    Floats are all values that can be read as a DOUBLE; `rounded` counts the integers that no DOUBLE
+    represents exactly.
     """
     answers: list[exp.Expr] = []
     for name in names:
@@ -116,7 +117,7 @@ def condition(kind: str, name: str) -> exp.Expr:
 
 
 def first_query(file: CsvFile, name: str, wanted: exp.Expr) -> str:
-    """The first row of which a condition on a column holds: its number from 1 on, and the value."""
+    """The first row that meets a condition on a column: its number, from 1 on, and the value."""
     read = csv_table(with_types(file, {name: "VARCHAR"}), in_order=True)
     order = exp.Window(this=exp.RowNumber())
     rows = select(named(order, "row"), column(name)).from_(read)
@@ -125,14 +126,14 @@ def first_query(file: CsvFile, name: str, wanted: exp.Expr) -> str:
 
 
 def not_of(kinds: Sequence[str], name: str) -> exp.Expr:
-    """Condition: there is a text in a column, and it is of none of these kinds."""
+    """Condition: a column has a text that is of none of these kinds."""
     there = exp.not_(exp.Is(this=column(name), expression=exp.Null()))
     of_one = exp.func("coalesce", exp.or_(*(condition(x, name) for x in kinds)), exp.false())
     return exp.and_(there, exp.not_(of_one))
 
 
 def with_types(file: CsvFile, types: Mapping[str, str]) -> CsvFile:
-    """A file of which some columns are read as these types, and the others as they were."""
+    """Return a file in which some columns are read as these types, and the others as before."""
     return replace(file, columns=tuple((x, types.get(x, kind)) for x, kind in file.columns))
 
 

@@ -1,6 +1,6 @@
-"""Questions to DuckDB's catalogue, and the SQL of what ucle keeps in a database.
+"""Queries on DuckDB's catalogue, and the SQL of the tables that ucle keeps in a database.
 
-What the answers mean is decided in `ucle.database.data_versions` and `ucle.database.own_schema`.
+`ucle.database.data_versions` and `ucle.database.own_schema` interpret the answers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SCHEMA = "ucle"
 class KeptTable:
     """A table in the schema: its name, and the names of its columns, all of them text.
 
-    The first `keys` columns say what a row is about; there is one row for each.
+    The first `keys` columns identify the subject of a row; there is one row for each subject.
     """
 
     name: str
@@ -46,13 +46,13 @@ class KeptTable:
 
 
 FACTS = KeptTable("facts", ("relation", "reading", "version", "facts"), keys=2)
-"""What was measured of relations (`ucle.database.statistics_cache`)."""
+"""Statistics measured of relations (`ucle.database.statistics_cache`)."""
 
 LAYOUTS = KeptTable("layouts", ("relation", "reading", "axes", "digest", "table", "keys"), keys=3)
 """Tables that hold inputs in other layouts (`ucle.inputs.stored_layouts`)."""
 
 KEPT = (FACTS, LAYOUTS)
-"""Every table that ucle may keep. They are no inputs, and no hint names them."""
+"""Every table that ucle may keep. They are not inputs, and no hint names them."""
 
 
 def first_file_query(pattern: str) -> str:
@@ -62,7 +62,7 @@ def first_file_query(pattern: str) -> str:
 
 
 def create_schema(database: str) -> str:
-    """Make the schema, where it is not there yet."""
+    """Create the schema, where it does not exist yet."""
     place = exp.Table(this=None, db=identifier(SCHEMA), catalog=identifier(database))
     return sql_text(exp.Create(this=place, kind="SCHEMA", exists=True))
 
@@ -74,12 +74,12 @@ def attach(path: str, *, read_only: bool) -> str:
 
 
 def detach(database: str) -> str:
-    """Let go of an attached database."""
+    """Detach an attached database."""
     return sql_text(exp.Detach(this=identifier(database)))
 
 
 def use(database: str) -> str:
-    """Look names without a database up in one."""
+    """Make a database the one in which names without a database are looked up."""
     return sql_text(exp.Use(this=exp.Table(this=identifier(database))))
 
 
@@ -94,7 +94,7 @@ def drop_table(name: TableName) -> str:
 
 
 def create_kept(database: str, kept_table: KeptTable) -> tuple[str, ...]:
-    """Make the schema and a table in it, where they are not there yet."""
+    """Create the schema and a table in it, where they do not exist yet."""
     columns = [
         exp.ColumnDef(this=identifier(name), kind=exp.DataType.build("VARCHAR"))
         for name in kept_table.columns
@@ -118,7 +118,7 @@ def read_kept(database: str, kept_table: KeptTable, about: Mapping[str, str]) ->
 
 
 def write_kept(database: str, kept_table: KeptTable, row: Sequence[str]) -> tuple[str, ...]:
-    """Put a row into a kept table, in the place of the one with its keys."""
+    """Put a row into a kept table; it replaces the row with the same keys."""
     about = dict(zip(kept_table.columns[: kept_table.keys], row, strict=False))
     old = exp.Delete(this=_kept(database, kept_table), where=exp.Where(this=_equal(about)))
     values = exp.Values(expressions=[exp.Tuple(expressions=[text(value) for value in row])])
@@ -136,13 +136,13 @@ def _equal(values: Mapping[str, str]) -> exp.Expr:
     )
 
 
-@cache  # asked before every execution
+@cache  # run before every execution
 def catalogue_query(names: tuple[str, ...]) -> str:
-    """What the catalogue knows of tables and views of these names, in any schema.
+    """Catalogue rows of the tables and views with these names, in any schema.
 
-    The columns are database, schema, name, number, rows; a view has no rows (NULL). Then the file
-    of the database, which is NULL for one in memory, its type and its number. In every row there
-    are, too, the search path and the current database, so that they take no question of their own.
+    The columns are database, schema, name, number and rows; a view has no rows (NULL). They are
+    followed by the file of the database, which is NULL for one in memory, its type and its number.
+    Every row also has the search path and the current database, which saves a query for them.
     """
     listed = [exp.Literal.string(folded(name)) for name in names]
     parts = []
@@ -162,7 +162,7 @@ def catalogue_query(names: tuple[str, ...]) -> str:
 
 
 def _folded(name: exp.Expr) -> exp.Expr:
-    """What `ucle.foundation.names.folded` does; DuckDB's own ``lower`` folds all letters."""
+    """Fold a name like `ucle.foundation.names.folded`; DuckDB's ``lower`` folds all letters."""
     letters = string.ascii_uppercase, string.ascii_lowercase
     return function("translate", name, *(exp.Literal.string(x) for x in letters))
 
@@ -180,7 +180,7 @@ def search_query() -> str:
 
 @cache
 def current_place_query() -> str:
-    """The database and the schema in which what has no qualified name is created."""
+    """The database and schema in which names without a qualifier are created."""
     return sql_text(select(function("current_database"), function("current_schema")))
 
 
@@ -208,7 +208,7 @@ def relations_query() -> str:
 
 @cache
 def databases_query() -> str:
-    """Name, file, type of every database of a connection, and whether it can only be read.
+    """Name, file and type of each database of a connection, and a flag for read-only ones.
 
     The file is NULL for a database in memory.
     """
@@ -227,7 +227,7 @@ def _functions() -> exp.Table:
 
 
 def _of_engine(name: str, alias: str) -> exp.Table:
-    """A table function of DuckDB, whatever macros of that name there are."""
+    """A table function of DuckDB itself, even where a macro has the same name."""
     called = table_function(function(name), alias)
     called.set("db", identifier("main"))
     called.set("catalog", identifier("system"))
@@ -236,7 +236,7 @@ def _of_engine(name: str, alias: str) -> exp.Table:
 
 @cache
 def macros_query() -> str:
-    """Database, schema and name of every macro that DuckDB does not come with."""
+    """Database, schema and name of every macro that is not built into DuckDB."""
     kinds = [text("macro"), text("table_macro")]
     names = [column(name) for name in ("database_name", "schema_name", "function_name")]
     query = select(*names).distinct().from_(_functions()).where(exp.not_(column("internal")))
@@ -244,7 +244,7 @@ def macros_query() -> str:
 
 
 def engine_functions_query(names: tuple[str, ...]) -> str:
-    """Which of some names functions of DuckDB and of the kernels have."""
+    """Those of some names that functions of DuckDB or of the kernels have."""
     listed = [text(name) for name in names]
     query = select(column("function_name")).distinct().from_(_functions()).where(column("internal"))
     return sql_text(query.where(exp.In(this=column("function_name"), expressions=listed)))
@@ -274,9 +274,9 @@ def kept_tables_query() -> str:
 
 @cache
 def transaction_query(*, tells_memory_limit: bool = False) -> str:
-    """The number of the transaction; a new one for each statement where none was begun.
+    """The number of the transaction; each statement has a new one where none was begun.
 
-    The same statement may tell the kernels what the memory limit of their database is now.
+    The same statement may tell the kernels the current memory limit of their database.
     """
     limit = function("current_setting", text("memory_limit"))
     told = [function("kernel_memory_limit", limit)] if tells_memory_limit else []
@@ -285,18 +285,19 @@ def transaction_query(*, tells_memory_limit: bool = False) -> str:
 
 @cache
 def connections_query() -> str:
-    """How many connections there are to the databases of the process."""
+    """The number of connections to the databases of the process."""
     counted = function("duckdb_connection_count")
     return sql_text(select(column("count")).from_(table_function(counted, "connections")))
 
 
-@cache  # asked before every execution
+@cache  # run before every execution
 def storage_query(names: tuple[TableName, ...]) -> str:
-    """How tables are stored, a row for each: its place among the names, then how many rows it has.
+    """The storage of tables, one row each: the position among the names, then the number of rows.
 
-    Then a digest, and whether segments have updates, are persistent, are not. The digest knows
-    where each segment lies, and of those that are in no block the extreme values. DuckDB calls a
-    segment persistent when it lies in a block that a checkpoint has written.
+    Next come a digest, and three flags: some segments have updates, are persistent, are not
+    persistent. The digest covers the place of each segment, and the extreme values of segments that
+    are in no block. DuckDB calls a segment persistent when it lies in a block that a checkpoint has
+    written.
     """
     parts = [_storage(place, name) for place, name in enumerate(names)]
     return sql_text(exp.union(*parts, distinct=False) if len(parts) > 1 else parts[0])
@@ -306,7 +307,7 @@ SEGMENT = """
     row_group_id column_name column_path segment_id segment_type start count compression block_id
     block_offset additional_block_ids
 """
-"""What tells a segment of a table from another one, and where it lies."""
+"""The columns that identify a segment of a table, and those that locate it."""
 
 
 def _storage(place: int, name: TableName) -> exp.Select:

@@ -1,4 +1,4 @@
-"""The entries of an input table in SQL, one row each: arrays and tiles are taken apart."""
+"""The entries of an input table in SQL, one row each: arrays and tiles are unnested."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ ENTRY = "v"
 
 
 def key_name(axis: int) -> str:
-    """The column of `entry_rows` with the position along an axis."""
+    """The column of `entry_rows` that holds the position along an axis."""
     return f"k{axis}"
 
 
 def entry_rows(
     source: TableSource, prefix: str, every: int = 1, where: exp.Expr | None = None
 ) -> exp.Select:
-    """One row per entry of one in `every` rows: k0, k1, ... and v; arrays are taken apart.
+    """Return one row per entry of one in `every` rows: k0, k1, ... and v; arrays are unnested.
 
     The rows may be restricted by a condition on their columns.
     """
@@ -76,7 +76,7 @@ def entry_rows(
 
 
 def places(source: TableSource) -> list[exp.Expr]:
-    """The position along each axis of an entry, of which `entry_rows` tells where it lies."""
+    """The position along each axis of an entry in the rows of `entry_rows`."""
     positions: list[exp.Expr] = []
     inside = iter(range(len(source.keys), len(source.keys) + len(source.dense)))
     for axis in range(len(source.keys)):
@@ -88,7 +88,7 @@ def places(source: TableSource) -> list[exp.Expr]:
 
 
 def tile_entries(source: TableSource, type_: TensorType, prefix: str) -> exp.Select:
-    """The scan of a table whose tiles are taken apart: keys and numbers."""
+    """Return the scan of a table whose tiles are unnested: keys and numbers."""
     names, positions = key_columns(type_), places(source)
     keys = [
         named(cast(position, key_type(type_, axis)), names[axis])

@@ -1,4 +1,4 @@
-"""What is asked of tensors that a script has made: whether there is NaN, or infinity."""
+"""Queries that look for NaN and infinity in tensors that a script has made."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ucle.sqlgen.sql_trees import (
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredPayload:
     """A tensor relation in a table; `value` is the column of payloads."""
 
     name: str
@@ -34,19 +34,19 @@ class Stored:
     value: str = VALUE
 
 
-def nan_query(tensors: Sequence[Stored], capabilities: Capabilities) -> exp.Expr:
-    """The SELECT that has a row if there is a NaN.
+def nan_query(tensors: Sequence[StoredPayload], capabilities: Capabilities) -> exp.Expr:
+    """Return a SELECT that has a row if there is a NaN.
 
     Args:
         tensors: of real or complex numbers, all in one table.
-        capabilities: what the engine can do.
+        capabilities: those of the engine.
     """
     calls = KernelCalls(capabilities)
     found = exp.or_(*(_has_nan(stored, calls) for stored in tensors), copy=False)
     return select(integer(1)).from_(table(tensors[0].name)).where(found).limit(1)
 
 
-def _has_nan(stored: Stored, calls: KernelCalls) -> exp.Expr:
+def _has_nan(stored: StoredPayload, calls: KernelCalls) -> exp.Expr:
     dtype, value = stored.type.dtype, _entries(stored, calls)
     if stored.layout.scalar:
         return exp.or_(*(function("isnan", part) for part in _parts(value, dtype)))
@@ -56,10 +56,10 @@ def _has_nan(stored: Stored, calls: KernelCalls) -> exp.Expr:
     return when(finite, exp.false(), marked)
 
 
-def infinite_query(tensors: Sequence[Stored], capabilities: Capabilities) -> exp.Expr:
-    """The SELECT that has a row if a number other than the fill is not finite.
+def infinite_query(tensors: Sequence[StoredPayload], capabilities: Capabilities) -> exp.Expr:
+    """Return a SELECT that has a row if a number other than the fill is not finite.
 
-    Arguments are those of `nan_query`.
+    The arguments are those of `nan_query`.
     """
     calls = KernelCalls(capabilities)
     finite = exp.and_(*(_is_finite(stored, calls) for stored in tensors), copy=False)
@@ -67,7 +67,7 @@ def infinite_query(tensors: Sequence[Stored], capabilities: Capabilities) -> exp
     return select(integer(1)).from_(source).where(exp.not_(finite, copy=False)).limit(1)
 
 
-def _is_finite(stored: Stored, calls: KernelCalls) -> exp.Expr:
+def _is_finite(stored: StoredPayload, calls: KernelCalls) -> exp.Expr:
     type_, value = stored.type, _entries(stored, calls)
     dtype, usual = type_.dtype, cmath.isfinite(type_.fill)
     if stored.layout.scalar:
@@ -77,7 +77,7 @@ def _is_finite(stored: Stored, calls: KernelCalls) -> exp.Expr:
         return exp.or_(finite, exp.EQ(this=value, expression=number(type_.fill, dtype)))
     if usual:
         return calls.scalar("all_finite", value, dtype=dtype)
-    # Either mark is a one, the other one a zero, where nothing is wrong.
+    # Of the two marks one is 1 and the other 0 where nothing is wrong.
     marks = calls.scalar("vec_isfinite", value, dtype=dtype)
     if cmath.isnan(type_.fill):
         fills = calls.scalar("vec_isnan", value.copy(), dtype=dtype)
@@ -89,8 +89,8 @@ def _is_finite(stored: Stored, calls: KernelCalls) -> exp.Expr:
     return exp.not_(wrong, copy=False)
 
 
-def _entries(stored: Stored, calls: KernelCalls) -> exp.Expr:
-    """What is stored of a tuple: a number, or numbers in an array."""
+def _entries(stored: StoredPayload, calls: KernelCalls) -> exp.Expr:
+    """The stored values of a tuple: a number, or the numbers in an array."""
     value = column(stored.value)
     if stored.layout.compressed is None:
         return value

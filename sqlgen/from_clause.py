@@ -1,10 +1,11 @@
-"""Joins of which DuckDB is not left to choose the order.
+"""Joins whose order is not left to DuckDB.
 
-It orders the relations of one FROM clause by how many rows it expects of them, and not by what a
-row holds. A relation of one tuple costs nothing by that, so that it may be crossed with one side of
-a join first, and the table that the join makes of that side has a copy of a whole tensor for each
-row: with 84 MB beside 55 tiles, 4.5 GB. What stands in a subquery is ordered by itself. So where a
-tensor that may be large is crossed with something, there are two relations in the FROM clause.
+DuckDB orders the relations of a FROM clause by the number of rows that it expects of them, not by
+the size of a row. By that measure a relation of one tuple costs nothing, so that it may be crossed
+with one side of a join first. The hash table of the join then has a copy of a whole tensor for each
+row of that side: with 84 MB beside 55 tiles, 4.5 GB. A subquery is ordered by itself. Therefore,
+where a tensor that may be large is crossed with something, there are only two relations in the FROM
+clause.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ucle.sqlgen.sql_trees import column, integers_below, join, named, select_fr
 
 @dataclass(frozen=True)
 class Joined:
-    """Relations in a FROM clause: the query, without columns, and what there is to be read.
+    """Relations in a FROM clause: the query without columns, and the columns that can be read.
 
     `keys` are columns by label, `tensors` by the alias of the relation that has them.
     """
@@ -30,7 +31,7 @@ class Joined:
     tensors: Mapping[str, exp.Column]
 
     def as_one(self, alias: str) -> Joined:
-        """The same as one relation, under an alias if there are several."""
+        """Return these relations as one, as a subquery with an alias if there are several."""
         if not self.query.args.get("joins"):
             return self
         columns = (*self.keys.values(), *self.tensors.values())
@@ -48,7 +49,7 @@ class Joined:
 
 
 def crossed(left: Joined, right: Joined) -> Joined:
-    """Each tuple of some relations beside each of others; it changes the queries."""
+    """Return each tuple of some relations beside each tuple of others; changes the queries."""
     taken = {*left.tensors, *right.tensors}
     aliases = unique_names(["pairs", "wholes"], {name.casefold() for name in taken})
     one, other = (x.as_one(alias) for x, alias in zip((left, right), aliases, strict=True))
@@ -60,8 +61,8 @@ def positions(sizes: Mapping[str, int], beside: str) -> tuple[exp.Expr, Mapping[
     """A relation with every position of some axes, and its columns.
 
     Args:
-        sizes: how many positions an axis has, by the name of its column; of one axis or more.
-        beside: the alias of what stands in the FROM clause, too.
+        sizes: the size of each axis, by the name of its column; one axis or more.
+        beside: the alias of the other relation in the FROM clause.
     """
     ranges = [integers_below(size, f"{name}_range", name) for name, size in sizes.items()]
     query = select_from(ranges[0])

@@ -1,8 +1,8 @@
-"""Tapes in SQL: one call of the kernel ``tape``, with calls of kernels as the lines of its program.
+"""Fused steps in SQL: one call of the kernel ``tape`` with a program of kernel calls.
 
-A line is spelled as the same relation is in a query, by calls of kernels on columns that stand for
-tensors. Each call of such a tree is a line of the program; how these are written stands where they
-are read (``udf_kernels/csrc/tape.c``).
+A line is spelled like the same relation in a query, as kernel calls on columns that stand for
+tensors. Each call of such a tree is a line of the program; the notation is described where it is
+parsed (``udf_kernels/csrc/tape.c``).
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ from ucle.sqlgen.sql_trees import (
 from ucle.sqlgen.top_k import within_arrays
 
 MADE = "made"
-"""What the list of results is called."""
+"""The name of the list of results."""
 
 
-def tape_query(tape: plan.Tape, capabilities: Capabilities, prefix: str) -> exp.Select:
-    """One row with what a tape makes, from relations of one row at most.
+def tape_query(tape: plan.FusedStep, capabilities: Capabilities, prefix: str) -> exp.Select:
+    """Return one row with the results of a fused step, from relations of at most one row.
 
     Args:
         tape: the tape; its operands are read from steps.
-        capabilities: what the engine can do.
-        prefix: stands before the names of steps.
+        capabilities: those of the engine.
+        prefix: prepended to the names of steps.
     """
     kernels = KernelCalls(capabilities)
     steps = {x.step: x.tensor for x in reversed(tape.operands) if isinstance(x, plan.Read)}
     names = unique_names(steps.values(), {MADE, _ONE})
     aliases = dict(zip(steps, names, strict=True))
     program = text(_program(tape, kernels, capabilities.prefix))
-    if not aliases:  # DuckDB would run the call, which has constants alone, when it plans the query
+    if not aliases:  # with constants alone, DuckDB would run the call while it plans the query
         always = exp.EQ(this=column(_ONE, _ONE), expression=integer(0))
         program = when(always, program, exp.null())
     call = kernels.tape(program, [_operand(x, aliases, kernels) for x in tape.operands])
     sources = [table(prefix + step, alias=alias) for step, alias in aliases.items()]
-    # Beside a row that is there, one that is not is NULL; and no row would come of none.
+    # Beside a row that exists, a missing one is NULL; without it there might be no row at all.
     query = select_from(integers_below(1, _ONE, _ONE), named(call, MADE))
     for source in sources:
         query = join(query, source, "POSITIONAL")
@@ -75,7 +75,7 @@ _ONE = "one"
 
 
 def _operand(operand: plan.Relation, aliases: Mapping[str, str], kernels: KernelCalls) -> exp.Expr:
-    if isinstance(operand, plan.Constant):
+    if isinstance(operand, plan.ConstantRelation):
         return constant(operand.data)
     assert isinstance(operand, plan.Read), "an operand that is no step"
     value = column(operand.column or VALUE, aliases[operand.step])
@@ -84,7 +84,7 @@ def _operand(operand: plan.Relation, aliases: Mapping[str, str], kernels: Kernel
     return kernels.scalar("sca_to_vec", value, dtype=operand.type.dtype)
 
 
-def _program(tape: plan.Tape, kernels: KernelCalls, prefix: str) -> str:
+def _program(tape: plan.FusedStep, kernels: KernelCalls, prefix: str) -> str:
     program = TapeProgram(len(tape.operands), prefix)
     tensors = [f"${number}" for number in range(len(tape.operands))]
     for line in tape.lines:
@@ -97,7 +97,7 @@ def _program(tape: plan.Tape, kernels: KernelCalls, prefix: str) -> str:
 
 
 def _nothing(line: plan.Densify, kernels: KernelCalls) -> exp.Expr:
-    """A tensor of which nothing is stored; numbers are tensors of one element, as others are."""
+    """A tensor with no stored entries; numbers are tensors of one element, like the others."""
     type_, layout = line.type, line.layout
     if not layout.scalar:
         return fill_value(type_, layout, kernels, {})
@@ -106,20 +106,20 @@ def _nothing(line: plan.Densify, kernels: KernelCalls) -> exp.Expr:
 
 
 def _calls(line: plan.Relation, sources: Sequence[str], kernels: KernelCalls) -> exp.Expr:
-    """The calls that make a tensor; numbers are tensors of one element, as others are."""
+    """The calls that compute a tensor; numbers are tensors of one element, like the others."""
     tensors: list[exp.Expr] = [column(VALUE, source) for source in sources]
     match line:
-        case plan.Chain(program=program, type=type_, layout=layout):
+        case plan.FusedMaps(program=program, type=type_, layout=layout):
             whole = [Value(tensor, scalar=False) for tensor in tensors]
             types = [operand.type.dtype for operand in line.operands]
             return kernels.chain(program, whole, types, type_.dtype, reduced=layout.scalar)
-        case plan.Reduce():
+        case plan.Aggregate():
             return _vertex(line, tensors, kernels)
         case plan.Reindex():
             query = reindexed(line, table(sources[0]), sources[0], kernels)
-        case plan.Accumulate():
+        case plan.PrefixScan():
             query = accumulated(line, table(sources[0]), sources[0], kernels)
-        case plan.FirstEntries():
+        case plan.TopKEntries():
             query = within_arrays(line, table(sources[0]), sources[0], kernels)
         case _:
             assert isinstance(line, plan.Recode)
@@ -129,7 +129,7 @@ def _calls(line: plan.Relation, sources: Sequence[str], kernels: KernelCalls) ->
     return value
 
 
-def _vertex(line: plan.Reduce, tensors: Sequence[exp.Expr], kernels: KernelCalls) -> exp.Expr:
+def _vertex(line: plan.Aggregate, tensors: Sequence[exp.Expr], kernels: KernelCalls) -> exp.Expr:
     compute, dtype = line.input, line.type.dtype
     values = list(tensors)
     if compute.maps:
@@ -147,25 +147,25 @@ def _vertex(line: plan.Reduce, tensors: Sequence[exp.Expr], kernels: KernelCalls
 
 
 class TapeProgram:
-    """The program of a tape, which grows."""
+    """The program of a fused step, built line by line."""
 
     def __init__(self, operands: int, prefix: str) -> None:
         """Begin a program.
 
         Args:
-            operands: how many there are; they are called ``$0`` and so on.
-            prefix: stands before the names of kernels.
+            operands: their number; they are called ``$0`` and so on.
+            prefix: prepended to the names of kernels.
         """
         self._operands = operands
         self._prefix = prefix
         self._lines: list[str] = []
 
     def add(self, value: exp.Expr, unless: str | None = None) -> str:
-        """Add what makes a tensor; returns what that is called.
+        """Add a line that computes a tensor, and return the tensor's name.
 
         Args:
-            value: calls of kernels, on columns that are called as tensors are.
-            unless: the operand that it is, if that is there.
+            value: calls of kernels, on columns with the names of tensors.
+            unless: the operand that is used in its place, if it exists.
         """
         if isinstance(value, exp.Column):
             assert value.name == VALUE
@@ -179,7 +179,7 @@ class TapeProgram:
         return f"${self._operands + len(self._lines) - 1}"
 
     def text(self, results: Iterable[str]) -> str:
-        """The program that returns some of its tensors."""
+        """Return the text of the program that returns some of its tensors."""
         return ";\n".join([*self._lines, " ".join(["return", *results])])
 
     def _argument(self, value: exp.Expr) -> str:
@@ -194,7 +194,7 @@ class TapeProgram:
 
 
 def constant_text(value: exp.Expr) -> str:
-    """A constant as programs of kernels have it.
+    """A constant as the programs of kernels spell it.
 
     >>> from ucle.foundation.dtypes import DType
     >>> from ucle.sqlgen.sql_trees import number

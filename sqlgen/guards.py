@@ -1,8 +1,9 @@
-"""Guards of views: a query raises before a row of it is returned, should a size not hold any more.
+"""Guards of views: a query raises before it returns a row if a size no longer holds.
 
-A view has sizes written into it that it cannot compute, as the lengths of arrays. The guard is a
-common table expression of one row, which looks at the sizes that the data has now. Everything that
-reads a table waits for it, so that no kernel is called with a position outside its array.
+Some sizes are written into a view because it cannot compute them, such as the lengths of arrays.
+The guard is a common table expression of one row that checks the current sizes of the data.
+Everything that reads a table waits for it, so that no kernel is called with a position outside its
+array.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ HOLDS = "holds"
 
 @dataclass(frozen=True)
 class SizeGuard:
-    """The size of a label, as it was when the view was made, and where it comes from.
+    """The size of a label when the view was created, and its source.
 
     `columns` are the key columns whose coordinates it counts, through a dictionary (`encoded`) or
-    as positions. `least` says how many there have to be.
+    as positions. `least` is the smallest size that is still valid.
     """
 
     title: str
@@ -37,7 +38,7 @@ class SizeGuard:
     least: int = 0
 
     def cases(self) -> list[exp.If]:
-        """What is wrong, with an error of its own."""
+        """Violations, each with its own error."""
         size = self.now()
         grown = exp.GT(this=size, expression=integer(self.size))
         cases = [_refused(grown, f"{self.title} has grown beyond {self.size}")]
@@ -47,7 +48,7 @@ class SizeGuard:
         return cases
 
     def now(self) -> exp.Expr:
-        """The size that the data has."""
+        """The current size of the data."""
         if self.encoded:
             values = dictionary_values(Dictionary("", self.columns, 0)).subquery("values")
             return select(exp.Count(this=exp.Star())).from_(values).subquery()
@@ -61,7 +62,7 @@ class SizeGuard:
         return select(size).from_(parts.subquery("sizes")).subquery()
 
     def _largest(self, source: TableSource, name: str) -> exp.Expr:
-        """The largest coordinate of a column; of the last tile a part may be outside of a bound."""
+        """The largest coordinate of a column; the last tile may reach beyond a bound."""
         largest: exp.Expr = exp.Max(this=column(name))
         tile = dict(zip(source.keys, source.tiles, strict=False)).get(name, 0)
         if not tile:
@@ -80,7 +81,7 @@ class ShapeGuard:
     source: TableSource
 
     def cases(self) -> list[exp.If]:
-        """An array of another shape."""
+        """Violations: an array of another shape."""
         rows = select(integer(1)).from_(source_table(self.source)).where(wrong_shape(self.source))
         shape = " x ".join(map(str, self.source.dense))
         message = f"an array of {self.title} no longer has the shape {shape}"
@@ -93,12 +94,12 @@ Guard = SizeGuard | ShapeGuard
 def guarded(
     steps: Sequence[SqlStep], output: exp.Select, guards: Sequence[Guard], scans: Collection[str]
 ) -> tuple[tuple[SqlStep, ...], exp.Select]:
-    """The steps of a script, and the SELECT of an output, under guards.
+    """Put the steps of a script, and the SELECT of an output, under guards.
 
     Args:
         steps: of the script.
         output: the SELECT.
-        guards: what has to hold.
+        guards: the conditions that have to hold.
         scans: names of the steps that read tables.
     """
     if not guards:

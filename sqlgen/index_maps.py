@@ -1,12 +1,12 @@
-"""Tensors that are read by an index map, in SQL: arithmetic on key columns, a kernel for arrays.
+"""Tensors read by an index map, in SQL: arithmetic on key columns, and a kernel for arrays.
 
 Keys of the source are known, those of the result are wanted. Each axis that is read at labels is an
-equation between both, and so is an equality of labels. An equation with one unknown label gives it;
-where all have several, one of them runs over all of its coordinates (``range``), the shortest
-first, so that a window over a long axis makes a row for each of its few places and not for each
-pair. The quotient and the remainder of a function of labels are unknown like labels, with an
-equation of their own. What no equation knows runs over its coordinates, too; all other conditions
-stand in WHERE.
+equation between both, and so is an equality of labels. An equation with one unknown label is solved
+for it; where all equations have several unknowns, one label runs over all of its coordinates
+(``range``), the shortest first, so that a window over a long axis makes a row for each of its few
+places and not for each pair. The quotient and the remainder of a function of labels are unknowns
+like labels, with an equation of their own. Labels that no equation determines run over their
+coordinates, too; all other conditions stand in WHERE.
 """
 
 from __future__ import annotations
@@ -49,25 +49,25 @@ from ucle.sqlgen.sql_trees import (
 )
 
 OUTSIDE = "an index is outside of its axis: "
-"""With this a query says that an entry is no coordinate; `ucle.database.engine_errors` reads it."""
+"""Prefix of the error that an entry is not a coordinate; `ucle.database.engine_errors` reads it."""
 
 KEY = ""
-"""What the key of an equation is called, which no label is."""
+"""The name for the key in an equation; no label has it."""
 
 
 @dataclass(frozen=True)
 class _Equation:
-    """A function of labels that has the value of a key of the source, or 0."""
+    """A function of labels that equals a key of the source, or 0."""
 
     affine: Affine
     key: exp.Expr | None
     size: int = 1
-    """Of the axis of the key."""
+    """The size of the key's axis."""
 
 
 @dataclass
 class _Solution:
-    """The labels whose coordinates are known, as SQL, and what has to hold."""
+    """The labels whose coordinates are known, as SQL, and the conditions that have to hold."""
 
     keys: dict[str, exp.Expr]
     sizes: dict[str, int]
@@ -77,11 +77,11 @@ class _Solution:
 
 
 def reindexed(node: plan.Reindex, source: exp.Expr, alias: str, kernels: KernelCalls) -> exp.Select:
-    """The SELECT that reads a tensor by an index map.
+    """Return the SELECT that reads a tensor by an index map.
 
     Args:
         node: the relation.
-        source: what stands in FROM for its input, under `alias`.
+        source: the relation in FROM for its input, under `alias`.
         alias: of the input.
         kernels: how kernels are called.
     """
@@ -125,9 +125,9 @@ def _solved(
     range_of: dict[str, str],
     column_of: dict[str, str],
 ) -> _Solution:
-    """The coordinates of all labels that are keys, by those of the source.
+    """Return the coordinates of all labels that are keys, from those of the source.
 
-    Digits that have to run over their values get names of a range and of its column, too.
+    Digits that have to run over their values also get names for a range and for its column.
     """
     columns = key_columns(node.input.type)
     sizes = dict(zip(node.labels, node.type.shape, strict=True))
@@ -140,7 +140,7 @@ def _solved(
         key = column(columns[axis], alias)
         label = node.index.indices[axis].label
         if label == node.axes[axis] and label not in solved.keys:
-            solved.keys[label] = key  # it goes through, and is in its bounds
+            solved.keys[label] = key  # passed through, and within its bounds
         else:
             size = node.input.type.shape[axis]
             equations.append(_Equation(digits.named(node.index.indices[axis]), key, size))
@@ -172,9 +172,9 @@ def _solved(
 
 @dataclass(frozen=True)
 class _Digits:
-    """Digits of labels as if they were labels, with an equation for each pair of them.
+    """Digits of labels treated as labels, with an equation for each pair of them.
 
-    They get sizes, and names of a range and of its column, too.
+    They also get sizes, and names for a range and for its column.
     """
 
     sizes: dict[str, int]
@@ -184,7 +184,7 @@ class _Digits:
     equations: list[_Equation]
 
     def named(self, affine: Affine) -> Affine:
-        """A function with names in the place of digits."""
+        """Return a function with names in place of digits."""
         result = Affine((), affine.constant)
         for term, factor in affine.terms:
             name = term if isinstance(term, str) else self._name(term)
@@ -211,7 +211,7 @@ class _Digits:
 def _bring_inside(
     node: plan.Reindex, hit: str, solved: _Solution, sizes: Mapping[str, int]
 ) -> None:
-    """Have no entry be a coordinate that its label has not: they raise, or hit nothing."""
+    """Keep coordinates within their labels: entries outside raise an error, or hit nothing."""
     value = solved.keys[hit]
     inside = exp.and_(
         exp.GTE(this=value.copy(), expression=integer(0)),
@@ -236,7 +236,7 @@ def _call(
     condition: Condition,
     kernels: KernelCalls,
 ) -> exp.Expr:
-    """The call of the kernel ``reindex``, whose program is described where it is defined in C."""
+    """Return the call of the kernel ``reindex``; its program is described where C defines it."""
     before, dtype = node.input.layout, node.type.dtype
     labels = [node.labels[axis] for axis in node.layout.dense]
     if before.scalar:
@@ -272,9 +272,9 @@ def _call(
 
 
 def _digits(functions: list[Affine], factors: Callable[[Affine], list[int]]) -> list[int]:
-    """The part of a kernel's program that says of which digits its functions have multiples.
+    """The part of a kernel's program that lists the digits in its functions, with their factors.
 
-    Digits are functions as well, after those of axes and of comparisons; one that is of another
+    Digits are functions as well, after those of axes and of comparisons; a digit of another digit
     comes after it.
 
     Args:
@@ -304,7 +304,7 @@ def _digits(functions: list[Affine], factors: Callable[[Affine], list[int]]) -> 
 
 
 SIGNS = (Sign.AT_LEAST, Sign.EQUAL, Sign.UNEQUAL)
-"""The signs of comparisons, by the numbers that the kernel knows them by."""
+"""The signs of comparisons, in the order of the kernel's numbers for them."""
 
 
 def _unknown(equation: _Equation, solved: _Solution) -> list[str]:
@@ -312,7 +312,7 @@ def _unknown(equation: _Equation, solved: _Solution) -> list[str]:
 
 
 def _solve(equations: Sequence[_Equation], solved: _Solution) -> list[_Equation]:
-    """Solve equations with one unknown until there are none; gives those that are left."""
+    """Solve equations with one unknown until none is left; return the remaining equations."""
     waiting, progress = list(equations), True
     while progress:
         progress, left = False, []
@@ -333,7 +333,7 @@ def _solve(equations: Sequence[_Equation], solved: _Solution) -> list[_Equation]
 
 
 def _solve_for(label: str, equation: _Equation, solved: _Solution) -> None:
-    """The coordinate of a label from an equation in which all else is known."""
+    """Compute the coordinate of a label from an equation in which all else is known."""
     factor = dict(equation.affine.terms)[label]
     sizes = solved.sizes
     sign, step = (1 if factor > 0 else -1), abs(factor)
@@ -349,7 +349,7 @@ def _solve_for(label: str, equation: _Equation, solved: _Solution) -> None:
     found = affine_sql(terms, keys)
     if not isinstance(found, exp.Column):
         found = exp.Paren(this=found)
-    # What lies inside of the bounds whatever the others are is not asked.
+    # A condition that holds for all values of the others within their bounds is not checked.
     if step > 1:
         rest = exp.Mod(this=found.copy(), expression=integer(step))
         solved.where.append(exp.EQ(this=rest, expression=integer(0)))
@@ -364,7 +364,7 @@ def _solve_for(label: str, equation: _Equation, solved: _Solution) -> None:
 
 
 def affine_sql(affine: Affine, keys: Mapping[str, exp.Expr]) -> exp.Expr:
-    """A function of labels, of 64 bits wherever anything is computed."""
+    """A function of labels in SQL, in 64 bits wherever anything is computed."""
     if affine.label is not None:
         return keys[affine.label].copy()
     result: exp.Expr | None = None
@@ -389,7 +389,7 @@ def affine_sql(affine: Affine, keys: Mapping[str, exp.Expr]) -> exp.Expr:
 
 
 def _digit_sql(digit: Digit, keys: Mapping[str, exp.Expr]) -> exp.Expr:
-    """A quotient or a remainder of what is not negative."""
+    """A quotient or a remainder of a number that is not negative."""
     of = exp.Paren(this=affine_sql(digit.of, keys))
     kind = exp.Mod if digit.remainder else exp.IntDiv
     return exp.Paren(this=kind(this=of, expression=integer(digit.by)))

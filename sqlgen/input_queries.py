@@ -1,8 +1,7 @@
 """The SQL of GetStats and of the checks on input tables.
 
-One query per table counts T, V and the largest coordinates, and at the same time whatever could be
-wrong with a row; others look for duplicate coordinates. What the answers mean is decided in
-`ucle.stats.measure`.
+One query per table counts T, V and the largest coordinates, and at the same time every possible
+defect of a row; others look for duplicate coordinates. `ucle.stats.measure` interprets the answers.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def first_value_query(source: TableSource, prefix: str = "") -> str:
 
 
 class Distinct(Enum):
-    """How the values of a column are counted."""
+    """Methods for counting the values of a column."""
 
     EXACT = "count"
     APPROXIMATE = "approx_count_distinct"
@@ -64,7 +63,7 @@ class Distinct(Enum):
 
 
 def rows_query(source: TableSource, prefix: str = "") -> str:
-    """How many rows a source has."""
+    """The number of rows of a source."""
     return sql_text(select(exp.Count(this=exp.Star())).from_(source_table(source, prefix)))
 
 
@@ -76,9 +75,9 @@ def statistics_query(
     *,
     summed: bool = True,
 ) -> str:
-    """T, V, extreme coordinates and counts of what is NULL, in one pass.
+    """Count T, V, extreme coordinates and NULLs in one pass.
 
-    The result has one row: rows, values that are not NULL, entries (T), whether all entries are
+    The result has one row: rows, values that are not NULL, entries (T), a flag that all entries are
     finite, the smallest and the largest of them, then for each axis: keys that are not NULL,
     smallest, largest, V. Where rows that share coordinates are not `summed` first, T is the number
     of their positions.
@@ -107,9 +106,9 @@ def statistics_query(
 
 
 def arrays_query(source: TableSource, distinct: Distinct, prefix: str = "") -> str:
-    """Rows of a table of arrays, how many have another shape, and its keys as above.
+    """Count the rows of a table of arrays, those with another shape, and its keys as above.
 
-    NULLs among the elements are left to `elements_query`, or to NumPy.
+    NULLs among the elements are left to `elements_query` or to NumPy.
     """
     wrong = wrong_shape(source)
     columns: list[exp.Expr] = [
@@ -130,9 +129,9 @@ def degrees_query(
     buckets: int | None = None,
     prefix: str = "",
 ) -> str:
-    """Of each of some axes its number, its coordinates with an entry, and the most that one has.
+    """For each of some axes: its number, its coordinates with an entry, and the largest degree.
 
-    Of a table of arrays, rows are counted and not entries, if no axis lies in the arrays. With
+    For a table of arrays, rows are counted and not entries, if no axis lies in the arrays. With
     `buckets`, coordinates that are equal modulo their number (a power of 2) count as one: both
     answers are then bounds, the first from below, and take a fraction of the time.
     """
@@ -161,9 +160,9 @@ def degrees_query(
 def coverage_query(
     source: TableSource, fill: Scalar, sizes: Mapping[int, int], prefix: str = ""
 ) -> str:
-    """V of some axes, in one row: of positions by a bit for each of so many coordinates.
+    """V of some axes, in one row, counted with one bit for each of so many coordinates.
 
-    That takes half of the time of counting different values.
+    That takes half the time of counting distinct values.
     """
     stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
     columns = []
@@ -174,7 +173,7 @@ def coverage_query(
         else:
             ends = integer(0), integer(size - 1)
             bits = function("bitstring_agg", cast(key, "BIGINT"), *ends)
-            # A table that has grown in between has others, too.
+            # A table that has grown in the meantime may have coordinates beyond the size.
             inside = exp.and_(stored.copy(), exp.LT(this=key.copy(), expression=integer(size)))
             different = function("bit_count", _filter(bits, inside))
         columns.append(named(exp.func("coalesce", different, integer(0)), f"v_{axis}"))
@@ -193,10 +192,11 @@ def _in_buckets(source: TableSource, axis: int, buckets: int | None) -> exp.Expr
 def elements_query(
     source: TableSource, fill: Scalar, extremes: Sequence[Scalar], prefix: str = ""
 ) -> str:
-    """Arrays with a NULL, entries (T), whether these are finite, rows with one, ends: by kernels.
+    """Count by kernels: arrays with a NULL, entries (T), all finite, rows with an entry, and ends.
 
-    The ends are the least and the largest number in the arrays, NULL of complex ones and booleans.
-    `extremes` are the numbers that make it not finite, where the fill is one as well.
+    The ends are the least and the largest number in the arrays, NULL for complex numbers and
+    booleans. `extremes` are the numbers that make a tensor not finite, where the fill is one of
+    them.
     """
     dtype = source.dtype
     values = list_value(column(source.value or ""), source)
@@ -230,7 +230,7 @@ def elements_query(
 
 
 def _array_ends(source: TableSource, array: exp.Expr) -> dict[str, exp.Expr]:
-    """The least and the largest number of an array; NULL where they are not asked for."""
+    """The least and the largest number of an array; NULL where they are not needed."""
     size = math.prod(source.dense)
     if source.dtype.kind not in "fi" or not size:
         return {"low": exp.null(), "high": exp.null()}
@@ -251,9 +251,10 @@ def lists_query(source: TableSource, prefix: str = "") -> str:
 
 
 def places_query(source: TableSource, fill: Scalar, axis: int, every: int, prefix: str = "") -> str:
-    """Positions of an axis that have an entry, and those that have one only.
+    """Count the positions of an axis that have an entry, and those that have exactly one.
 
-    Of `every` rows about one is looked at: always the same ones, whoever reads them first.
+    About one of `every` rows is examined: always the same ones, independent of the order of
+    reading.
     """
     entries = entry_rows(replace(source, sum_duplicates=False), prefix, every)
     stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
@@ -265,7 +266,7 @@ def places_query(source: TableSource, fill: Scalar, axis: int, every: int, prefi
 
 
 def digest_query(source: TableSource, prefix: str = "") -> str:
-    """A digest of the columns that a source reads, in whatever order the rows are."""
+    """A digest of the columns that a source reads, independent of the order of the rows."""
     names = [*source.keys, *([] if source.value is None else [source.value])]
     digest = function("hash", *(column(name) for name in names))
     digests = select(named(digest, "digest")).from_(source_table(source, prefix))
@@ -274,13 +275,13 @@ def digest_query(source: TableSource, prefix: str = "") -> str:
         function("version"),
         exp.Count(this=exp.Star()),
         function("bit_xor", column("digest")),
-        exp.Sum(this=cast(exp.paren(upper), "BIGINT")),  # two equal rows are nothing to bit_xor
+        exp.Sum(this=cast(exp.paren(upper), "BIGINT")),  # bit_xor cancels two equal rows
     ]
     return sql_text(select(*columns).from_(digests.subquery("digests")))
 
 
 def duplicates_query(source: TableSource, prefix: str = "") -> str:
-    """Coordinates that more than one row claims, with their number; at most one row."""
+    """Coordinates that more than one row has, with the number of rows; at most one row."""
     keys = [column(key) for key in source.keys]
     count = exp.Count(this=exp.Star())
     shown = [
@@ -295,9 +296,9 @@ def duplicates_query(source: TableSource, prefix: str = "") -> str:
 
 
 def not_increasing_query(source: TableSource, sizes: Sequence[int], prefix: str = "") -> str:
-    """One row if some row does not come after the one before it, in whatever order they are read.
+    """Return one row if some row does not come after the row that is read before it.
 
-    Where there is none, no two rows share coordinates. The scan ends with the first.
+    Where there is none, no two rows share coordinates. The scan ends with the first such row.
     """
     query = _with_last(source, sizes, prefix, exp.Window(this=_last()))
     wrong = exp.LTE(this=column("position"), expression=column("last"))
@@ -305,10 +306,10 @@ def not_increasing_query(source: TableSource, sizes: Sequence[int], prefix: str 
 
 
 def equal_neighbours_query(source: TableSource, sizes: Sequence[int], prefix: str = "") -> str:
-    """One row if two rows are next to each other in order and (by their hashes) the same.
+    """Return one row if two neighbours in sorted order have the same position (or hash).
 
     Where there is none, no two rows share coordinates. Sorting single numbers takes a fraction of
-    what it takes to group rows; rows that are in order already are sorted in no time.
+    the time of grouping rows; rows that are already in order are sorted in no time.
     """
     window = exp.Window(this=_last(), order=ascending(column("position")))
     query = _with_last(source, sizes, prefix, window)
@@ -319,7 +320,7 @@ def equal_neighbours_query(source: TableSource, sizes: Sequence[int], prefix: st
 def _with_last(
     source: TableSource, sizes: Sequence[int], prefix: str, window: exp.Expr
 ) -> exp.Select:
-    """Positions with those before them; positions are offsets, or hashes where none are small."""
+    """Positions with those before them; offsets, or hashes where offsets would be too large."""
     keys = [column(name) for name in source.keys]
     position: exp.Expr = function("hash", *keys)
     if not any(source.encoded) and math.prod(sizes[: len(keys)]) < 2**62:
@@ -352,7 +353,7 @@ def _all_finite(dtype: DType, stored: exp.Expr) -> exp.Expr:
 
 
 def _extremes(key: exp.Expr, axis: int, source: TableSource) -> list[exp.Expr]:
-    """How many keys there are, the smallest and the largest; those of a dictionary have no size."""
+    """Number of keys, the smallest and the largest; keys of a dictionary have no size."""
     encoded = source.is_encoded(axis)
     return [
         named(exp.Count(this=key.copy()), f"keys_{axis}"),
@@ -362,7 +363,7 @@ def _extremes(key: exp.Expr, axis: int, source: TableSource) -> list[exp.Expr]:
 
 
 def _count_present(dtype: DType) -> exp.Expr:
-    """How many entries are there; a complex number with a part that is NULL is not."""
+    """The number of entries that are not NULL; a complex number with a NULL part does not count."""
     if dtype.kind != "c":
         return exp.Count(this=column(ENTRY))
     return _filter(exp.Count(this=exp.Star()), exp.not_(_incomplete(column(ENTRY))))
@@ -384,13 +385,13 @@ def _count_distinct(key: exp.Expr, distinct: Distinct) -> exp.Expr:
 
 
 def dictionary_size_query(dictionary: Dictionary, prefix: str = "") -> str:
-    """How many different values the columns of a dictionary hold."""
+    """The number of distinct values in the columns of a dictionary."""
     values = dictionary_values(dictionary, prefix).subquery("values")
     return sql_text(select(exp.Count(this=exp.Star())).from_(values))
 
 
 def absent_query(one: Dictionary, other: Dictionary, prefix: str = "") -> str:
-    """A value of one dictionary that another one does not have, if there is any."""
+    """A value of one dictionary that another one lacks, if there is any."""
     missing = exp.except_(
         dictionary_values(one, prefix), dictionary_values(other, prefix), distinct=True
     )
@@ -401,9 +402,9 @@ def absent_query(one: Dictionary, other: Dictionary, prefix: str = "") -> str:
 def example_query(
     source: TableSource, condition: exp.Expr, columns: Sequence[tuple[str, str]], prefix: str = ""
 ) -> str:
-    """One row that fulfils a condition, of columns with these names and types.
+    """One row that meets a condition, with columns of these names and types.
 
-    Times with a zone come as text: Python may lack what it takes to have them.
+    Times with a zone are returned as text: Python may lack the package that represents them.
     """
     shown = [
         cast(column(name), "VARCHAR") if "TIME ZONE" in type_ else column(name)
@@ -419,13 +420,13 @@ def is_null(name: str) -> exp.Expr:
 
 
 def no_value(source: TableSource) -> exp.Expr:
-    """Condition: a number is NULL, or a part of it."""
+    """Condition: a number, or a part of it, is NULL."""
     assert source.value is not None
     return _incomplete(column(source.value)) if source.pairs else is_null(source.value)
 
 
 def narrowed_away(source: TableSource) -> exp.Expr:
-    """Condition: a value, or one in an array, is no number of the element type of the tensor."""
+    """Condition: a value, or one in an array, is not a number of the tensor's element type."""
     assert source.value is not None
     assert source.narrowed is not None
     value = column(source.value)
@@ -448,7 +449,7 @@ def _no_number_of(value: exp.Expr, source: TableSource) -> exp.Expr:
 
 
 def _beyond_range(narrow: exp.Expr, value: exp.Expr) -> exp.Expr:
-    """Condition: the cast of a value to floats has failed, or has made an infinity of it."""
+    """Condition: the cast of a value to floats has failed, or has turned it into an infinity."""
     wide = cast(value.copy(), "DOUBLE")
     infinite = exp.and_(function("isinf", narrow), exp.not_(function("isinf", wide)))
     missing = exp.and_(
@@ -459,7 +460,7 @@ def _beyond_range(narrow: exp.Expr, value: exp.Expr) -> exp.Expr:
 
 
 def _any_element(flat: exp.Expr, condition: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """Condition: an element of a list fulfils one."""
+    """Condition: an element of a list meets a condition."""
     element = exp.to_identifier("element")
     matching = function(
         "list_filter",
@@ -495,13 +496,13 @@ def wrong_length(source: TableSource) -> exp.Expr:
 
 
 def wrong_shape(source: TableSource) -> exp.Expr:
-    """Condition: an array is NULL or has another shape; NULLs among its elements are not seen."""
+    """Condition: an array is NULL or has another shape; NULL elements are not detected."""
     assert source.value is not None
     return exp.or_(is_null(source.value), *_wrong_levels(column(source.value), source))
 
 
 def _wrong_levels(value: exp.Expr, source: TableSource) -> list[exp.Expr]:
-    """One condition per level of nesting: a list there has not the length that the shape says."""
+    """One condition per level of nesting: a list there does not have the length of the shape."""
     sizes = source.dense if source.nesting > 1 else (math.prod(source.dense),)
     conditions: list[exp.Expr] = []
     element = source.dtype if source.pairs else source.dtype.real

@@ -1,4 +1,4 @@
-"""Input tables in SQL: where they stand in a FROM clause, and their values."""
+"""Input tables in SQL: their place in a FROM clause, and their values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from ucle.sqlgen.sql_trees import (
 
 
 def source_table(source: TableSource, prefix: str = "", alias: str | None = None) -> exp.Expr:
-    """The relation of a source in a FROM clause, with all rows that it stands for."""
+    """The relation of a source in a FROM clause, with all rows that it represents."""
     if not source.symmetric:
         return stored_table(source, prefix, alias)
     one, other, *others = source.keys
@@ -56,7 +56,7 @@ def _as_named(key: exp.Expr, name: str) -> exp.Expr:
 
 
 def key_value(source: TableSource, key: str, alias: str | None = None) -> exp.Expr:
-    """A key column in the type in which it meets those of others; two never meet in two types."""
+    """A key column in the type in which it is compared with others, which is the same for all."""
     read_as = source.key_as(key)
     return column(key, alias) if read_as is None else cast(column(key, alias), read_as)
 
@@ -85,12 +85,13 @@ def stored_table(source: TableSource, prefix: str = "", alias: str | None = None
 def parquet_table(
     path: str, alias: str | None = None, *, nan: bool, united: bool = False
 ) -> exp.Expr:
-    """A Parquet file, or several, in a FROM clause; `nan` says that there may be some.
+    """A Parquet file, or several, in a FROM clause; `nan` is True if they may hold NaN.
 
-    Columns have the types of the first file, or where `united` those that hold all of theirs.
+    Columns have the types of the first file, or, where `united`, types that hold those of all
+    files.
 
-    Statistics in such files leave NaN out. DuckDB from 2.0 on takes them to mean that there is
-    none, unless it is told, and answers ``isnan(x)`` or ``x > 4`` without a look at the data.
+    Statistics in such files leave NaN out. DuckDB from 2.0 on concludes that there is none, unless
+    an option says otherwise, and answers ``isnan(x)`` or ``x > 4`` without reading the data.
     """
     arguments: list[exp.Expr] = [text(path)]
     if nan:
@@ -101,7 +102,7 @@ def parquet_table(
 
 
 def csv_table(file: CsvFile, alias: str | None = None, *, in_order: bool = False) -> exp.Expr:
-    """A text file in a FROM clause, read as it is told and no otherwise; `in_order` by one thread.
+    """A text file in a FROM clause, read exactly as specified; `in_order` by one thread.
 
     A line with another number of fields is an error.
     """
@@ -126,7 +127,7 @@ def csv_table(file: CsvFile, alias: str | None = None, *, in_order: bool = False
 
 
 def lines_table(path: str) -> exp.Expr:
-    """The lines of a text file as they stand, in a column ``line``; NULL where one is empty."""
+    """The lines of a text file, unchanged, in a column ``line``; NULL where one is empty."""
     line = exp.PropertyEQ(this=text("line"), expression=text("VARCHAR"))
     stated: dict[str, exp.Expr] = {
         "auto_detect": exp.false(),
@@ -149,8 +150,8 @@ def scalar_value(source: TableSource, alias: str | None = None) -> exp.Expr:
         return number(source.constant, source.dtype)
     value = in_type(column(source.value, alias), source)
     if isinstance(source.origin, DataFile) and source.dtype.kind == "f":
-        # DuckDB 2.0 takes the largest value of a column that may have NaN for NaN, and answers
-        # max(x) by it without a look at the data. Of a sum it knows nothing.
+        # DuckDB 2.0 takes NaN for the largest value of any column that may hold NaN, and answers
+        # max(x) by that without reading the data. It has no such statistics of a sum.
         return exp.Add(this=value, expression=number(0, source.dtype))
     return value
 
@@ -163,7 +164,7 @@ def in_type(value: exp.Expr, source: TableSource) -> exp.Expr:
 
 
 def duplicates_sum(dtype: DType) -> Reduce:
-    """The ⊕ of entries that share coordinates: of yes and no it is whether one is yes."""
+    """The ⊕ of entries that share coordinates; for booleans it is logical or."""
     return ANY if dtype is DType.BOOL else SUM
 
 
@@ -175,7 +176,7 @@ def summed_duplicates(
 
 
 def summed_lists(query: exp.Select, value: exp.Expr, dtype: DType) -> exp.Select:
-    """The sums of lists that share keys, element by element, where there are no kernels.
+    """Sum lists that share keys, element by element, where there are no kernels.
 
     Args:
         query: selects the keys.
@@ -207,14 +208,14 @@ def list_value(value: exp.Expr, source: TableSource) -> exp.Expr:
 
 
 def flattened(lists: exp.Expr, nesting: int) -> exp.Expr:
-    """Lists of lists as one list."""
+    """Lists of lists flattened into one list."""
     for _ in range(nesting - 1):
         lists = function("flatten", lists)
     return lists
 
 
 def dictionary_values(dictionary: Dictionary, prefix: str = "") -> exp.Query:
-    """The different values of a dictionary, without numbers and in no order."""
+    """The distinct values of a dictionary, without numbers and in no order."""
     parts = [
         select(exp.alias_(key_value(source, name), "value", quoted=True)).from_(
             source_table(source, prefix)

@@ -2,8 +2,9 @@
 
 `KernelCalls` spells what `ucle.plan.kernel_choice` chose. A call has leading constants (a
 specification, sizes), arguments that change from row to row, and trailing constants. An aggregate
-bears its capacity in its name on the native route; on the Arrow route it is a scalar function over
-one list of a group's rows. One: two lists of a GROUP BY need not be in the same order.
+has its capacity in its name on the native route; on the Arrow route it is a scalar function of one
+list with the rows of a group. It is one list because two lists of a GROUP BY need not be in the
+same order.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ucle.ir.maps import Cast, Map, Partial, Pointwise
 from ucle.ir.tensor_types import TensorType
 from ucle.operators import Combine, Reduce
 from ucle.plan.fuse_maps import chain_parts, is_compiled, map_program
-from ucle.plan.kernel_choice import Kernel
+from ucle.plan.kernel_choice import ChosenKernel
 from ucle.sqlgen.array_extents import product, tile_length
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.dialects import Dialect
@@ -55,7 +56,7 @@ class KernelCalls:
 
     @property
     def available(self) -> bool:
-        """Whether there are kernels at all."""
+        """True if there are kernels."""
         return self._capabilities.kernels
 
     @property
@@ -64,9 +65,10 @@ class KernelCalls:
         return self._capabilities.dialect
 
     def stored_or(self, value: exp.Expr, fill: exp.Expr) -> exp.Expr:
-        """A payload, or the fill where it is NULL as its tuple is not stored.
+        """A payload, or the fill where it is NULL because its tuple is not stored.
 
-        COALESCE keeps no hold on the memory of BLOBs that an Arrow function made, before DuckDB 2.
+        Before DuckDB 2, COALESCE does not keep the memory of BLOBs alive that an Arrow function
+        made.
         """
         if not self._capabilities.registered:
             return either(value, fill)
@@ -105,12 +107,12 @@ class KernelCalls:
 
     def contract(
         self,
-        kernel: Kernel,
+        kernel: ChosenKernel,
         values: Sequence[Value],
         dtype: DType,
         keys: Mapping[str, exp.Expr],
     ) -> exp.Expr:
-        """The kernel applied to one tuple or one pair, which has these keys by label."""
+        """Return the kernel applied to one tuple or one pair, with its keys given by label."""
         assert kernel.name is not None
         leading, rows, trailing = self._arguments(kernel, values, dtype, keys)
         value = self.scalar(kernel.name, *leading, *rows, *trailing, dtype=dtype)
@@ -121,14 +123,14 @@ class KernelCalls:
 
     def contract_and_reduce(
         self,
-        kernel: Kernel,
+        kernel: ChosenKernel,
         operation: Reduce,
         values: Sequence[Value],
         size: int,
         dtype: DType,
         keys: Mapping[str, exp.Expr],
     ) -> exp.Expr:
-        """Kernel and aggregation in one pass where there is such an aggregate, else one by one.
+        """Return kernel and aggregation in one pass where such an aggregate exists, else in two.
 
         An aggregate takes sizes that are the same in all rows of a group.
         """
@@ -160,7 +162,7 @@ class KernelCalls:
         return self.scalar(f"vec_sca_{operator.stem}", tensor, constant, dtype=step.dtype)
 
     def maps(self, steps: Sequence[Pointwise], tensor: exp.Expr) -> exp.Expr:
-        """Pointwise maps of a tensor one after the other, as chains where there are several."""
+        """Apply pointwise maps to a tensor one after the other, as chains where possible."""
         for compiled, group in itertools.groupby(steps, key=is_compiled):
             if compiled:
                 for part in chain_parts(tuple(group)):
@@ -173,7 +175,7 @@ class KernelCalls:
     def mapped_entries(
         self, type_: TensorType, maps: tuple[Pointwise, ...], array: exp.Expr
     ) -> exp.Expr:
-        """A compressed array with maps of what it lists; what has become the fill is left out."""
+        """Map the listed entries of a compressed array; those that become the fill are left out."""
         if not maps:
             return array
         values = self.scalar("csr_values", array.copy(), dtype=type_.dtype)
@@ -197,7 +199,7 @@ class KernelCalls:
         *,
         reduced: bool = False,
     ) -> exp.Expr:
-        """A chain of pointwise functions of some operands; numbers go as tensors of one entry."""
+        """A chain of pointwise functions of some operands; numbers become tensors of one entry."""
         tensors = [
             self.scalar("sca_to_vec", value.sql, dtype=own) if value.scalar else value.sql
             for value, own in zip(operands, dtypes, strict=True)
@@ -206,11 +208,11 @@ class KernelCalls:
         return self.scalar(name, text(program), *tensors, dtype=dtype)
 
     def tape(self, program: exp.Expr, operands: Sequence[exp.Expr]) -> exp.Expr:
-        """A call of the kernel that runs calls of others, on tensors of any types."""
+        """A call of the kernel that runs a fused step, on tensors of any types."""
         return self.scalar("tape", program, *operands, dtype=DType.FLOAT64)
 
     def _title(self, name: str, dtype: DType) -> str:
-        """What a kernel is called.
+        """Return the name of a kernel in SQL.
 
         Raises:
             KernelsMissingError: there are none.
@@ -234,7 +236,7 @@ class KernelCalls:
         return combine_sql(operator, left, right, dtype, self.dialect)
 
     def mapped(self, step: Pointwise, value: exp.Expr) -> exp.Expr:
-        """A pointwise map of a number, as `combined`."""
+        """A pointwise map of a number, by the same rule as `combined`."""
         if isinstance(step, Partial) and step.combine.number_kernel:
             constant = number(step.constant, step.dtype)
             pair = (constant, value) if step.constant_first else (value, constant)
@@ -242,7 +244,7 @@ class KernelCalls:
         return map_sql(step, value, self.dialect)
 
     def _map_list(self, step: Map | Partial, tensor: exp.Expr) -> exp.Expr:
-        """A function that has SQL and no kernel: DuckDB applies it to the tensor as a list."""
+        """Apply a function that has SQL and no kernel: DuckDB maps it over the tensor as a list."""
         entry = exp.to_identifier("entry")
         body = map_sql(step, exp.column(entry))
         each = exp.Lambda(this=body, expressions=[entry], colon=True)
@@ -252,7 +254,7 @@ class KernelCalls:
 
     def _arguments(
         self,
-        kernel: Kernel,
+        kernel: ChosenKernel,
         values: Sequence[Value],
         dtype: DType,
         keys: Mapping[str, exp.Expr],
@@ -272,12 +274,12 @@ class KernelCalls:
 
 
 def _row(rows: Sequence[exp.Expr]) -> exp.Expr:
-    """The arguments of a row of an aggregate, as the Arrow route gathers them."""
+    """The arguments of an aggregate for one row, as the Arrow route gathers them."""
     return rows[0] if len(rows) == 1 else struct(dict(zip(ROW_FIELDS, rows, strict=False)))
 
 
-def _sizes(kernel: Kernel, keys: Mapping[str, exp.Expr]) -> exp.Expr:
-    """The sizes of a general kernel; those of tiles may be the shorter ones of the last."""
+def _sizes(kernel: ChosenKernel, keys: Mapping[str, exp.Expr]) -> exp.Expr:
+    """The sizes of a general kernel; those of tiles may be the shorter ones of the last tile."""
     if not kernel.ragged:
         return integers(kernel.sizes)
     sizes = [integer(size) for size in kernel.sizes]

@@ -1,4 +1,4 @@
-"""Tuples that are not stored: what they hold, and relations in which none is missing."""
+"""Tuples that are not stored: their values, and relations in which none is missing."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from ucle.sqlgen.sql_trees import (
 )
 
 LARGE_BYTES = 1 << 14
-"""Bytes from which on an array of fills is not to be a constant, of which DuckDB makes copies when
-it plans a query."""
+"""Bytes from which on an array of fills is not a constant: DuckDB's planner copies constants."""
 
 
 def fill_value(
@@ -43,13 +42,13 @@ def fill_value(
         layout: of its relation.
         kernels: how kernels are called.
         tiles: the keys of its tiles by axis.
-        zero: a column that is 0, by which a large array is no constant.
+        zero: a column that is 0, which keeps a large array from being a constant.
     """
     fill = number(type_.fill, type_.dtype)
     if layout.scalar:
         return fill
     extents = Extents(type_, layout, tiles)
-    if layout.compressed is not None:  # what is not listed is the fill, of whatever type
+    if layout.compressed is not None:  # entries that are not listed are the fill, of any type
         shape = [extents.sql(extents.sizes[axis]) for axis in (layout.row, layout.compressed)]
         return kernels.scalar("csr_empty", *shape, dtype=DType.FLOAT64)
     length = extents.sql(extents.length)
@@ -61,12 +60,12 @@ def fill_value(
 def densify(
     type_: TensorType, layout: Layout, source: exp.Expr, alias: str, kernels: KernelCalls
 ) -> exp.Select:
-    """Every tuple that the bounds allow; those that are missing hold the fill.
+    """Return every tuple that the bounds allow; those that are missing hold the fill.
 
     Args:
         type_: of the tensor.
         layout: of its relation.
-        source: what stands in FROM for the relation, under `alias`.
+        source: the relation in FROM, under `alias`.
         alias: of the relation.
         kernels: how kernels are called.
     """

@@ -1,6 +1,6 @@
-"""Relations of one tuple, written into each other: one SELECT over few relations.
+"""Relations of one tuple, nested into each other: one SELECT over few relations.
 
-What is put into what is decided by a pass over the plan (`ucle.plan.nest_keyless`).
+A pass over the plan decides which relation goes into which (`ucle.plan.nest_keyless`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ucle.sqlgen.sql_trees import VALUE, beside, column, identifier, named, tabl
 
 
 @dataclass(frozen=True)
-class Source:
+class SingleRow:
     """A relation of one tuple in a FROM clause, and the column with its value."""
 
     alias: str
@@ -31,16 +31,16 @@ class Source:
 class NestedExpression:
     """An expression over relations of one tuple.
 
-    It grows in place: copies would make long chains take the square of their length.
+    It grows in place: copies would make the time for a long chain quadratic in its length.
     """
 
-    def __init__(self, value: exp.Expr, sources: Sequence[Source]) -> None:
+    def __init__(self, value: exp.Expr, sources: Sequence[SingleRow]) -> None:
         self._value = value
         self._sources = tuple(sources)
         self._columns = list(value.find_all(exp.Column))
 
     def put(self, alias: str, inner: NestedExpression) -> None:
-        """Put another expression, which is used up, into the place of a source."""
+        """Put another expression, which is used up, in the place of a source."""
         (use,) = (c for c in self._columns if c.table == alias)
         others = tuple(source for source in self._sources if source.alias != alias)
         self._columns = [c for c in self._columns if c is not use] + inner._columns
@@ -50,8 +50,8 @@ class NestedExpression:
         else:
             use.replace(bracketed(inner._value, type(use.parent)))
 
-    def _rename(self, others: Sequence[Source]) -> tuple[Source, ...]:
-        """Take other aliases than those of sources beside; the sources that are not among them."""
+    def _rename(self, others: Sequence[SingleRow]) -> tuple[SingleRow, ...]:
+        """Choose aliases unlike those of other sources; return the sources not among them."""
         taken = {source.alias.casefold() for source in others}
         same = {(source.name, source.column): source.alias for source in others}
         aliases, more = {}, []

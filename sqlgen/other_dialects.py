@@ -1,9 +1,9 @@
-"""Scripts in dialects other than DuckDB's: emitted trees made over by the tables of a dialect.
+"""Scripts in dialects other than DuckDB's: emitted trees translated by the tables of a dialect.
 
-The emitter makes trees as DuckDB has them, with the operators of the dialect at hand already in
-them. What is left is of a few kinds: tables of numbers, joins by place, tables that are created,
-numbers that are written out. A function that neither the dialect nor this module knows is refused,
-so that no script has SQL that means something else.
+The emitter builds trees for DuckDB, but with the operators of the target dialect already in them. A
+few kinds of nodes are left to translate: tables of numbers, joins by place, tables that are
+created, numbers that are written out. A function that neither the dialect nor this module knows is
+refused, so that no script has SQL that means something else.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ PASSES: tuple[Pass, ...] = (
     keep_in_statement,
     materialise_deep,
 )
-"""To a plan that any engine can run: without arrays, and what is for DuckDB's sake."""
+"""The passes to a plan that any engine can run: without arrays and without DuckDB's workarounds."""
 
 KNOWN = frozenset({"least", "greatest", "concat"})
-"""Functions that the emitter calls and every dialect has, besides those of its texts."""
+"""Functions that the emitter calls and that every dialect has, besides those of its texts."""
 
 REFUSED = (exp.Struct, exp.Bracket, exp.Array, exp.Unnest, exp.Explode, exp.Lambda, exp.ArrayAgg)
-"""What is of DuckDB's lists and structs, unless a text of the dialect has it."""
+"""Nodes of DuckDB's lists and structs, refused unless a text of the dialect has them."""
 
 
 def offered(dialect: Dialect) -> Capabilities:
-    """What the emitter may use of an engine of a dialect."""
+    """The capabilities that the emitter may use of an engine with a dialect."""
     return Capabilities(dialect.name, kernels=False, dialect=dialect)
 
 
 def check_plan(program_plan: plan.Plan, dialect: Dialect) -> None:
-    """Check that the tensors of a plan have types and places that a dialect has names for.
+    """Check that a dialect has names for the types and places of all tensors in a plan.
 
     Raises:
-        UnsupportedError: there are complex numbers, arrays, or files that are no Parquet.
+        UnsupportedError: there are complex numbers, arrays, or files other than Parquet.
     """
     relations = [
         node
@@ -85,7 +85,7 @@ def check_plan(program_plan: plan.Plan, dialect: Dialect) -> None:
                 found="an input with arrays, or a step that makes them",
                 hint="decomposition='relational', and inputs with a row for every entry",
             )
-        if isinstance(relation, plan.Scan):
+        if isinstance(relation, plan.TableScan):
             _check_source(relation.source, dialect)
 
 
@@ -130,10 +130,10 @@ def _statements(dialect: Dialect) -> Statements:
 
 
 def translated(tree: exp.Expr, dialect: Dialect) -> exp.Expr:
-    """A tree that the emitter made as one of a dialect. It is used up.
+    """Translate a tree that the emitter built into a dialect. The tree is used up.
 
     Raises:
-        UnsupportedError: it has what the dialect does not have.
+        UnsupportedError: it has something that the dialect lacks.
     """
     statements, known = _statements(dialect), KNOWN | _functions(dialect)
 
@@ -188,7 +188,7 @@ def _is_unnest(node: exp.Expr | None) -> bool:
 
 
 def _from_below(tree: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """A tree whose nodes are changed, each after those below it; what is new is not looked at."""
+    """Change the nodes of a tree, each after those below it; new nodes are not visited."""
     for node in reversed(list(tree.walk())):
         changed = change(node)
         if changed is node:
@@ -201,10 +201,10 @@ def _from_below(tree: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.E
 
 
 def rendered(tree: exp.Expr, dialect: Dialect) -> str:
-    """The text of a tree that the emitter made, in a dialect. It is used up.
+    """Return the text in a dialect of a tree that the emitter built. The tree is used up.
 
     Raises:
-        UnsupportedError: it has what the dialect does not have.
+        UnsupportedError: it has something that the dialect lacks.
     """
     statements = _statements(dialect)
 
@@ -220,7 +220,7 @@ def rendered(tree: exp.Expr, dialect: Dialect) -> str:
 
 
 def first_statements(dialect: Dialect, body: str) -> list[str]:
-    """What has to run before statements with this text."""
+    """The statements that have to run before statements with this text."""
     return [text for name, text in _statements(dialect).first.items() if name in body]
 
 
@@ -230,10 +230,10 @@ def render_script_in(
     steps: Iterable[SqlStep],
     outputs: Mapping[str, exp.Expr],
 ) -> str:
-    """A whole script, as `ucle.sqlgen.script.render_script` writes it for DuckDB.
+    """Return a whole script, as `ucle.sqlgen.script.render_script` does for DuckDB.
 
     Raises:
-        UnsupportedError: a step needs what the dialect does not have.
+        UnsupportedError: a step needs something that the dialect lacks.
     """
     statements, parts = _statements(dialect), []
     for step in steps:

@@ -1,4 +1,4 @@
-"""The SQL that looks at the schemas of several Parquet files, and at values that a type rounds."""
+"""Queries on the schemas of several Parquet files, and on values that a type rounds."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def schemas_query(pattern: str) -> str:
 
 
 def union_query(pattern: str) -> str:
-    """Names and types of the columns that hold those of all files."""
+    """Names and types of the columns when all files are read as one table."""
     query = select(exp.Star()).from_(parquet_table(pattern, nan=False, united=True))
     return sql_text(exp.Describe(this=query))
 
 
 def rounded_query(file: str, name: str, types: Sequence[str]) -> str:
-    """The first value of a column that does not come back from these types, with its row from 0 on.
+    """The first value of a column that a round trip through types changes, with its row from 0 on.
 
     Args:
         file: one file.

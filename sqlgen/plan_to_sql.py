@@ -23,7 +23,7 @@ from ucle.plan.steps import Role
 from ucle.sqlgen.array_extents import Extents
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.entry_rows import tile_entries
-from ucle.sqlgen.finiteness_checks import Stored, nan_query
+from ucle.sqlgen.finiteness_checks import StoredPayload, nan_query
 from ucle.sqlgen.from_clause import Joined, crossed
 from ucle.sqlgen.fused_steps import tape_query
 from ucle.sqlgen.index_maps import reindexed
@@ -39,7 +39,7 @@ from ucle.sqlgen.input_tables import (
 )
 from ucle.sqlgen.kernel_calls import KernelCalls, Value
 from ucle.sqlgen.missing_tuples import densify, fill_value
-from ucle.sqlgen.nested_expressions import NestedExpression, Source
+from ucle.sqlgen.nested_expressions import NestedExpression, SingleRow
 from ucle.sqlgen.repartitions import repartition
 from ucle.sqlgen.scalar_operators import combine_sql, is_long, reduce_sql, repeat_sql
 from ucle.sqlgen.scans import accumulated
@@ -74,7 +74,8 @@ from ucle.sqlgen.top_k import first_entries
 class SqlStep:
     """A step of the script: its name, its role, and its query (None: data from memory).
 
-    `check` is a query that has a row if what was made shows that the script is not the right one.
+    `check` is a query that has a row if the computed data shows that this script is not valid for
+    it.
     """
 
     name: str
@@ -83,12 +84,12 @@ class SqlStep:
     comment: str
     check: exp.Expr | None = None
     rounds: tuple[SqlRound, ...] = ()
-    """If there are any, they fill the table instead of `query`, one after the other."""
+    """Queries that fill the table one after the other, in place of `query`, if any."""
 
 
 @dataclass(frozen=True)
 class SqlRound:
-    """One of several queries that fill a table; it reads `tables`, which are its own."""
+    """One of several queries that fill a table; it reads `tables`, which belong to it alone."""
 
     tables: tuple[SqlStep, ...]
     query: exp.Expr
@@ -101,8 +102,8 @@ def emit(
 
     Args:
         program_plan: the plan.
-        capabilities: what the engine can do.
-        prefix: stands before the name of every relation that the script makes.
+        capabilities: those of the engine.
+        prefix: prepended to the name of every relation that the script makes.
     """
     emitter = _Emitter(capabilities, prefix)
     steps = [
@@ -132,19 +133,19 @@ def emit(
     return tuple(steps), outputs
 
 
-def stored_as(read: plan.Read, prefix: str) -> Stored:
-    """Where the tensor of a step is, when the script has run."""
-    return Stored(prefix + read.step, read.type, read.layout, read.column or VALUE)
+def stored_as(read: plan.Read, prefix: str) -> StoredPayload:
+    """The table and column that hold the tensor of a step when the script has run."""
+    return StoredPayload(prefix + read.step, read.type, read.layout, read.column or VALUE)
 
 
 def result_query(
-    stored: Stored, capabilities: Capabilities, dictionaries: Mapping[str, str]
+    stored: StoredPayload, capabilities: Capabilities, dictionaries: Mapping[str, str]
 ) -> exp.Select:
-    """The SELECT that shows a tensor with its arrays as lists, and ids as what they are.
+    """Return the SELECT that shows a tensor with arrays as lists and ids decoded.
 
     Args:
         stored: where it is.
-        capabilities: what the engine can do.
+        capabilities: those of the engine.
         dictionaries: the tables of dictionaries by their names.
     """
     type_, layout = stored.type, stored.layout
@@ -164,7 +165,7 @@ def shown(
     lists: bool = True,
     value: str = VALUE,
 ) -> exp.Select:
-    """The same of whatever stands in FROM; an alias is needed where there are dictionaries."""
+    """Return the SELECT that shows any relation in FROM; dictionaries require an alias."""
     names = key_columns(type_)
     keys: list[exp.Expr] = []
     query = select_from(source)
@@ -191,14 +192,14 @@ class _Emitter:
         self._prefix = prefix
 
     def statement(self, step: plan.Step) -> exp.Query:
-        """The query that makes a step, with its views as common table expressions.
+        """Return the query that makes a step, with its views as common table expressions.
 
         Those that are marked as tables are computed once.
         """
         return self._with_views(self.query(step.relation), step.views)
 
     def round(self, part: plan.Round) -> SqlRound:
-        """The tables of a round, and its query."""
+        """Return the tables of a round, and its query."""
         tables = tuple(
             SqlStep(self._prefix + x.name, x.role, self.statement(x), x.comment)
             for x in part.tables
@@ -213,19 +214,19 @@ class _Emitter:
             first = inner
             while isinstance(first, exp.Union):
                 first = first.this
-            # DuckDB's comments have comments inside; a glob of files would begin one.
+            # DuckDB nests comments, and a glob of files would open one inside.
             first.add_comments([x.replace("/*", "/ *") for x in view.comment.splitlines()])
             query.with_(name, inner, materialized=once, copy=False)
         return query
 
     def query(self, relation: plan.Relation) -> exp.Query:
-        """The query that makes a relation."""
+        """Return the query that makes a relation."""
         match relation:
-            case plan.Constant() | plan.Chain():
+            case plan.ConstantRelation() | plan.FusedMaps():
                 return self._expression(relation).query()
-            case plan.Reduce() if any(isinstance(x, plan.Nested) for x in plan.inputs(relation)):
+            case plan.Aggregate() if any(isinstance(x, plan.Nested) for x in plan.inputs(relation)):
                 return self._expression(relation).query()
-            case plan.Scan():
+            case plan.TableScan():
                 return self._scan(relation)
             case plan.Densify():
                 return self._densify(relation)
@@ -235,27 +236,27 @@ class _Emitter:
                 return self._part(source, axis, start, end)
             case plan.Sorted(source):
                 query, keys = self.query(source), len(relation.layout.promoted)
-                # By place: to DuckDB 1.4, a column of both sides of a join has two meanings here.
+                # By place: in DuckDB 1.4 a column name of both sides of a join is ambiguous here.
                 query.set("order", ascending(*(integer(n + 1) for n in range(keys))))
                 return query
             case plan.Reindex():
                 alias = _alias(relation.input)
                 return reindexed(relation, self._from(relation.input, alias), alias, self._kernels)
-            case plan.Accumulate():
+            case plan.PrefixScan():
                 alias = _alias(relation.input)
                 before = self._from(relation.input, alias)
                 return accumulated(relation, before, alias, self._kernels)
-            case plan.FirstEntries():
+            case plan.TopKEntries():
                 alias = _alias(relation.input)
                 return first_entries(
                     relation, self._from(relation.input, alias), alias, self._kernels
                 )
-            case plan.Reduce():
+            case plan.Aggregate():
                 return self._reduce(relation)
             case plan.Read(step, column=member):
                 value = exp.Star() if member is None else named(column(member), VALUE)
                 return select_from(table(self._prefix + step), value)
-            case plan.Tape():
+            case plan.FusedStep():
                 return tape_query(relation, self._capabilities, self._prefix)
             case plan.Renamed(source):
                 return self._renamed(source, relation.type)
@@ -270,19 +271,19 @@ class _Emitter:
         return repartition(relation, before, alias, self._kernels)
 
     def _expression(self, relation: plan.Relation) -> NestedExpression:
-        """A relation of one tuple as an expression over others."""
-        if isinstance(relation, plan.Constant):
+        """Return a relation of one tuple as an expression over others."""
+        if isinstance(relation, plan.ConstantRelation):
             return NestedExpression(constant(relation.data), ())
-        if isinstance(relation, plan.Scan):
+        if isinstance(relation, plan.TableScan):
             query = self._scan(relation)
             name = query.args["from_"].this.name
             value = query.expressions[0].unalias()
             (read,) = value.find_all(exp.Column)
             read.set("table", identifier(name))
-            return NestedExpression(value, [Source(name, name, read.name)])
+            return NestedExpression(value, [SingleRow(name, name, read.name)])
         operands = plan.inputs(relation)
         sources = [
-            Source(alias, self._prefix + name, _column_of(operand))
+            SingleRow(alias, self._prefix + name, _column_of(operand))
             for operand, alias, name in zip(
                 operands, _aliases(operands), map(_step_of, operands), strict=True
             )
@@ -293,10 +294,10 @@ class _Emitter:
                 nested.put(source.alias, self._expression(operand.input))
         return nested
 
-    def _applied(self, relation: plan.Relation, sources: Sequence[Source]) -> exp.Expr:
-        """What a relation without keys does to the values of its operands."""
+    def _applied(self, relation: plan.Relation, sources: Sequence[SingleRow]) -> exp.Expr:
+        """The values of a relation without keys, computed from those of its operands."""
         values = [source.value() for source in sources]
-        if isinstance(relation, plan.Chain):
+        if isinstance(relation, plan.FusedMaps):
             return self._kernels.chain(
                 relation.program,
                 [Value(v, x.layout.scalar) for v, x in zip(values, relation.operands, strict=True)],
@@ -304,7 +305,7 @@ class _Emitter:
                 relation.type.dtype,
                 reduced=relation.layout.scalar,
             )
-        assert isinstance(relation, plan.Reduce)
+        assert isinstance(relation, plan.Aggregate)
         operands = plan.inputs(relation)
         scalar = [operand.layout.scalar for operand in operands]
         maps = relation.input.maps
@@ -331,7 +332,7 @@ class _Emitter:
         return select(*keys, column(VALUE, alias)).from_(self._from(source, alias))
 
     def _slices(self, node: plan.Slices) -> exp.Query:
-        """The tuples of a table in parts, one after the other."""
+        """The tuples of a table in slices, one after the other."""
         ends = [*node.starts, None]
         parts: list[exp.Query] = [
             self._part(node.input, node.axis, start, end)
@@ -349,7 +350,7 @@ class _Emitter:
         query = self.query(relation)
         assert isinstance(query, exp.Select)
         key = column(key_columns(relation.type)[axis])
-        if isinstance(relation, plan.Scan):  # what a name stands for that the SELECT gives
+        if isinstance(relation, plan.TableScan):  # the expression behind a name of the SELECT list
             key = query.expressions[relation.layout.promoted.index(axis)].unalias()
         limits: list[exp.Expr] = []
         if start is not None:
@@ -358,12 +359,12 @@ class _Emitter:
             limits.append(exp.LT(this=key.copy(), expression=integer(end)))
         return query.where(*limits, copy=False)
 
-    def _scan(self, scan: plan.Scan) -> exp.Select:
+    def _scan(self, scan: plan.TableScan) -> exp.Select:
         source, type_ = scan.source, scan.type
         if len(source.tile_sizes) > 1:
             return tile_entries(source, type_, self._prefix)
         names = key_columns(type_)
-        # Only beside the columns of a dictionary do those of the source need a qualifier.
+        # The columns of a source need a qualifier only beside those of a dictionary.
         alias = _alias(scan) if any(source.encoded) else None
         query = select_from(source_table(source, self._prefix, alias))
         keys = []
@@ -409,7 +410,7 @@ class _Emitter:
     def _cut(
         self, source: TableSource, type_: TensorType, value: exp.Expr, keys: Sequence[exp.Expr]
     ) -> exp.Expr:
-        """A stored tile, with these keys, as far as it is inside of the bounds."""
+        """A stored tile with these keys, cut off at the bounds."""
         inside = Extents(type_, source.layout, dict(enumerate(keys)))
         whole = Extents(type_, source.layout, padded=True)
         if not source.tiles or inside.sizes == whole.sizes:
@@ -424,7 +425,7 @@ class _Emitter:
         source = self._from(node.input, alias)
         return densify(node.type, node.layout, source, alias, self._kernels)
 
-    def _reduce(self, node: plan.Reduce) -> exp.Select:
+    def _reduce(self, node: plan.Aggregate) -> exp.Select:
         compute = node.input
         if isinstance(compute.input, plan.Join):
             query, values, keys = self._join(compute.input)
@@ -434,7 +435,8 @@ class _Emitter:
             query, values, keys = self._single(compute)
         value, met = self._payload(node, values, keys), exp.Count(this=exp.Star())
         missing = None if node.operation is None else node.missing
-        # What is accounted for is named where it is long, as it stands there several times.
+        # A long expression gets a name before missing entries are added, as it occurs several
+        # times.
         apart = missing is not None and is_long(value)
         if missing is not None and not apart:
             value = self._account(value, met, node, missing)
@@ -456,7 +458,7 @@ class _Emitter:
         return select_from(part, *group_keys, named(value, VALUE))
 
     def _payload(
-        self, node: plan.Reduce, values: Sequence[Value], keys: Mapping[str, exp.Expr]
+        self, node: plan.Aggregate, values: Sequence[Value], keys: Mapping[str, exp.Expr]
     ) -> exp.Expr:
         """The payload of a result tuple: kernel and aggregation of the input's values."""
         kernel, combine, dtype = node.input.kernel, node.input.combine, node.type.dtype
@@ -476,9 +478,9 @@ class _Emitter:
         return reduce_sql(node.operation, value, dtype, self._capabilities.dialect)
 
     def _account(
-        self, value: exp.Expr, met: exp.Expr, node: plan.Reduce, missing: Missing
+        self, value: exp.Expr, met: exp.Expr, node: plan.Aggregate, missing: Missing
     ) -> exp.Expr:
-        """An aggregate that has met fewer entries than there are takes in the others' value."""
+        """Combine the result of an aggregate with the value of the entries that it has not met."""
         assert node.operation is not None
         operator, dtype = node.operation, node.type.dtype
         dialect = self._capabilities.dialect
@@ -487,7 +489,7 @@ class _Emitter:
         unmet = exp.Paren(this=exp.Sub(this=cells, expression=met))
         repeated = repeat_sql(operator, number(missing.value, dtype), unmet, dtype, dialect)
         decided = operator.merge.absorbs_right(missing.value) and dtype.kind in "bi"
-        if decided and node.layout.scalar:  # what is met may be beyond 64 bits: 0 times it is 0
+        if decided and node.layout.scalar:  # a value may exceed 64 bits: 0 times it is 0
             merged = number(missing.value, dtype)
         elif node.layout.scalar:
             merged = combine_sql(operator.merge, value.copy(), repeated, dtype, dialect)
@@ -514,10 +516,10 @@ class _Emitter:
         return query, [Value(value, source.layout.scalar)], keys
 
     def _mapped(self, compute: plan.Compute, alias: str) -> tuple[exp.Expr, exp.Expr]:
-        """The relation that a computation of one input reads, and its value with all maps.
+        """Return the relation that a unary computation reads, and its value with all maps applied.
 
         The SQL of a function may name its argument several times. Where expressions would become
-        long, what is computed so far gets a SELECT of its own, and is named.
+        long, the value computed so far gets a SELECT of its own and a name.
         """
         source = compute.input
         assert not isinstance(source, plan.Join | plan.MaskedJoin)
@@ -541,7 +543,7 @@ class _Emitter:
     def _masked_join(
         self, node: plan.MaskedJoin
     ) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
-        """The mask with what is multiplied behind it, tile by tile."""
+        """The mask joined with the product that it restricts, tile by tile."""
         relations = node.mask, node.left, node.right
         labels = node.labels, node.left_labels, node.right_labels
         aliases = unique_names([_alias(relation) for relation in relations])
@@ -611,7 +613,7 @@ class _Emitter:
         return query, values, keys
 
     def _alone(self, side: _Side) -> Joined:
-        """One side as it stands in FROM by itself."""
+        """One side alone in a FROM clause."""
         query = select_from(self._from(side.relation, side.alias))
         return Joined(query, side.keys, {side.alias: side.stored})
 
@@ -647,7 +649,7 @@ class _Side:
         return self.value_of(self.stored)
 
     def value_of(self, stored: exp.Expr) -> exp.Expr:
-        """The payload by the column that has it."""
+        """The payload, given the column that has it."""
         return first_of(stored) if isinstance(self.relation, plan.ByReference) else stored
 
     @property
@@ -661,7 +663,7 @@ class _Side:
 
 
 def _aliases(operands: Sequence[plan.Relation]) -> list[str]:
-    """A name for each operand, that of its tensor where no other has it."""
+    """Return an alias for each operand: the name of its tensor where that is unique."""
     names = [_alias(operand) for operand in operands]
     if len(names) == 2 and names[0].casefold() == names[1].casefold():
         return [f"{names[0]}_1", f"{names[1]}_2"]
@@ -677,7 +679,7 @@ def _column_of(operand: plan.Relation) -> str:
 
 
 def _step_of(operand: plan.Relation) -> str:
-    """The step that an operand reads, or is."""
+    """The step that an operand reads or denotes."""
     match operand:
         case plan.Read(step):
             return step
@@ -693,17 +695,17 @@ def _alias(relation: plan.Relation) -> str:
         case plan.Nested():
             return relation.tensor
         case (
-            plan.Scan()
+            plan.TableScan()
             | plan.Load()
             | plan.Held()
-            | plan.Reduce()
+            | plan.Aggregate()
             | plan.Reindex()
-            | plan.Constant()
+            | plan.ConstantRelation()
         ):
             return "T"
-        case plan.Chain() | plan.Accumulate() | plan.FirstEntries():
+        case plan.FusedMaps() | plan.PrefixScan() | plan.TopKEntries():
             return "T"
-        case plan.Tape() | plan.HeldRow() | plan.Slot():
+        case plan.FusedStep() | plan.HeldRow() | plan.Slot():
             return "T"
         case plan.Rearrange(source):
             return _alias(source)

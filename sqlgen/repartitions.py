@@ -1,7 +1,7 @@
-"""Repartitions in SQL: a tensor relation brought from one layout to another.
+"""Repartitions in SQL: a tensor relation converted from one layout to another.
 
-Decompose and STACK are the paper's (sparse_einsum.txt, section 6). Where keys are exchanged for
-others, doing one after the other makes a tuple of every entry; `plan.Exchange` does not.
+Decompose and STACK are the paper's (sparse_einsum.txt, section 6). Where some keys are replaced by
+others, doing one after the other would make a tuple of every entry; `plan.Exchange` does not.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def repartition(
 
     Args:
         node: the repartition.
-        source: what stands in the FROM clause for its input, under `alias`.
+        source: the relation in the FROM clause for its input, under `alias`.
         alias: of the input.
         kernels: how kernels are called.
         prune: whether tuples of a `Decompose` that hold only the fill are left out.
@@ -63,7 +63,7 @@ def repartition(
             return _decompose(node, source, alias, kernels, prune)
         case plan.Stack():
             return _stack(node, source, alias, kernels)
-        case plan.Exchange():
+        case plan.BlockRepartition():
             return _Exchange(node, alias, kernels).query(source)
     return recoded(node, source, alias, kernels)
 
@@ -82,7 +82,7 @@ def _decompose(
     names = key_columns(type_)
     added = [a for a in after.promoted if before.levels[a] is not after.levels[a]]
     old_tiles = tile_keys(type_, before, alias)
-    # Without kernels the arrays are lists as they lie in the table, the last tiles among them.
+    # Without kernels the arrays are lists as in the table, the last tiles included.
     extents = Extents(type_, before, old_tiles, padded=not kernels.available)
     counts = {
         axis: min(before.tile, type_.shape[axis])
@@ -184,15 +184,15 @@ def _stack(node: plan.Stack, source: exp.Expr, alias: str, kernels: KernelCalls)
 
 
 def _steps(type_: TensorType, layout: Layout) -> dict[int, int]:
-    """By how many elements a position of each dense axis moves within an array."""
+    """The number of elements between neighbouring positions of each dense axis within an array."""
     return dict(zip(layout.dense, strides(type_.dense_shape(layout)), strict=True))
 
 
 @dataclass(frozen=True)
 class _Exchange:
-    """The three queries of an exchange of keys, one inside the other."""
+    """The three nested queries of an exchange of keys."""
 
-    node: plan.Exchange
+    node: plan.BlockRepartition
     alias: str
     kernels: KernelCalls
 
@@ -211,7 +211,7 @@ class _Exchange:
 
     @cached_property
     def others(self) -> list[int]:
-        """Axes that are keys of the input, but for the one that is blocked."""
+        """Axes that are keys of the input, except the one that is blocked."""
         return [axis for axis in self.node.input.layout.promoted if axis != self.node.axis]
 
     @cached_property
@@ -222,11 +222,11 @@ class _Exchange:
 
     @cached_property
     def unmoved(self) -> list[int]:
-        """Axes that stay inside of the arrays."""
+        """Axes that stay inside the arrays."""
         return [axis for axis in self.node.input.layout.dense if axis not in self.added]
 
     def blocks(self, source: exp.Expr) -> exp.Select:
-        """Tuples of the input, one after the other in arrays of `block` of them."""
+        """Gather tuples of the input into arrays of `block` consecutive ones."""
         node, type_ = self.node, self.node.type
         width = type_.dense_size(node.input.layout)
         position = cast(column(self.names[node.axis], self.alias), "BIGINT")
@@ -245,7 +245,7 @@ class _Exchange:
         return grouped(query, [*keys, part])
 
     def cuts(self, blocks: exp.Select) -> exp.Select:
-        """Of each block the part at every position of the axes that become keys."""
+        """Cut each block at every position of the axes that become keys."""
         type_, names = self.node.type, self.names
         before = self.node.input.layout
         step = _steps(type_, before)
@@ -269,7 +269,7 @@ class _Exchange:
         return join(query, numbers, "CROSS")
 
     def query(self, source: exp.Expr) -> exp.Select:
-        """The cuts in their places."""
+        """Put the cuts in their places."""
         node, type_ = self.node, self.node.type
         place, size = _steps(type_, node.layout), type_.dense_size(node.layout)
         moved = [axis for axis in self.others if axis not in node.layout.promoted]
@@ -282,7 +282,7 @@ class _Exchange:
                 ),
             ]
         )
-        # Where a cut stays in one piece, its length says all; else blocks are of one size.
+        # Where a cut stays in one piece, its length suffices; else all blocks have one size.
         whole = node.layout.dense[-1 - len(self.unmoved) :] == (node.axis, *self.unmoved)
         places = integers([place[node.axis], *(place[axis] for axis in self.unmoved)])
         value = self.kernels.aggregate(

@@ -1,9 +1,9 @@
-"""Running aggregations in SQL: windows over key columns, a kernel for what is inside of arrays.
+"""Scans along an axis (running aggregations) in SQL: windows over keys, a kernel within arrays.
 
-Where the axis is a key column, each fibre of which something is stored gets a row for each of its
-positions first. A window adds floats as the engine likes. Where there are kernels, these are
-gathered in a list in the order of the axis instead, so that every plan adds them like NumPy. So are
-matrices, of whose functions there is no SQL.
+Where the axis is a key column, each fibre that has a stored entry first gets a row for each of its
+positions. A window adds floats in an order that the engine chooses. Where there are kernels, the
+values are therefore gathered in a list in the order of the axis, so that every plan adds them like
+NumPy. Matrices are gathered, too, as no SQL exists for their functions.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ FIBRES = "fibres"
 
 
 def accumulated(
-    node: plan.Accumulate, source: exp.Expr, alias: str, kernels: KernelCalls
+    node: plan.PrefixScan, source: exp.Expr, alias: str, kernels: KernelCalls
 ) -> exp.Select:
-    """The SELECT that aggregates along an axis.
+    """Return the SELECT that aggregates along an axis.
 
     Args:
         node: the relation.
-        source: what stands in FROM for its input, under `alias`.
+        source: the relation in FROM for its input, under `alias`.
         alias: of the input.
         kernels: how kernels are called.
     """
@@ -69,7 +69,7 @@ def accumulated(
     return query.select(*_outputs(node, columns), named(running, VALUE), copy=False)
 
 
-def _outputs(node: plan.Accumulate, columns: dict[int, exp.Expr]) -> list[exp.Expr]:
+def _outputs(node: plan.PrefixScan, columns: dict[int, exp.Expr]) -> list[exp.Expr]:
     names = key_columns(node.type)
     return [
         named(cast(columns[other].copy(), key_type(node.type, other)), names[other])
@@ -78,14 +78,14 @@ def _outputs(node: plan.Accumulate, columns: dict[int, exp.Expr]) -> list[exp.Ex
 
 
 def _completed(
-    node: plan.Accumulate, source: exp.Expr, alias: str
+    node: plan.PrefixScan, source: exp.Expr, alias: str
 ) -> tuple[exp.Select, dict[int, exp.Expr], exp.Expr]:
     """All positions of each fibre that is stored; their keys, and the values."""
     names, axis = key_columns(node.type), node.axis
     stored = key_columns(node.input.type)
     columns: dict[int, exp.Expr] = {n: column(stored[n], alias) for n in node.layout.promoted}
     value: exp.Expr = column(VALUE, alias)
-    # That every entry is there by now does not say that a view will find it there.
+    # That every entry is stored now does not mean that a view will find it stored later.
     if isinstance(node.input, plan.Densify):
         return select_from(source), columns, value
     others = [other for other in node.layout.promoted if other != axis]
@@ -105,14 +105,14 @@ def _completed(
     return query, columns, either(value, number(node.input.type.fill, node.input.type.dtype))
 
 
-def _key(node: plan.Accumulate, axis: int, alias: str) -> exp.Expr:
-    """A key column of the input, called as in the result: others may read it under its labels."""
+def _key(node: plan.PrefixScan, axis: int, alias: str) -> exp.Expr:
+    """A key column of the input, named as in the result: others may read it under its labels."""
     stored, name = (key_columns(each)[axis] for each in (node.input.type, node.type))
     return named(column(stored, alias), name)
 
 
 def _over(node: exp.Expr, others: list[exp.Expr], position: exp.Expr) -> exp.Expr:
-    """An aggregate as one of all rows of a fibre up to the current one."""
+    """An aggregate in SQL turned into one over all rows of a fibre up to the current one."""
     named_so = isinstance(node, exp.Anonymous) and node.name.lower() in ("product", "list")
     if not isinstance(node, exp.AggFunc) and not named_so:
         return node
@@ -127,7 +127,7 @@ def _over(node: exp.Expr, others: list[exp.Expr], position: exp.Expr) -> exp.Exp
 
 
 def _position(sizes: list[int], place: int) -> exp.Expr:
-    """The position on one of some axes of each entry of a list of all of them."""
+    """The position along one of several axes for each entry of a list of all entries."""
     numbers: exp.Expr = function("unnest", function("range", integer(math.prod(sizes))))
     if len(sizes) == 1:
         return numbers
@@ -138,13 +138,13 @@ def _position(sizes: list[int], place: int) -> exp.Expr:
 
 
 def _by_lists(
-    node: plan.Accumulate,
+    node: plan.PrefixScan,
     query: exp.Select,
     columns: dict[int, exp.Expr],
     value: exp.Expr,
     kernels: KernelCalls,
 ) -> exp.Select:
-    """Each fibre in a list, in order, through the kernel, and apart again."""
+    """Gather each fibre in a list, in order, apply the kernel, and unnest the result."""
     type_, names, axes = node.type, key_columns(node.type), node.axes
     sizes, dtype = [type_.shape[axis] for axis in axes], type_.dtype
     order = exp.Order(

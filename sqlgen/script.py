@@ -1,4 +1,4 @@
-"""Emitted steps as a script that a person can read, and run by hand."""
+"""Emitted steps as a script that a person can read and run by hand."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from ucle.sqlgen.sql_trees import (
 
 
 def sql_text(tree: exp.Expr, pretty: bool = False) -> str:
-    """DuckDB's text of a tree, with function names as they are given. The tree is used up.
+    """Return DuckDB's text of a tree, with function names unchanged. The tree is used up.
 
-    Comments are for persons, who get the pretty one.
+    Comments are for people, and appear in the pretty text only.
     """
     return tree.sql(
         dialect=DUCKDB_SQL.sqlglot,
@@ -44,7 +44,7 @@ def called_functions(tree: exp.Expr) -> set[str]:
 
 
 def step_functions(step: SqlStep) -> set[str]:
-    """Names of the functions that are called by all that runs for a step."""
+    """Names of the functions that the statements of a step call."""
     queries = [query for query in (step.query, step.check) if query is not None]
     for part in step.rounds:
         queries += [part.query, *(x.query for x in part.tables if x.query is not None)]
@@ -52,9 +52,10 @@ def step_functions(step: SqlStep) -> set[str]:
 
 
 def whole_query(query: exp.Select, steps: Sequence[SqlStep]) -> exp.Select:
-    """The query with all steps that it reads, directly or not, as common table expressions.
+    """Return the query with all steps that it reads as common table expressions.
 
-    Those that the script has tables for are marked to be computed once.
+    The steps include those read indirectly; those with tables in the script are marked to be
+    computed once.
     """
     queries = {step.name: step.query for step in steps if isinstance(step.query, exp.Select)}
     tables = {step.name for step in steps if step.role is Role.TABLE}
@@ -65,7 +66,7 @@ def whole_query(query: exp.Select, steps: Sequence[SqlStep]) -> exp.Select:
 
 
 def _needed(queries: Mapping[str, exp.Select], query: exp.Select) -> dict[str, exp.Select]:
-    """Those of the queries that one reads, directly or not, in their order."""
+    """Return those of the queries that one reads, directly or not, in their order."""
     names_read = _read(query)
     needed = []
     for name in reversed(list(queries)):
@@ -80,12 +81,12 @@ def _read(query: exp.Select) -> set[str]:
 
 
 def create_view(name: Sequence[str], query: exp.Select, *, replace: bool) -> exp.Create:
-    """CREATE VIEW, under the parts of a name."""
+    """Return CREATE VIEW, under the parts of a name."""
     return exp.Create(this=table(*name), kind="VIEW", expression=query, replace=replace)
 
 
 def create_macro(name: str, query: exp.Select) -> str:
-    """CREATE MACRO, whose parameters are the tables that a query reads, by their names as text."""
+    """Return CREATE MACRO; its parameters are the names of the tables that a query reads."""
     parameters: dict[str, str] = {}
     whole = query.copy()
     taken = {folded(part.name) for part in whole.find_all(exp.Identifier)}
@@ -121,18 +122,18 @@ def tuples_query(place: tuple[str, str]) -> exp.Select:
 
 
 def longest_query(place: tuple[str, str]) -> exp.Select:
-    """The bytes of the longest BLOB of a tensor relation; NULL where it has no rows."""
+    """The length in bytes of the longest BLOB of a tensor relation; NULL where it has no rows."""
     name, value = place
     return select(exp.Max(this=function("octet_length", column(value)))).from_(table(name))
 
 
 def count_query(name: str) -> exp.Select:
-    """How many rows a table has."""
+    """The number of rows of a table."""
     return select(exp.Count(this=exp.Star())).from_(table(name))
 
 
 def rows_query(name: str, start: int, count: int) -> exp.Select:
-    """The rows of a stored table from a number on, as they lie in it."""
+    """Rows of a stored table from a given number on, in stored order."""
     number = column("rowid")
     first = exp.GTE(this=number, expression=integer(start))
     last = exp.LT(this=number.copy(), expression=integer(start + count))
@@ -145,9 +146,9 @@ def values_query(dictionary: str) -> exp.Select:
 
 
 def scalars_query(places: Sequence[tuple[str, str]]) -> exp.Expr:
-    """The values of tensors without axes, as a column and a row for each table that has them.
+    """The values of tensors without axes, as a column for each and a row for each table.
 
-    One row with a subquery for each column would say the same; DuckDB takes three times as long to
+    One row with a subquery for each column would be equivalent; DuckDB takes three times as long to
     plan it.
 
     Args:
@@ -166,13 +167,13 @@ def _united_by_name(one: exp.Expr, other: exp.Expr) -> exp.Expr:
 
 
 UNITED = 32
-"""Queries that are put together: a union of many is a deep one."""
+"""The number of queries that one union combines: a union of many is a deep tree."""
 
 
 def doubt_queries(queries: Sequence[exp.Expr]) -> list[exp.Expr]:
-    """Queries of which one has a row if one of several has: fewer of them. They are used up."""
+    """Combine queries into fewer, one of which has a row if any of them has. They are used up."""
     for query in queries:
-        query.set("limit", None)  # a union takes none of a part without brackets
+        query.set("limit", None)  # a part of a union without parentheses takes no limit
     parts = [queries[start : start + UNITED] for start in range(0, len(queries), UNITED)]
     united = [reduce(_union, part) for part in parts]
     return [query.limit(1, copy=False) for query in united if isinstance(query, exp.Query)]
@@ -190,13 +191,13 @@ def differ_query(one: str, other: str) -> exp.Select:
 
 
 def count_tuples_query(name: str, keys: Sequence[str]) -> exp.Select:
-    """How many rows a table has, and how many different values in each of some columns."""
+    """The number of rows of a table, and of distinct values in each of some columns."""
     counts = (exp.Count(this=exp.Distinct(expressions=[column(key)])) for key in keys)
     return select(exp.Count(this=exp.Star()), *counts).from_(table(name))
 
 
 def create_statement(step: SqlStep) -> exp.Create:
-    """CREATE TEMP VIEW or TABLE for a step."""
+    """Return CREATE TEMP VIEW or TABLE for a step."""
     kind = "TABLE" if step.role is Role.TABLE else "VIEW"
     properties = exp.Properties(expressions=[exp.TemporaryProperty()])
     return exp.Create(
@@ -205,7 +206,7 @@ def create_statement(step: SqlStep) -> exp.Create:
 
 
 def fill_statements(step: SqlStep) -> Iterator[exp.Expr]:
-    """The statements that make a table in rounds: CREATE, INSERT, and those of their own tables."""
+    """Yield the statements that fill a table in rounds: CREATE, INSERT, and for its own tables."""
     for number, part in enumerate(step.rounds):
         yield from map(create_statement, part.tables)
         if number:
@@ -217,14 +218,14 @@ def fill_statements(step: SqlStep) -> Iterator[exp.Expr]:
 
 
 def drop_statement(name: str, kind: str) -> exp.Drop:
-    """DROP VIEW or TABLE IF EXISTS."""
+    """Return DROP VIEW or TABLE IF EXISTS."""
     return exp.Drop(tables=[table(name)], kind=kind, exists=True)
 
 
 def render_script(
     header: Sequence[str], steps: Sequence[SqlStep], outputs: Mapping[str, exp.Expr]
 ) -> str:
-    """The whole script: a header, one statement per step, and one SELECT per output."""
+    """Return the whole script: a header, one statement per step, and one SELECT per output."""
     parts = ["\n".join(f"-- {line}".rstrip() for line in header)]
     for step in steps:
         if step.query is not None:

@@ -1,7 +1,7 @@
-"""Small makers of sqlglot trees that the emitters share.
+"""Constructors of small sqlglot trees that the emitters share.
 
-Identifiers are always quoted and never pasted; numbers become literals that DuckDB reads back to
-the same float.
+Identifiers are always quoted and never built by string pasting; numbers become literals that DuckDB
+reads back as the same float.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _double(value: float) -> exp.Expr:
     if value < 0 or math.copysign(1.0, value) < 0:
         return exp.Neg(this=_double(-value))
     text = repr(value)
-    # 1.0 is a DECIMAL to DuckDB and 1e0 a DOUBLE.
+    # DuckDB reads 1.0 as a DECIMAL and 1e0 as a DOUBLE.
     return exp.Literal.number(text if "e" in text else text + "e0")
 
 
@@ -106,7 +106,7 @@ def cast(expression: exp.Expr, type_: DType | str, nesting: int = 0) -> exp.Expr
     """``CAST(expression AS type)``; the type is parsed once and the expression not copied.
 
     Args:
-        expression: what is cast.
+        expression: the operand.
         type_: an element type, or the name of any type.
         nesting: how deep it is in lists.
     """
@@ -160,8 +160,8 @@ def strides(shape: Sequence[int]) -> tuple[int, ...]:
 def select_from(source: exp.Expr, *columns: exp.Expr) -> exp.Select:
     """``SELECT columns FROM source``.
 
-    sqlglot's builders copy all that they are given, and what is nested is copied at every level;
-    what stands here takes it as it is.
+    sqlglot's builders copy all their arguments, so that a nested tree is copied at every level;
+    this function uses them uncopied.
     """
     return exp.Select(expressions=list(columns), from_=exp.From(this=source))
 
@@ -182,31 +182,31 @@ def either(value: exp.Expr, otherwise: exp.Expr) -> exp.Expr:
 
 
 def differs(value: exp.Expr, type_: TensorType) -> exp.Expr:
-    """Whether a scalar is worth storing; DuckDB holds NaN equal to NaN, as wanted here."""
+    """Condition: a scalar is worth storing; in DuckDB NaN equals NaN, as wanted here."""
     return exp.NEQ(this=value.copy(), expression=number(type_.fill, type_.dtype))
 
 
 def ascending(*keys: exp.Expr) -> exp.Order:
-    """An order from the smallest on, which says so: a session may have ``default_order='DESC'``."""
+    """Ascending order, written out: a session may have ``default_order='DESC'``."""
     return exp.Order(expressions=[exp.Ordered(this=key, desc=False) for key in keys])
 
 
 LARGE_BYTES = 1 << 20
-"""Bytes of a tuple from which on a copy of it counts."""
+"""Bytes of a tuple from which on the cost of a copy matters."""
 
 
 STATE_BYTES = 1 << 16
-"""Bytes of a state from which on it is to be freed as soon as its result is there."""
+"""Bytes of an aggregate state from which on it should be freed as soon as its result exists."""
 
 
 def grouped(query: exp.Select, keys: Sequence[exp.Expr], size: float = 0.0) -> exp.Select:
-    """Group by keys; without keys, no row may come of no rows.
+    """Group by keys; without keys, an input without rows must give no row.
 
-    DuckDB keeps the state of an aggregation without groups until the statement ends, and what comes
-    out of a filter is copied where it is only a few rows. So a result that takes many bytes, which
-    `size` tells, is that of one group. It also keeps all states where the groups are few integers,
-    which one thread then finishes in one vector. A boolean among the keys has it take the table
-    of other groups, whose parts are finished by all threads and freed one after the other.
+    DuckDB keeps the state of an aggregation without groups until the statement ends, and copies the
+    output of a filter where that is only a few rows. So a result of many bytes (`size`) is computed
+    as that of one group. DuckDB also keeps all states where the groups are few integers, and one
+    thread then finishes them in one vector. A boolean among the keys makes it use its general hash
+    table, whose partitions all threads finish and free one after the other.
     """
     if size >= (STATE_BYTES if keys else LARGE_BYTES) and exp.true() not in keys:
         keys = [*keys, exp.true()]
@@ -219,9 +219,9 @@ def grouped(query: exp.Select, keys: Sequence[exp.Expr], size: float = 0.0) -> e
 def join(
     query: exp.Select, source: exp.Expr, kind: str = "", on: exp.Expr | None = None
 ) -> exp.Select:
-    """The query with one more join, of a kind such as CROSS or LEFT. It is changed, not copied.
+    """Return the query with one more join, of a kind such as CROSS or LEFT. Changed in place.
 
-    sqlglot's own `join` copies the query, and parses the word.
+    sqlglot's own `join` copies the query and parses the kind.
     """
     words = {"side" if kind in ("LEFT", "RIGHT", "FULL") else "kind": kind} if kind else {}
     query.append("joins", exp.Join(this=source, on=on, **words))
@@ -231,9 +231,9 @@ def join(
 def beside(
     query: exp.Select, sources: Sequence[exp.Expr], values: Sequence[exp.Expr]
 ) -> exp.Select:
-    """The query over the pair of tuples of relations of one tuple; none if one of them has none.
+    """The query over the pair of tuples of relations of one tuple; empty if one has no tuple.
 
-    A cross join would do the same, and copy what it joins.
+    A cross join would be equivalent, but copies its inputs.
 
     Args:
         query: is changed, not copied.
@@ -256,7 +256,7 @@ def in_list(source: exp.Expr, alias: str) -> exp.Expr:
 
 
 def first_of(value: exp.Expr) -> exp.Expr:
-    """The first element of a list, such as `in_list` makes."""
+    """The first element of a list, such as one that `in_list` makes."""
     return exp.Bracket(this=value, expressions=[integer(1)], offset=1)
 
 
@@ -266,14 +266,14 @@ def integers_below(size: int, alias: str, name: str) -> exp.Table:
 
 
 def named(expression: exp.Expr, name: str) -> exp.Expr:
-    """``expression AS name``, without the alias where a column already bears the name."""
+    """``expression AS name``, without the alias where a column already has the name."""
     if isinstance(expression, exp.Column) and expression.name == name:
         return expression
     return exp.Alias(this=expression, alias=identifier(name))
 
 
 def key_columns(type_: TensorType) -> tuple[str, ...]:
-    """A column name for every axis, unique without regard to case and different from ``val``."""
+    """A column name for every axis, unique regardless of case and different from ``val``."""
     return tuple(unique_names((axis.name for axis in type_.axes), taken={VALUE}))
 
 

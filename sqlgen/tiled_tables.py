@@ -1,4 +1,4 @@
-"""Queries about tables whose rows hold tiles of a tensor."""
+"""Queries on tables whose rows hold tiles of a tensor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ucle.sqlgen.sql_trees import column, integer, named, number
 
 
 def counts_query(source: TableSource, fill: Scalar, prefix: str = "") -> str:
-    """For each axis in turn V and the largest degree, in one row."""
+    """V and the largest degree of each axis in turn, in one row."""
     stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
     positions = places(source)
     keyed = [named(position, f"p{axis}") for axis, position in enumerate(positions)]

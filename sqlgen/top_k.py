@@ -1,8 +1,8 @@
-"""The first entries along an axis in SQL: a kernel where there are arrays, and ranks of all keys.
+"""Top-k along an axis in SQL: a kernel within arrays, and window ranks over keys.
 
-An entry that is not stored counts with the fill. Along an axis that is a key column the first of
-these are made, as many as are wanted: they are among the first so many positions more than are
-stored.
+An entry that is not stored counts with the fill. Along an axis that is a key column, the first k
+entries that are not stored are added as rows: if s entries are stored, they are among the first s +
+k positions.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ FIBRES, COUNTED, ABSENT, RANKED, PARTS = "fibres", "counted", "absent", "ranked"
 
 
 def first_entries(
-    node: plan.FirstEntries, source: exp.Expr, alias: str, kernels: KernelCalls
+    node: plan.TopKEntries, source: exp.Expr, alias: str, kernels: KernelCalls
 ) -> exp.Query:
-    """The query that finds the first entries.
+    """Return the query that finds the first entries.
 
     Args:
         node: the relation.
-        source: what stands in FROM for its input, under `alias`.
+        source: the relation in FROM for its input, under `alias`.
         alias: of the input.
         kernels: how kernels are called.
     """
@@ -60,22 +60,22 @@ def first_entries(
     return _ranks(node, source, alias)
 
 
-def _kept(node: plan.FirstEntries) -> list[int]:
-    """The axes of the input that are keys of the result, too."""
+def _kept(node: plan.TopKEntries) -> list[int]:
+    """The axes of the input that are also keys of the result."""
     return [axis for axis in node.input.layout.promoted if axis != node.axis]
 
 
-def _outputs(node: plan.FirstEntries, alias: str) -> list[exp.Expr]:
-    """The keys of the input, called as in the result."""
+def _outputs(node: plan.TopKEntries, alias: str) -> list[exp.Expr]:
+    """The keys of the input, named as in the result."""
     stored, names = key_columns(node.input.type), key_columns(node.type)
     axes = [axis for axis in range(node.input.type.rank) if axis != node.axis]
     return [named(column(stored[n], alias), names[axes.index(n)]) for n in _kept(node)]
 
 
 def within_arrays(
-    node: plan.FirstEntries, source: exp.Expr, alias: str, kernels: KernelCalls
+    node: plan.TopKEntries, source: exp.Expr, alias: str, kernels: KernelCalls
 ) -> exp.Select:
-    """The same along an axis that the arrays have."""
+    """Return the query for an axis inside the arrays."""
     type_, layout, axis = node.input.type, node.input.layout, node.axis
     inner = math.prod(type_.shape[other] for other in layout.dense if other > axis)
     sizes = (type_.shape[axis], inner, node.count)
@@ -87,9 +87,9 @@ def within_arrays(
 
 
 def _over_tuples(
-    node: plan.FirstEntries, source: exp.Expr, alias: str, kernels: KernelCalls
+    node: plan.TopKEntries, source: exp.Expr, alias: str, kernels: KernelCalls
 ) -> exp.Select:
-    """Along an axis of keys, in arrays of pairs: for each entry of the tuples' arrays."""
+    """Along a key axis, arrays of pairs: for each entry of the tuples' arrays."""
     type_, names = node.input.type, key_columns(node.input.type)
     assert node.kernel.name is not None
     numbers = node.input.layout.scalar
@@ -104,8 +104,8 @@ def _over_tuples(
     return grouped(query, [column(names[axis], alias) for axis in _kept(node)])
 
 
-def _ranks(node: plan.FirstEntries, source: exp.Expr, alias: str) -> exp.Select:
-    """Along an axis of keys, a row for each value and for each position."""
+def _ranks(node: plan.TopKEntries, source: exp.Expr, alias: str) -> exp.Select:
+    """Along a key axis, a row for each value and for each position."""
     type_, names = node.type, key_columns(node.type)
     rank, part = type_.rank - 2, type_.rank - 1
     stored = key_columns(node.input.type)
@@ -139,9 +139,9 @@ def _ranks(node: plan.FirstEntries, source: exp.Expr, alias: str) -> exp.Select:
 
 
 def _candidates(
-    node: plan.FirstEntries, source: exp.Expr, alias: str, kernels: KernelCalls
+    node: plan.TopKEntries, source: exp.Expr, alias: str, kernels: KernelCalls
 ) -> exp.Select:
-    """All stored tuples, and the first ones of each fibre that are not, with the fill."""
+    """All stored tuples, and the first tuples of each fibre that are not stored, with the fill."""
     type_, layout, axis = node.input.type, node.input.layout, node.axis
     names, kept = key_columns(type_), _kept(node)
     every, place = f"{alias}_stored", names[axis]
@@ -182,7 +182,7 @@ def _candidates(
 
 
 def _fibres(type_: TensorType, kept: list[int], stored: str, counted: str) -> exp.Select:
-    """The keys of all fibres, and how many tuples are stored of each."""
+    """The keys of all fibres, and the number of stored tuples in each."""
     names, count = key_columns(type_), named(exp.Count(this=exp.Star()), counted)
     if not kept:
         return select_from(table(stored), count)

@@ -10,24 +10,24 @@ from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import ascending, column, identifier, integer, table, text
 
 Query = exp.Select
-"""What rows are made of, for those who hand it on."""
+"""The type of queries whose rows are written, for modules that pass them on."""
 
 NEW, OLD = "new_rows", "old_rows"
 
 
 def create_table(target: Sequence[str], query: exp.Query, *, replace: bool) -> str:
-    """CREATE TABLE, under the parts of a name."""
+    """Return CREATE TABLE, under the parts of a name."""
     statement = exp.Create(this=table(*target), kind="TABLE", expression=query, replace=replace)
     return sql_text(statement)
 
 
 def insert_rows(target: Sequence[str], query: exp.Query) -> str:
-    """INSERT; columns go by their names."""
+    """Return INSERT; columns are matched by name."""
     return sql_text(exp.Insert(this=table(*target), expression=query, by_name=True))
 
 
 def delete_rows(target: Sequence[str], query: exp.Query, on: Sequence[str]) -> str:
-    """DELETE what has the same values in some columns as a row of the query."""
+    """Return DELETE for rows that have the same values in some columns as a row of the query."""
     same = [exp.EQ(this=column(name, NEW), expression=column(name, OLD)) for name in on]
     rows = query.subquery(alias=identifier(NEW))
     matching = select(integer(1)).from_(rows).where(*same)
@@ -41,7 +41,7 @@ def describe(query: exp.Query) -> str:
 
 
 def all_rows(target: Sequence[str]) -> exp.Select:
-    """Everything that a table holds."""
+    """All rows of a table."""
     return select(exp.Star()).from_(table(*target))
 
 
@@ -54,7 +54,7 @@ def ordered(query: exp.Select, order: Sequence[str]) -> exp.Select:
 
 
 def bounded(query: exp.Select, rows: int) -> exp.Select:
-    """How many rows a query has, counted up to a number."""
+    """The number of rows of a query, counted up to a limit."""
     few = query.limit(rows).subquery(alias=identifier(NEW))
     return select(exp.Count(this=exp.Star())).from_(few)
 
@@ -62,7 +62,7 @@ def bounded(query: exp.Select, rows: int) -> exp.Select:
 def copy_to_folder(
     query: exp.Query, folder: str, partition_by: Sequence[str], note: tuple[str, str]
 ) -> str:
-    """COPY into Parquet files in a folder for each value of some columns; a note is in each."""
+    """Return COPY into a folder of Parquet files, partitioned by some columns, with a note."""
     key, value = note
     names = exp.Tuple(expressions=[column(name) for name in partition_by])
     noted = exp.Struct(

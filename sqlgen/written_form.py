@@ -1,7 +1,7 @@
-"""The SQL that writes a tensor in a form: columns and rows that no plan decides.
+"""The SQL that writes a tensor in a form: columns and rows that do not depend on the plan.
 
-What the plan has stored is brought into the form's layout, rows are pruned or made complete, and
-coordinates become those of the data. Nothing passes through Python.
+The stored relation is converted to the form's layout, rows are pruned or completed, and coordinates
+become those of the data. Nothing passes through Python.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from sqlglot import exp, select
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.plan import steps as plan
-from ucle.plan.forms import Form
+from ucle.plan.forms import WrittenForm
 from ucle.plan.plan_program import RELATIONS
-from ucle.plan.repartition_paths import Change, changes
+from ucle.plan.repartition_paths import LayoutChange, changes
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.missing_tuples import densify
@@ -47,20 +47,20 @@ def written_query(
     place: tuple[str, str],
     type_: TensorType,
     layout: Layout,
-    form: Form,
+    form: WrittenForm,
     capabilities: Capabilities,
     dictionaries: Mapping[str, str],
     *,
     lists: bool = True,
 ) -> exp.Select:
-    """The SELECT that shows a tensor in a form.
+    """Return the SELECT that shows a tensor in a form.
 
     Args:
         place: the table that holds it, and the column of its values.
         type_: of the tensor.
         layout: of the relation.
         form: how it is to be shown.
-        capabilities: what the engine can do.
+        capabilities: those of the engine.
         dictionaries: the tables of dictionaries by their names.
         lists: whether arrays are shown as lists; else they stay BLOBs.
     """
@@ -74,8 +74,8 @@ def written_query(
     return shown(source, ALIAS, type_, form.layout, capabilities, dictionaries, lists=lists)
 
 
-def needs_kernels(layout: Layout, form: Form) -> bool:
-    """Whether kernels are called to bring a relation into a form."""
+def needs_kernels(layout: Layout, form: WrittenForm) -> bool:
+    """True if kernels are called to bring a relation into a form."""
     return not (layout.scalar and form.layout.scalar)
 
 
@@ -87,8 +87,8 @@ class _Writer:
         self._kernels = kernels
         self._names = key_columns(type_)
 
-    def formed(self, source: exp.Expr, layout: Layout, form: Form) -> exp.Expr:
-        """What stands in FROM for the tensor in a form."""
+    def formed(self, source: exp.Expr, layout: Layout, form: WrittenForm) -> exp.Expr:
+        """Return the relation in FROM for the tensor in a form."""
         target, prune = form.layout, form.rows == "nonfill"
         if form.rows == "kept":
             return source
@@ -97,7 +97,7 @@ class _Writer:
                 source = self._changed(source, layout, change)
                 layout = change.layout
         if not set(layout.promoted) <= set(target.promoted):
-            # Every group that is stacked of what differs from the fill differs itself.
+            # A group of entries that differ from the fill stacks to an array that differs from it.
             finer = layout.union(target)
             if finer != layout:
                 source = self._decomposed(source, layout, finer, prune=True)
@@ -114,8 +114,8 @@ class _Writer:
             return self._decomposed(source, layout, target, prune)
         return self._pruned(source, layout) if prune else source
 
-    def _changed(self, source: exp.Expr, layout: Layout, change: Change) -> exp.Expr:
-        """Tiles and compressed arrays as what they hold."""
+    def _changed(self, source: exp.Expr, layout: Layout, change: LayoutChange) -> exp.Expr:
+        """Expand tiles and compressed arrays."""
         node = RELATIONS[change.kind](self._read(layout), change.layout)
         return _subquery(repartition(node, source, ALIAS, self._kernels))
 
@@ -134,7 +134,7 @@ class _Writer:
         return _subquery(repartition(node, source, ALIAS, self._kernels, prune=prune))
 
     def _pruned(self, source: exp.Expr, layout: Layout) -> exp.Expr:
-        """The rows that hold something else than the fill."""
+        """The rows that hold an entry other than the fill."""
         type_, value = self._type, column(VALUE, ALIAS)
         if layout.scalar:
             condition = differs(value, type_)
@@ -148,10 +148,10 @@ class _Writer:
         return _subquery(densify(self._type, layout, source, ALIAS, self._kernels))
 
     def _entries(self, source: exp.Expr, layout: Layout, prune: bool) -> exp.Expr:
-        """A row for each entry: arrays are taken apart together with lists of their positions.
+        """A row for each entry: arrays are unnested together with lists of their positions.
 
-        That is faster than a join with the positions, and than DuckDB's division of one number
-        for each row: the lists are constants.
+        That is faster than a join with the positions, and than DuckDB's division of one number for
+        each row: the lists are constants.
         """
         type_, names = self._type, self._names
         keys = [column(names[axis], ALIAS) for axis in layout.promoted]

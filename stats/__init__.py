@@ -1,8 +1,8 @@
-"""Statistics: how many entries a tensor holds, and how many tuples a decomposition of it has.
+"""Statistics: the entries of a tensor, and the tuples in a decomposition of it.
 
 `measure` reads T and V of inputs from their data (GetStats, sparse_einsum.txt, Algorithm 2);
 `estimate` derives those of intermediate tensors and the sizes of decompositions, by one of several
-`estimators`. What a size costs is not decided here but in `ucle.cost`.
+`estimators`. The cost of a size is decided in `ucle.cost`, not here.
 
 In: a program, or an input and a function that runs SQL. Out: T and V, and numbers of tuples.
 May import: `ucle.sqlgen`, `ucle.plan`, `ucle.ir`.

@@ -1,9 +1,9 @@
-"""What is in the arrays of a table: entries and non-finite numbers, without taking arrays apart.
+"""Contents of the arrays of a table: entries and non-finite numbers, without unnesting arrays.
 
-Two ways say the same: kernels inside DuckDB, and NumPy on the batches that DuckDB hands out where
-the kernels cannot be loaded. Both look at every element, because programs rely on what they find.
-How the entries are spread over the axes inside the arrays only guides the optimiser: of large
-tables `spread` looks at a sample of the rows.
+There are two equivalent ways: kernels inside DuckDB, and NumPy on the batches that DuckDB returns
+where the kernels cannot be loaded. Both look at every element, because programs rely on the
+results. The spread of the entries over the axes inside the arrays only guides the optimiser: for
+large tables `spread` looks at a sample of the rows.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ Fetch = Callable[[str], Sequence[Sequence[Any]]]
 """Runs a query and returns its rows."""
 
 Batches = Callable[[str, int], "Iterable[pa.RecordBatch]"]
-"""Runs a query and hands out its rows in batches of some number of rows."""
+"""Runs a query and returns its rows in batches of a given number of rows."""
 
 BATCH_ELEMENTS = 1 << 21
-"""Elements that NumPy looks at in one go."""
+"""Elements that NumPy examines at a time."""
 
 
 @dataclass(frozen=True)
 class Elements:
-    """What the arrays of a table hold."""
+    """Contents of the arrays of a table."""
 
     incomplete: int
     """Arrays that are NULL or hold a NULL."""
     entries: int
     finite: bool
-    """Whether all entries are; what equals the fill is none."""
+    """True if all entries are finite; elements equal to the fill are not entries."""
     filled: int
     """Rows with an entry."""
     ends: tuple[Real, Real] | None = None
-    """The least and the largest number in the arrays; None where they are not known, or NaN."""
+    """The least and the largest number in the arrays; None where they are unknown or NaN."""
 
 
 Look = Callable[[TableSource, Scalar, str], Elements]
-"""One of the two ways, for a source, its fill and the prefix of registered tables."""
+"""One of the two ways; takes a source, its fill and the prefix of registered tables."""
 
 
 def by_kernels(fetch: Fetch, otherwise: Look) -> Look:
-    """The way of connections that have the kernels; these cannot look past a complex infinity."""
+    """Return the way for connections with kernels; these need a finite fill where it is complex."""
 
     def look(source: TableSource, fill: Scalar, prefix: str) -> Elements:
         if source.dtype.kind == "c" and not is_finite(fill):
@@ -64,7 +64,7 @@ def by_kernels(fetch: Fetch, otherwise: Look) -> Look:
 
 
 def by_numpy(batches: Batches) -> Look:
-    """The way of connections that have none."""
+    """Return the way for connections without kernels."""
 
     def look(source: TableSource, fill: Scalar, prefix: str) -> Elements:
         size = math.prod(source.dense)
@@ -82,7 +82,7 @@ def by_numpy(batches: Batches) -> Look:
             if part.ends is not None:
                 lows.append(part.ends[0])
                 highs.append(part.ends[1])
-        # NumPy's minimum, unlike Python's, is NaN wherever one is.
+        # NumPy's minimum, unlike Python's, is NaN wherever one of the numbers is.
         ends = known_ends(np.min(lows).item(), np.max(highs).item()) if lows else None
         return replace(total, ends=ends)
 
@@ -119,25 +119,26 @@ def _look_at(lists: Any, source: TableSource, fill: Scalar) -> Elements:
 
 
 def known_ends(low: Any, high: Any) -> tuple[Real, Real] | None:
-    """The ends of an interval; None where they are not known, or NaN."""
+    """The ends of an interval; None where they are unknown or NaN."""
     return None if low is None or math.isnan(low) or math.isnan(high) else (low, high)
 
 
 def spread(
     fetch: Fetch, source: TableSource, elements: Elements, fill: Scalar, prefix: str, most: int
 ) -> tuple[float, ...]:
-    """V of the axes inside the arrays, from the rows that a hash of their keys picks.
+    """Estimate V of the axes inside the arrays, from the rows that a hash of their keys picks.
 
-    Positions that one entry of the sample has are weighed by the root of how many rows one of it
-    stands for (Charikar et al., Towards estimation error guarantees for distinct values, 2000).
+    Positions with one entry in the sample are weighted by the square root of the number of rows
+    that a sampled row represents (Charikar et al., Towards estimation error guarantees for distinct
+    values, 2000).
 
     Args:
         fetch: runs a query.
         source: the table.
         elements: what its arrays hold.
-        fill: what is no entry.
+        fill: elements equal to it are not entries.
         prefix: of registered tables.
-        most: elements that may be looked at.
+        most: the most elements to examine.
     """
     ((rows,),) = fetch(sql.rows_query(source, prefix))
     size = math.prod(source.dense)

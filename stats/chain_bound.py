@@ -1,9 +1,10 @@
-"""The estimator of ucle's own profiles: occupancy, held in check by the chain bound.
+"""The estimator of ucle's own profiles: occupancy, limited by the chain bound.
 
-Occupancy multiplies probabilities, as if labels had nothing to do with each other; in a product of
-many sparse factors this falls below the truth by any factor. Degrees bound it from above
-(`ucle.stats.degrees`). What holds lies between: the estimate is the geometric mean of the two, and
-never more than the bound, which is `Rows.high`. Both are derived apart, each from its own kind.
+Occupancy multiplies probabilities, as if labels were independent; in a product of many sparse
+factors its estimate can be too low by any factor. Degrees give an upper bound
+(`ucle.stats.degrees`). The truth lies between the two: the estimate is their geometric mean, and
+never more than the bound, which is `Rows.high`. Both are derived independently, occupancy from
+occupancy and bounds from bounds.
 
 Source: galley.txt, section 6.3.2, for the bound; the mean is ucle's.
 """
@@ -19,7 +20,7 @@ from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Vertex
 from ucle.stats.degrees import Degrees, both, either, unknown
-from ucle.stats.estimate import Derived, Rows, Statistics
+from ucle.stats.estimate import DerivedVertex, Rows, Statistics
 from ucle.stats.index_maps import entries_of_one
 from ucle.stats.model import TensorStatistics
 from ucle.stats.occupancy import Occupancy
@@ -29,16 +30,16 @@ from ucle.stats.top_k import top_counts
 
 @dataclass(frozen=True, eq=False)
 class Bounded(Statistics):
-    """Statistics with degrees, which are worked out when they are asked for the first time.
+    """Statistics with degrees, which are computed when first needed.
 
-    Programs of which every tensor is one array are planned without.
+    Programs in which every tensor is one array are planned without degrees.
     """
 
     vertex: Vertex | None = field(default=None, kw_only=True)
-    """What makes the tensor; None of an input."""
+    """The vertex that makes the tensor; None for an input."""
     operands: tuple[Statistics, ...] = field(default=(), kw_only=True, repr=False)
     degrees: list[Degrees] = field(default_factory=list, kw_only=True, repr=False)
-    """The degrees, when they were asked for; a copy of the statistics has them, too."""
+    """The degrees, once they have been computed; copies of the statistics share the list."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +51,14 @@ class ChainBound(Occupancy):
         return Bounded(type_, counts)
 
     def derive(self, vertex: Vertex, operands: tuple[Statistics, ...]) -> Statistics:
-        """T and V as of occupancy, and degrees."""
+        """Return T and V as occupancy derives them, and degrees."""
         statistics = super().derive(vertex, operands)
         return Bounded(
             statistics.type, statistics.counts, statistics.derived, vertex=vertex, operands=operands
         )
 
     def counts(self, statistics: Statistics) -> TensorStatistics:
-        """T and V, no more than the bound allows."""
+        """T and V, limited by the bound."""
         counts, rank = statistics.counts, len(statistics.type.shape)
         if statistics.derived is None or not rank:
             return counts
@@ -76,11 +77,11 @@ class ChainBound(Occupancy):
         between = statistics.derived is not None
         return _bounded(rows, most, between=between)
 
-    def joined(self, derived: Derived, decomposition: Decomposition) -> Rows:
+    def joined(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """Tuples that the join of a vertex emits."""
         return _bounded(super().joined(derived, decomposition), _known_most(derived, decomposition))
 
-    def grouped(self, derived: Derived, decomposition: Decomposition) -> Rows:
+    def grouped(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """Tuples that are left after the aggregation of a vertex."""
         rows = self._aggregated(derived, decomposition, super().joined(derived, decomposition))
         if derived.vertex.top is not None:
@@ -94,15 +95,15 @@ class ChainBound(Occupancy):
 
 
 def _bounded(rows: Rows, most: float, *, between: bool = True) -> Rows:
-    """An estimate between occupancy's and the bound, or held down by the bound alone."""
+    """Return an estimate between occupancy's and the bound, or occupancy's limited by the bound."""
     estimate = math.sqrt(rows.estimate * most) if between else rows.estimate
-    if math.isnan(estimate):  # nothing times infinity
+    if math.isnan(estimate):  # 0 times infinity
         estimate = rows.estimate
     return Rows(max(min(estimate, most), rows.low), rows.low, min(rows.high, most))
 
 
 def _degrees(statistics: Statistics) -> Degrees:
-    """What is known of a tensor, which may be thousands of vertices away from inputs."""
+    """The degrees of a tensor, which may be thousands of vertices away from inputs."""
     waiting = [statistics]
     while waiting:
         current = waiting[-1]
@@ -123,7 +124,7 @@ def _degrees(statistics: Statistics) -> Degrees:
 
 
 def _counted(statistics: Statistics) -> Degrees:
-    """What was counted of an input."""
+    """The counted degrees of an input."""
     counts, sizes = statistics.counts, tuple(map(float, statistics.type.shape))
     if not counts.exact and not counts.largest:
         return unknown(sizes)
@@ -136,7 +137,7 @@ def _bits(axes: Iterable[int]) -> int:
 
 
 def _derived_degrees(vertex: Vertex, operands: tuple[Statistics, ...]) -> Degrees:
-    """What is known of a vertex's tensor, as if every label were promoted."""
+    """The degrees of a vertex's tensor, as if every label were promoted."""
     if vertex.index is not None:
         return _reindexed_degrees(vertex, _degrees(operands[0]))
     if vertex.along is not None:
@@ -158,7 +159,7 @@ def _derived_degrees(vertex: Vertex, operands: tuple[Statistics, ...]) -> Degree
 
 
 def _reindexed_degrees(vertex: Vertex, source: Degrees) -> Degrees:
-    """What is known of a tensor that is read by an index map: no more than each entry makes."""
+    """The degrees of a tensor read by an index map: at most the entries made from each entry."""
     sizes = tuple(float(label.bound) for label in vertex.labels)
     assert vertex.index is not None
     entries = (
@@ -175,7 +176,7 @@ def _reindexed_degrees(vertex: Vertex, source: Degrees) -> Degrees:
 
 
 def _running_degrees(vertex: Vertex, source: Degrees) -> Degrees:
-    """What is known of a running aggregation: no more than all of the fibres that are stored."""
+    """The degrees of a scan along an axis: at most all entries of the fibres that are stored."""
     assert vertex.along is not None
     sizes = tuple(float(label.bound) for label in vertex.labels)
     others = [n for n, name in enumerate(vertex.names) if name not in vertex.along.labels]
@@ -189,7 +190,7 @@ def _running_degrees(vertex: Vertex, source: Degrees) -> Degrees:
 def _joined_degrees(
     vertex: Vertex, operands: tuple[Statistics, ...], sides: list[Degrees]
 ) -> Degrees:
-    """What is known of the pairs that differ from what a vertex makes of two fills."""
+    """The degrees of the pairs whose value differs from that of a pair of fills."""
     left, right = sides
     by_left, by_right = absorbed_sides(vertex, operands[0].type, operands[1].type)
     if by_left and by_right:
@@ -199,18 +200,18 @@ def _joined_degrees(
     return either(left, right)
 
 
-def _known_most(derived: Derived, decomposition: Decomposition) -> float:
-    """The bound on a join, which is asked for both before and after its aggregation."""
+def _known_most(derived: DerivedVertex, decomposition: Decomposition) -> float:
+    """The bound on a join, which is needed both before and after its aggregation."""
     promoted = decomposition.promoted
     if promoted not in derived.bounds:
         derived.bounds[promoted] = _most_joined(derived, decomposition)
     return derived.bounds[promoted]
 
 
-def _most_joined(derived: Derived, decomposition: Decomposition) -> float:
-    """At most how many tuples the join of a vertex emits, of what holds an entry.
+def _most_joined(derived: DerivedVertex, decomposition: Decomposition) -> float:
+    """An upper bound on the tuples with an entry that the join of a vertex emits.
 
-    Sides are joined on promoted labels only: others are as if each side had labels of its own.
+    Sides are joined on promoted labels only: each side has its own copy of the other labels.
     """
     vertex, promoted = derived.vertex, decomposition.promoted
     axes = [
@@ -242,7 +243,7 @@ def _most_joined(derived: Derived, decomposition: Decomposition) -> float:
             common = [axis for axis in own if operand.names[axis] in shared]
             alone.append(operand_degrees.most(_bits(own)))
             following.append(operand_degrees.most(_bits(own), _bits(common)))
-    # A row that survives without a partner is one row, and those of a partner are at least one.
+    # A row that survives without a partner counts as one row, and a partner has at least one.
     left_first = alone[0] * max(following[1], 1.0)
     right_first = alone[1] * max(following[0], 1.0)
     match rule.kind:

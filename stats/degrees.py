@@ -1,11 +1,11 @@
-"""Degrees: at most how many entries a tensor has where some of its coordinates are fixed.
+"""Degrees: upper bounds on the entries of a tensor where some of its coordinates are fixed.
 
 A constraint D(X|Y) = d says that among the entries that agree on the axes Y there are at most d
-different coordinates along X (galley.txt, section 6.3.2). D(X|{}) bounds the entries projected to
-X. Constraints go from operands to what is made of them without looking at data, and the cheapest
-path from some axes to others, a product of constraints, bounds how many there can be: this never
-says less than the truth, whatever is correlated with what, where estimates that multiply
-probabilities may be off by any factor.
+different coordinates along X (galley.txt, section 6.3.2). D(X|{}) bounds the number of entries
+projected to X. Constraints of a result follow from those of its operands without looking at data.
+The product of constraints along the cheapest path from some axes to others is an upper bound on the
+number of coordinates. It is never below the truth, whatever the correlations, while estimates that
+multiply probabilities may be off by any factor.
 
 Sets of axes are the bits of an integer.
 """
@@ -21,19 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_AXES = 9
-"""Axes up to which the cheapest of all paths is found; of more, a greedy one, which bounds too."""
+"""Axes up to which the cheapest of all paths is found; for more, a greedy path, also a bound."""
 
 UNREACHED = 1e300
-"""More than any product; not infinity, of which nothing would make NaN."""
+"""A number above any product; not infinity, whose product with 0 is NaN."""
 
 Constraints = Mapping[tuple[int, int], float]
-"""At most how many there are, by the axes that are given and those that are reached, which include
-them."""
+"""Upper bounds, by the given axes and the reached axes, which include the given ones."""
 
 
 @dataclass(frozen=True)
 class Degrees:
-    """What is known of a tensor with axes of certain sizes.
+    """Degrees of a tensor with axes of certain sizes.
 
     A matrix of 1,000 entries with at most 10 in a row, 100 x 100:
 
@@ -59,7 +58,7 @@ class Degrees:
         distinct: Sequence[float],
         largest: Sequence[float] = (),
     ) -> Degrees:
-        """What GetStats counts: T, V, and of each axis the most entries with one coordinate.
+        """Return the degrees that GetStats counts: T, V, and the largest degree of each axis.
 
         Args:
             sizes: of the axes.
@@ -77,14 +76,14 @@ class Degrees:
         return Degrees(tuple(sizes), _useful(constraints, sizes))
 
     def on(self, sizes: Sequence[float], places: Sequence[int]) -> Degrees:
-        """The same among more axes: `places` tells where each of its own is; several may be one."""
+        """Return the degrees on more axes; `places` has the new axis of each, with repeats."""
         moved: dict[tuple[int, int], float] = {}
         for (given, reached), most in self.constraints.items():
             _lower(moved, (_moved(given, places), _moved(reached, places)), most)
         return Degrees(tuple(sizes), _useful(moved, sizes))
 
     def most(self, wanted: int, given: int = 0) -> float:
-        """At most how many coordinates along `wanted` axes agree on the `given` ones."""
+        """An upper bound on the coordinates along `wanted` axes that agree on `given` ones."""
         missing = wanted & ~given
         if not missing:
             return 1
@@ -102,7 +101,7 @@ class Degrees:
             self._tables.update(zip(new, _cheapest(len(self.sizes), self._steps, new), strict=True))
 
     def kept(self, axes: Sequence[int]) -> Degrees:
-        """What is known of its projection to some of the axes, which is all that is kept."""
+        """Return the degrees of the projection to some of the axes."""
         sizes = tuple(self.sizes[axis] for axis in axes)
         every = (1 << len(axes)) - 1
         if not self._joint:
@@ -129,7 +128,7 @@ class Degrees:
 
     @cached_property
     def _joint(self) -> list[tuple[int, int, float]]:
-        """What is known of more than single axes."""
+        """The constraints on more than single axes."""
         return [
             (given, reached, most)
             for (given, reached), most in self.constraints.items()
@@ -144,7 +143,7 @@ class Degrees:
         return (most for axis, most in enumerate(self._single) if axes >> axis & 1)
 
     def _along_a_path(self, wanted: int, given: int) -> float:
-        """The product along a path that takes the step of the fewest for each axis it reaches."""
+        """The product along a greedy path, which reaches axes by the smallest factors."""
         steps = self._steps
         reached, product = given, 1.0
         while wanted & ~reached:
@@ -160,7 +159,7 @@ class Degrees:
 
 
 def both(left: Degrees, right: Degrees) -> Degrees:
-    """What has an entry in either, over the same axes: a ⊗ whose operands absorb."""
+    """The degrees of a ⊗ whose operands both absorb, over the same axes."""
     constraints = dict(left.constraints)
     for key, most in right.constraints.items():
         _lower(constraints, key, most)
@@ -168,7 +167,7 @@ def both(left: Degrees, right: Degrees) -> Degrees:
 
 
 def either(left: Degrees, right: Degrees) -> Degrees:
-    """What has an entry in one of the two, over the same axes."""
+    """The degrees of a tensor with an entry where either of the two has one, over the same axes."""
     every = (1 << len(left.sizes)) - 1
     whole = [(given, every) for given in (0, *(1 << axis for axis in range(len(left.sizes))))]
     constraints = {
@@ -179,7 +178,7 @@ def either(left: Degrees, right: Degrees) -> Degrees:
 
 
 def unknown(sizes: Sequence[float]) -> Degrees:
-    """What is known of a tensor of which nothing is."""
+    """The degrees of a tensor about which nothing is known."""
     return Degrees(tuple(sizes), {})
 
 
@@ -196,7 +195,7 @@ def _moved(axes: int, places: Sequence[int]) -> int:
 
 
 def _useful(constraints: dict[tuple[int, int], float], sizes: Sequence[float]) -> Constraints:
-    """Constraints that say more than those on single axes do."""
+    """Return the constraints that say more than those on single axes do."""
     single = [min(constraints.get((0, 1 << axis), n), n) for axis, n in enumerate(sizes)]
 
     def says_more(given: int, reached: int, most: float) -> bool:
@@ -213,10 +212,10 @@ def _useful(constraints: dict[tuple[int, int], float], sizes: Sequence[float]) -
 def _cheapest(
     axes: int, steps: Sequence[tuple[int, int, float]], givens: Sequence[int]
 ) -> NDArray[np.float64]:
-    """For each given set, by sets of axes: the product along the cheapest path that reaches them.
+    """Compute for each given set, by sets of axes, the product along the cheapest path to them.
 
-    What reaches T last comes from whatever reaches T without what that step adds, and what it
-    needs. Every set is looked at once for each step, until nothing becomes cheaper.
+    The last step to T starts at a set that has T without what the step adds, and the axes that it
+    needs. Every step is applied to all sets at once, until nothing becomes cheaper.
     """
     sets = np.arange(1 << axes)
     least = np.where(sets & ~np.array(givens)[:, None], UNREACHED, 1.0)

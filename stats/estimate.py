@@ -1,10 +1,10 @@
-"""Estimated sizes as an algebra: statistics of operands in, statistics of what is made of them out.
+"""Estimated sizes as an algebra: from the statistics of operands to those of their results.
 
-An `Estimator` derives the statistics of a vertex's tensor from those of its operands, and says how
-many tuples a tensor has in a layout. `ProgramStatistics` folds it over the vertices of a program
-and answers the optimiser's questions by name. What an estimator takes to hold is its own business:
+An `Estimator` derives the statistics of a vertex's tensor from those of its operands, and estimates
+the tuples of a tensor in a layout. `ProgramStatistics` folds it over the vertices of a program and
+answers the optimiser's questions by name. Each estimator makes its own assumptions:
 `ucle.stats.textbook`, `ucle.stats.occupancy`, `ucle.stats.chain_bound`. `ucle.stats.estimators`
-knows them by name.
+lists them by name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Protocol
 
 from ucle.ir.layouts import Decomposition, Layout, Level
-from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Program, Vertex
 from ucle.stats.model import TensorStatistics
 
@@ -36,47 +36,46 @@ class Rows:
 
     @property
     def exact(self) -> bool:
-        """Whether nothing is left to guess."""
+        """True if the number is certain."""
         return self.low == self.high
 
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """What an estimator knows of one tensor; one that knows more makes a class of its own of it.
+    """Statistics of one tensor; an estimator that knows more has a subclass of its own.
 
-    What it has been asked is kept with it, so that statistics are asked of the estimator alone that
-    derived them.
+    Answers are kept here, so statistics may only be passed to the estimator that derived them.
     """
 
     type: TensorType
     counts: TensorStatistics
     """T and V."""
-    derived: Derived | None = None
-    """What makes the tensor; None of an input."""
+    derived: DerivedVertex | None = None
+    """The vertex that makes the tensor, with its operands; None for an input."""
     rows: dict[tuple[int, ...], Rows] = field(default_factory=dict, init=False, repr=False)
     """Tuples by promoted axes."""
     alone: list[Statistics] = field(default_factory=list, init=False, repr=False)
-    """What is known without what it is made of, once that was asked (`as_measured`)."""
+    """The statistics without their operands, once they were needed (`as_measured`)."""
 
 
 @dataclass(frozen=True, eq=False)
-class Derived:
+class DerivedVertex:
     """A vertex with the statistics of its operands, which hold those of theirs, back to inputs."""
 
     vertex: Vertex
     operands: tuple[Statistics, ...] = field(repr=False)
     joined: dict[frozenset[str], Rows] = field(default_factory=dict, init=False, repr=False)
-    """Tuples of the join by promoted labels, which alone make tuples."""
+    """Tuples of the join by promoted labels, which alone determine tuples."""
     bounds: dict[frozenset[str], float] = field(default_factory=dict, init=False, repr=False)
-    """At most how many tuples of the join, likewise, by an estimator that knows."""
+    """Upper bounds on the tuples of the join, by promoted labels, if the estimator has them."""
     distinct: dict[str, float] = field(default_factory=dict, init=False, repr=False)
     """Distinct values of labels after the join."""
 
 
 def as_measured(estimator: Estimator, statistics: Statistics) -> Statistics:
-    """What is known of a tensor that a vertex makes, as if it were an input that was measured.
+    """Return the statistics of a derived tensor as if it were a measured input.
 
-    What it is made of is not looked back at, which takes the longer the more there is of it.
+    Its operands are ignored from then on, as examining them takes longer the more there are.
     """
     if not statistics.alone:
         statistics.alone.append(
@@ -89,7 +88,7 @@ class Estimator(Protocol):
     """Derives statistics of tensors from those of others, and sizes from statistics."""
 
     def measured(self, type_: TensorType, counts: TensorStatistics) -> Statistics:
-        """Statistics of a tensor of which it is told what was counted, as of an input."""
+        """Statistics of a tensor whose entries were counted, such as an input."""
         ...
 
     def derive(self, vertex: Vertex, operands: tuple[Statistics, ...]) -> Statistics:
@@ -104,18 +103,18 @@ class Estimator(Protocol):
         """Tuples of a tensor in a layout."""
         ...
 
-    def joined(self, derived: Derived, decomposition: Decomposition) -> Rows:
+    def joined(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """Tuples that the join of a vertex (or the scan of a unary one) emits."""
         ...
 
-    def grouped(self, derived: Derived, decomposition: Decomposition) -> Rows:
+    def grouped(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """Tuples that are left after the aggregation of a vertex."""
         ...
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What is measured of inputs, and what derives all else from it."""
+class MeasuredInputs:
+    """Statistics measured of inputs, and the estimator that derives all others from them."""
 
     counts: Mapping[str, TensorStatistics]
     """T and V by name."""
@@ -126,13 +125,13 @@ class Measured:
         return ProgramStatistics(program, self.counts, self.estimator)
 
     def input(self, name: str, type_: TensorType) -> Statistics:
-        """What the estimator knows of an input."""
+        """The estimator's statistics of an input."""
         return self.estimator.measured(type_, self.counts[name])
 
 
 @dataclass(frozen=True, eq=False)
 class ProgramStatistics:
-    """Statistics of all tensors of a program: those of its inputs, and what is derived from them.
+    """Statistics of all tensors of a program: those of its inputs, and derived ones.
 
     Args:
         program: the program.
@@ -140,9 +139,9 @@ class ProgramStatistics:
         estimator: derives those of the others, and answers for all.
 
     >>> from ucle.ir.layouts import Label
-    >>> from ucle.ir.tensor_types import Tensor
+    >>> from ucle.ir.tensor_types import NamedTensor
     >>> from ucle.stats.textbook import Textbook
-    >>> X = Tensor("X", TensorType((Label("i", 4), Label("j", 4))))
+    >>> X = NamedTensor("X", TensorType((Label("i", 4), Label("j", 4))))
     >>> measured = {"X": TensorStatistics(5, (2, 4), True)}
     >>> statistics = ProgramStatistics(Program((X,), (), ()), measured, Textbook())
     >>> statistics.rows("X", Layout.of([True, False])).estimate
@@ -153,7 +152,7 @@ class ProgramStatistics:
     measured: Mapping[str, TensorStatistics] | Mapping[str, Statistics]
     estimator: Estimator
     _rows: dict[tuple[str, Layout], Rows] = field(default_factory=dict, init=False, repr=False)
-    """What was asked, as a search prices thousands of repartitions between few layouts."""
+    """Answers so far: a search prices thousands of repartitions between few layouts."""
 
     @cached_property
     def _known(self) -> dict[str, Statistics]:
@@ -163,7 +162,7 @@ class ProgramStatistics:
             statistics[vertex.name] = self.estimator.derive(vertex, operands)
         return statistics
 
-    def _input(self, tensor: Tensor) -> Statistics:
+    def _input(self, tensor: NamedTensor) -> Statistics:
         measured = self.measured[tensor.name]
         if isinstance(measured, Statistics):
             return measured
@@ -182,7 +181,7 @@ class ProgramStatistics:
         return self._rows[asked]
 
     def _tiles(self, statistics: Statistics, layout: Layout) -> Rows:
-        """Tuples of a tensor in tiles: there are no more of them than of what they hold."""
+        """Tuples of a tensor in tiles: at most as many as the entries that they hold."""
         apart = layout.with_level(layout.tiled, Level.PROMOTED)
         together = layout.with_level(layout.tiled, Level.DENSE)
         most, least = (self.estimator.tuples(statistics, x) for x in (apart, together))
@@ -193,7 +192,7 @@ class ProgramStatistics:
         return Rows(estimate, least.low, min(most.high, tiles * least.high))
 
     def payload_bytes(self, name: str, layout: Layout) -> float:
-        """Bytes of the value of a tuple: an array, what a compressed one lists, or a number."""
+        """Bytes of the value of a tuple: a number, an array, or the list of a compressed one."""
         type_ = self.program.types[name]
         if layout.deferred:
             return 0.0
@@ -222,7 +221,7 @@ class ProgramStatistics:
         return self.estimator.grouped(self._derived(vertex), decomposition).estimate
 
     def _joined_tiles(self, vertex: Vertex, decomposition: Decomposition) -> float:
-        """The pairs of tiles that meet, where nothing else is promoted; they lie anywhere."""
+        """The pairs of tiles that meet, where nothing else is promoted; tiles lie anywhere."""
         tiles = {
             x.name: -(-x.bound // decomposition.tile)
             for x in vertex.all_labels
@@ -235,14 +234,14 @@ class ProgramStatistics:
             rows *= min(stored / places, 1.0) if places else 0.0
         return rows
 
-    def _derived(self, vertex: Vertex) -> Derived:
+    def _derived(self, vertex: Vertex) -> DerivedVertex:
         derived = self._known[vertex.name].derived
         assert derived is not None, f"{vertex.name} is an input"
         return derived
 
 
 def _filled(rows: float, places: float) -> float:
-    """How many of some places have a row, of rows that lie anywhere."""
+    """The expected number of places that have a row, where rows lie anywhere."""
     if places <= 1 or rows <= 1:
         return min(rows, places)
     return places * -math.expm1(rows * math.log1p(-1 / places))

@@ -15,4 +15,4 @@ ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
 )
 
 DEFAULT, PAPER = "degrees", "textbook"
-"""Those that are meant where none is named: ucle's own, and that of the paper's profile."""
+"""The defaults: of ucle's own profiles, and of the paper's profile."""

@@ -1,9 +1,9 @@
-"""How many entries a tensor has that is read by an index map (`ucle.ir.index_maps`).
+"""Estimated entries of a tensor that is read by an index map (`ucle.ir.index_maps`).
 
-Entries of the source are taken to lie anywhere, as by the textbook: of all places that the labels
-of the result can be at, the share is kept whose coordinates in the source hold an entry, and of
-these the share that meets the condition. How many places meet a condition is counted for some
-coordinates of all labels but one, and along that one exactly.
+Entries of the source are taken to lie anywhere, as by the textbook. Of all places that the labels
+of the result can have, an estimated share has source coordinates that hold an entry, and a share of
+these meets the condition. The places that meet a condition are counted for some coordinates of all
+labels but one, and along that one exactly.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from ucle.ir.vertices import Vertex
 from ucle.stats.model import TensorStatistics
 
 SAMPLED = 256
-"""Coordinates of each label at which a condition is looked at."""
+"""Coordinates of each label at which a condition is evaluated."""
 
 MOST = 1 << 14
 """Coordinates of several labels together."""
 
 
 def reindexed_counts(vertex: Vertex, source: TensorStatistics) -> TensorStatistics:
-    """T and V of what a vertex with an index map makes.
+    """T and V of the tensor that a vertex with an index map makes.
 
     >>> from ucle.ir.affine import Affine
     >>> from ucle.ir.index_maps import IndexMap
     >>> from ucle.ir.layouts import Label
-    >>> from ucle.ir.tensor_types import Tensor, TensorType
+    >>> from ucle.ir.tensor_types import NamedTensor, TensorType
     >>> from ucle.ir.vertices import Operand
     >>> i, w, a = Label("i", 98), Label("w", 3), Label("a", 100)
     >>> map_ = IndexMap((Affine.of({"i": 1, "w": 1}),))
-    >>> windows = Tensor("T", TensorType((i, w)))
+    >>> windows = NamedTensor("T", TensorType((i, w)))
     >>> vertex = Vertex(windows, (Operand("A", (a,)),), (i, w), index=map_)
     >>> reindexed_counts(vertex, TensorStatistics(50, (50,))).entries
     147.0
@@ -73,7 +73,7 @@ def reindexed_counts(vertex: Vertex, source: TensorStatistics) -> TensorStatisti
 
 
 def _hits(vertex: Vertex, places: float) -> TensorStatistics:
-    """T and V of where the entries of a source hit a label: each does so once, at random."""
+    """T and V where each entry of a source hits one coordinate of a label, at random."""
     hit, distinct = None if vertex.index is None else vertex.index.hit, []
     for label in vertex.labels:
         bound = float(label.bound)
@@ -83,16 +83,16 @@ def _hits(vertex: Vertex, places: float) -> TensorStatistics:
 
 
 def occupied(balls: float, bins: float) -> float:
-    """How many of `bins` are hit when `balls` fall at random (Equation 7)."""
+    """The expected number of `bins` that `balls` hit at random (Equation 7)."""
     return -bins * math.expm1(-balls / bins) if bins else 0.0
 
 
 def entries_of_one(vertex: Vertex) -> float:
-    """At most how many entries one entry of the source becomes.
+    """The most entries that one entry of the source becomes.
 
-    It hits one coordinate of a label. Each axis of the source decides one label of those that it is
-    read at, and so does an equality of labels, unless those before it decide it all: the longest
-    label, which makes the fewest.
+    Each entry hits one coordinate of a label. Each axis of the source determines one of the labels
+    that it is read at, unless earlier equations determine them all, and so does an equality of
+    labels: the longest label, which leaves the fewest entries.
     """
     index = vertex.index
     assert index is not None
@@ -160,7 +160,7 @@ def met(condition: Condition, sizes: tuple[tuple[str, int], ...]) -> float:
 
 
 def _sampled(sizes: Sequence[tuple[str, int]]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """Coordinates of some labels, a row for each."""
+    """Coordinates of some labels, one row for each combination."""
     if not sizes:
         return np.zeros((0, 1))
     each = max(int(MOST ** (1 / len(sizes))), 2)
@@ -211,6 +211,6 @@ def _share(
 
 
 def _share_of_digits(affine: Affine, sign: Sign) -> float:
-    """The share of places that meet a comparison with quotients and remainders, roughly."""
+    """A rough share of the places that meet a comparison with quotients and remainders."""
     least = min(term.by for term, _ in affine.terms if isinstance(term, Digit))
     return {Sign.AT_LEAST: 0.5, Sign.EQUAL: 1 / least, Sign.UNEQUAL: 1 - 1 / least}[sign]

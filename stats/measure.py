@@ -1,11 +1,11 @@
-"""GetStats on inputs: T, V, degrees, bounds, extremes and finiteness, with every check on the way.
+"""GetStats on inputs: T, V, degrees, bounds, extremes and finiteness, with all checks.
 
-Of small inputs everything is counted (sparse_einsum.txt, Algorithm 2). Of large ones V is an
-estimate: of key columns by DuckDB's HyperLogLog, which is off by some 4% (DuckDB 1.4: 13%), inside
+For small inputs everything is counted (sparse_einsum.txt, Algorithm 2). For large ones V is an
+estimate: of key columns by DuckDB's HyperLogLog, whose error is some 4% (DuckDB 1.4: 13%), inside
 arrays from a sample of the rows. Degrees are counted, or bounded from above. T, coordinates,
-finiteness and all checks are of every row, as what is computed relies on them. What is wrong with a
-table is reported with table, column and an example row, before anything is computed. Nothing is
-written to the database.
+finiteness and all checks cover every row, as computations rely on them. Defects of a table are
+reported with table, column and an example row, before anything is computed. Nothing is written to
+the database.
 """
 
 from __future__ import annotations
@@ -31,52 +31,55 @@ EXACT_ENTRIES = 100_000
 """Elements up to which everything is counted, which takes hundredths of a second."""
 
 MOST_GROUPED = 60
-"""Axes by each of which one query groups: DuckDB tells them apart by bits of one integer."""
+"""The most axes for which one query counts groups: DuckDB identifies them by bits of an integer."""
 
 EXACT_DEGREES = 300_000
 """Entries up to which degrees are counted for each coordinate: hundredths of a second."""
 
 BUCKETS = 1 << 14
-"""Groups of coordinates in which those of more entries are counted, in a fraction of the time."""
+"""Groups of coordinates for counting degrees of more entries, in a fraction of the time."""
 
 MOST_BITS = 1 << 28
-"""Coordinates of one axis that are counted by a bit for each, which takes 32 MB in each thread."""
+"""Coordinates of one axis that are counted with one bit each, which takes 32 MB in each thread."""
 
 MAY_COVER = 0.8
-"""Share of the coordinates of an axis from which on an estimate of V may stand for all of them."""
+"""Share of an axis' coordinates from which on an estimated V may mean all of them."""
 
 NEARLY_DENSE = 0.9
-"""Share of the elements of arrays that are entries, from which on V is taken to be its bound: no V
-is further below its bound than T is below the number of elements."""
+"""Share of entries in arrays from which on V is taken to be its bound.
+
+V is no
+further below its bound than T is below the number of elements.
+"""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What a program relies on in the data of one input."""
+    """Properties of one input's data that a program relies on."""
 
     sizes: tuple[int, ...]
-    """For each axis one more than the largest coordinate; the exact size of a dense axis."""
+    """For each axis the largest coordinate plus one; the exact size of a dense axis."""
     finite: bool
     entries: float
-    """T: what differs from the fill. Rows that are to be added up are counted as one position."""
+    """T: the entries that differ from the fill. Rows to be added up count as one position."""
     extremes: tuple[Real, Real] | None
     """The smallest and the largest entry; None where there is none, or no order."""
 
     def values(self, dtype: DType, fill: Scalar) -> Values:
-        """What the entries can be."""
+        """The range of values of the entries."""
         return stored(self.entries, self.extremes, fill, dtype, finite=self.finite)
 
 
 @dataclass(frozen=True)
-class Measured(Checked):
-    """What the data of one input says."""
+class MeasuredInput(Checked):
+    """Statistics measured of one input's data."""
 
     distinct: tuple[float, ...]
     exact: bool
     largest: tuple[float, ...] = ()
-    """Degrees; empty where they are not known."""
+    """Degrees; empty where they are unknown."""
     counted: frozenset[int] = frozenset()
-    """Axes whose V is a count, where it is not `exact`."""
+    """Axes whose V is counted, where it is not `exact`."""
 
     @property
     def statistics(self) -> TensorStatistics:
@@ -85,13 +88,13 @@ class Measured(Checked):
 
     @property
     def counts(self) -> dict[int, float]:
-        """V of the axes whose V is a count."""
+        """V of the axes for which it is counted."""
         axes = range(len(self.distinct)) if self.exact else sorted(self.counted)
         return {axis: self.distinct[axis] for axis in axes}
 
 
 def elements(fetch: Fetch, source: TableSource, prefix: str = "") -> int:
-    """How many elements the rows of a source have."""
+    """The number of elements in the rows of a source."""
     ((rows,),) = fetch(sql.rows_query(source, prefix))
     return int(rows) * math.prod(source.dense)
 
@@ -106,7 +109,7 @@ def measure(
     *,
     exact: bool = True,
     unique: bool = False,
-) -> Measured:
+) -> MeasuredInput:
     """Measure and check one input table.
 
     Args:
@@ -115,7 +118,7 @@ def measure(
         tensor: name of the tensor, for messages.
         source: the columns to read.
         fill: entries equal to it count as not stored.
-        prefix: stands before the names of tables that were registered from memory.
+        prefix: prepended to the names of tables that were registered from memory.
         exact: whether V is counted, and not estimated.
         unique: whether it is known that no two rows claim the same coordinates.
 
@@ -131,7 +134,7 @@ def measure(
     if not unique:
         checks.duplicates(survey.sizes, large=not exact)
     assert survey.distinct is not None
-    return Measured(
+    return MeasuredInput(
         survey.sizes,
         survey.finite,
         survey.entries,
@@ -144,12 +147,12 @@ def measure(
 
 
 def with_coverage(
-    fetch: Fetch, source: TableSource, fill: Scalar, measured: Measured, prefix: str = ""
-) -> Measured:
-    """The same with V counted, and not estimated, where there may be an entry everywhere.
+    fetch: Fetch, source: TableSource, fill: Scalar, measured: MeasuredInput, prefix: str = ""
+) -> MeasuredInput:
+    """Return the statistics with V counted, not estimated, where all coordinates may have an entry.
 
     Where a table has a row for each node, sums over the nodes' edges are never empty, so that it
-    matters to quotients whether V is the size of an axis or just about that.
+    matters to quotients whether V is exactly the size of an axis or only close to it.
     """
     if measured.exact:
         return measured
@@ -169,9 +172,9 @@ def with_coverage(
 def countable_axes(
     fetch: Fetch, source: TableSource, checked: Checked, prefix: str = "", *, exact: bool = False
 ) -> Sequence[int]:
-    """The axes whose coordinates can be counted in little time, or all where that is wanted.
+    """Return the axes whose coordinates can be counted in little time, or all if `exact`.
 
-    Which they are depends on the data alone, as what is stored of a result depends on them.
+    They depend on the data alone, because the rows stored of a result depend on them.
     """
     every = range(len(source.keys) + len(source.dense))
     if source.sum_duplicates:
@@ -192,7 +195,7 @@ def coverage(
     axes: Sequence[int],
     prefix: str = "",
 ) -> dict[int, float]:
-    """V of those of some axes along which there may be an entry at every coordinate."""
+    """Count V of those of some axes along which there may be an entry at every coordinate."""
     sizes = {
         axis: checked.sizes[axis]
         for axis in axes
@@ -214,10 +217,10 @@ def check(
     exact: bool = False,
     unique: bool = False,
 ) -> Checked:
-    """Check one input table and no more; arguments and errors are those of `measure`.
+    """Check one input table and do nothing more; arguments and errors are those of `measure`.
 
-    What is found besides is what `measure` would find: small tables, and all if that is wanted, are
-    looked at entry by entry.
+    Other values are those that `measure` would find: entry by entry for small tables, and for all
+    tables if `exact`.
     """
     checks = _Checks(fetch, tensor, source, "")
     checks.narrowed()
@@ -230,7 +233,7 @@ def check(
 
 @dataclass(frozen=True)
 class _Survey:
-    """What the queries found; V (`distinct`) is None where it was not looked for."""
+    """Results of the queries; V (`distinct`) is None where it was not wanted."""
 
     entries: float
     finite: bool
@@ -245,7 +248,7 @@ class _Survey:
 def _survey(
     checks: _Checks, look: Look, fill: Scalar, distinct: Distinct, *, summed: bool
 ) -> _Survey:
-    """Look at the data in the way that its size asks for: the same whether V is counted or not."""
+    """Examine the data by the method for its size, whether V is counted or not."""
     source = checks.source
     if source.dense and not source.sum_duplicates and not summed:
         return _survey_arrays(checks, look, fill, distinct)
@@ -255,16 +258,16 @@ def _survey(
 
 
 def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct, *, summed: bool) -> _Survey:
-    """Look at every entry, with its coordinates; rows that share them may be `summed` first."""
+    """Examine every entry with its coordinates; rows that share them may be `summed` first."""
     source = checks.source
     grouped = distinct is Distinct.EXACT and not source.sum_duplicates
-    # What counts degrees counts V on the way.
+    # The query for degrees counts V as well.
     asked = Distinct.NOT if grouped else distinct
     query = sql.statistics_query(source, fill, checks.prefix, asked, summed=summed)
     (row,) = checks.fetch(query)
     rows, values, entries, finite, low, high, *columns = row
     apart = source.sum_duplicates and not summed
-    if apart and (values < rows or not cmath.isfinite(fill)):  # the sums may be otherwise
+    if apart and (values < rows or not cmath.isfinite(fill)):  # the sums may differ
         every = distinct if distinct is Distinct.NOT else Distinct.EXACT
         return _survey_entries(checks, fill, every, summed=True)
     sizes = checks.keys(rows, columns)
@@ -276,7 +279,7 @@ def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct, *, summed
     by_group = frozenset[int]()
     if distinct is not Distinct.NOT:
         counted: Sequence[float] = columns[3::4]
-        if exact or not source.sum_duplicates:  # else nobody knows how many rows are one entry
+        if exact or not source.sum_duplicates:  # else the rows per entry are unknown
             axes = range(len(source.keys) + len(source.dense))
             whole = exact or entries <= EXACT_DEGREES
             group_counts, largest = _count_degrees(checks, fill, axes, whole=whole)
@@ -294,7 +297,7 @@ def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct, *, summed
 def _count_degrees(
     checks: _Checks, fill: Scalar, axes: Sequence[int], *, whole: bool
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """V and degrees of some axes; less than V and more than the degrees where not `whole`."""
+    """V and degrees of some axes; a lower and an upper bound where not `whole`."""
     if not axes:
         return (), ()
     if len(axes) > MOST_GROUPED:
@@ -306,7 +309,7 @@ def _count_degrees(
     query = sql.degrees_query(checks.source, fill, axes, buckets, checks.prefix)
     distinct_counts, largest = [0.0] * len(axes), [0.0] * len(axes)
     for ungrouped, coordinates, most in checks.fetch(query):
-        # The bits of which are those of the axes that were not grouped by, the first the highest.
+        # Each bit of `ungrouped` is an axis that was not grouped by, the first axis the highest.
         grouped = (1 << len(axes)) - 1 - ungrouped
         at = len(axes) - grouped.bit_length()
         distinct_counts[at], largest[at] = float(coordinates), float(most)
@@ -314,7 +317,7 @@ def _count_degrees(
 
 
 def _survey_arrays(checks: _Checks, look: Look, fill: Scalar, distinct: Distinct) -> _Survey:
-    """Look at the rows of a table of arrays, and at their elements without their coordinates."""
+    """Examine the rows of a table of arrays, and their elements without their coordinates."""
     source = checks.source
     ((rows, wrong, *columns),) = checks.fetch(sql.arrays_query(source, distinct, checks.prefix))
     if wrong:
@@ -352,7 +355,7 @@ def _array_degrees(
 
 
 class _Checks:
-    """Turns what a query found wrong into an error with an example row."""
+    """Turns defects that a query found into an error with an example row."""
 
     def __init__(self, fetch: Fetch, tensor: str, source: TableSource, prefix: str) -> None:
         self.fetch = fetch
@@ -361,7 +364,7 @@ class _Checks:
         self._where = f"input {tensor}, {source.origin}"
 
     def narrowed(self) -> None:
-        """Every value is a number of the element type, where the column has others as well."""
+        """Check that every value is a number of the element type, if the column may have others."""
         source = self.source
         if source.narrowed is None:
             return
@@ -376,7 +379,7 @@ class _Checks:
             )
 
     def arrays(self) -> None:
-        """Every array is there, has the shape of the first, and holds no NULL."""
+        """Check that every array exists, has the shape of the first, and holds no NULL."""
         condition = sql.wrong_length(self.source)
         if example := self._example(condition):
             shape = " x ".join(map(str, self.source.dense))
@@ -388,7 +391,7 @@ class _Checks:
             )
 
     def keys(self, rows: int, columns: Sequence[Any]) -> tuple[int, ...]:
-        """Coordinates are there and in range; the sizes of the axes, with 0 for dictionaries.
+        """Check that coordinates exist and are in range; return sizes of axes, 0 for dictionaries.
 
         `columns` has four values for each key: rows that have it, the smallest, the largest, V.
         """
@@ -401,7 +404,7 @@ class _Checks:
         return (*sizes, *self.source.dense)
 
     def nulls(self, name: str, nulls: int) -> None:
-        """No coordinate is NULL."""
+        """Check that no coordinate is NULL."""
         if nulls:
             raise CoordinateError(
                 "a coordinate is NULL",
@@ -412,7 +415,7 @@ class _Checks:
             )
 
     def range(self, name: str, smallest: int | None, largest: int | None) -> None:
-        """No coordinate is negative, or beyond 64 bits."""
+        """Check that no coordinate is negative or beyond 64 bits."""
         where = f"{self._where}, column {name}"
         if smallest is not None and (smallest < 0 or (largest or 0) >= 2**63 - 1):
             example = self._example(sql.outside(name, 0, 2**63 - 1))
@@ -425,7 +428,7 @@ class _Checks:
             )
 
     def null_values(self, nulls: int) -> None:
-        """No value is NULL."""
+        """Raise the error that values are NULL, with an example row."""
         example = self._example(sql.no_value(self.source))
         raise ValueTypeError(
             "a value is NULL",
@@ -436,11 +439,11 @@ class _Checks:
         )
 
     def duplicates(self, sizes: Sequence[int], large: bool) -> None:
-        """No two rows claim the same coordinates, unless they are to be added up.
+        """Check that no two rows have the same coordinates, unless they are to be added up.
 
         Grouping millions of rows takes longer than most programs. Where the rows are in order, one
-        scan shows that no two are alike; else their positions are sorted. Only rows that look alike
-        are grouped, which tells which they are.
+        scan shows that no two are equal; else their positions are sorted. Only if some rows look
+        equal are the rows grouped, which tells which ones they are.
         """
         if self.source.sum_duplicates:
             return

@@ -21,10 +21,11 @@ class TensorStatistics:
     """T and V of one tensor (sparse_einsum.txt, section 7.1).
 
     `entries` is T: the stored entries that differ from the fill. `distinct` holds V for each axis:
-    how many sub-tensors along it hold such an entry. `exact` tells counts from estimates; where
-    some V are estimates, `counted` has the axes of the others. `largest` holds the degree of each
-    axis, or more: how many entries the fullest of these sub-tensors has; it is empty where nobody
-    counted, and with it `entries` is no estimate, either.
+    the number of sub-tensors along it with such an entry. `exact` is True if these are counts and
+    not estimates; where only some V are estimates, `counted` has the axes of the others. `largest`
+    holds the degree of each axis, or an upper bound: the number of entries in the fullest of these
+    sub-tensors. It is empty where degrees were not counted; where it is not, `entries` is no
+    estimate either.
     """
 
     entries: float
@@ -33,10 +34,10 @@ class TensorStatistics:
     largest: tuple[float, ...] = ()
     counted: frozenset[int] = frozenset()
     tiles: tuple[Layout, float] | None = None
-    """A layout in which the tensor is stored in tiles, and how many tuples it has there."""
+    """A layout in which the tensor is stored in tiles, and the number of tuples it has there."""
 
     def tuples_of(self, layout: Layout) -> float | None:
-        """How many tuples were counted in a layout with tiles; None where nobody did."""
+        """The number of tuples counted in a layout with tiles; None where it was not counted."""
         return self.tiles[1] if self.tiles is not None and self.tiles[0] == layout else None
 
     def covered(self, shape: Sequence[int]) -> frozenset[int]:
@@ -49,7 +50,7 @@ class TensorStatistics:
         return frozenset(axis for axis in axes if 0 < shape[axis] <= self.distinct[axis])
 
     def within(self, shape: Sequence[int]) -> TensorStatistics:
-        """The same with no more different coordinates than there are: bounds may have shrunk."""
+        """Return the statistics limited to the size of each axis: bounds may have shrunk."""
         least = tuple(min(v, float(n)) for v, n in zip(self.distinct, shape, strict=True))
         return self if least == self.distinct else replace(self, distinct=least)
 
@@ -77,7 +78,7 @@ def array_statistics(array: NDArray[Any], fill: Scalar) -> TensorStatistics:
 
 
 def dense_statistics(shape: Sequence[int]) -> TensorStatistics:
-    """T and V of an array each of whose elements may be any number, and is an entry.
+    """T and V of an array whose elements may be any numbers, all of which are entries.
 
     >>> dense_statistics((2, 3)).distinct, dense_statistics((2, 3)).largest
     ((2.0, 3.0), (3.0, 2.0))
@@ -89,7 +90,7 @@ def dense_statistics(shape: Sequence[int]) -> TensorStatistics:
 
 
 def any_values(array: NDArray[Any], dtype: DType) -> Values:
-    """What the entries of an array can be when other numbers, as finite as its own, replace them.
+    """The range of entries when other numbers, as finite as the array's own, replace them.
 
     >>> any_values(np.array([True]), DType.BOOL)
     Values(low=0, high=1, nonzero=False, finite=True, overflows=False, full=False, varies=True)
@@ -98,7 +99,7 @@ def any_values(array: NDArray[Any], dtype: DType) -> Values:
 
 
 def array_values(array: NDArray[Any], fill: Scalar, dtype: DType) -> Values:
-    """What the entries of a dense array are that differ from the fill.
+    """The range of the entries of a dense array that differ from the fill.
 
     >>> array_values(np.array([2.0, 0.0, 0.5]), 0.0, DType.FLOAT64).low
     0.5

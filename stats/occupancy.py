@@ -12,10 +12,10 @@ from ucle.stats.textbook import Textbook
 class Occupancy(Textbook):
     """Counts the groups that T tuples occupy of n possible ones.
 
-    T_agg as printed halves its input wherever there is room for all of it: after a join with a
-    diagonal matrix, which aggregates nothing in truth, every estimate is half of the last. Equation
-    7 does for decompositions what is asked here; after the two diagonal joins of graph convolution
-    it is right where halving is off by a factor of 4.
+    T_agg as printed halves its input wherever all of it would fit: after a join with a diagonal
+    matrix, where the aggregation in fact merges nothing, every estimate is half of the last.
+    Equation 7, which the paper uses for decompositions, answers the same question. After the two
+    diagonal joins of graph convolution it is right, where halving is off by a factor of 4.
     """
 
     def occupied_groups(self, joined: float, possible: float) -> float:

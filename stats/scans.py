@@ -1,6 +1,6 @@
-"""How many entries a running aggregation makes (`ucle.ir.scans`).
+"""Estimated entries of a scan along an axis (`ucle.ir.scans`).
 
-A fibre of which nothing is stored stays what it is; of all others every entry is made.
+A fibre without stored entries stays as it is; in all others every entry is made.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ucle.stats.model import TensorStatistics
 
 
 def running_counts(vertex: Vertex, fibres: float) -> TensorStatistics:
-    """T and V of what a vertex with a running aggregation makes.
+    """T and V of the tensor that a vertex with a scan makes.
 
     Args:
         vertex: the vertex.

@@ -1,8 +1,8 @@
 """The textbook's estimator: the paper's formulas, over the vertices that make a tensor.
 
-The formulas are those that sparse_einsum.txt prints in sections 7.1 and 7.2, with two corrections
-that keep them inside what is possible: Equation 7 is exact at both ends and clamped between them,
-and an aggregation that aggregates nothing keeps its input's size.
+The formulas are those printed in sections 7.1 and 7.2 of sparse_einsum.txt, with two corrections
+that keep them within possible values: Equation 7 is exact at both ends and clamped between them,
+and an aggregation that merges nothing keeps the size of its input.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ucle.ir.fills import JoinKind, JoinRule, join_rule
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
-from ucle.stats.estimate import Derived, Rows, Statistics
+from ucle.stats.estimate import DerivedVertex, Rows, Statistics
 from ucle.stats.index_maps import occupied, reindexed_counts
 from ucle.stats.model import TensorStatistics
 from ucle.stats.scans import running_counts
 from ucle.stats.top_k import top_counts, top_rows
 
 MANY_LABELS = 6
-"""Labels of a tensor from which on estimates take one way and not the better of two."""
+"""Labels of a tensor from which on one estimate is computed instead of the better of two."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Textbook:
 
     def derive(self, vertex: Vertex, operands: tuple[Statistics, ...]) -> Statistics:
         """T and V of a vertex's tensor, as if every label were promoted (GetStats)."""
-        derived = Derived(vertex, operands)
+        derived = DerivedVertex(vertex, operands)
         if vertex.index is not None:
             counts = reindexed_counts(vertex, self.counts(operands[0]))
             return Statistics(vertex.tensor.type, counts, derived)
@@ -52,7 +52,7 @@ class Textbook:
         cells = math.prod(float(label.bound) for label in vertex.labels)
         entries = min(run(self._projected_rows(derived, set(vertex.names))), cells)
         if 0 < entries < 1:
-            # A fraction of a tuple would make everything cheap that holds whole arrays of it.
+            # With a fraction of a tuple, everything that holds whole arrays would appear cheap.
             entries = 1.0
         distinct = tuple(
             min(self._label_distinct(derived, label.name), entries) for label in vertex.labels
@@ -67,20 +67,20 @@ class Textbook:
     def tuples(self, statistics: Statistics, layout: Layout) -> Rows:
         """Tuples of a tensor in a layout.
 
-        Equation 7 knows T and V alone and takes entries to lie anywhere. For a tensor that a vertex
+        Equation 7 uses only T and V and takes entries to lie anywhere. For a tensor that a vertex
         makes, more is known: its tuples are those of its operands in the same layout, joined. The
-        smaller of the two answers holds. (An edge list that scales dense vectors has one tuple for
-        each edge; by Equation 7 alone it would have nearly one for each pair of vertices.)
+        smaller of the two estimates is used. (An edge list that scales dense vectors has one tuple
+        for each edge; by Equation 7 alone it would have nearly one for each pair of vertices.)
         """
         cached = statistics.rows.get(layout.promoted)
         return run(self._find_rows(statistics, layout)) if cached is None else cached
 
-    def joined(self, derived: Derived, decomposition: Decomposition) -> Rows:
-        """T_join of section 7.2; outer joins and densified sides counted as what they emit."""
+    def joined(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
+        """T_join of section 7.2; outer joins and densified sides count as the rows they emit."""
         cached = derived.joined.get(decomposition.promoted)
         return run(self._find_joined(derived, decomposition)) if cached is None else cached
 
-    def grouped(self, derived: Derived, decomposition: Decomposition) -> Rows:
+    def grouped(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """T_agg of section 7.2; equal to T_join where no promoted label is aggregated."""
         joined = self.joined(derived, decomposition)
         return self._aggregated(derived, decomposition, joined)
@@ -89,8 +89,8 @@ class Textbook:
         """Groups that an aggregation of `joined` tuples leaves of `possible` ones."""
         return min(joined / 2 if joined > 1 else joined, possible)
 
-    # What a tensor holds follows from its operands, back to the inputs of the program, which may be
-    # thousands of vertices away: hence `ucle.foundation.tree_walk`.
+    # The entries of a tensor follow from its operands, back to the inputs of the program, which may
+    # be thousands of vertices away: hence `ucle.foundation.tree_walk`.
 
     def _find_rows(self, statistics: Statistics, layout: Layout) -> Calls[Rows]:
         promoted = layout.promoted
@@ -105,13 +105,13 @@ class Textbook:
             statistics.rows[promoted] = rows
         return statistics.rows[promoted]
 
-    def _projected_rows(self, derived: Derived, kept: Set[str]) -> Calls[float]:
+    def _projected_rows(self, derived: DerivedVertex, kept: Set[str]) -> Calls[float]:
         """Tuples of a vertex's tensor when `kept` of its labels are promoted.
 
-        What is aggregated may be counted entry by entry and grouped, or left inside the arrays,
-        where it makes no tuples at all. Either can be far too high and neither too low by much.
-        Of a tensor of many labels only the likelier one is asked for: a chain of vertices would go
-        both ways at each of them.
+        Aggregated labels may be counted entry by entry and grouped, or left inside the arrays,
+        where they make no tuples. Either estimate can be far too high, and neither is much too low.
+        For a tensor of many labels only the likelier one is computed: a chain of vertices would
+        branch at each of them.
         """
         vertex = derived.vertex
         apart = every = vertex.decomposition(kept)
@@ -125,14 +125,16 @@ class Textbook:
         grouped: float = yield self._find_grouped(derived, every)
         return min(inside, grouped)
 
-    def _find_grouped(self, derived: Derived, decomposition: Decomposition) -> Calls[float]:
+    def _find_grouped(self, derived: DerivedVertex, decomposition: Decomposition) -> Calls[float]:
         cached = derived.joined.get(decomposition.promoted)
         joined: Rows = (
             (yield self._find_joined(derived, decomposition)) if cached is None else cached
         )
         return self._aggregated(derived, decomposition, joined).estimate
 
-    def _aggregated(self, derived: Derived, decomposition: Decomposition, joined: Rows) -> Rows:
+    def _aggregated(
+        self, derived: DerivedVertex, decomposition: Decomposition, joined: Rows
+    ) -> Rows:
         vertex = derived.vertex
         if vertex.top is not None:
             return top_rows(vertex, decomposition)
@@ -144,14 +146,14 @@ class Textbook:
                 groups *= self._label_distinct(derived, label.name)
         return Rows.guessed(self.occupied_groups(joined.estimate, groups))
 
-    def _find_joined(self, derived: Derived, decomposition: Decomposition) -> Calls[Rows]:
+    def _find_joined(self, derived: DerivedVertex, decomposition: Decomposition) -> Calls[Rows]:
         promoted = decomposition.promoted
         if promoted not in derived.joined:
             rows = yield self._join_rows(derived, decomposition)
             derived.joined[promoted] = Rows.guessed(rows)
         return derived.joined[promoted]
 
-    def _join_rows(self, derived: Derived, decomposition: Decomposition) -> Calls[float]:
+    def _join_rows(self, derived: DerivedVertex, decomposition: Decomposition) -> Calls[float]:
         vertex = derived.vertex
         if vertex.index is not None:
             counts = reindexed_counts(vertex, self.counts(derived.operands[0]))
@@ -189,7 +191,7 @@ class Textbook:
                 return max(left_rows + right_rows - matches, left_rows, right_rows)
 
     def _operand_rows(
-        self, derived: Derived, side: int, decomposition: Decomposition
+        self, derived: DerivedVertex, side: int, decomposition: Decomposition
     ) -> Calls[float]:
         layout = derived.vertex.reads(decomposition)[side]
         cached = derived.operands[side].rows.get(layout.promoted)
@@ -198,14 +200,14 @@ class Textbook:
         )
         return rows.estimate
 
-    def _label_distinct(self, derived: Derived, label: str) -> float:
+    def _label_distinct(self, derived: DerivedVertex, label: str) -> float:
         """Distinct values of a label after the join."""
         if label not in derived.distinct:
             derived.distinct[label] = _joined_distinct(derived, label)
         return derived.distinct[label]
 
 
-def _joined_distinct(derived: Derived, label: str) -> float:
+def _joined_distinct(derived: DerivedVertex, label: str) -> float:
     inputs = derived.vertex.inputs
     if len(inputs) == 1:
         return _distinct(derived, 0, label)
@@ -220,13 +222,13 @@ def _joined_distinct(derived: Derived, label: str) -> float:
     return min(values) if rule.kind is JoinKind.INNER else max(values)
 
 
-def rule_of(derived: Derived, decomposition: Decomposition) -> JoinRule:
-    """How a binary vertex is joined under a decomposition."""
+def rule_of(derived: DerivedVertex, decomposition: Decomposition) -> JoinRule:
+    """The rule by which a binary vertex is joined under a decomposition."""
     left, right = derived.operands
     return join_rule(derived.vertex, left.type, right.type, decomposition)
 
 
-def _distinct(derived: Derived, side: int, label: str) -> float:
+def _distinct(derived: DerivedVertex, side: int, label: str) -> float:
     axis = derived.vertex.inputs[side].names.index(label)
     return derived.operands[side].counts.distinct[axis]
 

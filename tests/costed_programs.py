@@ -12,10 +12,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ucle.cost import Profile
+from ucle.cost.prices import Profile
 from ucle.ir.layouts import Decomposition, Label, Layout
 from ucle.ir.maps import Map
-from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.operators import COMBINES, MAPS, SUM
 from ucle.optimiser.pricing import CostedProgram, price
@@ -45,8 +45,8 @@ def random_program(
     """A random DAG with at most `shared` vertices that are used more than once."""
     rng = np.random.default_rng(seed)
     labels = [Label(name, int(rng.choice([1, 2, 7, 20, 60]))) for name in "ijkl"]
-    inputs: list[Tensor] = []
-    open_: list[Tensor] = []
+    inputs: list[NamedTensor] = []
+    open_: list[NamedTensor] = []
     made: list[Vertex] = []
     kept_open: set[str] = set()
     statistics: dict[str, TensorStatistics] = {}
@@ -62,7 +62,7 @@ def random_program(
                 kept_open.add(tensor.name)
         else:
             axes = tuple(labels[n] for n in rng.choice(4, size=rng.integers(1, 4), replace=False))
-            tensor = Tensor(f"X{len(inputs)}", TensorType(axes))
+            tensor = NamedTensor(f"X{len(inputs)}", TensorType(axes))
             inputs.append(tensor)
             statistics[tensor.name] = random_statistics(rng, tensor.type.shape)
             layout = Layout.of(bool(x) for x in rng.integers(0, 2, size=len(axes)))
@@ -81,7 +81,7 @@ def random_program(
         maps = (Map(MAPS["relu"]),) if unary else ()
         combine = None if unary else COMBINES[str(rng.choice(["mult", "mult", "mult", "add"]))]
         reduce = SUM if len(kept) < len(every) else None
-        tensor = Tensor(f"T{number}", TensorType(kept))
+        tensor = NamedTensor(f"T{number}", TensorType(kept))
         made.append(Vertex(tensor, operands, kept, combine, maps, reduce))
         open_.append(tensor)
     used = {operand.tensor for vertex in made for operand in vertex.inputs}

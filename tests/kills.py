@@ -35,7 +35,7 @@ import scipy.io
 import scipy.sparse
 
 import ucle
-from ucle.cost import ENGINE
+from ucle.cost.prices import ENGINE
 from ucle.database import statistics_cache
 from ucle.optimiser.profiles import load_profile, save_profile
 

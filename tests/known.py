@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 
 import ucle
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import Case
 from ucle.testing.oracle import assert_equal, evaluate

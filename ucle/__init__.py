@@ -430,7 +430,7 @@ _MODULES = {
     "unregister_operator": "ucle.registry",
     "value_and_grad": "ucle.lazy.gradients",
 }
-"""Where public names are that are not in `ucle.lazy.functions`."""
+"""Modules of the public names that are not in `ucle.lazy.functions`."""
 
 for _module, _names in {
     "ucle.lazy.data_types": (
@@ -529,18 +529,18 @@ for _module, _names in {
 _NAMESPACES = ("init", "linalg", "optim", "random")
 """Public modules."""
 
-if not TYPE_CHECKING:  # which would take any name for one that is here
+if not TYPE_CHECKING:  # a type checker would accept any name
 
     def __getattr__(name: str) -> object:
-        """A public name when it is first asked for: the compiler takes long to import."""
+        """Import a public name when it is first used: the compiler takes long to import."""
         import_late = import_module("ucle.foundation.fork_safety").import_late
-        if name == "load_ipython_extension":  # which a notebook looks for here
+        if name == "load_ipython_extension":  # a notebook looks for it here
             return import_late("ucle.command.cells").load_ipython_extension
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         if name in _NAMESPACES:
             return import_late(f"ucle.{name}")
-        import_late("ucle.lazy.tensor")  # tables have operators, too, which are its
+        import_late("ucle.lazy.tensor")  # defines the operators of tables, too
         globals()[name] = value = getattr(
             import_late(_MODULES.get(name, "ucle.lazy.functions")), name
         )
@@ -548,5 +548,5 @@ if not TYPE_CHECKING:  # which would take any name for one that is here
 
 
 def __dir__() -> list[str]:
-    """The public names: modules are found by their paths, and not beside functions."""
+    """Return the public names; modules are found by their paths, not listed beside functions."""
     return __all__

@@ -1,8 +1,8 @@
 """Every error that ucle raises on purpose, in one tree.
 
 An error says where it happened, what was expected, what was found, and what to do about it. The
-parts are attributes, so that a program can read them, and the message puts them together for a
-person. Nothing here knows SQL, DuckDB or the grammar.
+parts are attributes for programs, and the message combines them for people. Nothing here knows SQL,
+DuckDB or the grammar.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
-    """A hint for a word that may be misspelt, in whatever case; None where nothing is like it.
+    """Return a hint for a word that may be misspelt, in any case; None without a similar word.
 
     >>> did_you_mean("sigmod", ["relu", "sigmoid", "sign"])
     'Did you mean "sigmoid" or "sign"?'
@@ -30,8 +30,8 @@ class UcleError(Exception):
         message: what went wrong, one sentence.
         where: the place: ``line 2, column 7``, ``input A, table edges``, ``vertex T``.
         expected: what would have been right there.
-        found: what stood there instead.
-        hint: what the reader can do about it.
+        found: what was there instead.
+        hint: a way out for the reader.
 
     >>> print(UcleError("two ranks", where="line 1", expected="2 labels", found="3 labels"))
     line 1: two ranks
@@ -64,23 +64,23 @@ class UcleError(Exception):
 class StaleStatisticsWarning(UserWarning):
     """A program runs on data that has many more or fewer entries than it was compiled for.
 
-    What it computes is right; another plan may be much faster.
+    Its results are right; another plan may be much faster.
     """
 
 
 class NotConvergedWarning(UserWarning):
-    """A loop has ended after as many steps as it may take, and its condition does not hold."""
+    """A loop has reached its maximal number of steps, and its condition does not hold."""
 
 
 class MetadataWarning(UserWarning):
-    """A file or table describes a tensor that it does not hold, and is read without that.
+    """A file or table describes a tensor that it does not hold; the description is ignored.
 
-    Somebody renamed, reordered or replaced columns, or wrote the description by other means.
+    Columns were renamed, reordered or replaced, or the description was written by other means.
     """
 
 
 class KernelsMissingWarning(UserWarning):
-    """There are no compiled kernels, so that programs run as plain SQL.
+    """There are no compiled kernels, so programs run as plain SQL.
 
     Answers are the same; programs on arrays take many times as long.
     """
@@ -95,7 +95,7 @@ class ProgramSyntaxError(ProgramError):
 
 
 class NameResolutionError(ProgramError):
-    """A tensor or function is unknown, defined twice, or defined by means of itself."""
+    """A tensor or function is unknown, defined twice, or defined in terms of itself."""
 
 
 class LabelError(ProgramError):
@@ -103,7 +103,7 @@ class LabelError(ProgramError):
 
 
 class OperatorError(ProgramError):
-    """An operator cannot be registered as it is declared."""
+    """An operator cannot be registered as declared."""
 
 
 class PathError(ProgramError, RuntimeError):
@@ -119,7 +119,7 @@ class InputError(UcleError):
 
 
 class DuplicateCoordinatesError(InputError):
-    """Several entries of an input claim the same coordinates."""
+    """Several entries of an input have the same coordinates."""
 
 
 class CoordinateError(InputError):
@@ -127,27 +127,27 @@ class CoordinateError(InputError):
 
 
 class ArgumentError(InputError, ValueError):
-    """An argument has a value that it cannot have."""
+    """An argument has a value that is not allowed."""
 
 
 class AxisError(InputError, ValueError, IndexError):
-    """A tensor has no such axis, or one that cannot be meant; NumPy's is both of these errors."""
+    """A tensor has no such axis, or the axis is invalid; NumPy's error is of both these types."""
 
 
 class PositionError(InputError, IndexError):
-    """A position lies outside its axis, or is none."""
+    """A position lies outside its axis, or is not a position."""
 
 
 class LazyError(UcleError, TypeError):
-    """Python asked a lazy tensor for what only its entries tell: a truth value, a length."""
+    """Python needs something of a lazy tensor that only its entries determine, such as a length."""
 
 
 class ArgumentTypeError(InputError, TypeError):
-    """An argument has a type that it cannot have, or is unknown."""
+    """An argument has a type that is not allowed, or is unknown."""
 
 
 class AlgorithmError(InputError, KeyError):
-    """There is no algorithm of that name to find a contraction path."""
+    """There is no algorithm of that name for finding a contraction path."""
 
     __str__ = Exception.__str__
 
@@ -167,19 +167,19 @@ class OutputError(UcleError):
 
 
 class DatabaseError(UcleError):
-    """A database cannot be opened, is locked, or refuses what was asked."""
+    """A database cannot be opened, is locked, or refuses a request."""
 
 
 class ColumnsError(DatabaseError):
-    """A table that is to be written has other columns than the rows."""
+    """A table to be written has other columns than the rows."""
 
 
 class ResultClosedError(DatabaseError):
-    """A result was closed, its connection was, or its transaction was rolled back."""
+    """A result or its connection was closed, or its transaction was rolled back."""
 
 
 class ReadOnlyError(DatabaseError):
-    """Something had to be written to a database that was opened for reading."""
+    """Something has to be written to a database that was opened for reading."""
 
 
 class KernelError(UcleError):
@@ -195,7 +195,7 @@ class ExtensionUnavailableError(KernelError):
 
 
 class ExtensionForbiddenError(ExtensionUnavailableError):
-    """The database was opened without leave to load extensions such as the kernels."""
+    """The database was opened without permission to load extensions such as the kernels."""
 
 
 class ExtensionStrippedError(ExtensionUnavailableError):
@@ -203,7 +203,7 @@ class ExtensionStrippedError(ExtensionUnavailableError):
 
 
 class MemoryLimitError(UcleError):
-    """No decomposition, or not the one asked for, stays below the memory limit."""
+    """No decomposition, or not the requested one, stays below the memory limit."""
 
 
 class UnsupportedError(UcleError):
@@ -211,7 +211,7 @@ class UnsupportedError(UcleError):
 
 
 class MissingPackageError(UnsupportedError, ImportError):
-    """It takes a package that is not installed: scipy, pandas, polars, python-igraph."""
+    """A package is needed that is not installed: scipy, pandas, polars, python-igraph."""
 
 
 class DepthError(UnsupportedError):
@@ -223,4 +223,4 @@ class ExecutionError(UcleError):
 
 
 class NumberRangeError(ExecutionError, OverflowError):
-    """A number left the range of its element type: int64 beyond 64 bits, a NaN as an integer."""
+    """A number is outside the range of its element type, such as a NaN as an integer."""

@@ -1,7 +1,7 @@
-"""First values of what is trained: random arrays whose spread suits the sizes of the layers.
+"""Initial values of trained parameters: random arrays whose spread suits the sizes of layers.
 
-Of a matrix that vectors are multiplied with from the left (``x @ W``), the first axis is what goes
-in and the second what goes out; axes before these two, as of convolutions, count for both. Of a
+For a matrix that vectors are multiplied with from the left (``x @ W``), the first axis is the
+fan-in and the second the fan-out; axes before these two, as of convolutions, count for both. For a
 vector both are its length. Arrays are NumPy's, with the numbers of `ucle.random`.
 
 Sources: Glorot and Bengio, Understanding the difficulty of training deep feedforward neural
@@ -24,7 +24,7 @@ from ucle.random import normal, uniform
 
 @door(shape=args.shape, seed=args.integer)
 def glorot_uniform(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -> NDArray[Any]:
-    """Uniform numbers up to the root of 6 / (in + out), with either sign.
+    """Return uniform numbers of absolute value up to sqrt(6 / (in + out)).
 
     Args:
         shape: sizes of the axes.
@@ -41,20 +41,20 @@ def glorot_uniform(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -
 
 @door(shape=args.shape, seed=args.integer)
 def glorot_normal(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -> NDArray[Any]:
-    """Normal numbers of variance 2 / (in + out); arguments as of `glorot_uniform`."""
+    """Return normal numbers of variance 2 / (in + out); arguments as for `glorot_uniform`."""
     fan_in, fan_out = _fans(shape)
     return _normal(math.sqrt(2 / (fan_in + fan_out)), shape, seed, dtype)
 
 
 @door(shape=args.shape, seed=args.integer)
 def he_uniform(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -> NDArray[Any]:
-    """Uniform numbers up to the root of 6 / in; arguments as of `glorot_uniform`."""
+    """Return uniform numbers up to sqrt(6 / in) in size; arguments as for `glorot_uniform`."""
     return _uniform(math.sqrt(6 / _fans(shape)[0]), shape, seed, dtype)
 
 
 @door(shape=args.shape, seed=args.integer)
 def he_normal(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -> NDArray[Any]:
-    """Normal numbers of variance 2 / in; arguments as of `glorot_uniform`."""
+    """Return normal numbers of variance 2 / in; arguments as for `glorot_uniform`."""
     return _normal(math.sqrt(2 / _fans(shape)[0]), shape, seed, dtype)
 
 
@@ -67,7 +67,7 @@ def _normal(deviation: float, shape: Sequence[int], seed: int, dtype: Any) -> ND
 
 
 def _fans(shape: Sequence[int]) -> tuple[int, int]:
-    """How many numbers go into one that comes out, and into how many each goes.
+    """Fan-in and fan-out: the inputs of each output, and the outputs of each input.
 
     Raises:
         ArgumentError: there is no axis, or one without positions.

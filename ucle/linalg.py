@@ -1,7 +1,8 @@
-"""Linear algebra of lazy tensors by the names of `numpy.linalg` and of the array API standard.
+"""Linear algebra of lazy tensors under the names of `numpy.linalg` and the array API standard.
 
-``cholesky``, ``inv``, ``eigh``, ``eigvalsh`` and ``solve`` take small dense matrices, which the
-last two axes are, one for each position of the others; all else is what `ucle` has by these names.
+``cholesky``, ``inv``, ``eigh``, ``eigvalsh`` and ``solve`` take small dense matrices in the last
+two axes, one for each position of the others; all other functions are those of `ucle` with the same
+names.
 
 >>> import ucle
 >>> ucle.linalg.solve([[2.0, 1.0], [1.0, 3.0]], [3.0, 4.0]).to_numpy().round(12).tolist()

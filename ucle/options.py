@@ -1,7 +1,7 @@
-"""How to compile: the options of a program, as every stage gets them.
+"""Compiler options of a program, as every stage receives them.
 
-What can be said of an option by itself is checked here, when options are made, before anything is
-opened or read. What depends on the program is checked with it (`ucle.pipeline`).
+Checks that concern an option by itself are made here, when options are created, before anything is
+opened or read. Checks that depend on the program are made with it (`ucle.pipeline.stages`).
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ucle.cost import Profile
+from ucle.cost.prices import Profile
 from ucle.errors import ArgumentTypeError, InputError, LabelError, did_you_mean
 from ucle.foundation.arguments import count, several, text
 from ucle.ir.layouts import TILE
 from ucle.language.bounds import checked_size
 from ucle.plan.complete_keyless import complete_keyless
-from ucle.plan.fuse_dense_steps import record_tapes
+from ucle.plan.fuse_dense_steps import fuse_dense_steps
 from ucle.plan.fuse_maps import fuse_maps
 from ucle.plan.inline_constants import inline_constants
 from ucle.plan.keep_in_statement import keep_in_statement
 from ucle.plan.materialise import materialise_shared
 from ucle.plan.materialise_large import materialise_large
 from ucle.plan.nest_keyless import nest_keyless
-from ucle.plan.partition_aggregates import run_in_rounds
+from ucle.plan.partition_aggregates import partition_aggregates
 from ucle.plan.pass_by_reference import pass_by_reference
 from ucle.plan.pass_context import REFERENCE_BYTES
 from ucle.plan.passes import Pass
 from ucle.plan.resources import Resources
-from ucle.plan.split_small_scans import slice_probe
+from ucle.plan.split_small_scans import split_small_scans
 from ucle.stats.estimate import Estimator
 from ucle.stats.estimators import DEFAULT, ESTIMATORS, PAPER
 
@@ -37,7 +37,7 @@ GivenDecomposition = str | Mapping[str, Iterable[str]]
 
 
 ContractionPath = Sequence[Sequence[int]] | Mapping[str, Sequence[Sequence[int]]]
-"""Positions of factors, as opt_einsum writes a path; of one statement, or by tensor name."""
+"""Positions of factors, as opt_einsum writes a path; for one statement, or by tensor name."""
 
 
 ASSOCIATIONS = ("free", "as-written")
@@ -47,84 +47,88 @@ NONFINITE = ("exact", "sparse")
 REWRITES = ("safe", "algebraic", "none")
 ENGINES = ("auto", "spark", "duckdb")
 RUNS = 100
-"""How often a program may run that is made for a loop."""
+"""The number of runs that is assumed for a program that is made for a loop."""
 DECOMPOSITIONS = ("auto", "relational", "as-written")
 
 
 @dataclass(frozen=True)
 class Optimisations:
-    """One switch for each optimisation, and from where on a search no longer looks at everything.
+    """One switch for each optimisation, and the limits up to which searches are exhaustive.
 
-    Answers are the same however they stand.
+    They never change the answers.
 
-    For tests and measurements: they are no arguments of `ucle.einsum_program`, as nobody gains by
-    them what `decomposition` and `association` do not give. `ucle.testing.recompiled` sets them.
+    They are for tests and measurements, and not arguments of `ucle.einsum_program`: users gain
+    nothing by them beyond `decomposition` and `association`. `ucle.testing.recompiled` sets them.
     """
 
     merge: bool = True
-    """Statements become factors of the ones that use them, where that makes a cheaper order."""
+    """Inline statements into the ones that use them, where that allows a cheaper join order."""
     demand: bool = True
-    """What is only looked at behind a mask is computed behind it, where that is cheaper."""
+    """Mask push-down: compute values that are only read under a mask there, if cheaper."""
     demand_gain: float = 0.01
-    """The share of the cost that this has to gain."""
+    """The share of the cost that mask push-down has to gain."""
     mask_share: float = 0.25
-    """Of the entries of an input, how many may be stored for it to be worth a mask."""
+    """The largest share of stored entries for which an input is used as a mask."""
     rewrite_gain: float = 0.1
-    """The share of the cost that other sums of products than the written ones have to gain."""
+    """The share of the cost that rewritten sums of products have to gain."""
     rewrite_effort: float = 1.0
-    """How much longer than by default the search for them may take; 0 for none at all."""
+    """The effort of the search for rewrites, relative to the default; 0 for no search."""
     association: bool = True
-    """Factors of products are joined in another order than the written one, where that pays."""
+    """Join the factors of products in another order than the written one, where that pays."""
     association_effort: int = 1500
-    """Decompositions of vertices that all orders which are tried may have together."""
+    """The most decompositions of vertices that all tried join orders may have together."""
     association_gain: float = 0.01
-    """The share of the cost that another order than the written one has to gain."""
+    """The share of the cost that another join order than the written one has to gain."""
     skip_small: bool = True
-    """Tensors so small that nothing is gained by promoting a label are not searched."""
+    """Do not search tensors so small that promoting a label gains nothing."""
     exact_cells: int = 1 << 20
     """Entries of one table up to which the dynamic program solves shared vertices exactly."""
     wide_vertex: int = 32
-    """Decompositions of one vertex from which on only some of them are looked at."""
+    """Decompositions of one vertex from which on only some of them are considered."""
     more_starts: float = 1e5
-    """The cost of a plan, for each price that its search asked for, from which on it is worth to
-    search from several starts: ten times what a price takes. Time itself would let the load of the
-    machine choose the plan."""
+    """The cost of a plan, per price of its search, from which on several starts pay off.
+
+    That is ten times what one price takes. A measured time would let the load of the machine
+    choose the plan.
+    """
     levels: bool = True
-    """Labels may be tiled, and compressed inside the arrays."""
+    """Allow labels to be tiled, and to be compressed inside the arrays."""
     tile: int = TILE
     """Positions of a tile."""
     materialise: bool = True
-    """Tables for what several steps read, where that is cheaper than computing it again."""
+    """Store in tables what several steps read, where that is cheaper than computing it again."""
     constants: bool = True
-    """Small arrays from memory are written into statements."""
+    """Write small arrays from memory into statements."""
     references: int | None = REFERENCE_BYTES
     """Payload in bytes from which cross joins get a tensor by reference; None for never."""
     nest: bool = True
-    """Steps without key columns are written into their readers."""
+    """Nest steps without key columns in their readers."""
     slices: float | None = 5e6
     """The cost from which on a statement over few tuples is spread over threads; None for never."""
     rounds: float | None = 0.5
-    """The share of the memory from which on groups are made in rounds, where DuckDB would spill
-    them; None for never."""
+    """The share of the memory from which on groups are aggregated in rounds; None for never.
+
+    Rounds are used where DuckDB would spill the groups.
+    """
     tapes: bool = True
-    """Calls on whole tensors are one call, where they make several tensors."""
+    """Fuse calls on whole tensors into one call, where they make several tensors."""
     chains: bool = True
-    """Pointwise functions of tensors without key columns are one call, in one statement."""
+    """Fuse pointwise functions of tensors without key columns into one call, in one statement."""
 
     @property
     def off(self) -> tuple[Pass, ...]:
-        """The passes over the plan that are left out."""
+        """The passes over the plan that are switched off."""
         switches: dict[Pass, bool] = {
             materialise_shared: self.materialise,
             inline_constants: self.constants,
             pass_by_reference: self.references is not None,
             nest_keyless: self.nest,
-            slice_probe: self.slices is not None,
+            split_small_scans: self.slices is not None,
             materialise_large: self.rounds is not None,
-            run_in_rounds: self.rounds is not None,
+            partition_aggregates: self.rounds is not None,
             complete_keyless: self.chains,
             fuse_maps: self.chains,
-            record_tapes: self.tapes,
+            fuse_dense_steps: self.tapes,
             keep_in_statement: self.chains,
         }
         return tuple(rewrite for rewrite, on in switches.items() if not on)
@@ -132,7 +136,7 @@ class Optimisations:
 
 @dataclass(frozen=True)
 class Options:
-    """How to compile: see `ucle.einsum_program`."""
+    """Compiler options: see `ucle.einsum_program`."""
 
     profile: Profile
     resources: Resources
@@ -143,19 +147,20 @@ class Options:
     nonfinite: str = "exact"
     search: str = "dag"
     store: bool | frozenset[str] = False
-    """Inputs that are kept in the layouts in which the program reads them; True for all."""
+    """Inputs to be stored in the layouts in which the program reads them; True for all."""
     statistics: str = "auto"
     association: str = "free"
     rewrite: str = "safe"
     optimisations: Optimisations = field(default_factory=Optimisations)
     runs: int = 1
-    """How often the program runs on the same data, but for the inputs that vary: what depends on
-    none of these is computed once."""
+    """The number of runs in which only the data of replaceable inputs changes.
+
+    Values that depend on none of these inputs are computed once.
+    """
     carried: frozenset[str] = frozenset()
-    """Inputs in whose place an output comes after the first run: in which layouts their tables lie
-    counts only once."""
+    """Inputs that an output replaces after the first run: their own layouts count only once."""
     estimator: str = "auto"
-    """One of `ucle.stats.estimators`; ``"auto"`` stands for the one that the profile asks for."""
+    """One of `ucle.stats.estimators`; ``"auto"`` selects the one of the profile."""
 
     def __post_init__(self) -> None:
         _check_choice("search", self.search, SEARCHES, "unknown way to search for decompositions")
@@ -181,18 +186,18 @@ class Options:
 
     @property
     def cost_estimator(self) -> Estimator:
-        """What estimates the sizes that are priced."""
+        """The estimator of the sizes that are priced."""
         own = PAPER if self.profile.paper_estimates else DEFAULT
         return ESTIMATORS[own if self.estimator == "auto" else self.estimator]
 
     @property
     def order_estimator(self) -> Estimator:
-        """What ranks the orders of products, of which the paper's profile says nothing."""
+        """The estimator that ranks join orders; the paper's profile does not specify one."""
         return ESTIMATORS[DEFAULT if self.estimator == "auto" else self.estimator]
 
 
 def check_decomposition(decomposition: Any) -> None:
-    """Check that this may be a decomposition; its labels are checked with the program.
+    """Check the form of a decomposition; its labels are checked with the program.
 
     Raises:
         LabelError: there is no decomposition of that name.
@@ -217,7 +222,7 @@ def check_decomposition(decomposition: Any) -> None:
 
 
 def _check_path(path: object) -> None:
-    """A path is made of steps of positions; whether they are there is known with the program."""
+    """Check that a path consists of steps of positions; their range is checked with the program."""
     steps = path.values() if isinstance(path, Mapping) else (path,)
     expected = "tuples of positions of factors, such as [(1, 2), (0, 1)]; a dict of such by tensor"
     position = several(count(), expected)
@@ -228,12 +233,12 @@ def _check_path(path: object) -> None:
 
 
 def _looked_at(labels: Iterable[str]) -> Iterable[str]:
-    """What can be looked at without being used up."""
+    """Return labels that can be read more than once, and none for an iterator."""
     return () if isinstance(labels, Iterator) else labels
 
 
 def names_of(names: str | Iterable[str], where: str) -> tuple[str, ...]:
-    """Names of tensors, as a caller may write them: one, or several.
+    """Return names of tensors as a tuple; a caller may write one name or several.
 
     Raises:
         ArgumentTypeError: it is neither.

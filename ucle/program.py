@@ -1,4 +1,4 @@
-"""The public face of a compiled program."""
+"""The public interface of a compiled program."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, cast
 
-from ucle.compile import Build, build, build_text, varied
-from ucle.cost import Profile
+from ucle.compile.build import Build, build, build_text, varied
+from ucle.compile.prepared import Preparations
+from ucle.cost.prices import Profile
 from ucle.database.change_detection import Quiet
 from ucle.database.engine import DUCKDB
 from ucle.database.macro_check import open_checked
@@ -37,14 +38,13 @@ from ucle.loops.prepared_program import PreparedProgram
 from ucle.optim.descent import Optimiser
 from ucle.optimiser.profiles import find_profile
 from ucle.options import ENGINES, ContractionPath, GivenDecomposition, Options, names_of
+from ucle.pipeline.replan import cheapest_decompositions, plan_decomposition
 from ucle.plan.decomposition import VertexCost
 from ucle.plan.forms import MAX_ROWS, ROWS
 from ucle.plan.resources import Resources
 from ucle.plan.steps import Load, Role
-from ucle.prepared import Preparations
-from ucle.progress import Watch
-from ucle.progress_bar import progress_bar
-from ucle.replan import cheapest_decompositions, plan_decomposition
+from ucle.progress.bar import progress_bar
+from ucle.progress.execution import Watch
 from ucle.run.array_tables import array_table
 from ucle.run.execute import memory_tables
 from ucle.run.results import Result
@@ -56,7 +56,7 @@ from ucle.sqlgen.other_dialects import PASSES as OTHER_PASSES
 from ucle.sqlgen.other_dialects import check_plan, offered, render_script_in
 
 FORMATS = ("text", "json", "html", "dot", "svg")
-"""Of `EinsumProgram.explain`."""
+"""Formats of `EinsumProgram.explain`."""
 
 _KEYS = args.either(
     (Mapping, args.mapping(args.text, args.labels, "a dict from output to labels")),
@@ -65,7 +65,7 @@ _KEYS = args.either(
 
 
 def _statements(value: Any, where: str) -> None:
-    """Statements that are parsed already."""
+    """Check that a value is a tuple of parsed statements."""
     if not isinstance(value, tuple) or not all(isinstance(x, Statement) for x in value):
         raise ArgumentTypeError(
             "this is not a program",
@@ -88,12 +88,12 @@ def _optimiser(value: Any, where: str) -> None:
 class EinsumProgram:
     """A compiled program: inspect it with `to_sql` and `explain`, run it with `execute`.
 
-    Made by `ucle.einsum_program`. It is immutable and may run in several threads at once, each on a
-    connection (or cursor) of its own.
+    Returned by `ucle.einsum_program`. It is immutable and may run in several threads at once, each
+    on a connection (or cursor) of its own.
     """
 
     def __init__(self, build: Build, preparations: Preparations | None = None) -> None:
-        """Give a compiled program its public face.
+        """Wrap a compiled program.
 
         Args:
             build: the program.
@@ -116,7 +116,7 @@ class EinsumProgram:
 
     @property
     def route(self) -> str:
-        """How kernels are called, ``native`` or ``arrow``, and ``plain`` where there are none."""
+        """The route of kernel calls: ``native``, ``arrow``, or ``plain`` without kernels."""
         return self._build.target.capabilities.name
 
     @property
@@ -126,7 +126,7 @@ class EinsumProgram:
 
     @property
     def costs(self) -> Mapping[str, VertexCost]:
-        """Estimated cost of each vertex, as that of join, kernel, aggregate and repartition."""
+        """Estimated cost of each vertex, split into join, kernel, aggregate and repartition."""
         return self.compiled.decomposed.costs
 
     @property
@@ -141,7 +141,7 @@ class EinsumProgram:
 
     @door()
     def with_decomposition(self, decomposition: GivenDecomposition) -> EinsumProgram:
-        """The same program under another decomposition; inputs are not read again.
+        """Return the program under another decomposition; inputs are not read again.
 
         Args:
             decomposition: as in `einsum_program`.
@@ -150,18 +150,18 @@ class EinsumProgram:
         compiled = plan_decomposition(self.compiled, options)
         target = self._build.target.running(compiled)
         build = replace(self._build, options=options, compiled=compiled, target=target)
-        # Inputs that are stored may have to be so in other layouts.
+        # Stored inputs may be needed in other layouts.
         fitting = {} if options.store else self._preparations.fitting
         return EinsumProgram(build, Preparations(compiled, options, fitting))
 
     @door(database=args.database)
     def recompile(self, database: Database = None) -> EinsumProgram:
-        """The program compiled anew, with the same options, on what its inputs hold now.
+        """Compile the program again, with the same options, for the current contents of its inputs.
 
-        Its operators are those that it was compiled with, whatever was registered since.
+        Its operators are those that it was compiled with, even if others were registered since.
 
         Bounds and statistics are taken again, and the decomposition is chosen again unless it was
-        given. Plans of `plans` are given.
+        given. The decomposition of a plan from `plans` counts as given.
 
         Args:
             database: where tables are; by default the database that it was compiled for.
@@ -181,20 +181,20 @@ class EinsumProgram:
         stored: Sequence[str] = (),
         database: Database = None,
     ) -> EinsumProgram:
-        """The program that computes the gradient of one of its tensors, too.
+        """Return the program that also computes the gradient of one of its tensors.
 
-        Its outputs are the loss and, for each tensor that it is taken by, a gradient of the same
-        shape and type: that of ``W`` is called ``d_W``. It is compiled like any other program, with
-        the options of this one, and may be differentiated again.
+        Its outputs are the loss and, for each tensor in `wrt`, a gradient of the same shape and
+        type: that of ``W`` is called ``d_W``. It is compiled like any other program, with the
+        options of this one, and may be differentiated again.
 
-        Where several entries are the least or the greatest, they share what is passed back evenly,
+        Where several entries are the minimum or maximum, the gradient is divided evenly among them,
         as in JAX.
 
         Args:
             loss: a tensor without axes.
-            wrt: the inputs or tensors that it is taken by.
-            stored: those of them of which the gradient is wanted at the entries that are stored,
-                and is 0 elsewhere: of a sparse matrix it would be dense.
+            wrt: the inputs or tensors with respect to which it is taken.
+            stored: those of them whose gradient is wanted at stored entries only, and is 0
+                elsewhere: for a sparse matrix it would be dense.
             database: where tables are; by default the database that it was compiled for.
 
         Raises:
@@ -227,22 +227,22 @@ class EinsumProgram:
         outputs: str | Sequence[str] = (),
         database: Database = None,
     ) -> EinsumProgram:
-        """The program of one step by which inputs change so that one of its tensors gets smaller.
+        """Return the program of one training step, which changes inputs to reduce a loss.
 
-        Its outputs are the loss before the step, what the program was asked for by ``outputs=``,
-        each of these inputs after the step (that of ``W`` is called ``W_next``, with the labels of
-        ``W``), and what the optimiser keeps from step to step. These states are new
-        inputs of their own, which begin at 0: running means such as ``m_W`` and ``v_W``, and the
-        number of the step, ``step``. `carry` says which output takes the place of which input.
+        Its outputs are the loss before the step, the tensors requested by ``outputs=``, each of
+        these inputs after the step (that of ``W`` is called ``W_next``, with the labels of ``W``),
+        and the state that the optimiser keeps from step to step. States are new inputs that begin
+        at 0: running means such as ``m_W`` and ``v_W``, and the number of the step, ``step``.
+        `carry` says which output replaces which input.
 
-        Arrays that change are taken as `ucle.parameter` takes them.
+        Arrays that change are treated like those of `ucle.parameter`.
 
         Args:
             loss: a tensor without axes.
             wrt: the inputs that change.
             optimiser: how: ``ucle.optim.sgd``, ``adam`` or ``adamw``.
-            outputs: more tensors of the program that each step hands out, as they are before it:
-                predictions, or the loss of what is held out.
+            outputs: more tensors of the program that each step returns, as they are before it:
+                predictions, or the loss on held-out data.
             database: where tables are; by default the database that it was compiled for.
 
         Raises:
@@ -263,12 +263,12 @@ class EinsumProgram:
 
     @property
     def carry(self) -> Mapping[str, str]:
-        """The inputs whose place an output takes in the next step; none but after `minimize`."""
+        """The inputs that an output replaces in the next step; empty except after `minimize`."""
         return MappingProxyType(dict(self._build.request.carry))
 
     @door(database=args.database)
     def drift(self, database: Database = None) -> tuple[Drift, ...]:
-        """The inputs that hold over ten times more or fewer entries than when it was compiled.
+        """Return the inputs with over ten times more or fewer entries than at compile time.
 
         Another plan may be faster by now, which `recompile` finds. `execute` warns of them.
 
@@ -283,14 +283,14 @@ class EinsumProgram:
 
     @door(k=args.count(1))
     def plans(self, k: int = 10) -> list[EinsumProgram]:
-        """The `k` cheapest plans, from the cheapest on, as programs that can be executed.
+        """Return the `k` cheapest plans, from the cheapest on, as programs that can be executed.
 
-        Decompositions that the program pins for some of its tensors stay; they are the cheapest of
-        the whole DAG, whatever `search` the program was compiled with. `costs` says what each
-        vertex of a plan is estimated to cost.
+        Decompositions that the program pins for some of its tensors stay. The plans are the
+        cheapest of the whole DAG, whatever `search` the program was compiled with. `costs` has the
+        estimated cost of each vertex of a plan.
 
         Args:
-            k: how many; there are fewer where the program has fewer decompositions.
+            k: their number; fewer where the program has fewer decompositions.
 
         >>> program = einsum_program("y[i] += A[i,j] * x[j]", A=[[1, 2], [3, 4]], x=[1, 1])
         >>> for plan in program.plans(2):
@@ -317,35 +317,35 @@ class EinsumProgram:
         max_rows: int = MAX_ROWS,
         dialect: str = DUCKDB_SQL.name,
     ) -> str:
-        """The SQL script of the program: the statements that `execute` runs, with other names.
+        """Return the SQL script of the program: the statements of `execute`, with other names.
 
-        Run by hand on a connection from `ucle.connect` it gives what `execute` gives: a temporary
-        table for each output, and for what several statements read. Repartitions and EinSums are
-        common table expressions of these. Inputs from memory that are not written out are named in
-        its header; `register` puts them where the script looks for them.
+        Run by hand on a connection from `ucle.connect`, it gives the results of `execute`: a
+        temporary table for each output, and for what several statements read. Repartitions and
+        EinSums are common table expressions of these. Its header names the inputs from memory that
+        are not written out; `register` makes them available to the script.
 
-        Outputs are shown as they lie, unless a form is wanted: then each has the columns and rows
-        that `TensorRelation.to_table` writes.
+        Outputs are shown in their stored layout unless a form is requested by the arguments: then
+        each has the columns and rows that `TensorRelation.to_table` writes.
 
         Programs in which every label is promoted (``decomposition="relational"``) are plain SQL,
         and have scripts for other engines, too: for Spark 4, PostgreSQL 13 and DataFusion. They
         read tables by the last part of their names, with the columns that they have in DuckDB, and
-        show a row for each entry that is stored. Numbers are the same but for the order in which
-        floats are added. An error takes the place of a number where PostgreSQL raises: a float64
-        that overflows, or that becomes 0 without being it. On Spark and DataFusion powers of
-        integers end at 2^53.
+        show a row for each entry that is stored. Numbers are the same except for the order in which
+        floats are added. PostgreSQL raises an error instead of returning a number where a float64
+        overflows or underflows to 0. On Spark and DataFusion powers of integers are limited to
+        2^53.
 
         Args:
             keys: labels that are to have a column, by default all; a dict by name of the output
                 where there are several.
-            rows: which rows outputs show, as of `TensorRelation.to_table`.
-            max_rows: how many there may be of ``rows="all"``.
+            rows: which rows outputs show, as in `TensorRelation.to_table`.
+            max_rows: the most rows of ``rows="all"``.
             dialect: ``"duckdb"``, ``"spark"``, ``"postgres"`` or ``"datafusion"``.
 
         Raises:
             ArgumentError: an output would have too many rows, or there is no such label.
             UnsupportedError: the program calls kernels, or has a type or an operator that the
-                dialect has not.
+                dialect lacks.
         """
         if DIALECTS[dialect].statements is not None:
             return self._to_other_sql(DIALECTS[dialect], keys, rows)
@@ -394,7 +394,7 @@ class EinsumProgram:
         analyze: bool = False,
         database: Database = None,
     ) -> str:
-        """What was decided and why: decomposition, statistics, costs, the runner-up and the steps.
+        """Explain the plan: decomposition, statistics, costs, the runner-up and the steps.
 
         Args:
             format: ``"text"``, ``"json"`` for other programs, ``"html"``, or the DAG alone as
@@ -429,7 +429,7 @@ class EinsumProgram:
         return explain_html(explanation, head, sections, self.to_sql())
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The HTML that a notebook shows."""
         return self.explain("html")
 
     @door(connection=args.connection)
@@ -463,25 +463,24 @@ class EinsumProgram:
         rows: str | None = None,
         max_rows: int = MAX_ROWS,
     ) -> tuple[str, ...]:
-        """Create a view for each output, for whoever queries the database without this program.
+        """Create a view for each output, for clients that query the database without this program.
 
-        The views compute their answers from what the tables hold when they are queried, with the
-        decomposition that the program has, but products of integers in the order of the text: in
-        another they might overflow. Where sizes are written into one (lengths of arrays, what a
-        mean is divided by), it raises as soon as they are others, before it returns a row.
-        Unless every label is promoted, views call kernels, which a connection from `ucle.connect`
-        has.
+        The views compute their answers from the contents of the tables at query time. They use the
+        decomposition of the program, but products of integers in the written order: in another they
+        might overflow. Where sizes are written into a view (lengths of arrays, the divisor of a
+        mean), it raises as soon as they have changed, before it returns a row. Unless every label
+        is promoted, views call kernels, which a connection from `ucle.connect` has.
 
         Args:
             database: where they are created, as for `execute`.
             schema: the name of a schema that exists; by default the current one.
             replace: whether views of the same names may be replaced.
-            room: sizes for arrays by label, where more coordinates are to come than there are. What
-                is computed is the same; `bounds` of `einsum_program` would change means.
+            room: larger sizes for arrays by label, if more coordinates are expected. Results are
+                the same; `bounds` of `einsum_program` would change means.
             keys: labels that are to have a column, by default all, as of
                 `TensorRelation.to_table`; a dict by name of the output where there are several.
-            rows: which rows the views show, as of `TensorRelation.to_table`.
-            max_rows: how many there may be of ``rows="all"``.
+            rows: which rows the views show, as in `TensorRelation.to_table`.
+            max_rows: the most rows of ``rows="all"``.
 
         Returns:
             The names of the views, as SQL writes them.
@@ -516,19 +515,19 @@ class EinsumProgram:
         rows: str | None = None,
         max_rows: int = MAX_ROWS,
     ) -> str:
-        """Statements that create a table macro for each output: a view whose tables are told.
+        """Return statements that create a table macro per output: a view with table parameters.
 
-        A parameter ``NAME_table`` for each table that the program reads has its name as default, so
-        that ``FROM total()`` is of this one, and ``FROM total(sales_table := 'archive.sales')`` of
-        another one with columns of the same names. What is said of `create_views` is so of macros,
-        sizes and kernels included.
+        A macro has a parameter ``NAME_table`` for each table that the program reads, with its name
+        as the default, so that ``FROM total()`` reads this table, and ``FROM total(sales_table :=
+        'archive.sales')`` reads another one with columns of the same names. The remarks on
+        `create_views` also hold for macros, including sizes and kernels.
 
         Args:
             database: where the tables are, as for `execute`.
             room: sizes for arrays by label, where others may have more coordinates.
-            keys: labels that are to have a column, as of `create_views`.
-            rows: which rows the macros show, as of `TensorRelation.to_table`.
-            max_rows: how many there may be of ``rows="all"``.
+            keys: labels that are to have a column, as in `create_views`.
+            rows: which rows the macros show, as in `TensorRelation.to_table`.
+            max_rows: the most rows of ``rows="all"``.
 
         Raises:
             UnsupportedError: an input lies in memory, or the connection loads no extension.
@@ -575,21 +574,21 @@ class EinsumProgram:
     ) -> Result:
         """Run the program.
 
-        Other data may take the place of inputs. Where it is an array in the place of an array of
-        the same shape, nothing is compiled again, but for the first time that this is done to an
-        array which is no `ucle.parameter`; anything else is an input of a program that is compiled
-        for it. Arrays, sparse arrays and frames that were changed in place since the program was
-        compiled are other data, too: each of them is read once to find that out, unless it is
-        read-only (``array.setflags(write=False)``).
+        Other data may replace inputs. An array that replaces an array of the same shape causes no
+        new compilation, except the first time for an array that is not a `ucle.parameter`; for
+        anything else the program is compiled again. Arrays, sparse arrays and frames that were
+        changed in place since the program was compiled count as other data, too: each of them is
+        read once to detect this, unless it is read-only (``array.setflags(write=False)``).
 
         Args:
             database: a path or an open connection; by default the database that the program was
                 compiled for. The database itself is not changed.
             inputs: other data by the names of inputs.
-            tensors: likewise, for names that can be keywords.
-            progress: a function that is told where the execution is, as a `ucle.progress.Progress`:
+            tensors: the same, for names that can be keywords.
+            progress: a function that receives the progress, as a `ucle.progress.Progress`:
                 at the start and the end of each step, and ten times a second in between. It is
-                called in the thread that called `execute`; what it raises ends the execution.
+                called in the thread that called `execute`; an exception that it raises ends the
+                execution.
 
         Returns:
             The outputs by name.
@@ -617,11 +616,11 @@ class EinsumProgram:
         return {name: value for name, value in given.items() if now.get(name) != marks[name]}
 
     def _current(self, database: Database) -> EinsumProgram:
-        """The program for what its inputs hold now, for runs that cannot follow them."""
+        """The program for the current data of its inputs, for runs that cannot follow changes."""
         return self._with_inputs({}, database) if self._changed() else self
 
     def _with_data(self, new: Mapping[str, Any], database: Database) -> EinsumProgram:
-        """A program in the place of the inputs of which data may be put, or that has it already."""
+        """The program with the replaced inputs made replaceable, or compiled for the new data."""
         known = self.compiled.all_inputs
         check_names(known, new, "execute")
         arrays = {x for x, value in new.items() if takes_numbers(known[x], value, may_vary=True)}
@@ -635,7 +634,7 @@ class EinsumProgram:
         return self._varied[names]
 
     def _with_inputs(self, new: Mapping[str, Any], database: Database) -> EinsumProgram:
-        """The program compiled for other inputs; the last one is kept as long as it fits them."""
+        """Compile the program for other inputs; the last one is kept as long as it fits them."""
         where = self._build.target.database if database is None else database
         inputs = {**self._build.request.inputs, **new}
         kept = self._followed
@@ -646,7 +645,7 @@ class EinsumProgram:
         return kept
 
     def _is_of(self, inputs: Mapping[str, Any], database: Database) -> bool:
-        """Whether these are its inputs, and hold what it was compiled for."""
+        """True if these are its inputs, with the contents that it was compiled for."""
         mine = self._build.request.inputs
         same = all(mine[name] is value for name, value in inputs.items())
         return same and self._build.target.database is database and not self._changed()
@@ -681,27 +680,27 @@ class EinsumProgram:
         carry: Mapping[str, str] | None = None,
         swap: Sequence[str] = (),
     ) -> PreparedProgram:
-        """The program for many runs on one connection, each of which costs what it computes.
+        """Prepare the program for many runs on one connection, without repeated overhead.
 
-        Data is checked once, and what depends on no input that changes is computed once. What the
-        program reads is expected to stay as it is, but for the inputs that are named here or passed
-        to a run.
+        Data is checked once, and values that depend on no changing input are computed once. The
+        data is expected to stay the same, except for the inputs that are named here or passed to a
+        run.
 
         Args:
             database: where it runs, as for `execute`.
-            carry: inputs, and the tensors that take their places in the next run, by default those
-                of `minimize`; their tables stay in the database. Whatever they hold at first, they
+            carry: inputs, and the tensors that replace them in the next run, by default those
+                of `minimize`; their tables stay in the database. Whatever their first data is, they
                 are planned as inputs that vary.
-            swap: inputs that are looked at before each run: tables that may hold other rows, arrays
+            swap: inputs that are checked before each run: tables that may hold other rows, arrays
                 that are changed in place.
 
         Returns:
-            A function of other arrays for inputs, by keyword, that runs the program; use it as a
-            context manager.
+            A function that runs the program and takes other arrays for inputs by keyword; use it
+            as a context manager.
 
         Raises:
             NameResolutionError: there is no such input or output.
-            LabelError: an output does not fit the input in whose place it comes.
+            LabelError: an output does not fit the input that it replaces.
             UcleError: as `execute`.
 
         >>> A = [[0.0, 2.0], [1.0, 0.0]]
@@ -743,36 +742,37 @@ class EinsumProgram:
         checkpoint: Mapping[str, str] | None = None,
         every: int = 10,
     ) -> Iteration:
-        """Run the program again and again, each time on what the last one left.
+        """Run the program repeatedly, each time on the results of the previous run.
 
-        The statements of a step are those of a prepared program: what does not change is computed
-        once, and their text does not grow with the steps. At a terminal a bar shows how far the
-        loop is, once it has run for a second; Ctrl-C ends the loop after the last whole step.
+        The statements of a step are those of a prepared program: constant parts are computed once,
+        and the text does not grow with the steps. At a terminal a progress bar appears after the
+        loop has run for a second; Ctrl-C ends the loop after the last whole step.
 
         Args:
-            carry: inputs, and the tensors that take their places in the next step; by default those
+            carry: inputs, and the tensors that replace them in the next step; by default those
                 of `minimize`.
             until: a condition in the language, without labels: after the first step for which it
                 holds the loop ends. It may name any tensor of the program.
-            max_steps: how many steps there are at most; with a condition, 1000 by default.
+            max_steps: the most steps; with a condition, 1000 by default.
             database: where it runs, as for `execute`.
-            swap: inputs that are looked at before each step, as for `prepare`.
-            progress: a function that is told after each step how far the loop is, and the numbers
-                of its history, in the place of the bar. What it raises ends the loop.
-            checkpoint: tables for tensors that are carried, or for outputs, which are written every
-                so often and after the last step, all of them or none.
-            every: how many steps there are between two checkpoints.
+            swap: inputs that are checked before each step, as for `prepare`.
+            progress: a function that receives the progress of the loop after each step, and the
+                numbers of its history, instead of the bar. An exception that it raises ends the
+                loop.
+            checkpoint: tables for tensors that are carried, or for outputs, written at every
+                checkpoint and after the last step, all of them or none.
+            every: the number of steps between two checkpoints.
 
         Returns:
             The outputs of the last step, with ``steps``, ``converged`` and ``history``: the numbers
-            of each step by name, outputs without axes and what the condition compares.
+            of each step by name, outputs without axes and the compared value.
 
         Warns:
             NotConvergedWarning: the condition does not hold after `max_steps`.
 
         Raises:
-            UcleError: as `prepare` and `execute`; the condition is none. Tables are as the last
-                checkpoint has left them.
+            UcleError: as `prepare` and `execute`; `until` is not a condition. Tables are as the
+                last checkpoint left them.
 
         >>> program = einsum_program(
         ...     "y[i] += A[i,j] * x[j]; delta[] = max[i](abs(y[i] - x[i]))",
@@ -826,7 +826,7 @@ class EinsumProgram:
 
 
 def _together(inputs: Mapping[str, Any] | None, tensors: Mapping[str, Any]) -> dict[str, Any]:
-    """Inputs that are passed by name and as keywords.
+    """Merge inputs that are passed by name and as keywords.
 
     Raises:
         ArgumentError: one is passed in both ways.
@@ -843,7 +843,7 @@ def _together(inputs: Mapping[str, Any] | None, tensors: Mapping[str, Any]) -> d
 
 
 def _how_to_load(capabilities: Capabilities) -> list[str]:
-    """Where kernels come from that a script calls."""
+    """Lines that say how to load the kernels that a script calls."""
     if not capabilities.kernels:
         return []
     here = "Run it on a connection from ucle.connect(), which loads the kernels"
@@ -898,7 +898,7 @@ def einsum_program(
             of Spark: then the program is a `ucle.spark.SparkProgram`.
         inputs: inputs by tensor name, for names that cannot be keywords.
         outputs: the tensors wanted; by default those that no statement uses.
-        bounds: sizes by label, where the data does not tell them.
+        bounds: sizes by label, where the data does not determine them.
         decomposition: ``"auto"`` lets SparseEinSum choose; ``"relational"`` promotes every label,
             which gives plain SQL; ``"as-written"`` promotes the labels that the text writes in
             upper case; a dict gives promoted labels by tensor name.
@@ -919,15 +919,15 @@ def einsum_program(
             database. This program and later ones, of other processes, too, read them for as long as
             the data is the same.
         statistics: ``"auto"`` counts what tables of up to 100,000 entries hold and estimates the
-            different coordinates of larger ones. From half a million entries on, what was found is
-            noted in the schema ``ucle`` of the database, for other processes, if it is a file that
+            distinct coordinates of larger ones. From half a million entries on, the results are
+            stored in the schema ``ucle`` of the database, for other processes, if it is a file that
             is open for writing.
-            ``"transient"`` writes no notes, ``"exact"`` counts everything.
+            ``"transient"`` stores nothing, ``"exact"`` counts everything.
         association: ``"free"`` joins the factors of a product in the order whose cheapest
-            decomposition costs the least, across statements, too: where T is used by one product
-            alone, and nothing is said of it, ``T[i,k] += A[i,j] * B[j,k]; Z[i,l] += T[i,k] *
+            decomposition is cheapest, across statements, too: where T is used by one product
+            alone, and no option names it, ``T[i,k] += A[i,j] * B[j,k]; Z[i,l] += T[i,k] *
             C[k,l]`` may become A (B C). ``"as-written"`` computes every statement as the text
-            says, and products of several factors from left to right but for brackets.
+            says, and products of several factors from left to right, apart from brackets.
         rewrite: which sums of products may be computed in the place of the written ones, where that
             costs less. ``"safe"`` takes factors out and multiplies brackets out where that loses no
             digits: ``(U V' - X) V`` becomes ``U (V' V) - X V``. ``"algebraic"`` multiplies all
@@ -943,7 +943,7 @@ def einsum_program(
         The compiled program.
 
     Raises:
-        UcleError: see `ucle.errors`; what is wrong with text, inputs or database is found here.
+        UcleError: see `ucle.errors`; errors in text, inputs or database are found here.
 
     >>> program = einsum_program("y[i] += A[i,j] * x[j]", A=[[1, 2], [3, 4]], x=[1, 1])
     >>> program.execute()["y"].to_numpy()
@@ -965,14 +965,14 @@ def einsum_program(
     )
     named = {**(inputs or {}), **tensors}
     if args.is_spark(database):
-        make = import_late("ucle.spark").spark_program  # for those alone who have Spark
+        make = import_late("ucle.spark").spark_program  # import for Spark users only
         spark = make(text, operands, named, database, options, memory_limit, engine)
         return cast(EinsumProgram, spark)
     return _compiled(lambda: build_text(text, operands, named, database, options, memory_limit))
 
 
 def _compiled(make: Callable[[], Build]) -> EinsumProgram:
-    """A program that is compiled now, which the log is told."""
+    """Compile a program now, and log it."""
     started = time.perf_counter()
     program = EinsumProgram(make())
     if COMPILE.isEnabledFor(logging.INFO):

@@ -1,8 +1,8 @@
 """Random numbers that are functions of a seed and a position: Philox4x32-10, counter-based.
 
-Nothing is drawn one after the other. The number at a position of a tensor, counted in row-major
-order, depends on the seed and on that position alone. So it is the same, bit for bit, in a kernel,
-in SQL and in NumPy, for every layout and every plan, on every machine.
+Nothing is drawn in sequence. The number at a position of a tensor, counted in row-major order,
+depends only on the seed and that position. So it is the same, bit for bit, in a kernel, in SQL and
+in NumPy, for every layout and every plan, on every machine.
 
 With ``shape=`` (and ``axes=`` for names) the functions give lazy tensors. Without it they give a
 `RandomTensor`, which takes its shape and element type from an input that it replaces in an
@@ -66,13 +66,13 @@ def uniform(
     axes: Names = None,
     dtype: Any = None,
 ) -> Any:
-    """Numbers between two ends, all of which are as likely: of 53 bits, of float32 24.
+    """Uniformly distributed numbers between two ends, with 53 random bits (24 for float32).
 
     Args:
         low: the lower end, which may occur.
-        high: the upper end, which does not occur but by rounding.
+        high: the upper end, which occurs only by rounding.
         seed: any integer.
-        shape: sizes of the axes; without it what comes back has no shape yet.
+        shape: sizes of the axes; without it the result has no shape yet.
         axes: their names.
         dtype: float64 or float32.
 
@@ -108,7 +108,7 @@ def normal(
     axes: Names = None,
     dtype: Any = None,
 ) -> Any:
-    """Numbers of a normal distribution: its quantile at the middle of one of 2^52 intervals.
+    """Normally distributed numbers: the quantile at the middle of one of 2^52 intervals.
 
     The quantile is Wichura's AS 241, with a relative error below 5e-15; numbers lie within 8.3
     standard deviations.
@@ -117,7 +117,7 @@ def normal(
         mean: the mean.
         std: the standard deviation.
         seed: any integer.
-        shape: sizes of the axes; without it what comes back has no shape yet.
+        shape: sizes of the axes; without it the result has no shape yet.
         axes: their names.
         dtype: float64 or float32.
 
@@ -145,14 +145,14 @@ def bernoulli(
     axes: Names = None,
     dtype: Any = None,
 ) -> Any:
-    """Yes with a probability, where the uniform number of the position is less than that.
+    """Booleans, true with a given probability: where the uniform number is less than it.
 
     Args:
-        p: the probability of yes.
+        p: the probability of true.
         seed: any integer.
-        shape: sizes of the axes; without it what comes back has no shape yet.
+        shape: sizes of the axes; without it the result has no shape yet.
         axes: their names.
-        dtype: bool by default; of other types yes is 1.
+        dtype: bool by default; in other types true is 1.
 
     Returns:
         A lazy tensor; without a shape a `RandomTensor`.
@@ -165,10 +165,10 @@ def bernoulli(
 
 @door(n=args.count(), seed=args.integer)
 def permutation(n: int, *, seed: int) -> NDArray[np.int64]:
-    """The numbers from 0 up to n in a random order: that of the random integers at these positions.
+    """Return the numbers from 0 up to n in random order: the sort order of random integers.
 
     Args:
-        n: how many numbers.
+        n: the number of integers.
         seed: any integer.
 
     >>> permutation(5, seed=1)
@@ -179,7 +179,7 @@ def permutation(n: int, *, seed: int) -> NDArray[np.int64]:
 
 @door(seed=args.integer, parts=args.integer)
 def key(seed: int, *parts: int) -> int:
-    """A seed for each of several uses, such as layers and epochs, that is made of one seed.
+    """Derive a seed for each of several uses, such as layers and epochs, from one seed.
 
     Args:
         seed: any integer.

@@ -1,4 +1,4 @@
-"""Operators of the user's own: a SQL expression, a NumPy function, and what is known of them."""
+"""User-defined operators: a SQL expression, a NumPy function, and declared properties."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ def register_operator(
 ) -> None:
     """Add a function, a ⊗ or a ⊕ to the language.
 
-    What is not declared is taken not to hold: every pair, or every entry, is then made and met,
-    which may be slow and is never wrong. Without a kernel, a ⊗ or ⊕ works on numbers and not inside
-    arrays; a map works on both.
+    Properties that are not declared are taken not to hold: every pair, or every entry, is then
+    computed, which may be slow and is never wrong. Without a kernel, a ⊗ or ⊕ works on numbers and
+    not inside arrays; a map works on both.
 
     Args:
-        name: how programs call it.
+        name: its name in programs.
         kind: ``"map"`` for a function of one value (called ``name(x)``), ``"combine"`` for a ⊗ of
             two (``name(x, y)``), ``"reduce"`` for a ⊕ (``name[j](...)`` and ``name=``).
         sql: an expression over the columns ``x`` (and ``y``), an aggregate of ``x`` for a ⊕. A dict
@@ -95,18 +95,19 @@ def register_operator(
         annihilators: values z with z ⊗ x = x ⊗ z = z for every finite x.
         distributes_over: names of ⊕ with x ⊗ (y ⊕ z) = (x ⊗ y) ⊕ (x ⊗ z); of those that there are
             now, and not of others that replace them.
-        identity: what a ⊕ of nothing is.
-        repeat: what n equal values reduce to; with it, a ⊕ need not meet entries that are not
+        identity: the value of a ⊕ over no entries.
+        repeat: the ⊕ of n equal values; with it, a ⊕ can skip entries that are not
             stored. Needs `merge`.
         repeat_by: name of the ⊗ of value and n that gives the same; the value itself by default.
         merge: name of the ⊗ that joins two partial results of a ⊕.
         result: ``"same"`` type as the operands, or ``"bool"``.
-        range: the smallest and the largest value that a function or a ⊗ makes of finite numbers,
+        range: the smallest and the largest value of a function or a ⊗ for finite numbers,
             which are then finite; without it, it may make anything, NaN too.
-        derivative: what gradients pass back to x, in ucle's own language over x, z (the value
-            itself) and g (what is passed back to that): ``"3 * g * square(x)"``, or ``"0"`` where
-            it is flat. A ⊗ has a pair of them, for x and for y; in that of a ⊕ aggregations say no
-            labels, as in ``"when(x == z, g / sum(x == z))"``. Without it there is no gradient.
+        derivative: the gradient with respect to x, in ucle's own language over x, z (the value
+            itself) and g (the gradient with respect to z): ``"3 * g * square(x)"``, or ``"0"``
+            where it is flat. A ⊗ has a pair of them, for x and for y; in that of a ⊕ aggregations
+            have no labels, as in ``"when(x == z, g / sum(x == z))"``. Without it there is no
+            gradient.
         replace: whether an operator that was registered before may be replaced. Programs and lazy
             tensors that were made with that one keep it.
 
@@ -145,7 +146,7 @@ def register_operator(
             number: text if number == "b" else indicator(text) for number, text in texts.items()
         }
     passed = _checked_derivatives(derivative, kind, where)
-    template.cache_clear()  # texts may name what is replaced
+    template.cache_clear()  # texts may name an operator that is replaced
     kinds = "".join(texts)
     interval = None if range is None else _checked_range(range, where)
     match kind:
@@ -201,7 +202,7 @@ def register_operator(
 
 @door(name=args.text)
 def unregister_operator(name: str) -> None:
-    """Remove an operator that was registered; what was made with it keeps it.
+    """Remove an operator that was registered; programs made with it keep it.
 
     Raises:
         OperatorError: there is none, or it is one of ucle's own.
@@ -221,7 +222,7 @@ def unregister_operator(name: str) -> None:
 
 
 def _forget_distribution(name: str) -> None:
-    """What was declared of a ⊗ and a ⊕ that is no more is not known of one by the same name."""
+    """Remove an operator from declared distributivity: a new one of its name may not have it."""
     for key, row in COMBINES.items():
         if name in row.distributes_over:
             COMBINES[key] = dataclasses.replace(row, distributes_over=row.distributes_over - {name})
@@ -274,7 +275,7 @@ def _check_texts(texts: Mapping[str, str], arguments: tuple[str, ...], where: st
 def _checked_derivatives(
     given: str | Sequence[str] | None, kind: str, where: str
 ) -> tuple[str, ...]:
-    """The texts of derivatives, one for each argument; none where none are given."""
+    """Return the texts of derivatives, one for each argument; none where none are given."""
     if given is None:
         return ()
     texts = (given,) if isinstance(given, str) else tuple(given)
@@ -308,7 +309,7 @@ def _checked_derivatives(
 
 
 def _check_call(function: Callable[..., Any], count: int, where: str) -> None:
-    """The NumPy function works on arrays and keeps their shape."""
+    """Check that the NumPy function works on arrays and keeps their shape."""
     sample = np.ones(3, DType.FLOAT64.numpy)
     try:
         with np.errstate(all="ignore"):

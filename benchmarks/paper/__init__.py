@@ -1,1 +1,1 @@
-"""The paper's experiments on this engine, against the engines that it compares with."""
+"""The paper's experiments on this engine, against the engines that the paper compares with."""

@@ -16,9 +16,9 @@ from benchmarks.workloads import GRAPHS, load
 
 SUBGRAPHS = GRAPHS.parent / "subgraph"
 SIDE, DENSITY = 2000, 0.1
-"""Of the matrices A and B of galley.txt, section 7.2."""
+"""Side and density of the matrices A and B of galley.txt, section 7.2."""
 RANK = 10
-"""Of the factors of ALS."""
+"""Rank of the factors of ALS."""
 
 
 def _uniform(density: float, seed: int, side: int) -> Any:
@@ -28,7 +28,7 @@ def _uniform(density: float, seed: int, side: int) -> Any:
 
 
 def matrix_chain(density: str, side: int = SIDE) -> Task:
-    """A product of three matrices, of which the last one has the density that is given."""
+    """A product of three matrices; the last one has the given density."""
     a, b, c = (_uniform(d, n, side) for n, d in enumerate((DENSITY, DENSITY, float(density))))
     steps = (
         contract("P", "jl", ("B", "jk"), ("C", "kl")),
@@ -47,7 +47,7 @@ def matrix_chain(density: str, side: int = SIDE) -> Task:
 
 
 def sddmm(density: str, side: int = SIDE) -> Task:
-    """Entries of a product of two matrices where a third one has some."""
+    """Entries of a product of two matrices at the places where a third one has entries."""
     a, b, c = (_uniform(d, n, side) for n, d in enumerate((DENSITY, DENSITY, float(density))))
     steps = (
         contract("P", "ikj", ("C", "ik"), ("A", "ij")),
@@ -92,7 +92,7 @@ def als_loss(graph: str) -> Task:
 
 
 def sum_of_product(side: str) -> Task:
-    """``sum(WH)`` of PNMF, the factors dense (spores.txt, section 4.2)."""
+    """``sum(WH)`` of PNMF with dense factors (spores.txt, section 4.2)."""
     random = np.random.default_rng(0)
     left, right = random.random((int(side), 2 * RANK)), random.random((2 * RANK, int(side)))
     steps = (
@@ -113,7 +113,7 @@ def sum_of_product(side: str) -> Task:
 
 @cache
 def _graph(name: str) -> tuple[Any, Any]:
-    """Adjacency and the label of every vertex."""
+    """Return the adjacency matrix and the label of every vertex."""
     vertices = pq.read_table(SUBGRAPHS / name / "vertices.parquet")
     edges = pq.read_table(SUBGRAPHS / name / "edges.parquet")
     count = len(vertices)
@@ -129,7 +129,7 @@ def triangles(name: str) -> Task:
 
 
 def of_triangles(name: str, adjacency: Any) -> Task:
-    """The same of an adjacency matrix."""
+    """Closed walks of three edges, of an adjacency matrix."""
     steps = (
         contract("P", "ik", ("A", "ij"), ("A", "jk")),
         contract("t", "", ("P", "ik"), ("A", "ki")),
@@ -147,7 +147,7 @@ def of_triangles(name: str, adjacency: Any) -> Task:
 
 
 def subgraph(which: str) -> Task:
-    """How often a query occurs: ``GRAPH/NAME`` of a query in the file of its graph."""
+    """The number of matches of a query, ``GRAPH/NAME``, from the file of its graph."""
     graph, name = which.split("/")
     adjacency, labels = _graph(graph)
     queries = json.loads((SUBGRAPHS / graph / "queries.json").read_text(encoding="utf-8"))
@@ -173,12 +173,12 @@ def subgraph(which: str) -> Task:
 
 
 def _connected(factors: list[tuple[str, list[str]]]) -> list[tuple[str, list[str]]]:
-    """An order in which each factor meets a label of those before it, the smallest ones first."""
+    """Order factors so that each shares a label with earlier ones, the smallest factors first."""
     waiting = sorted(factors, key=lambda factor: len(factor[1]))
     ordered, seen = [waiting.pop(0)], set[str]()
     while waiting:
         seen |= set(ordered[-1][1])
-        # What is covered only filters; after it, an edge to one new vertex.
+        # Factors without new labels only filter; after them, edges to one new vertex.
         new = [len(set(axes) - seen) if set(axes) & seen else 9 for _, axes in waiting]
         ordered.append(waiting.pop(int(np.argmin(new))))
     return ordered

@@ -1,8 +1,8 @@
 """Tensors of four times the memory limit: a layer of graph convolution and sparse attention.
 
-The program runs on a database file under DuckDB's `memory_limit`; scipy does the same under a limit
-of its address space that leaves it as much beside what it holds with the sparse inputs loaded. Each
-runs in a process of its own. All numbers are small and whole, so that sums are the same in any
+The program runs on a database file under DuckDB's `memory_limit`. scipy does the same under a limit
+of its address space that leaves it as much memory in addition to the loaded sparse inputs. Each
+runs in a process of its own. All numbers are small integers, so that sums are the same in any
 order, and a sample of the result is compared.
 """
 
@@ -26,15 +26,15 @@ import scipy.sparse as sp
 import ucle
 
 THREADS = 1
-"""With two, what they hold at a time has no room beside the rest in some runs of the layer."""
+"""Number of threads: with two, their working memory exceeds the limit in some runs of the layer."""
 LIMITS = {"graph convolution": 512 << 20, "sparse attention": 256 << 20}
 """Bytes of memory that a case may use."""
 NODES, WIDTH = 2_200_000, 128
-"""Of the features of the nodes: 4.2 times the limit, as are all tensors made of them."""
+"""Shape of the features of the nodes: 4.2 times the limit, as are all tensors made from them."""
 FEATURES, LENGTH, TOKENS = 1000, 256, 550_000
-"""Of the attention: columns of its sparse input, length of its vectors, and rows; as large."""
+"""Of the attention: columns of its sparse input, length of its vectors, and rows; equally large."""
 EDGES = 2
-"""To a node."""
+"""Edges per node."""
 SAMPLE = 97
 TIMEOUT = 300
 
@@ -48,16 +48,16 @@ Z[i,j]    += T2[i,j,k] * T1[j,k]
 
 
 def peak() -> int:
-    """Largest resident size of this process so far, in bytes.
+    """Return the largest resident size of this process so far, in bytes.
 
-    What `getrusage` says would be that of the process that started this one, if that was larger.
+    The value of `getrusage` would be that of the process that started this one, if that was larger.
     """
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return 1024 * int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0])
 
 
 def leave(limit: int) -> None:
-    """Let this process have so many bytes of address space more than it has now; 0 for any."""
+    """Limit the address space of this process to so many bytes more than now; 0 for no limit."""
     if limit:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
         most = pages * resource.getpagesize() + limit
@@ -65,12 +65,12 @@ def leave(limit: int) -> None:
 
 
 def weights(rows: int, columns: int, seed: int) -> Any:
-    """A dense matrix of small whole numbers, whose sums are exact."""
+    """A dense matrix of small integers, whose sums are exact."""
     return np.random.default_rng(seed).integers(-3, 4, (rows, columns)).astype(float)
 
 
 def prepare(path: Path) -> None:
-    """Tables ``A_layer``, ``H``, ``A_attention`` and ``X``."""
+    """Create the tables ``A_layer``, ``H``, ``A_attention`` and ``X``."""
     with duckdb.connect(str(path), config={"threads": THREADS}) as connection:
         for name, nodes in (("A_layer", NODES), ("A_attention", TOKENS)):
             connection.execute(
@@ -121,7 +121,7 @@ def run_attention(path: str) -> dict[str, float]:
 def _run(path: str, limit: int, text: str, **inputs: Any) -> dict[str, float]:
     with ucle.connect(path, threads=THREADS, memory_limit=f"{limit}B") as connection:
         connection.execute("SET enable_progress_bar = false")
-        connection.execute("SET preserve_insertion_order = false")  # or DuckDB would hold rows back
+        connection.execute("SET preserve_insertion_order = false")  # else DuckDB holds rows back
         program = ucle.einsum_program(text, database=connection, association="as-written", **inputs)
         base = peak()
         start = time.perf_counter()
@@ -170,7 +170,7 @@ CASES: dict[str, tuple[Callable[[str], Any], Callable[[str, int], Any]]] = {
 
 
 def measure() -> dict[str, Any]:
-    """Every case: ucle under the limit, scipy without one for the truth, and then with it."""
+    """Run every case: ucle under the limit, scipy without one for the truth, then with one."""
     found: dict[str, Any] = {"limits": LIMITS, "cases": {}}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "graph.duckdb"

@@ -1,4 +1,4 @@
-"""Tasks by key, ``NAME:DATA``, and which of them a run measures."""
+"""Tasks by key, ``NAME:DATA``, and the selection for each kind of run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAKERS: dict[str, Callable[[str], Task]] = {
 }
 
 QUICK = ("gcn:planetoid_cora", "attention:planetoid_cora", "circuit:seca_n11")
-"""What `--quick` measures."""
+"""The tasks of `--quick`."""
 
 SUITE = (
     "gcn:planetoid_cora",
@@ -66,10 +66,10 @@ SCALE = tuple(
         (306_000, 7_732_000, 100),  # by 8
     )
 )
-"""Graphs with the counts of ogbn-arxiv and ogbn-products, and of parts of them."""
+"""Graphs of the sizes of ogbn-arxiv and ogbn-products, and of fractions of them."""
 
 
 def make_task(key: str) -> Task:
-    """The task of a key."""
+    """Return the task of a key."""
     name, _, data = key.partition(":")
     return MAKERS[name](data)

@@ -1,7 +1,7 @@
 """Quantum circuits, layer by layer (equation 8), from files of QASMBench.
 
 ``NAME`` starts from the basis state in which every qubit is 0, ``NAME+`` from a state in which
-every amplitude is something: the first stays nearly empty for long, the second is full at once.
+every amplitude is nonzero: the first stays nearly empty for long, the second is full at once.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ SUPERPOSED = "+"
 
 
 def circuit(name: str) -> Task:
-    """A circuit of the folder as a program of one statement for each layer."""
+    """Return a circuit of the folder as a program of one statement for each layer."""
     read = read_circuit(CIRCUITS / f"{name.removesuffix(SUPERPOSED)}.qasm")
     state = _superposed(read.qubits) if name.endswith(SUPERPOSED) else read.zeros()
     return of_circuit(name, read, state)
 
 
 def of_circuit(name: str, read: Circuit, state: Any) -> Task:
-    """A circuit from a state, of which NumPy and qiskit compute what becomes of it."""
+    """Return the task of a circuit from a state; NumPy and qiskit compute the expected result."""
     layers = read.layers()
     (piece,) = programs(layers, read.qubits, len(layers))
     gates = [gate for layer in layers for gate in layer]
@@ -71,7 +71,7 @@ def _superposed(qubits: int) -> Any:
 def _script(
     first: str, layers: Sequence[Sequence[Gate]], qubits: int, names: dict[bytes, str]
 ) -> Script:
-    """A table for each gate: all in one statement would be planned for longer than it runs."""
+    """Write a table for each gate: one statement for all takes longer to plan than to run."""
     steps: list[Step] = []
     state, labels = first, [f"q{n}" for n in range(qubits)]
     for number, gate in enumerate(gate for layer in layers for gate in layer):

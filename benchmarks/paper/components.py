@@ -1,7 +1,7 @@
-"""Where ucle's time goes (the paper's Table 10), and its next best plans (Tables 2 and 4).
+"""The parts of ucle's time (the paper's Table 10), and its next best plans (Tables 2 and 4).
 
-Both run in a worker; inputs are tables of entries where they are sparse and come from memory where
-they are not, as a user hands them over.
+Both run in a worker; sparse inputs are tables of entries and dense ones come from memory, as users
+provide them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from benchmarks.paper.tasks import Task
 from benchmarks.peaks import MB, forget_peak, predicted_seconds, status
 from benchmarks.peers import MEMORY, THREADS
 from benchmarks.stored import input_tables
-from ucle import pipeline
 from ucle.database.open_sessions import open_session
+from ucle.pipeline import stages
 from ucle.run.execute import measure_steps
 
 STAGES = {
@@ -28,18 +28,19 @@ STAGES = {
     "optimisation": ("optimise",),
     "SQL": ("plan_program",),
 }
-"""Functions of `ucle.pipeline` that make up a component; the rest of compiling reads the text."""
+"""The functions of `ucle.pipeline.stages` in each component; the rest of compiling reads the
+text."""
 PLANS = 3
 SLOWEST = 8
-"""Steps that a profile shows."""
+"""The number of steps that a profile shows."""
 LONG = 30.0
-"""Seconds after which a plan is not run again."""
+"""Seconds from which on a plan is not run again."""
 
 
 def components(key: str, rounds: int) -> dict[str, float]:
-    """Median seconds of loading, statistics, optimisation, SQL and execution, and its memory.
+    """Measure median seconds of loading, statistics, optimisation, SQL and execution, and memory.
 
-    Loading is the making of the tables; arrays from memory are handed over in execution.
+    Loading creates the tables; arrays from memory are passed in execution.
     """
     task = make_task(key)
     found: list[dict[str, float]] = []
@@ -71,7 +72,7 @@ def components(key: str, rounds: int) -> dict[str, float]:
 
 @contextlib.contextmanager
 def stage_times() -> Iterator[dict[str, float]]:
-    """Seconds spent in each component while the block runs."""
+    """Record the seconds spent in each component while the block runs."""
     times = dict.fromkeys(STAGES, 0.0)
 
     def timed(component: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -87,13 +88,13 @@ def stage_times() -> Iterator[dict[str, float]]:
     with contextlib.ExitStack() as stack:
         for component, names in STAGES.items():
             for name in names:
-                function = timed(component, getattr(pipeline, name))
-                stack.enter_context(mock.patch.object(pipeline, name, function))
+                function = timed(component, getattr(stages, name))
+                stack.enter_context(mock.patch.object(stages, name, function))
         yield times
 
 
 def best_plans(key: str, rounds: int) -> list[dict[str, float]]:
-    """Predicted costs and median seconds of the best plans, in the order of prediction."""
+    """Measure the best plans: predicted costs and median seconds, in the order of prediction."""
     task = make_task(key)
     with _connection() as connection:
         inputs = input_tables(connection, task.inputs)
@@ -115,7 +116,7 @@ def best_plans(key: str, rounds: int) -> list[dict[str, float]]:
 
 
 def profile(key: str, shown: int = SLOWEST) -> str:
-    """The steps of a task that take longest, each run by itself, as `explain` measures them."""
+    """Return the slowest steps of a task, each run by itself, as `explain` measures them."""
     task = make_task(key)
     with _connection() as connection:
         inputs = input_tables(connection, task.inputs)

@@ -1,6 +1,6 @@
-"""One task on all engines: who takes part, in turns, and what is kept of it.
+"""One task on all engines: the participants, the turns, and the stored results.
 
-The measurement of an engine is a dict, as it goes to a JSON file:
+The measurement of an engine is a dict, in the form of the JSON file:
 
     {"status": "ok", "seconds": [0.12, 0.11], "load": 0.4, "error": 1e-16, "note": ""}
 """
@@ -23,7 +23,7 @@ LIMITS = {
     "PostgreSQL, relational": 10.0,
     "SQLite, relational": 10.0,
 }
-"""Seconds of one run; that on DuckDB is the one that others are compared with."""
+"""Seconds of one run; the others' times are compared with that of DuckDB."""
 LIMIT = 60.0
 SLOW = 4.0
 """Seconds from which on one run is enough."""
@@ -32,7 +32,7 @@ Measurement = dict[str, Any]
 
 
 def make_workers(engines: Iterable[str], options: Mapping[str, Any]) -> dict[str, Worker]:
-    """A worker for each engine; none is started yet."""
+    """Return a worker for each engine; none is started yet."""
     return {
         engine: Worker(engine, Limits(LIMITS.get(engine, LIMIT)), **options.get(engine, {}))
         for engine in engines
@@ -40,7 +40,7 @@ def make_workers(engines: Iterable[str], options: Mapping[str, Any]) -> dict[str
 
 
 def measure(key: str, workers: Mapping[str, Worker], rounds: int) -> dict[str, Measurement]:
-    """All engines on one task: a checked first run each, then rounds of those that are quick."""
+    """Measure all engines on one task: a checked first run each, then rounds of the fast ones."""
     found: dict[str, Measurement] = {}
     with tempfile.TemporaryDirectory() as folder:
         truth = save_truth(make_task(key).expected(), Path(folder))
@@ -85,7 +85,7 @@ def _without(reply: Reply) -> Measurement:
 
 
 def _take_turns(workers: Mapping[str, Worker], found: dict[str, Measurement], rounds: int) -> None:
-    """More runs, whose times take the place of the first one's."""
+    """Run more rounds, whose times replace those of the first run."""
     times: dict[str, list[float]] = {engine: [] for engine in workers}
     for _ in range(rounds):
         for engine, worker in workers.items():

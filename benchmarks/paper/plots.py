@@ -1,4 +1,4 @@
-"""The plots of the report, as SVG files that are the same whenever the measurements are."""
+"""The plots of the report, as SVG files that depend on nothing but the measurements."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Purely relational SQL: one SELECT per binary EinSum over tables of entries.
 
-The translation of Blacher et al. that the paper compares with, written for the benchmarks alone:
-nothing of ucle has a part in it. A tensor is a table with a column for each axis, ``c0``, ``c1``
-and so on, and its value: ``v``, or ``re`` and ``im``. The SQL is what DuckDB, PostgreSQL, SQLite
-and Hyper have in common.
+The translation of Blacher et al. that the paper compares with, written for the benchmarks alone and
+independent of ucle. A tensor is a table with a column for each axis, ``c0``, ``c1`` and so on, and
+its value: ``v``, or ``re`` and ``im``. The SQL is the common subset of DuckDB, PostgreSQL, SQLite
+and Hyper.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Script:
-    """Tables to make, in order; the last one is the result."""
+    """Tables to create, in order; the last one is the result."""
 
     tables: tuple[Step, ...]
 
@@ -36,7 +36,7 @@ class Script:
 
 
 def one_statement(steps: Sequence[Step]) -> Script:
-    """Steps as one statement with a common table expression for all but the last."""
+    """Combine steps into one statement, with a common table expression for all but the last."""
     *first, last = steps
     bodies = ",\n".join(f"{step.name} AS (\n{step.select}\n)" for step in first)
     return Script((Step(last.name, f"WITH {bodies}\n{last.select}" if first else last.select),))
@@ -45,7 +45,7 @@ def one_statement(steps: Sequence[Step]) -> Script:
 def contract(
     name: str, output: Sequence[str], *factors: Access, scale: float = 1.0, is_complex: bool = False
 ) -> Step:
-    """The product of one or two tensors, summed over the labels that the output does not have.
+    """Return the product of one or two tensors, summed over the labels that the output lacks.
 
     >>> print(contract("T", "ik", ("X", "ij"), ("Y", "jk")).select)
     SELECT a.c0 AS c0, b.c1 AS c1, SUM(a.v * b.v) AS v
@@ -84,7 +84,7 @@ def _joined(factors: Sequence[Access], aliases: str, equal: Sequence[Sequence[st
 
 
 def _values(aliases: str, scale: float, is_complex: bool, summed: bool) -> list[str]:
-    """The columns of the value."""
+    """Return the columns of the value."""
     if not is_complex:
         products = {"v": " * ".join(f"{alias}.v" for alias in aliases)}
     elif len(aliases) == 1:
@@ -99,7 +99,7 @@ def _values(aliases: str, scale: float, is_complex: bool, summed: bool) -> list[
 
 
 def chained(name: str, output: Sequence[str], factors: Iterable[Access]) -> list[Step]:
-    """A product of many tensors, two at a time from the left; labels go as soon as they can."""
+    """Return a product of many tensors, two at a time; labels are summed as soon as possible."""
     waiting = list(factors)
     done, steps = waiting.pop(0), []
     while waiting:
@@ -114,6 +114,6 @@ def chained(name: str, output: Sequence[str], factors: Iterable[Access]) -> list
 
 
 def relu(name: str, tensor: str, rank: int) -> Step:
-    """Every entry that is positive."""
+    """Keep every entry that is positive."""
     keys = ", ".join(f"c{axis}" for axis in range(rank))
     return Step(name, f"SELECT {keys}, CASE WHEN v > 0 THEN v ELSE 0 END AS v FROM {tensor}")

@@ -1,7 +1,7 @@
 """The report of the measurements: ``python -m benchmarks.paper.report``.
 
 Reads ``benchmarks/REPORT.json`` and writes ``REPORT.md`` and its plots beside it. Nothing is
-measured here, and no figure is typed in.
+measured here, and every figure comes from the file.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ and 8."""
 
 
 def report(measured: Measurements) -> Iterator[str]:
-    """The lines of the report."""
+    """Yield the lines of the report."""
     yield from (
         "# The paper's experiments on this engine",
         "",
@@ -97,7 +97,7 @@ def report(measured: Measurements) -> Iterator[str]:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A table in Markdown."""
+    """Return a table in Markdown."""
     lines = [f"| {' | '.join(header)} |", f"|{' --- |' * len(header)}"]
     return lines + [f"| {' | '.join(row)} |" for row in rows]
 
@@ -113,7 +113,7 @@ def _targets(measured: Measurements) -> Iterator[str]:
 
 
 def _engines(tasks: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
-    """One row for each engine that took part in any of the tasks."""
+    """Return one row for each engine that took part in any of the tasks."""
     rows = []
     for engine in MODULES:
         found = [tasks[key].get(engine) for key in keys]
@@ -179,7 +179,7 @@ def _beyond(found: Mapping[str, Any]) -> list[str]:
 
 
 def _why(measured: Measurements) -> Iterator[str]:
-    """Reasons of everything that has no time."""
+    """Yield the reasons for all missing times."""
     rows = []
     for section in ("tasks", "scale"):
         for key, engines in measured.get(section, {}).items():

@@ -1,6 +1,6 @@
 """The paper's experiments: ``python -m benchmarks.paper.run`` measures them.
 
-It writes ``benchmarks/REPORT.json`` as it goes; `benchmarks.paper.report` makes the report of it.
+It writes ``benchmarks/REPORT.json`` as it goes; `benchmarks.paper.report` makes the report from it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from benchmarks.workloads import GRAPHS, SECOND
 MEASUREMENTS = Path(__file__).parents[1] / "REPORT.json"
 POSTGRES = "PostgreSQL, relational"
 GROWING = ("gcn", "attention", "layer")
-"""Tasks on ever larger graphs: who runs out of time on one is not asked for the next."""
+"""Tasks on ever larger graphs: an engine that exceeds the time on one skips the next."""
 SCALED = ("ucle", "DuckDB, relational", "SciPy / NumPy", "PyTorch", "DGL")
 GRAPH_NAMES = ("cora_lcc", "planetoid_cora", "planetoid_citeseer", "amazon_photo")
 COMPONENTS = (
@@ -46,7 +46,7 @@ PLANS = (
     "circuit:multiplier_n13+",
 )
 FEW = 3
-"""Rounds of what is measured inside of ucle."""
+"""Rounds of measurements inside ucle."""
 
 
 @click.command()
@@ -93,7 +93,7 @@ def main(
 
 @contextlib.contextmanager
 def _options() -> Iterator[dict[str, Any]]:
-    """What engines need to be told; starts PostgreSQL where there is one."""
+    """Yield the options of engines; starts PostgreSQL where it is installed."""
     with contextlib.ExitStack() as stack:
         options: dict[str, Any] = {}
         try:
@@ -114,7 +114,7 @@ def _tasks(
     rounds: int,
     output: Path,
 ) -> None:
-    """Measure tasks, and keep what is known after each."""
+    """Measure tasks, and write the results after each."""
     found[section] = {}
     late: dict[tuple[str, str], str] = {}
     for key in keys:
@@ -134,7 +134,7 @@ def _tasks(
 
 
 def _training(rounds: int) -> dict[str, Any]:
-    """Steps of training on each graph."""
+    """Measure steps of training on each graph."""
     found = {"machine": machine(rounds), "graphs": {}}
     for graph in GRAPH_NAMES:
         found["graphs"][graph] = training.of_the_paper(graph, rounds)
@@ -143,7 +143,7 @@ def _training(rounds: int) -> dict[str, Any]:
 
 
 def _inside(worker: Worker, function: str, keys: Any) -> dict[str, Any]:
-    """What `benchmarks.paper.components` finds out about tasks."""
+    """Collect the results of `benchmarks.paper.components` for tasks."""
     found = {}
     for key in keys:
         arguments = () if function == "profile" else (FEW,)

@@ -1,4 +1,4 @@
-"""What the report has to show, and whether the measurements do.
+"""The targets of the report, and the checks that the measurements meet them.
 
 Every target is computed from the measurements of one run; none is typed in.
 """
@@ -20,25 +20,25 @@ COMPILE_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Target:
-    """One row: `met` is None where something that it needs was not measured."""
+    """One row; `met` is None where a required measurement is missing."""
 
     what: str
     reach: str
     seen: str
     met: bool | None
     task: str = ""
-    """Whose profile shows where time goes."""
+    """The task whose profile explains the time."""
 
 
 def seconds_of(measurement: Mapping[str, Any] | None) -> float | None:
-    """The median time; None without one."""
+    """Return the median time; None without one."""
     if measurement is None or measurement["status"] != "ok":
         return None
     return statistics.median(measurement["seconds"])
 
 
 def targets(measured: Measurements) -> Iterator[Target]:
-    """All targets in the order of the report."""
+    """Yield all targets in the order of the report."""
     for task, least in (("attention:planetoid_cora", 30), ("attention:amazon_photo", 50)):
         yield _faster(measured, task, RELATIONAL, least)
     for engine in (TORCH, IN_MEMORY):
@@ -65,7 +65,7 @@ def targets(measured: Measurements) -> Iterator[Target]:
 
 
 def _faster(measured: Measurements, task: str, engine: str, least: float) -> Target:
-    """How many times as long another engine takes; one that was interrupted takes longer still."""
+    """The target that an engine takes so many times as long; interrupted ones count as more."""
     what, reach = f"{task}: {engine} / ucle", f"≥ {least:g}"
     found = measured["tasks"].get(task, {})
     ours, theirs, more = seconds_of(found.get(OURS)), seconds_of(found.get(engine)), ""
@@ -78,7 +78,7 @@ def _faster(measured: Measurements, task: str, engine: str, least: float) -> Tar
 
 
 def _at_most(measured: Measurements, task: str, engine: str, most: float) -> Target:
-    """How many times as long ucle takes."""
+    """The target that ucle takes at most so many times as long."""
     what, reach = f"{task}: ucle / {engine}", f"≤ {most:g}"
     found = measured["tasks"].get(task, {})
     ours, theirs = seconds_of(found.get(OURS)), seconds_of(found.get(engine))
@@ -88,7 +88,7 @@ def _at_most(measured: Measurements, task: str, engine: str, most: float) -> Tar
 
 
 def _right(measured: Measurements, task: str) -> Target:
-    """The error of ucle's result; a wrong one has no time."""
+    """The target for the error of ucle's result; a wrong one has no time."""
     found = measured["tasks"].get(task, {}).get(OURS, {})
     error = found.get("error")
     seen = "not measured" if error is None else f"{error:.0e}"
@@ -124,5 +124,5 @@ def _number(value: float) -> str:
 
 
 def missed(measured: Measurements) -> list[Target]:
-    """The targets that were measured and not reached."""
+    """Return the targets that were measured and missed."""
     return [target for target in targets(measured) if target.met is False]

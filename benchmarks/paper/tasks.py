@@ -1,8 +1,8 @@
-"""The workloads: what each engine is given to do, and what has to come out.
+"""The workloads: the task of each engine, and the expected result.
 
 A `Task` holds inputs as NumPy arrays or scipy matrices, the EinSum program, the relational script
-over tables of the inputs' entries, and how it is computed in memory. Tasks are found by name and
-data set, as they are made anew in the process of each engine.
+over tables of the inputs' entries, and the same computation in memory. Tasks are identified by name
+and data set, as each engine's process makes its own.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class Task:
     output: str
     relational: Script
     in_memory: Callable[[], Any] | None
-    """The same with scipy or NumPy; None where they have nothing for it."""
+    """The same computation with scipy or NumPy; None where they have nothing for it."""
     truth: Callable[[], Any] | None = None
-    """What is right, where it is not computed by `in_memory`."""
+    """Computes the expected result, where `in_memory` does not."""
     stored: bool = True
-    """Whether inputs are stored as the plan reads them, and not handed over from memory."""
+    """True if inputs are stored in the plan's layouts, False if they come from memory."""
     association: str = "as-written"
-    """The paper's order; ``"free"`` where the order is what an experiment is about."""
+    """The paper's order; ``"free"`` where the order is the subject of an experiment."""
     steps: tuple[Any, ...] = ()
-    """What peers with a library of their own need to know beside the inputs."""
+    """The data that peers with a library of their own need beside the inputs."""
 
     @property
     def key(self) -> str:
@@ -48,7 +48,7 @@ class Task:
         return f"{self.name}:{self.data}"
 
     def expected(self) -> Any:
-        """The right result: a scipy matrix or an array."""
+        """Return the expected result: a scipy matrix or an array."""
         made = self.truth or self.in_memory
         assert made is not None, f"{self.key} has no truth"
         found = made()
@@ -106,7 +106,7 @@ def gcn(graph: str) -> Task:
 
 
 def layer(graph: str) -> Task:
-    """One layer on dense features, on a graph that is made up: ``generated-NODES-EDGES-WIDTH``."""
+    """One layer on dense features of a generated graph: ``generated-NODES-EDGES-WIDTH``."""
     counts = graph.removeprefix(workloads.GENERATED).split("-")
     nodes, edges, width = (int(part) for part in counts)
     adjacency = workloads.power_law(nodes, edges, np.float64)
@@ -131,7 +131,7 @@ def layer(graph: str) -> Task:
 
 
 def entries(value: Any) -> tuple[list[Any], Any]:
-    """The coordinates and values of what is not zero."""
+    """Return the coordinates and values of the nonzero entries."""
     if sp.issparse(value):
         coo = sp.coo_array(value)
         return list(coo.coords), coo.data

@@ -1,9 +1,8 @@
 """Engines in processes of their own, with limits of time and memory.
 
-A `Worker` starts a process, tells it to load a task, and has it run as often as wanted, so that
-engines can take turns. What takes too long is ended (TLE, time limit exceeded); what asks for more
-memory than it may have fails (OOM, out of memory). The first result is compared before any time
-counts.
+A `Worker` starts a process, has it load a task, and has it run as often as wanted, so that engines
+can take turns. A run that takes too long is ended (TLE, time limit exceeded); one that needs more
+memory than allowed fails (OOM, out of memory). The first result is compared before any time counts.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ TOLERANCE = 1e-9
 LOADING = 300.0
 """Seconds within which inputs have to be made and loaded."""
 MEMORY_WORDS = ("memory", "bad_alloc", "Cannot allocate")
-"""What engines say when memory is not enough."""
+"""Words in the error messages of engines that are out of memory."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds of one run, and bytes of address space, None for no limit."""
+    """Seconds of one run, and bytes of address space; None for no limit."""
 
     seconds: float
     memory: int | None = None
@@ -42,7 +41,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a worker answers: ``ok``, ``skipped``, ``TLE``, ``OOM`` or ``failed``."""
+    """The answer of a worker: ``ok``, ``skipped``, ``TLE``, ``OOM`` or ``failed``."""
 
     status: str
     value: Any = None
@@ -50,7 +49,7 @@ class Reply:
 
 
 class Worker:
-    """A process for one engine, started anew where it was ended."""
+    """A process for one engine, restarted after it was ended."""
 
     def __init__(self, engine: str, limits: Limits, **options: Any) -> None:
         self._limits = limits
@@ -60,11 +59,11 @@ class Worker:
 
     @property
     def seconds(self) -> float:
-        """The limit of one run."""
+        """The time limit of one run."""
         return self._limits.seconds
 
     def ask(self, command: str, *arguments: Any, seconds: float | None = None) -> Reply:
-        """Have the process do something; it is ended where that is not done in time."""
+        """Send a command to the process, which is ended if it does not finish in time."""
         if self._process is None:
             self._start()
         seconds = self._limits.seconds if seconds is None else seconds
@@ -103,7 +102,7 @@ class Worker:
 
 
 def _serve(pipe: Connection, engine: str, limits: Limits, options: Any) -> None:
-    """What the process does: obey commands until there are no more."""
+    """Execute commands in the worker's process until there are no more."""
     if limits.memory is not None:
         resource.setrlimit(resource.RLIMIT_AS, (limits.memory, limits.memory))
     service = _Service(engine, options)
@@ -129,7 +128,7 @@ def _failure(error: Exception) -> Reply:
 
 
 class _Service:
-    """The commands."""
+    """The commands of a worker."""
 
     def __init__(self, name: str, options: Any) -> None:
         self._name = name
@@ -137,7 +136,7 @@ class _Service:
         self._engine: Any = None
 
     def load(self, task: str) -> float:
-        """Seconds to load the inputs; those to make them do not count."""
+        """Load the inputs; return the seconds, without those for making the inputs."""
         self.unload()
         engine = make_engine(self._name, **self._options)
         made = make_task(task)
@@ -147,28 +146,28 @@ class _Service:
         return time.perf_counter() - start
 
     def run(self) -> float:
-        """Seconds of one run."""
+        """Run once; return the seconds."""
         start = time.perf_counter()
         self._engine.run()
         return time.perf_counter() - start
 
     def check(self, truth: Path) -> float:
-        """The largest error of the last result, relative to the largest number."""
+        """Return the largest error of the last result, relative to the largest number."""
         return error_of(self._engine.result(), load_truth(truth))
 
     def call(self, module: str, function: str, *arguments: Any) -> Any:
-        """Any function of the benchmarks."""
+        """Call any function of the benchmarks."""
         return getattr(importlib.import_module(module), function)(*arguments)
 
     def unload(self) -> None:
-        """Let the engine go."""
+        """Close the engine."""
         if self._engine is not None:
             self._engine.close()
             self._engine = None
 
 
 def save_truth(value: Any, folder: Path) -> Path:
-    """A right result as a file that workers read."""
+    """Write an expected result to a file that workers read."""
     if sp.issparse(value):
         path = folder / "truth.npz"
         sp.save_npz(path, sp.csr_array(value), compressed=False)
@@ -179,12 +178,12 @@ def save_truth(value: Any, folder: Path) -> Path:
 
 
 def load_truth(path: Path) -> Any:
-    """What `save_truth` has written."""
+    """Read a result that `save_truth` has written."""
     return sp.load_npz(path) if path.suffix == ".npz" else np.load(path)
 
 
 def error_of(found: Any, expected: Any) -> float:
-    """The largest error, relative to the largest expected number."""
+    """Return the largest error, relative to the largest expected number."""
     if sp.issparse(expected):
         if isinstance(found, Entries):
             keys = tuple(np.asarray(key, dtype=np.int64) for key in found.coordinates)

@@ -1,7 +1,7 @@
 """Engines that do the same work, each behind one small protocol.
 
 A module of this package has a class `Engine`. It is made in a process of its own, which loads the
-inputs of one task, runs it as often as it is asked to, and hands out the last result.
+inputs of one task, runs it as often as requested, and returns the last result.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from benchmarks.paper.tasks import Task
 
 THREADS = 2
 MEMORY = "8GB"
-"""What DuckDB may use, ours and theirs."""
+"""Memory limit of DuckDB, for both our side and others."""
 
 
 class SkippedError(Exception):
-    """The engine is not here, or has nothing for a task; the message says why."""
+    """The engine is not available, or cannot run a task; the message gives the reason."""
 
 
 class Engine(Protocol):
     """An engine with the inputs of one task."""
 
     def load(self, task: Task) -> None:
-        """Bring the inputs to where the engine works on them.
+        """Bring the inputs to the engine.
 
         Raises:
             SkippedError: the task is nothing for the engine.
@@ -32,15 +32,15 @@ class Engine(Protocol):
         ...
 
     def run(self) -> None:
-        """Compute the result; what an earlier run has left is dropped."""
+        """Compute the result; that of an earlier run is dropped."""
         ...
 
     def result(self) -> Any:
-        """The result of the last run: an array, a scipy matrix, or `Entries`."""
+        """Return the result of the last run: an array, a scipy matrix, or `Entries`."""
         ...
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release all resources."""
         ...
 
 
@@ -54,14 +54,14 @@ MODULES = {
     "PyTorch": "torch_",
     "DGL": "dgl_",
 }
-"""Modules by the name that reports use."""
+"""Modules by their names in reports."""
 
 
 def make_engine(name: str, **options: Any) -> Engine:
-    """The engine of a name.
+    """Return the engine with a name.
 
     Raises:
-        SkippedError: what it needs is not installed.
+        SkippedError: a package that it needs is not installed.
     """
     try:
         module = importlib.import_module(f"benchmarks.peers.{MODULES[name]}")

@@ -1,4 +1,4 @@
-"""The message passing of graph programs with DGL, where it is installed and can be imported."""
+"""The message passing of graph programs with DGL, where it can be imported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.peers.torch_ import tensor
 
 
 class Engine:
-    """The graph as DGL has it, the rest as tensors."""
+    """The graph as a DGL graph, the rest as tensors."""
 
     def load(self, task: Task) -> None:
         """Build the graph."""
@@ -53,8 +53,8 @@ class Engine:
             self._result = torch.relu(self._gather(weights, inner) @ x["W2"]).numpy()
 
     def result(self) -> Any:
-        """What came out."""
+        """Return the result."""
         return self._result
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, as nothing is open."""

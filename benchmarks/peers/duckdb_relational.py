@@ -25,14 +25,14 @@ class Engine:
             self.connection.unregister("source")
 
     def run(self) -> None:
-        """Make every table of the script."""
+        """Create every table of the script."""
         for step in self._script.tables:
             self.connection.execute(
                 f"CREATE OR REPLACE TEMP TABLE {step.name} AS {step.select}"
             ).fetchall()
 
     def result(self) -> Any:
-        """The rows of the last table."""
+        """Return the rows of the last table."""
         table = self.connection.sql(f"FROM {self._script.output}").to_arrow_table()
         return Entries.of_columns([column.to_numpy() for column in table.columns], self._complex)
 

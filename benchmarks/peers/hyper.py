@@ -41,13 +41,13 @@ class Engine:
             )
 
     def run(self) -> None:
-        """Make every table of the script."""
+        """Create every table of the script."""
         for step in self._script.tables:
             self._connection.execute_command(f"DROP TABLE IF EXISTS {step.name}")
             self._connection.execute_command(f"CREATE TEMP TABLE {step.name} AS ({step.select})")
 
     def result(self) -> Any:
-        """The rows of the last table."""
+        """Return the rows of the last table."""
         rows = self._connection.execute_list_query(f"SELECT * FROM {self._script.output}")
         return Entries.of_columns(np.array(rows, dtype=np.float64).T, self._complex)
 

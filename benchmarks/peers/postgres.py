@@ -1,4 +1,4 @@
-"""Purely relational SQL on PostgreSQL: a cluster of the runner's own, made and removed with it."""
+"""Purely relational SQL on PostgreSQL: a temporary cluster, created and removed by the runner."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ SETTINGS = {
     "wal_level": "minimal",
     "max_wal_senders": "0",
 }
-"""More memory than by default, and no care for what a crash would lose."""
+"""More memory than by default, and no protection against a crash."""
 
 
 @contextlib.contextmanager
 def cluster(limit: float) -> Iterator[str]:
-    """A running server as a connection string; no statement may take longer than `limit` seconds.
+    """Yield the connection string of a running server; statements are limited to `limit` seconds.
 
     Raises:
         SkippedError: PostgreSQL is not installed, or does not start.
@@ -49,7 +49,7 @@ def cluster(limit: float) -> Iterator[str]:
     data = folder / "data"
     settings = SETTINGS | {
         "unix_socket_directories": f"'{folder}'",
-        "statement_timeout": f"{1000 * limit:.0f}",  # ends what a worker has left behind
+        "statement_timeout": f"{1000 * limit:.0f}",  # ends leftovers of a worker
     }
 
     def call(*command: str | Path) -> None:
@@ -75,7 +75,7 @@ def cluster(limit: float) -> Iterator[str]:
 
 
 def _programs() -> Path:
-    """The folder of PostgreSQL's programs; Debian keeps them out of the path."""
+    """Return the folder of PostgreSQL's programs; Debian keeps them off the path."""
     found = [Path(p) for p in sorted(glob.glob("/usr/lib/postgresql/*/bin"))]
     if on_path := shutil.which("pg_ctl"):
         found.insert(0, Path(on_path).parent)
@@ -109,13 +109,13 @@ class Engine:
             self._connection.execute(f"ANALYZE {name}")
 
     def run(self) -> None:
-        """Make every table of the script."""
+        """Create every table of the script."""
         for step in self._script.tables:
             self._connection.execute(f"DROP TABLE IF EXISTS {step.name}")
             self._connection.execute(f"CREATE TEMP TABLE {step.name} AS {step.select}")
 
     def result(self) -> Any:
-        """The rows of the last table."""
+        """Return the rows of the last table."""
         rows = self._connection.execute(f"SELECT * FROM {self._script.output}").fetchall()
         return Entries.of_columns(np.array(rows, dtype=np.float64).T, self._complex)
 

@@ -9,23 +9,23 @@ from benchmarks.peers import SkippedError
 
 
 class Engine:
-    """Inputs as they are."""
+    """Inputs in memory, unchanged."""
 
     def load(self, task: Task) -> None:
-        """Keep the steps."""
+        """Keep the steps of the task."""
         if task.in_memory is None:
             raise SkippedError("no such operation")
         self._steps = task.in_memory
         self._result: Any = None
 
     def run(self) -> None:
-        """Take the steps."""
+        """Run the steps."""
         self._result = None
         self._result = self._steps()
 
     def result(self) -> Any:
-        """What came out."""
+        """Return the result."""
         return self._result
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, as nothing is open."""

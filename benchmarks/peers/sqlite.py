@@ -1,4 +1,4 @@
-"""Purely relational SQL on SQLite, in memory and with indexes on what is joined."""
+"""Purely relational SQL on SQLite, in memory and with indexes on joined columns."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Engine:
         self._connection.execute("ANALYZE")
 
     def run(self) -> None:
-        """Make every table of the script."""
+        """Create every table of the script."""
         for step in self._script.tables:
             self._connection.execute(f"DROP TABLE IF EXISTS {step.name}")
             self._connection.execute(f"CREATE TEMP TABLE {step.name} AS {step.select}")
 
     def result(self) -> Any:
-        """The rows of the last table."""
+        """Return the rows of the last table."""
         rows = self._connection.execute(f"SELECT * FROM {self._script.output}").fetchall()
         return Entries.of_columns(np.array(rows).T, self._complex)
 

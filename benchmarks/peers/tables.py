@@ -1,4 +1,4 @@
-"""What the relational engines share: inputs as tables of entries, results as entries."""
+"""Shared code of the relational engines: inputs as tables of entries, results as entries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Entries:
     values: Any
 
     def dense(self, shape: Sequence[int]) -> Any:
-        """The whole tensor; what is not named is zero."""
+        """Return the whole tensor; entries that are not listed are zero."""
         made = np.zeros(shape, dtype=self.values.dtype)
         made[tuple(np.asarray(c, dtype=np.int64) for c in self.coordinates)] = (
             self.values if shape else self.values.item()
@@ -29,7 +29,7 @@ class Entries:
 
     @classmethod
     def of_columns(cls, columns: Sequence[Any], is_complex: bool) -> Entries:
-        """From the columns of a table: coordinates, then ``v``, or ``re`` and ``im``."""
+        """Convert the columns of a table: coordinates, then ``v``, or ``re`` and ``im``."""
         count = 2 if is_complex else 1
         keys, values = columns[: len(columns) - count], columns[-count:]
         made = np.asarray(values[0], dtype=np.float64)
@@ -39,12 +39,12 @@ class Entries:
 
 
 def is_complex(inputs: Any) -> bool:
-    """Whether a tensor has complex numbers."""
+    """True if a tensor has complex numbers."""
     return any(np.iscomplexobj(value) for value in inputs.values())
 
 
 def entry_table(value: Any, as_complex: bool) -> pa.Table:
-    """The entries of an input, columns ``c0``, ``c1``, ..., and ``v``, or ``re`` and ``im``."""
+    """Return the entries of an input as columns ``c0``, ..., and ``v``, or ``re`` and ``im``."""
     keys, values = entries(value)
     columns = {f"c{axis}": pa.array(key.astype(np.int32)) for axis, key in enumerate(keys)}
     parts = {"re": np.real(values), "im": np.imag(values)} if as_complex else {"v": values}
@@ -53,5 +53,5 @@ def entry_table(value: Any, as_complex: bool) -> pa.Table:
 
 
 def column_types(table: pa.Table) -> list[tuple[str, bool]]:
-    """Names of columns, and whether they hold coordinates."""
+    """Return names of columns, each with True if it holds coordinates."""
     return [(field.name, pa.types.is_integer(field.type)) for field in table.schema]

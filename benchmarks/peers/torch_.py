@@ -13,11 +13,11 @@ from benchmarks.paper.tasks import Task
 from benchmarks.peers import THREADS, SkippedError
 
 EDGES = 8192
-"""Of a block in which both ends' vectors are gathered."""
+"""Edges of a block in which both ends' vectors are gathered."""
 
 
 def tensor(value: Any) -> Any:
-    """A tensor, in CSR where the input is sparse."""
+    """Return a tensor, in CSR where the input is sparse."""
     if not sp.issparse(value):
         return torch.from_numpy(np.ascontiguousarray(value))
     csr = sp.csr_array(value)
@@ -135,16 +135,16 @@ class Engine:
             self._inputs["values"] = torch.from_numpy(coo.data)
 
     def run(self) -> None:
-        """Take the steps."""
+        """Run the steps."""
         self._result = None
         self._result = self._steps(self._inputs)
 
     def result(self) -> Any:
-        """What came out."""
+        """Return the result."""
         return self._result
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, as nothing is open."""
 
 
 def circuit(x: dict[str, Any]) -> Any:

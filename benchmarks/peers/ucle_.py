@@ -1,4 +1,4 @@
-"""ucle itself: inputs stored as the plan reads them, or handed over from memory."""
+"""ucle itself: inputs stored in the plan's layouts, or passed from memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Engine:
         self._result = self.program.execute(self.connection)
 
     def result(self) -> Any:
-        """The output: matrices as scipy has them, as they may be sparse."""
+        """Return the output; matrices are in scipy's form, as they may be sparse."""
         assert self._result is not None
         tensor = self._result[self._output]
         return tensor.to_scipy() if len(tensor.shape) == 2 else tensor.to_numpy()

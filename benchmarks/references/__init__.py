@@ -1,5 +1,5 @@
-"""What compressed arrays, slices, masks and index arithmetic are measured against.
+"""References for compressed arrays, slices, masks and index arithmetic.
 
-Each module has a program, its data, and the same work with SciPy or NumPy in the best order that an
-expert would write. They were written before the work on levels and stay as they are.
+Each module has a program, its data, and the same work with SciPy or NumPy in the order that an
+expert would choose. They were written before the work on levels and stay unchanged.
 """

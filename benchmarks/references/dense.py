@@ -11,7 +11,7 @@ from benchmarks.references.work import Work
 from benchmarks.workloads import HERE, load
 
 SIDE, STEPS = 200, 10
-"""Of the board, and how often it is stepped."""
+"""Side of the board, and number of steps."""
 
 
 def works() -> Sequence[Work]:
@@ -63,7 +63,7 @@ def _product() -> Work:
 
 
 def _life() -> Work:
-    """On a board that ends at its rims. Neighbours are counted by products with a band of ones."""
+    """The game of life on a bounded board. Products with a band of ones count the neighbours."""
     board = (np.random.default_rng(6).random((SIDE, SIDE)) < 0.3).astype(np.float64)
     band = (abs(np.subtract.outer(np.arange(SIDE), np.arange(SIDE))) <= 1).astype(np.float64)
     steps = []

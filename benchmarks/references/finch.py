@@ -1,10 +1,10 @@
-"""The experiments of Finch's evaluation as SciPy, GraphBLAS and torch do them.
+"""The experiments of Finch's evaluation in SciPy, GraphBLAS and torch.
 
-Functions get data in memory and say what each side runs. A side that has no such operation is left
+Functions get data in memory and return the call of each side. A side without the operation is left
 out, as are several calls where one side has one: SciPy's searches are one call in C.
 """
 
-# ruff: noqa: PLC0415  # what is not installed is not compared
+# ruff: noqa: PLC0415  # packages that are not installed are not compared
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def breadth_first(a: Any, start: int) -> Peers:
 
 
 def bellman_ford(a: Any, start: int) -> Peers:
-    """The length of the shortest path to each vertex; SciPy's is Dijkstra's, as its own is slow."""
+    """The length of the shortest path to each vertex; SciPy's Dijkstra, as its own is slow."""
 
     def scipy() -> Side:
         return lambda: csgraph.dijkstra(a, indices=start)
@@ -129,7 +129,7 @@ def bellman_ford(a: Any, start: int) -> Peers:
 
 
 def erosion(image: Any, times: int) -> Peers:
-    """What is white with all that is around it, some times over; beyond the rim it is black."""
+    """Pixels that are white with all their neighbours, repeatedly; beyond the rim it is black."""
     around = np.ones((3, 3), dtype=bool)
 
     def torch() -> Side:
@@ -153,7 +153,7 @@ def erosion(image: Any, times: int) -> Peers:
 
 
 def histogram(image: Any, mask: Any, bins: int) -> Peers:
-    """How many pixels of each brightness there are behind a mask."""
+    """The number of pixels of each brightness under a mask."""
 
     def torch() -> Side:
         import torch
@@ -168,7 +168,7 @@ def histogram(image: Any, mask: Any, bins: int) -> Peers:
 
 
 def similarity(images: Any) -> Peers:
-    """The squares of the distances of all images from each other."""
+    """The squared distances of all images from each other."""
 
     def torch() -> Side:
         rows = to_torch(images)

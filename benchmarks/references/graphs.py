@@ -14,7 +14,7 @@ from benchmarks.references.work import Work
 from benchmarks.workloads import Workload, attention, gcn
 
 SECOND = "generated-14000-490000-770-35"
-"""A graph with degrees by a power law, a third of whose features are stored."""
+"""A graph with power-law degrees, a third of whose features are stored."""
 BATCH = 8192
 """Edges whose scores are computed at once: all of them would copy gigabytes."""
 
@@ -68,7 +68,7 @@ def _in_order(workload: Workload) -> Any:
 
 
 def _best_order(workload: Workload) -> Any:
-    """Each layer maps first, as the edges then meet the narrower side; degrees are vectors."""
+    """Each layer maps first, so that the edges meet the narrower side; degrees are vectors."""
     d, a, h, w1, w2 = (workload.inputs[name] for name in ("D", "A", "H", "W1", "W2"))
     scale = d.diagonal()[:, None]
     hidden = np.maximum(scale * (a @ (scale * (h @ w1))), 0)

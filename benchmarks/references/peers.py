@@ -1,4 +1,4 @@
-"""Libraries that work in memory, beside each other: those that are installed."""
+"""The installed libraries that work in memory, side by side."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from benchmarks.measure import THREADS
 
 Side = Callable[[], Any]
 Peers = Mapping[str, "Side | None"]
-"""Sides by name; None is what is not installed."""
+"""Sides by name; None if not installed."""
 
 SIDES = {"NumPy": "numpy", "SciPy": "scipy", "GraphBLAS": "graphblas", "torch": "torch"}
-"""The sides, and what has to be installed for each."""
+"""The sides, and the package that each of them needs."""
 
 
 def peers(**prepare: Callable[[], Side]) -> Peers:
-    """What is called for each side: `prepare` puts its data in place, where it is installed."""
+    """Return the call of each installed side; `prepare` puts its data in place."""
     return {
         side: prepare[side]() if importlib.util.find_spec(module) else None
         for side, module in SIDES.items()
@@ -30,7 +30,7 @@ def peers(**prepare: Callable[[], Side]) -> Peers:
 
 
 def to_graphblas(array: Any) -> Any:
-    """A sparse or dense array as GraphBLAS has it."""
+    """Convert a sparse or dense array for GraphBLAS."""
     import graphblas  # noqa: PLC0415
 
     graphblas.ss.config["nthreads"] = THREADS
@@ -41,14 +41,14 @@ def to_graphblas(array: Any) -> Any:
 
 
 def to_torch(array: Any) -> Any:
-    """A sparse or dense array as torch has it."""
+    """Convert a sparse or dense array for torch."""
     import torch  # noqa: PLC0415
 
     torch.set_num_threads(THREADS)
     if not sp.issparse(array):
         return torch.from_numpy(array)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its sparse tensors are called a beta each time
+        warnings.simplefilter("ignore")  # warns that its sparse tensors are in beta
         return torch.sparse_csr_tensor(
             torch.from_numpy(array.indptr.astype(np.int64)),
             torch.from_numpy(array.indices.astype(np.int64)),
@@ -58,7 +58,7 @@ def to_torch(array: Any) -> Any:
 
 
 def to_array(answer: Any, fill: float = 0) -> Any:
-    """The answer of any side as NumPy's array, or SciPy's CSR where it is a sparse matrix."""
+    """Return the answer of any side as a NumPy array, or in SciPy's CSR for a sparse matrix."""
     module = type(answer).__module__.partition(".")[0]
     if module == "torch":
         import torch  # noqa: PLC0415

@@ -53,7 +53,7 @@ def _chain() -> Work:
 
 
 def _triangles() -> Work:
-    """Each triangle six times, once for each order of its corners."""
+    """Each triangle counted six times, once for each order of its corners."""
     a = human()
     text = "t += A[i,j] * A[j,k] * A[i,k]"
     reference = lambda: np.float64((a @ a).multiply(a).sum())  # noqa: E731

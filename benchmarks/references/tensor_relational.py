@@ -1,4 +1,4 @@
-"""Products and nearest neighbours as NumPy and torch do them, on whole arrays in memory."""
+"""Products and nearest neighbours in NumPy and torch, on whole arrays in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def product(a: Any, b: Any) -> Peers:
 
 
 def nearest(points: Any, query: Any, metric: Any) -> Peers:
-    """Which point is nearest to the query, by a metric that is a matrix."""
+    """The index of the point nearest to the query, by a metric given as a matrix."""
 
     def numpy() -> Any:
         difference = points - query

@@ -25,7 +25,7 @@ class Work:
         output: the tensor that is compared.
         reference: computes it in memory.
         reach: the multiple of the reference's time that is to be reached.
-        stored: whether inputs lie in the database in the layouts that the program chooses; else
+        stored: whether inputs are in the database in the layouts that the program chooses; else
             they are tables of entries, and arrays come from memory.
         options: of `einsum_program`.
     """
@@ -45,7 +45,7 @@ Works = Callable[[], Sequence[Work]]
 
 @cache
 def human() -> Any:
-    """The adjacency of the protein graph `human`, symmetric, in both directions."""
+    """Return the adjacency matrix of the protein graph `human`, symmetric, in both directions."""
     folder = GRAPHS.parent / "subgraph" / "human"
     vertices = pq.read_table(folder / "vertices.parquet").num_rows
     edges = pq.read_table(folder / "edges.parquet")

@@ -15,12 +15,12 @@ import pytest
 from click.testing import CliRunner
 
 import ucle
-from ucle import progress_bar as cli_progress
 from ucle.command.cli import main
 from ucle.database import statistics_cache
 from ucle.explain.json import json_text, plain
-from ucle.progress import Progress
-from ucle.progress_bar import progress_bar
+from ucle.progress import bar as cli_progress
+from ucle.progress.bar import progress_bar
+from ucle.progress.execution import Progress
 
 ARGUMENTS = ("program.ein", "-d", "graph.duckdb")
 

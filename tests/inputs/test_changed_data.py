@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import ucle
-from ucle import prepared
+from ucle.compile import prepared
 from ucle.errors import BoundError, DuplicateCoordinatesError
 from ucle.foundation.dtypes import same_value
 from ucle.inputs.staleness import is_stale

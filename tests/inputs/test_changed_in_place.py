@@ -19,7 +19,7 @@ import ucle
 from ucle.errors import InputError, NameResolutionError, UcleError, ValueTypeError
 from ucle.inputs.binding import OPTION_NAMES
 from ucle.inputs.fingerprints import fingerprint
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.testing.check_matrix import Routes, some_decompositions
 from ucle.testing.generate import random_case
 from ucle.testing.oracle import UndefinedError, assert_equal

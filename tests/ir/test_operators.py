@@ -16,7 +16,7 @@ from ucle import errors
 from ucle.foundation.dtypes import DType, same_value
 from ucle.language.parse import parse_program
 from ucle.operators import COMBINES, MAPS, REDUCES
-from ucle.plan.steps import Densify, Reduce
+from ucle.plan.steps import Aggregate, Densify
 from ucle.registry import KINDS
 from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.testing import Routes, some_decompositions
@@ -65,7 +65,7 @@ def test_declared_annihilators_are_used(routes: Routes) -> None:
         (join,) = (
             s.relation.input.input
             for s in program.compiled.plan.steps
-            if isinstance(s.relation, Reduce)
+            if isinstance(s.relation, Aggregate)
         )
         assert join.kind.name == kind
         everywhere(f"T[i,j] = {name}(X[i,j], Y[i,j])", 2 * X * Y, routes, X=X, Y=Y)
@@ -77,7 +77,7 @@ def test_a_reduce_without_properties_meets_every_entry(routes: Routes) -> None:
     everywhere("T[j] = median[i](X[i,j] * Y[i,j])", np.median(X * Y, axis=0), routes, X=X, Y=Y)
     program = ucle.einsum_program("T[i] median= X[i,j]", X=X)
     relation = program.compiled.plan.steps[-1].relation
-    assert isinstance(relation, Reduce)
+    assert isinstance(relation, Aggregate)
     assert isinstance(relation.input.input, Densify)
     with pytest.raises(errors.BoundError, match="median of nothing"):
         ucle.einsum_program("T[i] median= X[i,j]", X=np.ones((2, 0)))

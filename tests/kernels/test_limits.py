@@ -9,10 +9,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from ucle.cost import ENGINE
+from ucle.cost.prices import ENGINE
 from ucle.foundation.dtypes import DType
 from ucle.ir.layouts import Label
-from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.optimiser.pricing import CostedProgram
 from ucle.plan.decomposition import StoredInput
@@ -91,8 +91,8 @@ def test_no_plan_has_a_tensor_beyond_a_blob(tag: str) -> None:
         axis = Label("i", size)
         type_ = TensorType((axis,), dtype=dtype)
         made = TensorType((axis,), dtype=dtype)
-        vertex = Vertex(Tensor("Z", made), (Operand("X", (axis,)),), (axis,))
-        program = Program((Tensor("X", type_),), (vertex,), ("Z",))
+        vertex = Vertex(NamedTensor("Z", made), (Operand("X", (axis,)),), (axis,))
+        program = Program((NamedTensor("X", type_),), (vertex,), ("Z",))
         known = ProgramStatistics(program, {"X": TensorStatistics(1, (1,))}, Occupancy())
         costed = CostedProgram(program, known, {"X": StoredInput()}, ENGINE, Resources())
         assert costed.fits(vertex, vertex.decomposition(())) is (size == most)

@@ -16,7 +16,7 @@ import scipy.sparse
 import ucle
 from ucle.ir.fills import JoinKind
 from ucle.operators import MAPS
-from ucle.plan.steps import Densify, Join, Reduce
+from ucle.plan.steps import Aggregate, Densify, Join
 from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import Case
 from ucle.testing.oracle import FUNCTIONS, assert_equal
@@ -43,7 +43,7 @@ def case(text: str, fills: dict[str, float] | None = None, **arrays: Any) -> Cas
 
 def joins(program: ucle.EinsumProgram) -> list[Join]:
     """The joins of a plan."""
-    reduces = [s.relation for s in program.compiled.plan.steps if isinstance(s.relation, Reduce)]
+    reduces = [s.relation for s in program.compiled.plan.steps if isinstance(s.relation, Aggregate)]
     return [r.input.input for r in reduces if isinstance(r.input.input, Join)]
 
 

@@ -14,7 +14,7 @@ import pytest
 import ucle
 from ucle.database.open_sessions import open_session
 from ucle.errors import BoundError, UcleError
-from ucle.resize import follow_data
+from ucle.pipeline.resize import follow_data
 
 TEXT = """
     gram[i,k] += A[i,j] * A[k,j]

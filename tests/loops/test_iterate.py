@@ -17,8 +17,8 @@ from scipy.sparse.csgraph import connected_components
 
 import ucle
 from ucle.errors import ArgumentError, NotConvergedWarning, UcleError
-from ucle.pipeline import compile_statements
-from ucle.progress import Progress
+from ucle.pipeline.stages import compile_statements
+from ucle.progress.execution import Progress
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -128,7 +128,7 @@ def test_a_loop_is_compiled_once(connection: Connection, monkeypatch: pytest.Mon
         compiled.append(tuple(statement.target.tensor for statement in statements))
         return compile_statements(statements, *others)
 
-    monkeypatch.setattr("ucle.compile.compile_statements", counted)
+    monkeypatch.setattr("ucle.compile.build.compile_statements", counted)
     found = program.iterate({"x": "y"}, until="max[i](y[i]) < 1")
     assert compiled == [("y", "z", "until_value", "until")]
     assert (found.steps, tuple(found)) == (4, ("z", "y"))

@@ -111,7 +111,9 @@ def test_tables_and_sparse_arrays(connection: Connection) -> None:
     for seed in seeds:
         found = ucle.iterate(
             lambda f: f | (edges & f[:, None]).any(axis=0),
-            ucle.tensor(seed, ndim=1) if isinstance(seed, ucle.inputs.inputs.TableInput) else seed,
+            ucle.tensor(seed, ndim=1)
+            if isinstance(seed, ucle.inputs.table_input.TableInput)
+            else seed,
             max_steps=steps,
             database=connection,
         )

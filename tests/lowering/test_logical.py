@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import ucle
-import ucle.pipeline
+import ucle.pipeline.stages
 from ucle.ir.contraction_trees import every_tree
 from ucle.ir.layouts import Label
-from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.lowering.contract import contract
 from ucle.lowering.find_inlinable import find_merges
@@ -20,9 +20,9 @@ from ucle.lowering.inline_statements import KnownMerges, merge
 from ucle.lowering.logical import MOST_MAPS, Contraction, LogicalProgram
 from ucle.lowering.pairwise import KnownPairwise
 from ucle.lowering.share_subexpressions import SharedVertices
-from ucle.lowering.syntax_to_logical import Source, syntax_to_logical
+from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
 from ucle.operators import COMBINES, SUM
-from ucle.stats.estimate import Measured
+from ucle.stats.estimate import MeasuredInputs
 from ucle.testing.chains import chain_case
 from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import Case, random_case
@@ -30,7 +30,7 @@ from ucle.testing.generate import Case, random_case
 PROGRAMS = [(draw, seed) for draw in (chain_case, random_case) for seed in range(25)]
 
 
-def source_of(text: str, **options: Any) -> Source:
+def source_of(text: str, **options: Any) -> ResolvedProgram:
     """What is lowered, of a program over square matrices by upper and vectors by lower case."""
     rng = np.random.default_rng(0)
     names = [name for name in "ABCDabcd" if f"{name}[" in text]
@@ -110,14 +110,14 @@ def test_many_maps_become_steps_of_their_own() -> None:
 
 def test_a_program_is_lowered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever orders are looked at: they share one logical program."""
-    sources: list[Source] = []
+    sources: list[ResolvedProgram] = []
     lower = syntax_to_logical
 
-    def noted(source: Source) -> LogicalProgram:
+    def noted(source: ResolvedProgram) -> LogicalProgram:
         sources.append(source)
         return lower(source)
 
-    monkeypatch.setattr(ucle.pipeline, "syntax_to_logical", noted)
+    monkeypatch.setattr(ucle.pipeline.stages, "syntax_to_logical", noted)
     text = "P[i,k] += A[i,j] * B[j,k] * a[j]\nQ[i,l] += P[i,k] * C[k,l] * b[l]"
     arrays = {x: np.ones((4, 4) if x.isupper() else 4) for x in "ABCab"}
     ucle.einsum_program(text, inputs=arrays)
@@ -143,8 +143,8 @@ def test_types_and_outputs_stay_from_pass_to_pass(draw: Any, seed: int, native: 
     case = draw(seed)
     case.create_tables(native)
     compiled = case.compile(native, association="as-written").compiled
-    source: Source = compiled.front.source
-    measured = Measured(compiled.statistics.measured, compiled.statistics.estimator)
+    source: ResolvedProgram = compiled.front.source
+    measured = MeasuredInputs(compiled.statistics.measured, compiled.statistics.estimator)
     case.drop_tables(native)
     logical = syntax_to_logical(source)
     written = contract(logical)
@@ -213,12 +213,12 @@ def test_what_is_shared_is_read_under_other_labels() -> None:
     type_ = TensorType((i, j))
     mult, sub = COMBINES["mult"], COMBINES["sub"]
     one, other = Operand("A", (i,)), Operand("B", (j,))
-    shared.add(Vertex(Tensor("T", type_), (one, other), (i, j), mult))
+    shared.add(Vertex(NamedTensor("T", type_), (one, other), (i, j), mult))
     x, y = Label("x", 2), Label("y", 3)
     pair = Operand("B", (y,)), Operand("A", (x,))
-    assert shared.find(Vertex(Tensor("U", type_), pair, (y, x), mult)) == Operand("T", (x, y))
-    assert shared.find(Vertex(Tensor("U", type_), pair, (y, x), sub)) is None
-    assert shared.find(Vertex(Tensor("U", type_), pair, (x,), mult, reduce=SUM)) is None
+    assert shared.find(Vertex(NamedTensor("U", type_), pair, (y, x), mult)) == Operand("T", (x, y))
+    assert shared.find(Vertex(NamedTensor("U", type_), pair, (y, x), sub)) is None
+    assert shared.find(Vertex(NamedTensor("U", type_), pair, (x,), mult, reduce=SUM)) is None
     assert len(shared) == 1
 
 
@@ -228,17 +228,17 @@ def test_products_of_a_tensor_with_itself_are_shared() -> None:
     shared, type_ = SharedVertices(), TensorType((i, j))
     mult, sub = COMBINES["mult"], COMBINES["sub"]
     one, other = Operand("A", (i, j)), Operand("A", (j, k))
-    shared.add(Vertex(Tensor("T", type_), (one, other), (i, k), mult, reduce=SUM))
+    shared.add(Vertex(NamedTensor("T", type_), (one, other), (i, k), mult, reduce=SUM))
     assert shared.find(
-        Vertex(Tensor("U", type_), (other, one), (k, i), mult, reduce=SUM)
+        Vertex(NamedTensor("U", type_), (other, one), (k, i), mult, reduce=SUM)
     ) == Operand("T", (i, k))
     x, y = Operand("A", (k, j)), Operand("A", (j, i))
-    again = Vertex(Tensor("U", type_), (y, x), (i, k), mult, reduce=SUM)
+    again = Vertex(NamedTensor("U", type_), (y, x), (i, k), mult, reduce=SUM)
     assert shared.find(again) == Operand("T", (k, i))
     apart = Operand("A", (i, j)), Operand("A", (k, j))
-    assert shared.find(Vertex(Tensor("U", type_), apart, (i, k), mult, reduce=SUM)) is None
-    shared.add(Vertex(Tensor("V", type_), (one, other), (i, j, k), sub))
-    assert shared.find(Vertex(Tensor("U", type_), (other, one), (i, j, k), sub)) is None
+    assert shared.find(Vertex(NamedTensor("U", type_), apart, (i, k), mult, reduce=SUM)) is None
+    shared.add(Vertex(NamedTensor("V", type_), (one, other), (i, j, k), sub))
+    assert shared.find(Vertex(NamedTensor("U", type_), (other, one), (i, j, k), sub)) is None
 
 
 def test_common_subexpressions_are_computed_once() -> None:

@@ -16,7 +16,7 @@ from ucle.ir.layouts import Label
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.exact_orders import MOST_JOINS, exact_order
 from ucle.lowering.greedy_orders import greedy_orders
-from ucle.lowering.joined_parts import Part, Parts
+from ucle.lowering.joined_parts import JoinedFactors, Parts
 from ucle.lowering.logical import Contraction, Use
 from ucle.lowering.pairwise import Pairwise, leaf
 from ucle.operators import COMBINES, MULT, REDUCES
@@ -73,7 +73,7 @@ def random_pattern(rng: np.random.Generator, least: int, most: int) -> Pairwise:
     return pattern(list(dict.fromkeys([*path, *chosen])), 10_000)
 
 
-def every_order(parts: Parts, now: list[Part]) -> Iterator[float]:
+def every_order(parts: Parts, now: list[JoinedFactors]) -> Iterator[float]:
     """What all orders emit that join only what shares a label."""
     if len(now) == 1:
         yield now[0].emitted

@@ -1,4 +1,4 @@
-"""Demand: what is only looked at behind a mask is computed behind it, and nothing else changes."""
+"""Mask push-down: factors are computed only behind a mask, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def case_of(text: str, **data: Any) -> Case:
 
 
 def pushed(program: EinsumProgram) -> tuple[str, ...]:
-    demanded = program.compiled.front.lowering.demand
+    demanded = program.compiled.front.lowering.rewrite("demand")
     return () if demanded is None else demanded.lines
 
 

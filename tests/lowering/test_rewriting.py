@@ -25,7 +25,7 @@ from ucle.lowering.write_polynomials import write_polynomials
 from ucle.optimiser.rewriting import candidates
 from ucle.options import Optimisations
 from ucle.program import EinsumProgram
-from ucle.stats.estimate import Measured
+from ucle.stats.estimate import MeasuredInputs
 from ucle.stats.estimators import DEFAULT, ESTIMATORS
 from ucle.testing.check_matrix import Routes, check_everywhere, recompiled
 from ucle.testing.generate import Case
@@ -204,7 +204,7 @@ FORMS = {
 
 
 def rewriting_of(program: EinsumProgram) -> Any:
-    return program.compiled.front.lowering.rewriting
+    return program.compiled.front.lowering.rewrite("rewritten")
 
 
 def case_of(text: str, **data: Any) -> Case:
@@ -364,7 +364,7 @@ def test_a_long_chain_of_names_is_not_looked_at() -> None:
     logical = logical_of(text.replace("P0[", "q["))
     found = candidates(
         logical,
-        Measured({}, ESTIMATORS[DEFAULT]),
+        MeasuredInputs({}, ESTIMATORS[DEFAULT]),
         KnownPairwise(),
         lambda x: x,
         (),

@@ -31,7 +31,7 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "parts-have-their-own-keys",
         "ucle/partitions/keys.py",
-        "mixed = (mixed ^ key) * np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio",
+        "mixed = (mixed ^ key) * np.uint64(0x9E3779B97F4A7C15)  # derived from the golden ratio",
         "mixed = (mixed ^ key) * np.uint64(len(rows))",
         "rows of two tables with the same keys lie on different partitions",
         ("tests/partitions/test_partitions.py::test_random_programs[random_case-17]",),
@@ -183,7 +183,7 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "unsigned-numbers-wrap-around",
         "ucle/foundation/exact_numbers.py",
-        "        wrong |= converted < 0  # which wraps around both ways\n",
+        "        wrong |= converted < 0  # wraps around both ways\n",
         "        pass\n",
         "2^63 as uint64 becomes -2^63",
         ("tests/ir/test_element_types.py::test_numbers_that_a_type_cannot_hold[array0-None]",),

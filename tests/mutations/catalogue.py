@@ -304,8 +304,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "subtraction-swapped",
         "ucle/plan/kernel_choice.py",
-        'return Kernel(f"sca_vec_{operator.stem}", False)',
-        'return Kernel(f"vec_sca_{operator.stem}", False, swap=True)',
+        'return ChosenKernel(f"sca_vec_{operator.stem}", False)',
+        'return ChosenKernel(f"vec_sca_{operator.stem}", False, swap=True)',
         "number - array becomes array - number",
     ),
     Mutation(
@@ -513,7 +513,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tables-not-verified-again",
-        "ucle/prepared.py",
+        "ucle/compile/prepared.py",
         "        if prepared is not None and versions.known:\n",
         "        prepared = prepared or self._latest\n        if prepared:\n",
         "a table that changed after compilation is not checked",
@@ -698,7 +698,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hope-in-transactions",
-        "ucle/prepared.py",
+        "ucle/compile/prepared.py",
         "if self._overflowed or (inside and self.compiled.optimistic):",
         "if self._overflowed:",
         "integers that overflow in a changed order end the transaction of the user",

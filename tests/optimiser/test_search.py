@@ -18,10 +18,10 @@ from costed_programs import (
 )
 
 import ucle
-from ucle.cost import ENGINE, PAPER
+from ucle.cost.prices import ENGINE, PAPER
 from ucle.errors import InputError
 from ucle.ir.layouts import Label
-from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.operators import ADD, MULT, SUM
 from ucle.optimiser.pricing import CostedProgram
@@ -151,17 +151,17 @@ def test_neighbours_lead_to_the_optimum_mostly() -> None:
 def circuit(qubits: int, gates: int, entries: float) -> CostedProgram:
     """A chain of gates on one qubit each, on a state of which some entries are not 0."""
     labels = tuple(Label(f"q{n}", 2) for n in range(qubits))
-    state = Tensor("S", TensorType(labels))
+    state = NamedTensor("S", TensorType(labels))
     inputs, vertices = [state], []
     statistics = {"S": TensorStatistics(entries, (min(2.0, entries),) * qubits, exact=True)}
     for number in range(gates):
         old = state.type.axes[number % qubits]
         new = Label(f"r{number}", 2)
-        gate = Tensor(f"G{number}", TensorType((new, old)))
+        gate = NamedTensor(f"G{number}", TensorType((new, old)))
         inputs.append(gate)
         statistics[gate.name] = TensorStatistics(4, (2, 2), exact=True)
         kept = tuple(new if x == old else x for x in state.type.axes)
-        made = Tensor(f"S{number}", TensorType(kept))
+        made = NamedTensor(f"S{number}", TensorType(kept))
         operands = Operand(state.name, state.type.axes), Operand(gate.name, (new, old))
         vertices.append(Vertex(made, operands, kept, MULT, reduce=SUM))
         state = made
@@ -214,18 +214,18 @@ def test_several_starts_are_never_worse() -> None:
 def test_a_residual_network_of_a_hundred_layers_is_solved_exactly() -> None:
     """Each layer is used twice, so that a hundred vertices are shared, two at a time."""
     i, k = Label("i", 1000), [Label("k", 64), Label("m", 64)]
-    tensors = [Tensor("X", TensorType((i, k[0])))]
+    tensors = [NamedTensor("X", TensorType((i, k[0])))]
     vertices = []
     statistics = {"X": TensorStatistics(64_000, (1000, 64), exact=True)}
     state = tensors[0]
     for n in range(100):
-        weight = Tensor(f"W{n}", TensorType((k[0], k[1])))
+        weight = NamedTensor(f"W{n}", TensorType((k[0], k[1])))
         tensors.append(weight)
         statistics[weight.name] = TensorStatistics(4096, (64, 64), exact=True)
-        hidden = Tensor(f"H{n}", TensorType((i, k[1])))
+        hidden = NamedTensor(f"H{n}", TensorType((i, k[1])))
         operands = Operand(state.name, (i, k[0])), Operand(weight.name, (k[0], k[1]))
         vertices.append(Vertex(hidden, operands, (i, k[1]), MULT, reduce=SUM))
-        added = Tensor(f"X{n}", TensorType((i, k[0])))
+        added = NamedTensor(f"X{n}", TensorType((i, k[0])))
         pair = Operand(state.name, (i, k[0])), Operand(hidden.name, (i, k[0]))
         vertices.append(Vertex(added, pair, (i, k[0]), ADD))
         state = added

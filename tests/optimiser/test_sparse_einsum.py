@@ -12,7 +12,7 @@ import pytest
 from costed_programs import brute_force, random_program
 
 import ucle
-from ucle.cost import (
+from ucle.cost.prices import (
     ENGINE,
     PAPER,
     AggregateWork,
@@ -25,7 +25,7 @@ from ucle.cost import (
 )
 from ucle.errors import MemoryLimitError, ProgramError
 from ucle.ir.layouts import Label, Layout
-from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.operators import MULT, SUM
 from ucle.optimiser.choose_decomposition import pinned
@@ -103,9 +103,9 @@ def test_a_pin_must_name_what_exists(given: dict[str, set[str]]) -> None:
 def product_of_matrices() -> CostedProgram:
     """T[i,k] += X[i,j] * Y[j,k] with T and V small enough to compute by hand."""
     i, j, k = Label("i", 4), Label("j", 5), Label("k", 6)
-    x, y = Tensor("X", TensorType((i, j))), Tensor("Y", TensorType((j, k)))
+    x, y = NamedTensor("X", TensorType((i, j))), NamedTensor("Y", TensorType((j, k)))
     operands = Operand("X", (i, j)), Operand("Y", (j, k))
-    vertex = Vertex(Tensor("T", TensorType((i, k))), operands, (i, k), MULT, reduce=SUM)
+    vertex = Vertex(NamedTensor("T", TensorType((i, k))), operands, (i, k), MULT, reduce=SUM)
     program = Program((x, y), (vertex,), ("T",))
     measured = {
         "X": TensorStatistics(8, (3, 4), exact=True),
@@ -181,9 +181,9 @@ def test_costs_grow_with_work(seed: int, profile: Profile) -> None:
 def test_large_operands_are_not_copied_for_every_row() -> None:
     """Where a kernel gets copies (the Arrow route), a vector of rows shares no big matrix."""
     i, m, k = Label("i", 7650), Label("m", 745), Label("k", 1024)
-    x, w = Tensor("X", TensorType((i, m))), Tensor("W", TensorType((m, k)))
+    x, w = NamedTensor("X", TensorType((i, m))), NamedTensor("W", TensorType((m, k)))
     operands = Operand("X", (i, m)), Operand("W", (m, k))
-    vertex = Vertex(Tensor("T", TensorType((i, k))), operands, (i, k), MULT, reduce=SUM)
+    vertex = Vertex(NamedTensor("T", TensorType((i, k))), operands, (i, k), MULT, reduce=SUM)
     program = Program((x, w), (vertex,), ("T",))
     measured = {
         "X": TensorStatistics(2e6, (7650, 745), exact=True),

@@ -20,7 +20,7 @@ from ucle.partitions.fragments import DistributedPlan
 from ucle.partitions.network import Network
 from ucle.partitions.sizes import EstimatedSizes
 from ucle.plan.placement_rules import Way, ways
-from ucle.plan.steps import Plan, Reduce
+from ucle.plan.steps import Aggregate, Plan
 from ucle.testing.partitions import cheapest
 
 RNG = np.random.default_rng(5)
@@ -49,7 +49,7 @@ def compiled(tables: Any, text: str, **options: Any) -> Any:
 
 
 def steps(plan: Plan) -> dict[str, tuple[Way, ...]]:
-    return {s.name: ways(s.relation) for s in plan.steps if isinstance(s.relation, Reduce)}
+    return {s.name: ways(s.relation) for s in plan.steps if isinstance(s.relation, Aggregate)}
 
 
 def chosen(made: Any, choice: dict[str, Way], partitions: int = 2) -> DistributedPlan:
@@ -135,7 +135,7 @@ def test_an_outer_join_keeps_the_rows_of_the_side_that_is_copied_once(tables: An
         database=tables,
         decomposition="relational",
     )
-    joins = [s.relation for s in program.compiled.plan.steps if isinstance(s.relation, Reduce)]
+    joins = [s.relation for s in program.compiled.plan.steps if isinstance(s.relation, Aggregate)]
     for relation in joins:
         for way in ways(relation):
             if way.makes.spread in (Spread.BY_AXES, Spread.SCATTERED) and len(way.reads) == 2:

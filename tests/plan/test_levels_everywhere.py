@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import ucle
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.testing.check_matrix import Routes, check_everywhere, some_decompositions
 from ucle.testing.generate import Case
 from ucle.testing.generate_levels import ALGEBRAS, KINDS, levelled_case

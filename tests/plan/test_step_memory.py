@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 import ucle
-from ucle.memory import (
+from ucle.cost.memory import (
     FIXED,
     RETAINED,
-    Beside,
-    Copied,
-    Gathered,
-    Kept,
-    Made,
-    Matched,
+    ChunkCopies,
+    CrossJoined,
+    FilledTable,
+    GroupStates,
+    JoinTable,
     Part,
+    RowVectors,
     held,
     peak,
     statement,
@@ -29,20 +29,20 @@ from ucle.testing.generate_levels import levelled_case
 @pytest.mark.parametrize(
     ("part", "expected"),
     [
-        (Made(rows=10, size=8, threads=2), 80),
-        (Made(rows=1e6, size=8, threads=2), 2 * 2048 * 8),
-        (Matched(rows=10, size=84, other_rows=3, other_size=4), 60),
-        (Beside(size=5e6), 2 * 5e6),
-        (Kept(rows=3, size=7), 21),
-        (Kept(rows=4, size=100_000), 2 * 262_144),
-        (Kept(rows=4, size=150_000), 4 * 262_144),
-        (Kept(rows=4, size=300_000), 4 * 300_000),
-        (Gathered(rows=9, groups=1, size=1e8, inline=1 << 15, threads=2), 2 * (1e8 + 16) + 1e8),
-        (Gathered(rows=9, groups=2, size=1000, inline=1 << 15, threads=1), 2 * 1040 + 2000),
-        (Gathered(9, groups=2, size=1e6, inline=0, threads=2, stacked=True), 3 * 1000016 + 2e6),
-        (Copied(rows=55, size=100, threads=2), 5500),
-        (Copied(rows=5500, size=100, threads=2), 0),
-        (Gathered(rows=0, groups=0, size=0, inline=1 << 15, threads=4), 0),
+        (RowVectors(rows=10, size=8, threads=2), 80),
+        (RowVectors(rows=1e6, size=8, threads=2), 2 * 2048 * 8),
+        (JoinTable(rows=10, size=84, other_rows=3, other_size=4), 60),
+        (CrossJoined(size=5e6), 2 * 5e6),
+        (FilledTable(rows=3, size=7), 21),
+        (FilledTable(rows=4, size=100_000), 2 * 262_144),
+        (FilledTable(rows=4, size=150_000), 4 * 262_144),
+        (FilledTable(rows=4, size=300_000), 4 * 300_000),
+        (GroupStates(rows=9, groups=1, size=1e8, inline=1 << 15, threads=2), 2 * (1e8 + 16) + 1e8),
+        (GroupStates(rows=9, groups=2, size=1000, inline=1 << 15, threads=1), 2 * 1040 + 2000),
+        (GroupStates(9, groups=2, size=1e6, inline=0, threads=2, stacked=True), 3 * 1000016 + 2e6),
+        (ChunkCopies(rows=55, size=100, threads=2), 5500),
+        (ChunkCopies(rows=5500, size=100, threads=2), 0),
+        (GroupStates(rows=0, groups=0, size=0, inline=1 << 15, threads=4), 0),
     ],
 )
 def test_parts(part: Part, expected: float) -> None:
@@ -50,10 +50,10 @@ def test_parts(part: Part, expected: float) -> None:
 
 
 def test_whole_tensors_are_made_first() -> None:
-    groups = Gathered(rows=4, groups=2, size=1e6, inline=0, threads=1)
-    first, then = [Made(rows=1, size=9e6, threads=1)], [Beside(3e6), groups]
+    groups = GroupStates(rows=4, groups=2, size=1e6, inline=0, threads=1)
+    first, then = [RowVectors(rows=1, size=9e6, threads=1)], [CrossJoined(3e6), groups]
     assert statement(first, then) == 9e6 + 2 * 3e6 + 2 * (1e6 + 16)
-    assert statement([], [Beside(1e6), groups]) == 1e6 + 2 * (1e6 + 16) + 2e6
+    assert statement([], [CrossJoined(1e6), groups]) == 1e6 + 2 * (1e6 + 16) + 2e6
 
 
 def test_what_statements_leave_stays_until_the_end() -> None:

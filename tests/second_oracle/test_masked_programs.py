@@ -50,8 +50,8 @@ def check(drawn: Drawn, seed: int, routes: Routes, folder: Path) -> int:
 
 
 def masks(program: EinsumProgram) -> tuple[str, ...]:
-    demand = program.compiled.front.lowering.demand
-    return () if demand is None else demand.lines
+    pushed = program.compiled.front.lowering.rewrite("demand")
+    return () if pushed is None else pushed.lines
 
 
 @pytest.mark.slow

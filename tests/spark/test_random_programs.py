@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from ucle import einsum_program
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.testing.generate import Case, random_case
 from ucle.testing.oracle import assert_equal
 

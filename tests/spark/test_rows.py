@@ -12,7 +12,7 @@ from ucle.run.execute import NaNError
 from ucle.spark import rows as spark_rows
 from ucle.spark.failures import packed, unpacked
 from ucle.spark.rows import pack, unpack
-from ucle.spark.tasks import Circumstances
+from ucle.spark.tasks import TaskContext
 from ucle.sqlgen import PLAIN
 
 
@@ -47,11 +47,11 @@ def test_errors_come_back_as_they_were() -> None:
 def test_an_executor_has_to_agree() -> None:
     with DUCKDB.open(":memory:") as session:
         session.capabilities = PLAIN
-        Circumstances(kernels=False).check(session)
+        TaskContext(kernels=False).check(session)
         with pytest.raises(ExecutionError, match="has no kernels"):
-            Circumstances(kernels=True).check(session)
+            TaskContext(kernels=True).check(session)
     with pytest.raises(ExecutionError, match="another version"):
-        Circumstances(version="0.0.1").check_version()
+        TaskContext(version="0.0.1").check_version()
 
 
 def test_no_ucle_on_an_executor() -> None:

@@ -225,10 +225,10 @@ def test_another_version_on_an_executor(spark: Any, monkeypatch: pytest.MonkeyPa
     matrix = RNG.random((20, 20))
     frame = entries(spark, matrix, "i", "j")
     program = einsum_program("y[i] += A[i,j]", A=frame, database=spark, engine="spark")
-    monkeypatch.setattr("ucle.spark.tasks.Circumstances.version", "0.0.1")
+    monkeypatch.setattr("ucle.spark.tasks.TaskContext.version", "0.0.1")
     monkeypatch.setattr(
-        "ucle.spark.engine.Circumstances",
-        lambda **options: ucle.spark.tasks.Circumstances(version="0.0.1", **options),
+        "ucle.spark.engine.TaskContext",
+        lambda **options: ucle.spark.tasks.TaskContext(version="0.0.1", **options),
     )
     with pytest.raises(ExecutionError, match="another version of ucle"):
         program.execute()

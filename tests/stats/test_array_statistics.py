@@ -13,7 +13,7 @@ import ucle
 from ucle.errors import ValueTypeError
 from ucle.inputs.inputs import value_array
 from ucle.stats import measure
-from ucle.stats.measure import Measured
+from ucle.stats.measure import MeasuredInput
 
 ROUTES = [ucle.connect, duckdb.connect]
 TYPES = {"float64": "DOUBLE", "float32": "FLOAT", "int64": "BIGINT", "bool": "BOOLEAN"}
@@ -35,16 +35,16 @@ def stored(array: Any) -> pa.Table:
 
 def measured(
     connection: Any, array: Any, fill: Any = 0, type_: str | None = None
-) -> tuple[Measured, list[str]]:
+) -> tuple[MeasuredInput, list[str]]:
     """What is known of a table of arrays, and the queries that found it out."""
     connection.register("given", stored(array))
     column = "val" if type_ is None else f"val::{type_}"
     connection.execute(f"CREATE OR REPLACE TEMP TABLE t AS SELECT k, {column} AS val FROM given")
     labels = ",".join("ijk"[: array.ndim])
     seen: list[str] = []
-    found: list[Measured] = []
+    found: list[MeasuredInput] = []
 
-    def watch(fetch: Any, look: Any, *args: Any, **options: Any) -> Measured:
+    def watch(fetch: Any, look: Any, *args: Any, **options: Any) -> MeasuredInput:
         found.append(
             measure.measure(lambda q: (seen.append(q), fetch(q))[1], look, *args, **options)
         )

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 import ucle
-from ucle.compile import Request, build
+from ucle.compile.build import Request, build
 from ucle.errors import InputError
 from ucle.ir.layouts import Decomposition, Label, Layout
-from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.language.parse import parse_program
 from ucle.operators import COMBINES
@@ -33,7 +33,7 @@ from ucle.stats import (
     TensorStatistics,
     Textbook,
 )
-from ucle.stats.estimate import Derived
+from ucle.stats.estimate import DerivedVertex
 from ucle.stats.remembered import Remembered
 from ucle.testing.generate import random_case
 from ucle.testing.random_inputs import make_input, random_array
@@ -114,7 +114,7 @@ def test_negative_zero_is_zero(native: duckdb.DuckDBPyConnection) -> None:
 
 def textbook(shape: tuple[int, ...], statistics: TensorStatistics) -> ProgramStatistics:
     axes = tuple(Label(x, n) for x, n in zip(LETTERS, shape, strict=False))
-    program = Program((Tensor("U", TensorType(axes)),), (), ())
+    program = Program((NamedTensor("U", TensorType(axes)),), (), ())
     return ProgramStatistics(program, {"U": statistics}, Textbook())
 
 
@@ -240,18 +240,18 @@ class Full:
     def derive(self, vertex: Vertex, operands: tuple[Statistics, ...]) -> Statistics:
         type_ = vertex.tensor.type
         counts = TensorStatistics(float(math.prod(type_.shape)), tuple(map(float, type_.shape)))
-        return Statistics(type_, counts, Derived(vertex, operands))
+        return Statistics(type_, counts, DerivedVertex(vertex, operands))
 
     def tuples(self, statistics: Statistics, layout: Layout) -> Rows:
         most = float(math.prod(statistics.type.shape[axis] for axis in layout.promoted))
         return Rows(most, 0.0, most)
 
-    def joined(self, derived: Derived, decomposition: Decomposition) -> Rows:
+    def joined(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         keys = decomposition.promoted
         most = float(math.prod(x.bound for x in derived.vertex.all_labels if x.name in keys))
         return Rows(most, 0.0, most)
 
-    def grouped(self, derived: Derived, decomposition: Decomposition) -> Rows:
+    def grouped(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         kept = decomposition.promoted.intersection(derived.vertex.names)
         return self.joined(derived, derived.vertex.decomposition(kept))
 
@@ -286,9 +286,9 @@ def test_estimates_are_the_same_in_every_process() -> None:
     """Not a bit depends on the order in which a set of labels is gone through, as hashes say."""
     i, j, k = (Label(name, 1000) for name in "ijk")
     types = TensorType((i, j, k)), TensorType((k, j, i))
-    x, y = (Tensor(name, type_) for name, type_ in zip("XY", types, strict=True))
+    x, y = (NamedTensor(name, type_) for name, type_ in zip("XY", types, strict=True))
     operands = tuple(Operand(tensor.name, tensor.type.axes) for tensor in (x, y))
-    vertex = Vertex(Tensor("Z", types[0]), operands, (i, j, k), COMBINES["mult"])
+    vertex = Vertex(NamedTensor("Z", types[0]), operands, (i, j, k), COMBINES["mult"])
     program = Program((x, y), (vertex,), ("Z",))
     for first, second, third in permutations((7.0, 11.0, 13.0)):
         measured = {

@@ -44,12 +44,12 @@ import pytest
 import scipy.sparse
 
 import ucle
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.ir.layouts import Layout
 from ucle.options import REWRITES, Optimisations
 from ucle.program import EinsumProgram
 from ucle.stats.degrees import Degrees
-from ucle.stats.estimate import Measured, Rows
+from ucle.stats.estimate import MeasuredInputs, Rows
 from ucle.stats.estimators import ESTIMATORS
 from ucle.stats.model import array_statistics
 from ucle.testing.check_matrix import recompiled
@@ -61,7 +61,7 @@ def rows_of(program: EinsumProgram, estimator: str) -> Rows:
     """What an estimator says of the entries of the only output."""
     compiled = program.compiled
     (name,) = program.outputs
-    known = Measured(compiled.statistics.measured, ESTIMATORS[estimator]).of(compiled.program)
+    known = MeasuredInputs(compiled.statistics.measured, ESTIMATORS[estimator]).of(compiled.program)
     return known.rows(name, Layout.of([True] * len(compiled.program.types[name].shape)))
 
 

@@ -19,7 +19,7 @@ from ucle.program import EinsumProgram, einsum_program
 from ucle.run.results import Result
 
 
-class _Options(argparse.ArgumentParser):
+class _CellOptions(argparse.ArgumentParser):
     """Options of a cell, of which a wrong one is an error and no end of the notebook."""
 
     def error(self, message: str) -> NoReturn:
@@ -31,8 +31,8 @@ class _Options(argparse.ArgumentParser):
         )
 
 
-def _options() -> _Options:
-    parser = _Options("%%ucle", add_help=False)
+def _options() -> _CellOptions:
+    parser = _CellOptions("%%ucle", add_help=False)
     parser.add_argument("-d", "--database", help="a connection, or the path of a file")
     parser.add_argument("-i", "--input", action="append", default=[], metavar="TENSOR=NAME")
     parser.add_argument("-b", "--bound", action="append", default=[], metavar="LABEL=SIZE")

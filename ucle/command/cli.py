@@ -30,7 +30,7 @@ from ucle.explain.json import json_text
 from ucle.optimiser.profiles import save_profile
 from ucle.plan.forms import MAX_ROWS
 from ucle.program import FORMATS
-from ucle.progress_bar import progress_bar
+from ucle.progress.bar import progress_bar
 from ucle.run.write_file import SUFFIXES
 from ucle.run.write_table import MODES, checked_mode
 from ucle.version import __version__

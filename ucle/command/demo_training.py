@@ -19,8 +19,9 @@ import numpy as np
 
 from ucle.command.demo_programs import count_rows, random_weights
 from ucle.errors import InputError
-from ucle.inputs.inputs import TableInput, table
+from ucle.inputs.inputs import table
 from ucle.inputs.parameters import parameter
+from ucle.inputs.table_input import TableInput
 from ucle.optim import adam
 from ucle.program import EinsumProgram, einsum_program
 

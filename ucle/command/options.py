@@ -15,7 +15,8 @@ from ucle.command.show_results import Pairs
 from ucle.database.open_sessions import open_for_reading
 from ucle.foundation.arguments import SHOWN
 from ucle.inputs.files import reader_of
-from ucle.inputs.inputs import TEXT_FILE, TableInput, table
+from ucle.inputs.inputs import TEXT_FILE, table
+from ucle.inputs.table_input import TableInput
 from ucle.language.parse import parse_program
 from ucle.language.statements import input_labels
 from ucle.optimiser.profiles import NAMES

@@ -19,7 +19,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredOutput:
     """A tensor that was written to a file or made a table."""
 
     tensor: str
@@ -60,12 +60,12 @@ def _labels(pairs: Pairs, name: str) -> list[str] | None:
 
 def store(
     result: Result, files: Pairs, tables: Pairs, write_options: WriteOptions
-) -> Iterator[Stored]:
+) -> Iterator[StoredOutput]:
     """Write tensors to files and tables, one at a time."""
     for name, path in files:
         parts = _labels(write_options.partition_by, name)
         result[name].save(path, partition_by=parts, **write_options.form(name))
-        yield Stored(name, shape_text(result[name]), file=path)
+        yield StoredOutput(name, shape_text(result[name]), file=path)
     for name, target in tables:
         try:
             on = _labels(write_options.on, name)
@@ -81,7 +81,7 @@ def store(
                     hint="--mode replace replaces a table, append and upsert add to it",
                 )
             raise error from None
-        yield Stored(name, shape_text(result[name]), table=target)
+        yield StoredOutput(name, shape_text(result[name]), table=target)
 
 
 def shape_text(tensor: TensorRelation) -> str:

@@ -1,7 +1,6 @@
-"""Databases: sessions, what names of tables mean, versions of data, and what ucle keeps there.
+"""Databases: sessions, name resolution of tables, versions of data, and tables that ucle stores.
 
-In: a path or a connection, and SQL from `ucle.sqlgen`. Out: rows, a `Session` on which kernels are
-loaded, and facts of tables that are measured once for each version of their data.
-Knows tables and no programs. May import: `ucle.stats`, `ucle.sqlgen`, `ucle.udf_kernels`,
-`ucle.plan`.
+In: a path or a connection, and SQL from `ucle.sqlgen`. Out: rows, a `Session` with the kernels
+loaded, and statistics of tables, measured once for each version of their data. Knows tables but not
+programs. May import: `ucle.stats`, `ucle.sqlgen`, `ucle.udf_kernels`, `ucle.plan`.
 """

@@ -1,15 +1,17 @@
-"""Whether anything has run on a database since an execution ended: if not, its data is the same.
+"""Change detection: if nothing has run on a database since an execution, its data is unchanged.
 
-To look at how tables are stored takes as long as a small program (`ucle.database.data_versions`).
-DuckDB 2 numbers the transactions of all databases of a process and all of their connections, one
-after the other: each statement outside of a transaction has the next number, whatever it does. So
-the statements of an execution are counted. Where the number has moved by as many, nobody else's ran
-in between, and what was seen at its beginning holds at its end; where it has not moved until the
-next execution, it still does. A transaction has its number from its first statement on, and might
-change data when it is committed: so nothing is concluded inside of one (two questions have one
-number there), nor where there were other connections, which may have had one open.
+Examining how tables are stored takes as long as a small program (`ucle.database.data_versions`).
+DuckDB 2 numbers the transactions of all databases and connections of a process consecutively: each
+statement outside of a transaction gets the next number, whatever it does. So the statements of an
+execution are counted. If the transaction number has advanced by exactly that count, no other
+statement ran in between, and observations from the beginning are still valid at the end. If the
+number has not advanced until the next execution, they are still valid then. A transaction gets its
+number with its first statement, and may change data when it is committed. So nothing is concluded
+inside a transaction (two queries see the same number there), nor if there were other connections,
+which may have had an open transaction.
 
-Before DuckDB 2 two questions in a row are more than one apart, and nothing is ever quiet.
+Before DuckDB 2, the numbers of two consecutive queries differ by more than one, so that no
+execution ever counts as quiet.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from ucle.sqlgen.database_queries import connections_query, transaction_query
 
 @dataclass(frozen=True)
 class _Mark:
-    """What is known when nothing has run since the transaction of this number."""
+    """The facts that hold if nothing has run since the transaction with this number."""
 
     number: int
     known: dict[Hashable, Any]
@@ -38,9 +40,9 @@ _marks: weakref.WeakKeyDictionary[Any, _Mark] = weakref.WeakKeyDictionary()
 
 @dataclass
 class Quiet:
-    """The time from the beginning of an execution to its end, if nobody else runs anything.
+    """An execution from beginning to end, during which no other statement may run.
 
-    What is put into `known` is still there at the beginning of the next execution on the same
+    Entries of `known` are still there at the beginning of the next execution on the same
     connection, provided that nothing has run in the meantime.
     """
 
@@ -71,7 +73,7 @@ class Quiet:
         return quiet
 
     def end(self) -> None:
-        """End it: all results are there."""
+        """End the execution: all results have been computed."""
         if self._begun is None or not self.known:
             return
         number, statements = self._begun
@@ -82,7 +84,7 @@ class Quiet:
 
 
 def drop_quietly(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
-    """Run a statement that changes nothing but a temporary table of ucle's own.
+    """Run a statement that changes only a temporary table of ucle's own.
 
     Raises:
         duckdb.Error: DuckDB refused it.
@@ -96,7 +98,7 @@ def drop_quietly(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
 
 
 def _number(session: Session) -> int | None:
-    """The number of the last of two questions; None where they tell nothing."""
+    """The number of the later of two queries; None if they are not consecutive."""
     first, second = (_ask(session.connection) for _ in range(2))
     return second if second == first + 1 else None
 

@@ -1,23 +1,22 @@
 """The version of a table or file: equal as long as its data is the same, found without reading it.
 
-Of a file it is its place, size and time of change. Of a table it is the place and time of change of
-the database file, its number in the catalogue, counted from that of the database, the number of its
-rows, and where DuckDB has stored each segment of its columns. What changes a table changes one of
-these:
+The version of a file consists of its path, size and modification times. The version of a table
+consists of the path and modification times of the database file, its number in the catalogue
+(relative to that of the database), the number of its rows, and the locations where DuckDB has
+stored the segments of its columns. Any change to a table changes one of these:
 
-- INSERT adds to the rows that are stored, DELETE takes from those that are left;
+- INSERT adds to the stored rows, DELETE reduces the remaining ones;
 - UPDATE marks segments as updated; a second one shows in the write-ahead log (WAL);
-- CREATE OR REPLACE gives another number;
-- a checkpoint, which moves segments to blocks that may have held them before, changes the file.
+- CREATE OR REPLACE assigns a new number;
+- a checkpoint, which may move segments to blocks that held them before, changes the file.
 
-A version holds within a process. It is not known, and never taken for known, of views and of tables
-of other systems; inside a transaction, whose changes can be taken back; of files by pattern or at
-another machine; and in memory once a table was updated or the user has called CHECKPOINT. What is
-not seen: an ALTER TABLE ... TYPE ... USING of a table in memory that keeps number, type and
-extreme values of every segment; a file that is written again in the same nanosecond and size, as
-the clock of its file system counts.
+A version is valid within a process. The version is unknown for views and tables of other systems;
+inside a transaction, whose changes can be rolled back; for glob patterns and remote files; and in
+memory after a table was updated or the user has called CHECKPOINT. Not detected are: an ALTER TABLE
+... TYPE ... USING of a table in memory that keeps number, type and extreme values of every segment;
+and a file that is rewritten with the same size within the resolution of its file system's clock.
 
-An execution after which nothing has run does not look again (`ucle.database.change_detection`).
+An execution after which nothing has run does not check again (`ucle.database.change_detection`).
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ from typing import Any
 from ucle.database.session import Session
 from ucle.database.table_names import Relation, find_relations
 from ucle.errors import InputError
-from ucle.plan.sources import DataFile, InMemory, OneRow, Source, TableName, TableSource
+from ucle.plan.sources import DataFile, InMemory, InputSource, OneRow, TableName, TableSource
 from ucle.sqlgen.database_queries import storage_query, transaction_query
 
 Version = tuple[object, ...]
-"""Strings, numbers and tuples of them."""
+"""A tuple of strings, numbers and nested tuples."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What is seen of a source without reading it; `known` says that equal ones hold equal data."""
+    """The state of a source, found without reading it; if `known`, equal states mean equal data."""
 
     state: Version
     known: bool
@@ -50,10 +49,10 @@ class Seen:
 UNSEEN = Seen((), known=False)
 
 
-def source_version(session: Session, source: Source) -> Version | None:
-    """The version of a source as `session` sees it; None where it cannot be known.
+def source_version(session: Session, source: InputSource) -> Version | None:
+    """The version of a source as `session` sees it; None if it cannot be known.
 
-    Equal versions, taken in one process, are of equal data.
+    Equal versions taken in one process mean equal data.
     """
     if not isinstance(source, TableSource):
         return None
@@ -62,7 +61,7 @@ def source_version(session: Session, source: Source) -> Version | None:
 
 
 def look(session: Session, sources: Sequence[TableSource]) -> list[Seen]:
-    """What is seen of sources; inside a transaction less than it says."""
+    """The states of sources; inside a transaction, `known` states may still be rolled back."""
     origins = [source.origin for source in sources]
     names = tuple(dict.fromkeys(x for x in origins if isinstance(x, TableName)))
     tables = _look_at_tables(session, names) if names else {}
@@ -80,26 +79,26 @@ def look(session: Session, sources: Sequence[TableSource]) -> list[Seen]:
 
 
 def in_transaction(session: Session) -> bool:
-    """Whether a transaction was begun on the session's connection."""
+    """True if a transaction is open on the session's connection."""
     first, second = (session.fetch(transaction_query()) for _ in range(2))
     return first == second
 
 
 def file_state(path: str) -> Version | None:
-    """Which file stands at a path, its size and its times of change; None where there is none.
+    """The identity, size and modification times of the file at a path; None if there is no file.
 
-    Whoever writes a file can set the time at which its data has changed, but not that at which the
-    file system has noted a change of either.
+    A program can set a file's modification time (mtime), but not the time of the last change of its
+    metadata (ctime).
     """
     try:
         state = os.stat(path)
-    except (OSError, ValueError):  # a pattern, or a file elsewhere
+    except (OSError, ValueError):  # a pattern, or a remote file
         return None
     return (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
 
 def _look_at_tables(session: Session, names: Sequence[TableName]) -> dict[TableName, Seen]:
-    """What is seen of tables, in two questions for all of them."""
+    """Find the states of tables, with two queries for all of them."""
     relations = find_relations(session, names)
     ours = dict.fromkeys(
         relation.full_name
@@ -114,12 +113,12 @@ def _look_at_tables(session: Session, names: Sequence[TableName]) -> dict[TableN
 
 
 def _storage(session: Session, names: tuple[TableName, ...]) -> dict[TableName, tuple[Any, ...]]:
-    """How tables are stored, as far as they are found."""
+    """Find how tables are stored; tables that no longer exist are left out."""
     if not names:
         return {}
     try:
         return {names[row[0]]: row[1:] for row in session.read(storage_query(names))}
-    except InputError:  # of one that was dropped in between
+    except InputError:  # a table was dropped in the meantime
         parts = [_storage(session, (name,)) for name in names] if len(names) > 1 else []
         return {name: row for part in parts for name, row in part.items()}
 
@@ -127,14 +126,14 @@ def _storage(session: Session, names: tuple[TableName, ...]) -> dict[TableName, 
 def _seen(session: Session, relation: Relation, stored: tuple[Any, ...] | None) -> Seen:
     path = relation.path
     place = path or _in_memory(session, relation)
-    # Numbers go on where a file is attached again, from that of the database on.
+    # Numbers continue when a file is attached again, starting from that of the database.
     number = relation.number - relation.attached
     state: Version = (place, relation.schema, relation.name, number, relation.rows)
     if stored is None:
         return Seen(state, known=False)
     rows, digest, updated, persistent, transient = stored
     if path is None:
-        # Nothing tells how often blocks in memory were written, or values changed.
+        # Nothing shows how often blocks in memory were written, or values changed.
         known, file = not updated and not persistent, None
     else:
         file = _database_state(path, updated)
@@ -143,7 +142,7 @@ def _seen(session: Session, relation: Relation, stored: tuple[Any, ...] | None) 
 
 
 def _database_state(path: str, updated: bool) -> Version | None:
-    """When a database file was last written to; with its log where that alone shows a change."""
+    """The last change of a database file, with its log if only the log shows an update."""
     state = file_state(path)
     if state is None or not updated:
         return state
@@ -156,6 +155,6 @@ _connections: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
 
 def _in_memory(session: Session, relation: Relation) -> str:
-    """Where a database in memory is: it belongs to its connection, and goes when it is detached."""
+    """Identify a database in memory: by its connection, and the number it was attached under."""
     number = _connections.setdefault(session.connection, next(_numbers))
     return f":memory: {number} {relation.database} {relation.attached}"

@@ -1,9 +1,9 @@
-"""A database file that ucle opens by its path: for reading, and for writing while it writes.
+"""A database file that ucle opens by its path: for reading, and temporarily for writing.
 
 The file is attached to a database in memory that belongs to the session, so that temporary tables
-of results stay when it is detached, or attached in another mode. Whoever only reads locks nobody
-out: several processes, and connections of the user, read the same file. After an execution nothing
-holds it any more.
+of results survive when it is detached, or attached in another mode. Readers lock nobody
+out: several processes, and connections of the user, can read the same file. After an execution the
+file is released.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from ucle.foundation.fork_safety import opening
 from ucle.sqlgen.database_queries import attach, checkpoint, databases_query, detach, use
 
 MEMORY = "memory"
-"""What DuckDB calls the database in memory."""
+"""DuckDB's name of the database in memory."""
 
 PATIENCE = 1.0
-"""Seconds for which a file that is locked is asked for: another process may be writing a note."""
+"""Seconds for which opening a locked file is retried: another process may be writing a note."""
 
 
 class DatabaseFile:
-    """A file beside a database in memory, under the name that DuckDB gives it.
+    """A file attached to a database in memory, under the name that DuckDB gives it.
 
     Raises:
-        duckdb.Error: it cannot be opened for reading beside what else has it open.
+        duckdb.Error: it cannot be opened for reading while others have it open.
     """
 
     def __init__(self, path: str, config: dict[str, Any]) -> None:
@@ -40,7 +40,7 @@ class DatabaseFile:
         self._config = config
         self._guard: duckdb.DuckDBPyConnection | None = None
         self.name: str | None = None
-        """Under which it is attached; None while it is not."""
+        """The name under which it is attached; None if it is not attached."""
         self._writable = False
         spilled = f"{path}.tmp"
 
@@ -49,7 +49,7 @@ class DatabaseFile:
                 return duckdb.connect(config=config | {"temp_directory": spilled})
 
         self.lease = Lease(spilled, open_memory)
-        """Of the database in memory."""
+        """The lease of the database in memory."""
         self.connection = self.lease.connection
         try:
             self.attach()
@@ -63,7 +63,7 @@ class DatabaseFile:
             _patiently(self._attach)
 
     def _attach(self) -> None:
-        if ONE:  # it does not notice a connection of the same process that writes, where 2 refuses
+        if ONE:  # DuckDB 1 does not notice a writer in the same process, which DuckDB 2 refuses
             with opening:
                 self._guard = duckdb.connect(self.path, read_only=True, config=self._config)
         try:
@@ -81,7 +81,7 @@ class DatabaseFile:
         self.connection.execute(use(self.name)).fetchall()
 
     def detach(self) -> None:
-        """Let go of the file; temporary tables stay."""
+        """Detach the file; temporary tables stay."""
         if self.name is not None:
             self.connection.execute(use(MEMORY)).fetchall()
             self.connection.execute(detach(self.name)).fetchall()
@@ -91,29 +91,29 @@ class DatabaseFile:
             self._guard = None
 
     def close(self) -> None:
-        """Let go of the file and end the database in memory."""
+        """Detach the file and end the database in memory."""
         with contextlib.suppress(duckdb.Error):
             self.detach()
         if self.name is not None or os.path.exists(f"{self.path}.tmp"):
-            self.lease.shared = True  # only its end lets go of these
+            self.lease.shared = True  # only closing the database releases these
         self.lease.end()
 
     def collected(self) -> None:
-        """The same where the session has gone by itself, after its execution."""
+        """End the lease after its session was garbage-collected, if the file is detached."""
         if self.name is None:
             self.lease.collected()
 
     @property
     def may_write(self) -> bool:
-        """Whether its owner lets this user write the file."""
+        """True if the permissions of the file allow this user to write it."""
         return os.access(self.path, os.W_OK)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """A block in which the file is open for writing; then it is as it was before.
+        """Open the file for writing within a block; afterwards restore its previous state.
 
         Raises:
-            duckdb.Error: it cannot be had: somebody else reads or writes it.
+            duckdb.Error: it cannot be opened: somebody else reads or writes it.
         """
         if self._writable:
             yield
@@ -124,7 +124,7 @@ class DatabaseFile:
             _patiently(self._attach_for_writing)
             yield
             assert self.name is not None
-            with contextlib.suppress(duckdb.Error):  # or when it is opened next
+            with contextlib.suppress(duckdb.Error):  # the next opening does it instead
                 self.connection.execute(checkpoint(self.name)).fetchall()
         finally:
             self.detach()
@@ -133,7 +133,7 @@ class DatabaseFile:
 
     def _attach_for_writing(self) -> None:
         if ONE:
-            with opening:  # it says whether this process has the file open, where ATTACH does not
+            with opening:  # fails if this process has the file open, where ATTACH does not
                 duckdb.connect(self.path, config=self._config).close()
         self._attach_as(writable=True)
 

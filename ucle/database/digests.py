@@ -1,7 +1,7 @@
-"""Digests of the data of tables: equal for equal rows, in any order, in this and other processes.
+"""Digests of the data of tables: equal for equal rows, in any order and in any process.
 
-A digest takes one scan of a table. Within a process it belongs to a version of the table
-(`ucle.database.data_versions`) and is not computed twice for it.
+A digest takes one scan of a table. Within a process it is cached for each version of the table
+(`ucle.database.data_versions`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ucle.plan.sources import TableSource
 from ucle.sqlgen.input_queries import digest_query
 
 REMEMBERED = 1000
-"""Digests that a process remembers; the oldest are forgotten first."""
+"""The number of digests that a process remembers; the oldest are forgotten first."""
 
 _remembered: dict[tuple[Version, tuple[str | None, ...]], str] = {}
 
 
 def digest(session: Session, source: TableSource) -> str:
-    """A digest of the columns that a source reads; with another version of DuckDB another one."""
+    """Compute a digest of the columns that a source reads; it depends on DuckDB's version."""
     version = source_version(session, source)
     if version is None:
         return _digest(session, source)
@@ -34,5 +34,5 @@ def digest(session: Session, source: TableSource) -> str:
 
 
 def _digest(session: Session, source: TableSource) -> str:
-    rows = replace(source, symmetric=False)  # however they are read
+    rows = replace(source, symmetric=False)  # the stored rows, not the mirrored ones
     return json.dumps(session.read(digest_query(rows)), default=str)

@@ -1,7 +1,7 @@
-"""Whether there is room on disk for what nobody has asked for.
+"""A check for free disk space before ucle writes anything on its own initiative.
 
-DuckDB gives a whole database up, for all who have it open, when the disk is full in the middle of a
-checkpoint. So nothing is written unasked unless there is ample room for that.
+If the disk is full in the middle of a checkpoint, DuckDB invalidates the whole database for all of
+its users. So nothing is written without a request unless there is ample space.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import shutil
 
 try:
     import resource
-except ImportError:  # of Windows
+except ImportError:  # on Windows
     resource = None  # type: ignore[assignment]
 
 AMPLE = 64 * 2**20
-"""Bytes. A checkpoint of a few notes writes some blocks of 256 KiB."""
+"""Bytes; a checkpoint of a few notes writes some blocks of 256 KiB."""
 
 
 def has_room(path: str) -> bool:
-    """Whether a database file, and its log, may grow by far more than what notes take.
+    """True if a database file and its log can grow by far more than notes need.
 
-    A checkpoint writes the log into the file, and the description of all tables anew, for which a
-    twentieth of the file is plenty. What a quota leaves cannot be seen.
+    A checkpoint writes the log into the file and rewrites the description of all tables, for which
+    a twentieth of the file is plenty. Disk quotas are not considered.
 
     >>> has_room("/nowhere/data.db")
     False
@@ -40,12 +40,12 @@ def has_room(path: str) -> bool:
 
 
 def _free(path: str) -> float:
-    """Bytes that are free on the disk of a file."""
+    """The free bytes on the disk of a file."""
     return shutil.disk_usage(path).free
 
 
 def _limit() -> float:
-    """Bytes to which a file of this process may grow."""
+    """The number of bytes to which a file of this process may grow."""
     if resource is None:
         return math.inf
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)

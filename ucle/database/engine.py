@@ -1,9 +1,8 @@
-"""Engines: what runs programs, each with what it speaks, what it takes and how it is opened.
+"""Engines: the systems that run programs, each with its dialect, its limits and its sessions.
 
-Whoever needs a database asks an engine for a session, and the session (`ucle.database.session`) for
-everything else: it runs, reads and registers. No other room calls a connection, and nothing asks
-for an engine or a route by its name: `Capabilities` say how kernels are called, limits what plans
-keep to.
+Code that needs a database requests a session from an engine. The session (`ucle.database.session`)
+runs, reads and registers everything. No other package calls a connection, and no code tests the
+name of an engine or route: `Capabilities` state how kernels are called, and limits constrain plans.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ucle.cost import ENGINE, Profile
+from ucle.cost.prices import ENGINE, Profile
 from ucle.database.open_sessions import open_catalogue, open_scratch, open_session
 from ucle.database.session import Database, Session, register
 from ucle.foundation.engine_limits import DUCKDB_LIMITS, EngineLimits
@@ -23,11 +22,11 @@ from ucle.sqlgen.dialects import DUCKDB_SQL, Dialect
 class Engine:
     """A database system that programs run on.
 
-    `dialect` has the texts of operators and the names of types, `limits` what it does at most, and
-    `profile` what its steps cost. `open` gives a session on a database, with the kernels on
-    whatever route it has; `scratch` one on a database in memory, for one evaluation; `catalogue`
-    one without kernels, for questions about what is in a file. `register` has a connection of the
-    user find a table from memory.
+    `dialect` has the texts of operators and the names of types, `limits` the maximal sizes, and
+    `profile` the costs of its steps. `open` returns a session on a database, with the kernels on
+    the route that it supports; `scratch` one on a database in memory, for one evaluation;
+    `catalogue` one without kernels, for queries about the contents of a file. `register` makes a
+    table in memory visible to a connection of the user.
 
     >>> with DUCKDB.open(":memory:") as session:
     ...     session.fetch("SELECT 1 + 1")

@@ -1,7 +1,7 @@
-"""What DuckDB says when it refuses something, as errors of ucle.
+"""DuckDB's errors translated into errors of ucle.
 
-Who calls the engine through a session gets these; whoever has to know more of a refusal asks here,
-so that nobody else looks at classes of DuckDB.
+Calls through a session raise translated errors. Code that needs details of an error uses this
+module, so that no other code depends on DuckDB's exception classes.
 """
 
 from __future__ import annotations
@@ -24,41 +24,43 @@ from ucle.errors import (
 )
 
 EngineError = duckdb.Error
-"""What the engine raises."""
+"""The base class of the engine's exceptions."""
 
 GONE = (duckdb.TransactionException, duckdb.ConnectionException)
-"""What it raises where there is nothing left to undo: an aborted transaction takes its temporary
-objects along, a closed connection all of them."""
+"""Exceptions after which there is nothing left to undo.
+
+An aborted transaction has dropped its temporary objects, a closed connection all of them.
+"""
 
 CONFLICTS = (duckdb.CatalogException, duckdb.ConstraintException)
-"""What it raises of names and rows that are there already, or are not there."""
+"""Exceptions for names and rows that already exist, or do not exist."""
 
 INTERRUPTED = duckdb.InterruptException
-"""What it raises of a statement that somebody has stopped."""
+"""The exception for an interrupted statement."""
 
 OUT_OF_RANGE = re.compile(
     r"overflow|(number|value) is out of range|out of range for|outside the range|cannot hold"
     r"|negative integer powers|Out of Range Error: (?!.*buffer)",
     re.IGNORECASE,
 )
-"""What DuckDB and the kernels say of a number that does not fit."""
+"""Messages of DuckDB and the kernels about a number that does not fit."""
 
 OUTSIDE = re.compile(
     r"an index is outside of its axis: (?P<found>.*); it has coordinates below (?P<size>\d+)"
 )
-"""What `ucle.sqlgen.index_maps` says of an entry that is no coordinate."""
+"""The message of `ucle.sqlgen.index_maps` about an entry that is not a valid coordinate."""
 
 UNREADABLE = re.compile(
     r"parquet|thrift|TProtocol|snappy|zstd|gzip|brotli|lz4|decompress|checksum|corrupt"
     r"|out of buffer|magic bytes|metadata pointer|could not read|cannot open file|not a valid",
     re.IGNORECASE,
 )
-"""What it says of a file that is damaged, whatever kind of error that is to it."""
+"""Messages about a damaged file, whatever the class of the exception."""
 
 
 @contextlib.contextmanager
 def errors_of_duckdb(where: str) -> Iterator[None]:
-    """A block that reads: what DuckDB says of it as an error of ucle."""
+    """Translate DuckDB's errors in a block that reads."""
     try:
         yield
     except duckdb.Error as error:
@@ -77,14 +79,14 @@ _LACKS_MEMORY = re.compile(r"(failed to|could not) (allocate|offload) (data |mem
 
 
 def lacks_memory(error: BaseException | None) -> bool:
-    """Whether an error of DuckDB says that memory is short; a COMMIT says so in its own words."""
+    """True if an error of DuckDB means that memory is short; a COMMIT has a different message."""
     if isinstance(error, duckdb.OutOfMemoryException):
         return True
     return isinstance(error, duckdb.Error) and _LACKS_MEMORY.search(str(error)) is not None
 
 
 def execution_error(error: duckdb.Error, where: str) -> UcleError:
-    """What DuckDB says of a statement, as an error of ucle."""
+    """Translate an error of a statement into an error of ucle."""
     message = error_text(error)
     kind, _, detail = message.partition(": ")
     if lacks_memory(error):
@@ -133,7 +135,7 @@ def execution_error(error: duckdb.Error, where: str) -> UcleError:
 
 
 def unusable(error: duckdb.Error, where: str) -> DatabaseError:
-    """The error for a connection on which nothing can be run."""
+    """The error for a connection that cannot run anything."""
     return DatabaseError(
         "the connection cannot run a query",
         where=where,
@@ -144,7 +146,7 @@ def unusable(error: duckdb.Error, where: str) -> DatabaseError:
 
 
 def error_text(error: duckdb.Error) -> str:
-    """What DuckDB says, also where a session has it say so in JSON (``errors_as_json``)."""
+    """The message of an error, also in sessions that return JSON (``errors_as_json``)."""
     message = str(error).strip()
     with contextlib.suppress(ValueError, KeyError, TypeError):
         document = json.loads(message)
@@ -153,11 +155,11 @@ def error_text(error: duckdb.Error) -> str:
 
 
 _ADVICE = re.compile(r"\n\s*\n|\nPossible (fixes|solutions?)|\nThis can happen|\n  file = ", re.I)
-"""Where DuckDB begins to say what options of its own it has, or shows its statement."""
+"""Separators where DuckDB begins to list its own options, or shows its statement."""
 
 
 def gist(message: str) -> str:
-    r"""What matters of a message of DuckDB's, on one line: what is wrong, and where.
+    r"""The essential part of a DuckDB message, on one line: the problem and its place.
 
     >>> gist("CSV Error on Line: 3\nOriginal Line: 1\nExpected Number of Columns: 2 Found: 1\n")
     'CSV Error on Line: 3; Original Line: 1; Expected Number of Columns: 2 Found: 1'
@@ -169,7 +171,7 @@ def gist(message: str) -> str:
 
 
 def why_gone(error: BaseException | None, table: str) -> str | None:
-    """Why a temporary table is not there any more, if an error of the engine is about that."""
+    """The reason why a temporary table no longer exists, if an engine error is about that."""
     match error:
         case _ if lacks_memory(error):
             return None

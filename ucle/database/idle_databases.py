@@ -1,10 +1,10 @@
 """Databases in memory that wait for their next session.
 
-To open one and to load the kernels takes ten times as long as a small program. So a session that
-ucle opens has a `Lease`: a cursor on such a database, which nobody else uses in the meantime.
-Temporary tables, and what is registered, are the cursor's, and go with it; the database then waits
-for the next session of its kind. It does not where somebody else may have made something in it: a
-user who was given a relation, or what a result was written to.
+Opening a database and loading the kernels takes ten times as long as a small program. So a session
+that ucle opens has a `Lease`: a cursor on such a database, which nobody else uses at the same time.
+Temporary tables and registered objects belong to the cursor and disappear with it; the database
+then waits for the next session of its kind. It is closed instead if somebody else may have created
+something in it: a user who received a relation, or code that wrote a result to it.
 """
 
 from __future__ import annotations
@@ -19,34 +19,37 @@ from collections.abc import Callable
 import duckdb
 
 WAITING = 4
-"""Databases that wait at most; the one that has waited for the longest is closed first."""
+"""The maximal number of waiting databases; the one that has waited longest is closed first."""
 
 ONE = duckdb.__version__.startswith("1.")
-"""Whether it is DuckDB 1, where a forked process that was left such a database ends in a fault, and
-which does not notice it if a process reads and writes a file by two of them."""
+"""True for DuckDB 1, which lacks two safeguards of DuckDB 2.
+
+A forked process that inherits an idle database crashes, and DuckDB 1 does not detect that a process
+reads and writes a file through two databases.
+"""
 
 _idle: deque[tuple[str | None, duckdb.DuckDBPyConnection]] = deque()
 
 
 class Lease:
-    """The use of a database in memory by one session."""
+    """The exclusive use of a database in memory by one session."""
 
     def __init__(self, kind: str | None, make: Callable[[], duckdb.DuckDBPyConnection]) -> None:
-        """Take a database that waits, or open one.
+        """Take a waiting database, or open one.
 
         Args:
-            kind: databases of one kind are opened alike: by their temporary directory.
-            make: opens one.
+            kind: databases of one kind are interchangeable; the kind is their temporary directory.
+            make: opens a database.
         """
         self._kind = kind
         self.database, self.connection = _waiting(kind) or _with_cursor(make())
         self.shared = ONE
-        """Whether it is not to wait: somebody else may have made something in it."""
+        """True if it must not be reused: somebody else may have created something in it."""
         self._ended = False
         self._process = os.getpid()
 
     def end(self) -> None:
-        """Close the cursor; the database waits for the next lease if nobody else has had it."""
+        """Close the cursor; the database waits for the next lease unless it was shared."""
         if self._ended:
             return
         self._ended = True
@@ -63,7 +66,7 @@ class Lease:
                 _idle.popleft()[1].close()
 
     def collected(self) -> None:
-        """The same where the session has gone by itself: what a user holds of it stays."""
+        """End the lease after its session was garbage-collected, unless it is shared."""
         if not self.shared:
             self.end()
 
@@ -77,9 +80,9 @@ def _with_cursor(
 def _waiting(
     kind: str | None,
 ) -> tuple[duckdb.DuckDBPyConnection, duckdb.DuckDBPyConnection] | None:
-    """A database of a kind that waits, and a cursor on it; those that are broken are let go."""
+    """A waiting database of a kind, and a cursor on it; broken databases are dropped."""
     found, others = None, []
-    # Sessions are collected at any moment, and theirs join: nothing here goes over the deque.
+    # Sessions may be collected at any moment and append to the deque: never iterate over it.
     while found is None:
         try:
             entry = _idle.pop()
@@ -108,7 +111,7 @@ def _leave_all() -> None:
 
 
 def _never_close(*connections: duckdb.DuckDBPyConnection) -> None:
-    """Keep connections of its parent open in a forked process, which has not their threads."""
+    """Keep connections of the parent open in a forked process, which lacks their threads."""
     for connection in connections:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 

@@ -1,10 +1,10 @@
-"""Macros that take the place of functions: a database that has them is refused.
+"""A check for macros that shadow functions: a database that has them is refused.
 
-DuckDB looks for macros of temporary objects and of the search path before it looks for functions of
-its own, operators included: ``CREATE MACRO sum(x) AS 42`` in a database changes every answer that
-is computed there, and nothing tells. All functions are listed for this, which takes as long as a
-small program; so it is done once for a connection of the user, which sees what was made before ucle
-saw it first, and for a file whenever that has changed.
+DuckDB looks up macros of temporary objects and of the search path before its own functions,
+operators included: ``CREATE MACRO sum(x) AS 42`` in a database silently changes every answer that
+is computed there. The check lists all functions, which takes as long as a small program. So it is
+done once for each connection of the user, which detects macros made before ucle first saw it, and
+for a file whenever that has changed.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from ucle.errors import DatabaseError
 from ucle.sqlgen.database_queries import databases_query, engine_functions_query, macros_query
 
 REMEMBERED = 1000
-"""States of files that a process remembers; the oldest are forgotten first."""
+"""The number of states of files that a process remembers; the oldest are forgotten first."""
 
 ASKED = frozenset({"current_setting", "current_database"})
-"""Functions that tell the search path: with macros of such names there is no asking for it."""
+"""Functions that return the search path: if they are shadowed, it cannot be queried."""
 
 _connections: weakref.WeakSet[Any] = weakref.WeakSet()
 _files: dict[Version, None] = {}
 
 
 def open_checked(database: Database) -> Session:
-    """A session of `ucle.database.session`, on which functions are what they seem.
+    """Open a session of `ucle.database.session` on which no macro shadows a function.
 
     Raises:
-        DatabaseError: it cannot be opened, or a macro would be called in the place of a function.
+        DatabaseError: it cannot be opened, or a macro shadows a function.
     """
     session = DUCKDB.open(database)
     try:
@@ -45,9 +45,9 @@ def open_checked(database: Database) -> Session:
 
 
 def open_own() -> Session:
-    """A session on a database in memory in which nobody but ucle has made anything.
+    """Open a session on a database in memory in which only ucle has created objects.
 
-    It need not be looked at, which would take longer than most of what is computed there.
+    It need not be checked, which would take longer than most of its computations.
     """
     session = DUCKDB.scratch()
     _connections.add(session.connection)
@@ -55,16 +55,16 @@ def open_own() -> Session:
 
 
 def open_passing(database: Database) -> Session:
-    """A session for what leaves nothing in the database: None is the one in memory of `open_own`.
+    """Open a session for work that leaves nothing in the database; None is `open_own`'s database.
 
     Raises:
-        DatabaseError: as of `open_checked`.
+        DatabaseError: as for `open_checked`.
     """
     return open_own() if database is None else open_checked(database)
 
 
 def check_shadows(session: Session) -> None:
-    """Refuse a connection on which a macro would be called in the place of a function.
+    """Check that no macro on a connection shadows a function.
 
     Raises:
         DatabaseError: there is such a macro.
@@ -73,7 +73,7 @@ def check_shadows(session: Session) -> None:
         rows = session.fetch(databases_query())
         paths = sorted(path for _, path, *_ in rows if path is not None)
         if not paths:
-            return  # ucle has made it, and no macro
+            return  # created by ucle, so without macros
         files = tuple((path, file_state(path), file_state(f"{path}.wal")) for path in paths)
         if files not in _files:
             _refuse_shadows(session)

@@ -36,10 +36,10 @@ from ucle.sqlgen.database_queries import transaction_query
 from ucle.udf_kernels import limit_memory, load_extension
 
 LOCKED = re.compile(r"could not set lock|conflicting lock|being used by another process", re.I)
-"""What it says of a file that another process has open."""
+"""DuckDB's message about a file that another process has open."""
 
 KEPT_BLOCKS = "25%"
-"""Of the memory limit; the setting ``block_allocator_memory`` of DuckDB."""
+"""A share of the memory limit, for DuckDB's setting ``block_allocator_memory``."""
 
 _UNSIGNED: dict[str, Any] = {"allow_unsigned_extensions": "true"}
 
@@ -48,24 +48,24 @@ _UNSIGNED: dict[str, Any] = {"allow_unsigned_extensions": "true"}
 def connect(
     database: str | os.PathLike[str] = ":memory:", *, read_only: bool = False, **config: Any
 ) -> duckdb.DuckDBPyConnection:
-    """Open DuckDB with the kernels loaded, if there are any.
+    """Open DuckDB and load the kernels, if they are available.
 
     Args:
         database: path of a file, which is created if it does not exist, or ``:memory:``.
         read_only: open an existing file for reading.
-        config: settings of DuckDB, such as ``threads=2``. `allow_unsigned_extensions` is true in
-            any case, as the kernels are one. Unless `block_allocator_memory` is among them, DuckDB
-            keeps up to a quarter of its memory limit for reuse.
+        config: settings of DuckDB, such as ``threads=2``. `allow_unsigned_extensions` is always
+            true, because the kernels are an unsigned extension. Unless `block_allocator_memory` is
+            set, DuckDB keeps up to a quarter of its memory limit for reuse.
 
     Returns:
         An ordinary DuckDB connection on which scripts from `to_sql()` run.
 
     Raises:
         DatabaseError: the file cannot be opened, or is open in this process without extensions.
-        ArgumentError: a setting says that no extensions are allowed.
+        ArgumentError: a setting forbids extensions.
 
     Warns:
-        KernelsMissingWarning: there are no kernels, which a process is told once.
+        KernelsMissingWarning: there are no kernels; a process warns once.
 
     >>> connection = connect()
     >>> connection.sql("SELECT inner_prod(pack([1, 2]), pack([3, 4]))").fetchall()
@@ -98,7 +98,7 @@ def connect(
     try:
         load_extension(connection)
     except ExtensionStrippedError:
-        pass  # sessions on it take the Arrow route, and say why
+        pass  # sessions on it take the Arrow route, and report the reason
     except ExtensionUnavailableError:
         connection.close()
         raise
@@ -111,38 +111,38 @@ def connect(
 
 
 def _allow_no_others(connection: duckdb.DuckDBPyConnection) -> None:
-    """Let no SQL load other native code, now that the kernels are there.
+    """Prevent SQL from loading other native code, now that the kernels are loaded.
 
-    DuckDB lets an open database become stricter. One whose settings are locked stays as it is.
+    DuckDB allows an open database to become stricter. If its settings are locked, they stay.
     """
     with contextlib.suppress(duckdb.Error):
         connection.execute("SET allow_unsigned_extensions = false").fetchall()
 
 
 def _keep_blocks(connection: duckdb.DuckDBPyConnection) -> None:
-    """Let DuckDB reuse the blocks of earlier statements, up to a part of its memory limit.
+    """Let DuckDB reuse the blocks of earlier statements, up to a share of its memory limit.
 
-    It would give them back to the system and have every page of the next statement's faulted in
-    anew, which is a fifth of the time of large programs. DuckDB 1.4 has no such setting, and a
-    database that is open already may have another value, which can only grow.
+    Otherwise it returns them to the system, and every page of the next statement's blocks is
+    faulted in again, which is a fifth of the time of large programs. DuckDB 1.4 has no such
+    setting. A database that is already open may have another value, which can only grow.
     """
     with contextlib.suppress(duckdb.Error):
-        # All rows, as one that is left over is an unfinished result to DuckDB 2.0.
+        # Fetch all rows: DuckDB 2.0 counts a remaining one as an unfinished result.
         query = "SELECT current_setting('block_allocator_memory')"
         if connection.execute(query).fetchall() == [("0 bytes",)]:
             connection.execute(f"SET block_allocator_memory = '{KEPT_BLOCKS}'").fetchall()
 
 
 def open_session(database: Database) -> Session:
-    """A session on a path, on ``:memory:`` (also None), or on an open connection.
+    """Open a session on a path, on ``:memory:`` (also None), or on an open connection.
 
-    A file is opened for reading, and for writing while something is written to it: a result that
-    becomes a table of it, views, an input that is stored, notes (`ucle.database.own_schema`). Where
-    this process has it open already, that decides.
+    A file is opened for reading, and temporarily for writing when something is written to it: a
+    result as a table, views, an input that is stored, notes (`ucle.database.own_schema`). If this
+    process already has it open, its existing mode applies.
 
     Raises:
         DatabaseError: there is no such file, or it cannot be opened.
-        ArgumentTypeError: it is none of these.
+        ArgumentTypeError: it is not one of these.
     """
     if isinstance(database, duckdb.DuckDBPyConnection):
         return _session(database, owned=False)
@@ -164,7 +164,7 @@ def open_session(database: Database) -> Session:
 
 
 def _leased(lease: Lease, file: DatabaseFile | None = None) -> Session:
-    """A session on a database in memory that is its own for as long as it is open."""
+    """Open a session that has exclusive use of a database in memory while it is open."""
     if (route := _routes.get(lease.database)) is not None:
         _routes[lease.connection] = route
     try:
@@ -178,7 +178,7 @@ def _leased(lease: Lease, file: DatabaseFile | None = None) -> Session:
 
 
 def open_for_reading(path: str) -> duckdb.DuckDBPyConnection:
-    """A connection to a file to which nothing can be written, with the kernels if it allows them.
+    """Open a read-only connection to a file, with permission to load the kernels.
 
     Raises:
         DatabaseError: there is no such file, or it cannot be opened for reading.
@@ -191,7 +191,7 @@ def open_for_reading(path: str) -> duckdb.DuckDBPyConnection:
 
 
 def open_catalogue(path: str) -> Session:
-    """A session for questions about what is in a file, without kernels.
+    """Open a session for queries about the contents of a file, without kernels.
 
     Raises:
         DatabaseError: there is no such file, or it cannot be opened for reading.
@@ -200,21 +200,21 @@ def open_catalogue(path: str) -> Session:
 
 
 def _own_file(path: str) -> DatabaseFile | None:
-    """A file that nobody in this process has open for writing, or that can be read beside it.
+    """Attach a file; None if this process has it open in a way that prevents this.
 
     Raises:
-        DatabaseError: another process has it locked, or it is no database.
+        DatabaseError: another process has locked it, or it is not a database.
     """
     try:
         return DatabaseFile(path, _UNSIGNED)
     except duckdb.IOException as error:
         raise _open_error(path, error) from error
-    except duckdb.Error:  # it is open here, or its name is one that DuckDB keeps
+    except duckdb.Error:  # it is open in this process, or its name is reserved by DuckDB
         return None
 
 
 def _open_file(path: str) -> duckdb.DuckDBPyConnection:
-    """The first way to open a file that works: writable before read-only, kernels before none.
+    """Open a file in the first way that works: writable, then read-only; kernels, then none.
 
     A file that is open in this process can only be opened with the settings it already has.
     """
@@ -257,19 +257,18 @@ def _open_error(path: str, error: duckdb.Error) -> DatabaseError:
 
 
 _scratch: list[duckdb.DuckDBPyConnection] = []
-"""The database in memory that the process keeps, once there is one."""
+"""The database in memory that the process keeps, at most one."""
 
 _turns: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-"""By it and its cursors, the lock of whoever changes a setting of the whole database."""
+"""The lock for changing a setting of the whole database, by the database and its cursors."""
 
 
 def open_scratch() -> Session:
-    """A session on a database in memory that the process keeps, for one evaluation and no more.
+    """Open a session for one evaluation, on the database in memory that the process keeps.
 
-    Opening a database and loading the kernels takes longer than a small program; a cursor on one
-    that is open takes no time. Temporary tables, and what is registered, are the cursor's own and
-    go with it. Where the database cannot be used any more, as after a fatal error, another one
-    takes its place.
+    Opening a database and loading the kernels takes longer than a small program; a cursor on an
+    open database takes no time. Temporary tables and registered objects belong to the cursor and
+    disappear with it. If the database has become unusable, as after a fatal error, it is replaced.
     """
     whole = _whole_scratch()
     try:
@@ -293,7 +292,7 @@ def _scratch_session(whole: duckdb.DuckDBPyConnection) -> Session:
         cursor = whole.cursor()
     except duckdb.Error as error:
         raise unusable(error, "database") from error
-    # What the database has, its cursors have, and what it was refused, they are refused, too.
+    # Cursors share the database's extensions, and its refusals to load them.
     if (route := _routes.get(whole)) is not None:
         _routes[cursor] = route
     _turns[cursor] = _turns[whole]
@@ -309,9 +308,9 @@ def _close_scratch() -> None:
 
 
 def _leave_scratch() -> None:
-    """Have a forked process open its own, and never close that of its parent.
+    """Make a forked process open its own database and never close that of its parent.
 
-    It has none of the threads that closing would wait for, and would be aborted.
+    The child lacks the threads that closing would wait for, and would be aborted.
     """
     while _scratch:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(_scratch.pop()))
@@ -322,7 +321,7 @@ if hasattr(os, "register_at_fork"):
 
 
 _routes: weakref.WeakKeyDictionary[Any, tuple[Capabilities, str]] = weakref.WeakKeyDictionary()
-"""What is known of connections that were asked before; neither setting can change."""
+"""The known routes of connections; neither setting can change."""
 
 
 def _session(
@@ -335,7 +334,7 @@ def _session(
     asked, number = connection in _routes, None
     try:
         if asked and owned and _routes[connection][0].native_aggregates:
-            limit_memory(connection)  # it may have been set since
+            limit_memory(connection)  # the limit may have been set since
         elif asked:
             native = _routes[connection][0].native_aggregates
             query = transaction_query(tells_memory_limit=native)  # one statement: they are counted
@@ -364,11 +363,11 @@ def _session(
 
 
 _told: set[str] = set()
-"""What this process was told, and does not need to hear again."""
+"""Messages that were already shown in this process."""
 
 
 def _tell_of_plain_sql(error: KernelsMissingError) -> None:
-    """Warn, once, that everything is plain SQL; any connection of the process would be the same."""
+    """Warn once per process that everything runs as plain SQL."""
     if error.message not in _told:
         _told.add(error.message)
         why = f"{error.message}: programs run as plain SQL, which is slower\n  found: {error.found}"

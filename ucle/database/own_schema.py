@@ -1,10 +1,10 @@
-"""What ucle keeps in a user's database: tables in a schema named ``ucle``, made on demand.
+"""The tables that ucle stores in a user's database, in a schema ``ucle`` that is made on demand.
 
-Nothing here may fail a compilation. What cannot be kept is not kept: in databases that are open for
-reading only, in memory (where it would last no longer than the process, which remembers by itself),
-temporary or of another system, on a disk that is nearly full (`ucle.database.disk_space`), and
-inside a transaction, which is the user's. Notes are written by a connection of their own and in one
-transaction, so that they are there whole or not at all.
+Nothing here may make a compilation fail. Notes are not stored in databases that are read-only, in
+memory (where they would last no longer than the process, which has its own cache), temporary or of
+another system; on a disk that is nearly full (`ucle.database.disk_space`); and inside a
+transaction, which is the user's. Notes are written by a separate connection in one transaction, so
+that they are stored completely or not at all.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from ucle.sqlgen.database_queries import (
 
 
 def home(session: Session, source: TableSource) -> str | None:
-    """The database that may keep notes of a source: that of its table; None where there is none.
+    """The database that may store notes about a source: that of its table; None if there is none.
 
-    Notes of a Parquet file are kept in the current database, and none in memory.
+    Notes about a Parquet file are stored in the current database, but never in memory.
     """
     return storage(session, source, in_memory=False)
 
 
 def storage(session: Session, source: TableSource, *, in_memory: bool = True) -> str | None:
-    """The database that may keep tables about a source; None where there is none."""
+    """The database that may store tables about a source; None if there is none."""
     if in_transaction(session) or not source.from_database:
         return None
     if isinstance(source.origin, TableName):
@@ -61,12 +61,12 @@ def storage(session: Session, source: TableSource, *, in_memory: bool = True) ->
 def read_notes(
     session: Session, database: str, table: KeptTable, about: Mapping[str, str]
 ) -> list[tuple[str, ...]]:
-    """The rows of a kept table with the given values; none where there is no such table.
+    """Read the rows of a table of notes that have the given values; none if there is no table.
 
     Args:
         session: not inside a transaction (see `home`).
         database: the name of the database.
-        table: the one of ucle's own tables.
+        table: one of ucle's own tables.
         about: values by column.
     """
     try:
@@ -79,15 +79,15 @@ def read_notes(
 
 
 def write_note(session: Session, database: str, table: KeptTable, row: Sequence[str]) -> bool:
-    """Write a row in the place of the one with its keys, and say whether that was possible.
+    """Write a row, replacing the one with the same keys; return False if that was not possible.
 
-    The schema and the table are made if they are not there yet. On a database that ucle opened, a
-    checkpoint follows: closing would make one as well, and change the versions of all tables.
+    The schema and the table are created if they do not exist yet. On a database that ucle opened, a
+    checkpoint follows: otherwise closing would make one, and change the versions of all tables.
 
     Args:
         session: not inside a transaction (see `home`).
         database: the name of the database.
-        table: the one of ucle's own tables.
+        table: one of ucle's own tables.
         row: a value for each of its columns.
     """
     if not _may_grow(session, database):
@@ -95,16 +95,16 @@ def write_note(session: Session, database: str, table: KeptTable, row: Sequence[
     try:
         with session.writing(f"notes in {database}"):
             session.alone([*create_kept(database, table), *write_kept(database, table, row)])
-    except (EngineError, UcleError):  # of whatever kind: everything is taken back
+    except (EngineError, UcleError):  # any error: everything is rolled back
         return False
     if session.owned and session.file is None:
-        with contextlib.suppress(UcleError):  # others are at work in it
+        with contextlib.suppress(UcleError):  # other transactions are active
             session.fetch("CHECKPOINT")
     return True
 
 
 def _may_grow(session: Session, database: str) -> bool:
-    """Whether a database is in memory, or has ample room on disk."""
+    """True if a database is in memory, or has ample space on disk."""
     paths = [row[1] for row in session.fetch(databases_query()) if row[0] == database]
     if room := all(path is None or has_room(path) for path in paths):
         return room

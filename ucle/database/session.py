@@ -1,8 +1,8 @@
-"""The door to the engine: every statement, query and table from memory goes through a session.
+"""Sessions: the entry point to the engine for every statement, query and table in memory.
 
-A `Session` is a DuckDB connection together with what ucle may do on it. ucle closes what it opened;
-on a connection of the user it leaves nothing behind but, where the kernels could be loaded, the
-loaded extension. Nobody else calls a connection (`ucle.database.engine` says who opens sessions).
+A `Session` is a DuckDB connection with a description of what it supports. ucle closes what it
+opened. On a connection of the user it leaves nothing behind except the loaded extension, where the
+kernels could be loaded. No other code calls a connection (`ucle.database.engine` opens sessions).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ucle.errors import DatabaseError, InputError, ReadOnlyError
 from ucle.foundation.idle_threads import borrowed_thread
 from ucle.foundation.libraries import pa
 from ucle.foundation.logs import EXECUTE, STATISTICS, timed
-from ucle.progress import INTERVAL
+from ucle.progress.execution import INTERVAL
 from ucle.sqlgen import Capabilities
 from ucle.sqlgen.script import sql_text, table_query
 from ucle.udf_kernels import register_arrow, remove_arrow
@@ -39,11 +39,11 @@ from ucle.udf_kernels import register_arrow, remove_arrow
 Database = str | os.PathLike[str] | duckdb.DuckDBPyConnection | None
 
 COUNTING = {"enable_progress_bar": "true", "enable_progress_bar_print": "false"}
-"""Settings that have DuckDB count what scans have read, and keep it to itself."""
+"""Settings that make DuckDB count the rows that scans have read, without printing progress."""
 
 
 class Session:
-    """A connection with a route; use it as a context manager, or `close` it."""
+    """A connection with a route; use it as a context manager, or call `close`."""
 
     def __init__(
         self,
@@ -59,22 +59,21 @@ class Session:
         self.connection = connection
         self.capabilities = capabilities
         self.offered = capabilities
-        """What the connection can do, also where a program needs less."""
+        """The capabilities of the connection, even if a program needs fewer."""
         self.reason = reason
         self.owned = owned
         self.statements = 0
-        """How many were run here, as far as they were counted
-        (`ucle.database.change_detection`)."""
+        """The number of counted statements run here (`ucle.database.change_detection`)."""
         self.number: int | None = None
-        """That of the transaction by which it was found that the connection is open."""
+        """The number of the transaction that checked that the connection is open."""
         self.file = file
-        """The database file, where ucle opened it and nobody else in this process has it open."""
+        """The database file, if ucle opened it and nothing else in this process has it open."""
         self._lease = lease if file is None else file.lease
         if self._lease is not None:
             collected = self._lease.collected if file is None else file.collected
             weakref.finalize(self, collected).atexit = False
         self._turn = turn or contextlib.nullcontext()
-        """A lock, where other threads compute on the database without knowing of this session."""
+        """A lock, if other threads use the same database independently of this session."""
 
     def __enter__(self) -> Session:
         return self
@@ -92,24 +91,24 @@ class Session:
             self.connection.close()
 
     def release(self) -> None:
-        """Let go of the file of a database that ucle opened; temporary tables stay."""
+        """Detach the file of a database that ucle opened; temporary tables stay."""
         if self.file is not None:
             with errors_of_duckdb(self.file.path):
                 self.file.detach()
 
     def hold(self) -> None:
-        """Have the file open for reading again, for as long as the session is."""
+        """Attach the file for reading again, until the session ends."""
         if self.file is not None:
             with errors_of_duckdb(self.file.path):
                 self.file.attach()
 
     def may_write(self, database: str) -> bool:
-        """Whether a database that is open for reading can be opened for writing."""
+        """True if a database that is open for reading can be opened for writing."""
         return self.file is not None and self.file.may_write and self.file.name == database
 
     @contextlib.contextmanager
     def writing(self, where: str) -> Iterator[None]:
-        """A block that writes to the database: its file, if ucle opened it, is then writable.
+        """Make the database writable within a block, reopening its file if ucle opened it.
 
         Raises:
             ReadOnlyError: this user may not write the file.
@@ -140,17 +139,17 @@ class Session:
             yield
 
     def fetch(self, sql: str, where: str = "database") -> list[tuple[Any, ...]]:
-        """Run a query that takes no time and return all of its rows.
+        """Run a fast query and return all of its rows.
 
         Raises:
-            UcleError: DuckDB refused it, as of `read`.
+            UcleError: DuckDB refused it, as for `read`.
             KeyboardInterrupt: it was interrupted from the keyboard.
         """
         with errors_of_duckdb(where):
             self.statements += 1
             try:
                 return self.connection.execute(sql).fetchall()
-            except RuntimeError as error:  # what DuckDB makes of the signal
+            except RuntimeError as error:  # DuckDB's translation of the signal
                 if "interrupted" in str(error):
                     raise KeyboardInterrupt from error
                 raise
@@ -160,7 +159,7 @@ class Session:
 
         Args:
             sql: the query.
-            where: what it reads, for messages.
+            where: the object that it reads, for messages.
 
         Raises:
             DatabaseError: the connection is closed, or its transaction is aborted.
@@ -173,39 +172,39 @@ class Session:
             return _run_interruptibly(self.connection, sql)
 
     def batches(self, sql: str, rows: int) -> Iterator[pa.RecordBatch]:
-        """Run a query over data and hand out its rows in batches of so many."""
+        """Run a query over data and yield its rows in batches of this size."""
         with timed(STATISTICS, logging.DEBUG, "%s", sql):
             yield from self.reader(sql, rows)
 
     def reader(self, sql: str, rows: int) -> pa.RecordBatchReader:
-        """The rows of a query in batches of about so many.
+        """Run a query and return a reader of its rows in batches of about this size.
 
         Raises:
-            EngineError: DuckDB refused it, also while the rows are taken.
+            EngineError: DuckDB refused it, possibly only while rows are read.
         """
         relation: Any = self.connection.sql(sql)
         modern = hasattr(relation, "to_arrow_reader")  # DuckDB 2.0 renamed the method
         return (relation.to_arrow_reader if modern else relation.fetch_arrow_reader)(rows)
 
     def table(self, sql: str) -> pa.Table:
-        """All rows of a query as an Arrow table; refusals as of `reader`."""
+        """Return all rows of a query as an Arrow table; errors are as for `reader`."""
         relation: Any = self.connection.sql(sql)
         modern = hasattr(relation, "to_arrow_table")  # DuckDB 2.0 renamed the method
         return (relation.to_arrow_table if modern else relation.fetch_arrow_table)()
 
     def one_row(self, sql: str) -> dict[str, Any]:
-        """The one row of a query, by the names of its columns; refusals as of `reader`."""
+        """Return the only row of a query, by column name; errors are as for `reader`."""
         cursor = self.connection.execute(sql)
         names = [column[0] for column in cursor.description or ()]
         (row,) = cursor.fetchall()
         return dict(zip(names, row, strict=True))
 
     def relation(self, sql: str, *held: object) -> duckdb.DuckDBPyRelation:
-        """A query for a user to go on with, which keeps what it is `held` by alive as long."""
+        """Return a query as a relation for the user, which keeps the `held` objects alive."""
         self._share()
         relation = self.connection.sql(sql)
         if type(relation).__module__ == "_duckdb":
-            # Up to DuckDB 1.5 what is made of a relation does not hold it, but its data.
+            # Up to DuckDB 1.5, a derived relation keeps alive its data but not its parent.
             holder = pa.table({"held": [True]})
             weakref.finalize(holder, _let_go, *held)
             source = sql_text(table_query("holder")).replace("*", "held", 1)
@@ -216,44 +215,44 @@ class Session:
         return relation
 
     def relation_of(self, table: pa.Table) -> duckdb.DuckDBPyRelation:
-        """A table from memory for a user to go on with."""
+        """Return a table in memory as a relation for the user."""
         self._share()
         return self.connection.from_arrow(table)
 
     def _share(self) -> None:
-        """Somebody else may make something in the database from now on."""
+        """Record that others may create objects in the database from now on."""
         if self._lease is not None:
             self._lease.shared = True
 
     def register(self, name: str, data: Any) -> None:
-        """Have queries find a table from memory under a name."""
+        """Make a table in memory visible to queries under a name."""
         register(self.connection, name, data)
 
     def unregister(self, name: str) -> None:
-        """Take back what `register` did."""
+        """Undo `register`."""
         self.connection.unregister(name)
 
     def register_kernels(self, prefix: str, names: Collection[str]) -> tuple[str, ...]:
-        """Have queries find kernels under prefixed names, where no extension brings them."""
+        """Register kernels under prefixed names, if no extension provides them."""
         return register_arrow(self.connection, prefix, names)
 
     def remove_kernels(self, names: Iterable[str]) -> None:
-        """Take back what `register_kernels` did, by the names that it gave."""
+        """Undo `register_kernels`, given the names that it returned."""
         remove_arrow(self.connection, names)
 
     def alone(self, statements: Iterable[str]) -> None:
-        """Run statements as one transaction of a connection of their own.
+        """Run statements in one transaction on a separate connection.
 
         Raises:
-            EngineError: DuckDB refused one; nothing of them is left.
+            EngineError: DuckDB refused one, and none of them has any effect.
         """
-        with self.connection.cursor() as cursor:  # closing it takes back what is not committed
+        with self.connection.cursor() as cursor:  # closing it rolls back what is not committed
             for statement in ("BEGIN", *statements, "COMMIT"):
                 cursor.execute(statement).fetchall()
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[None]:
-        """Have DuckDB count for the time of a block; the connection's own settings come back."""
+        """Enable DuckDB's progress counts within a block, then restore the previous settings."""
         before = {}
         try:
             with contextlib.suppress(duckdb.Error):
@@ -270,9 +269,9 @@ class Session:
 
     @contextlib.contextmanager
     def wide_columns(self) -> Iterator[None]:
-        """Have columns of BLOBs that are handed over hold more bytes than 32 bits can count.
+        """Let columns of BLOBs in Arrow results exceed the sizes that 32-bit offsets allow.
 
-        The setting is the whole database's: sessions of ucle's that share one take turns.
+        The setting is for the whole database: sessions of ucle that share one take turns.
         """
         with self._turn:
             set_ = not self.setting("arrow_large_buffer_size")
@@ -287,12 +286,12 @@ class Session:
     def run(
         self, sql: str, where: str, watch: Callable[[float], object] | None = None
     ) -> list[tuple[Any, ...]]:
-        """Run a statement and return what it gives: of one that writes, how many rows.
+        """Run a statement and return its rows; a statement that writes returns the number of rows.
 
         Args:
             sql: the statement.
-            where: what it is, for messages.
-            watch: is told, every so often, how much of it is done.
+            where: its description, for messages.
+            watch: receives the completed share of the statement at intervals.
 
         Raises:
             ExecutionError: DuckDB refused it.
@@ -307,8 +306,8 @@ class Session:
             raise execution_error(error, where) from error
 
     def stop(self) -> None:
-        """End the transaction that was begun here, whatever is left of it."""
-        with contextlib.suppress(duckdb.Error):  # DuckDB has ended it itself
+        """Roll back the transaction that was begun here, if it is still open."""
+        with contextlib.suppress(duckdb.Error):  # DuckDB has already ended it
             self.connection.execute("ROLLBACK").fetchall()
 
     def setting(self, name: str) -> Any:
@@ -329,10 +328,10 @@ class Session:
 def _run_interruptibly(
     connection: duckdb.DuckDBPyConnection, sql: str, watch: Callable[[float], object] | None = None
 ) -> list[tuple[Any, ...]]:
-    """Run a statement, and return its rows, while the main thread does nothing but wait.
+    """Run a statement and return its rows while the main thread only waits.
 
-    Python hands signals to its main thread. Where that is at work for DuckDB, which looks for them
-    between its tasks only, Ctrl-C would be heard when a large aggregation is all but done.
+    Python delivers signals to its main thread. If that runs DuckDB, which checks for signals only
+    between its tasks, Ctrl-C would take effect only when a large aggregation is almost finished.
     """
     if watch is None and threading.current_thread() is not threading.main_thread():
         return connection.execute(sql).fetchall()
@@ -349,24 +348,24 @@ def _run_interruptibly(
         try:
             running, done = pool.submit(statement), 0.0
             while watch is not None and wait([running], timeout=INTERVAL).not_done:
-                done = max(done, _share_done(connection))  # DuckDB forgets it at a statement's end
+                done = max(done, _share_done(connection))  # DuckDB resets it at a statement's end
                 watch(done)
             return running.result()
         except BaseException:  # the statement's own error, or whatever a signal raised
-            stopped.set()  # a signal may come while the statement is handed over
+            stopped.set()  # a signal may arrive while the statement is being submitted
             while begun.is_set() and not ended.is_set():
-                connection.interrupt()  # more than once: one between two statements is lost
+                connection.interrupt()  # repeatedly: one between two statements is lost
                 ended.wait(0.05)
             raise
 
 
 def _share_done(connection: duckdb.DuckDBPyConnection) -> float:
-    """How much of the running statement is done; 0 where DuckDB does not know."""
+    """The completed share of the running statement; 0 if DuckDB does not know it."""
     return min(max(_percent_done(connection) / 100, 0.0), 1.0)
 
 
 def _percent_done(connection: duckdb.DuckDBPyConnection) -> float:
-    """What DuckDB says of the running statement: negative where it does not know."""
+    """DuckDB's progress of the running statement in per cent; negative if unknown."""
     try:
         return float(connection.query_progress())
     except (AttributeError, duckdb.Error):  # an old DuckDB; nothing is running
@@ -374,12 +373,12 @@ def _percent_done(connection: duckdb.DuckDBPyConnection) -> float:
 
 
 def register(connection: duckdb.DuckDBPyConnection, name: str, data: Any) -> None:
-    """Have queries on a connection find a table from memory under a name."""
+    """Make a table in memory visible to queries on a connection under a name."""
     connection.register(name, data)
 
 
 def _let_go(*_: object) -> None:
-    """What is called with the objects that a relation has held, when it is gone."""
+    """Do nothing; called with the objects that a relation has held when it is gone."""
 
 
 _UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
@@ -387,7 +386,7 @@ _UNITS |= {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10
 
 
 def parse_size(text: str) -> float:
-    """Bytes of a size as DuckDB writes it.
+    """Parse a size as DuckDB writes it, into bytes.
 
     >>> parse_size("1.5 GiB")
     1610612736.0

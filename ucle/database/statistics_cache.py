@@ -1,9 +1,9 @@
-"""What is known of the data of tables: measured once for each version, remembered, and noted.
+"""Statistics of the data of tables: measured once for each version, cached, and stored.
 
-A process remembers what it measured as long as the version of a source is known and stays the same
-(`ucle.database.data_versions`). What was measured of a large table is also noted in its database,
-in ``ucle.facts``, for other processes. These have no version that they could trust, and compare a
-digest of the columns instead: one scan, where measuring takes several and a sort.
+A process caches its measurements for as long as the version of a source is known and unchanged
+(`ucle.database.data_versions`). Measurements of a large table are also stored in its database, in
+``ucle.facts``, for other processes. Those cannot rely on versions, and compare a digest of the
+columns instead: one scan, where measuring takes several and a sort.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ucle.stats import measure as stats
 from ucle.stats.arrays import Fetch, Look, by_kernels, by_numpy
 from ucle.stats.measure import (
     Checked,
-    Measured,
+    MeasuredInput,
     check,
     countable_axes,
     coverage,
@@ -37,16 +37,16 @@ from ucle.stats.measure import (
 )
 
 NOTED_ENTRIES = 500_000
-"""Elements from which on it takes long enough to measure a table to make a note of it."""
+"""The number of elements from which measuring a table takes long enough to store the results."""
 
 REMEMBERED = 1000
-"""Sources of which a process remembers facts; the oldest are forgotten first."""
+"""The number of sources whose statistics a process caches; the oldest are forgotten first."""
 
 _remembered: dict[tuple[Version, str], Checked] = {}
 
 
 def forget() -> None:
-    """Forget what this process knows of inputs, as one that starts anew would."""
+    """Clear the cache of this process, as if it had just started."""
     _remembered.clear()
 
 
@@ -59,8 +59,8 @@ def known_facts(
     prefix: str = "",
     *,
     asks_for_coverage: bool = False,
-) -> Measured:
-    """Statistics, sizes and finiteness of a source: remembered, noted, or measured.
+) -> MeasuredInput:
+    """Return statistics, sizes and finiteness of a source: cached, stored, or measured.
 
     Other arguments and errors are those of `ucle.stats.measure.measure`.
 
@@ -70,8 +70,8 @@ def known_facts(
         source: the columns to read.
         fill: entries equal to it count as not stored.
         mode: one of `ucle.options.STATISTICS`.
-        prefix: stands before the names of tables that were registered from memory.
-        asks_for_coverage: whether it matters if there is an entry at every coordinate of a key.
+        prefix: prefix of the names of tables that were registered from memory.
+        asks_for_coverage: True if it matters that there is an entry at every coordinate of a key.
     """
     exact = mode == "exact"
     reading = _reading(source, fill, exact)
@@ -109,7 +109,7 @@ def _measure(
     *,
     exact: bool,
     large: bool,
-) -> Measured:
+) -> MeasuredInput:
     unique = large and _is_unique(session, source)
     read, look = _reader(session, tensor, source), _look(session)
     with timed(STATISTICS, logging.INFO, "measured %s (%s)", tensor, source.origin):
@@ -121,9 +121,9 @@ def _measure(
 def check_facts(
     session: Session, tensor: str, source: TableSource, fill: Scalar, mode: str = "auto"
 ) -> Checked:
-    """Sizes, finiteness and entries of a source after all checks; V is not looked for.
+    """Check a source and return its sizes, finiteness and number of entries; V is not measured.
 
-    Arguments and errors are those of `ucle.stats.measure.check`; `mode` is as in `known_facts`.
+    Arguments and errors are those of `ucle.stats.measure.check`; `mode` is as for `known_facts`.
     """
     version, exact = source_version(session, source), mode == "exact"
     reading = _reading(source, fill, exact)
@@ -158,40 +158,40 @@ def known_coverage(
     checked: Checked,
     mode: str = "auto",
 ) -> dict[int, float]:
-    """V of the axes of which `known_facts` would tell whether they have an entry everywhere.
+    """V of the axes for which `known_facts` would determine coverage of every coordinate.
 
-    Arguments are those of `check_facts`; `checked` is what that found.
+    Arguments are those of `check_facts`; `checked` is its result.
     """
     read = _reader(session, tensor, source)
-    counts = checked.counts if isinstance(checked, Measured) else {}
+    counts = checked.counts if isinstance(checked, MeasuredInput) else {}
     axes = countable_axes(read, source, checked, exact=mode == "exact")
     others = [axis for axis in axes if axis not in counts]
     return counts | coverage(read, source, fill, checked, others)
 
 
 def _reader(session: Session, tensor: str, source: TableSource) -> Fetch:
-    """What runs queries over a source, and says in errors which it is."""
+    """A function that runs queries over a source, and names it in errors."""
     return lambda query: session.read(query, f"input {tensor}, {source.origin}")
 
 
 def _look(session: Session) -> Look:
-    """How the elements of arrays are looked at on a connection."""
+    """The function that inspects the elements of arrays on a connection."""
     otherwise = by_numpy(session.batches)
     return (
         by_kernels(session.read, otherwise) if session.capabilities.native_aggregates else otherwise
     )
 
 
-def _recall(version: Version | None, reading: str) -> Measured | None:
-    """What was measured of a version."""
+def _recall(version: Version | None, reading: str) -> MeasuredInput | None:
+    """The cached measurements of a version."""
     known = None if version is None else _remembered.get((version, reading))
-    return known if isinstance(known, Measured) else None
+    return known if isinstance(known, MeasuredInput) else None
 
 
 def _remember(version: Version | None, reading: str, checked: Checked) -> None:
-    """Remember what was found after a version was taken.
+    """Cache measurements that were made after a version was taken.
 
-    Should the data have changed in between, no harm is done: no version comes back.
+    If the data has changed in between, this does no harm: a version never recurs.
     """
     if version is None:
         return
@@ -202,7 +202,7 @@ def _remember(version: Version | None, reading: str, checked: Checked) -> None:
 
 @dataclass(frozen=True)
 class _Note:
-    """Where facts of a relation, as a source reads it, are noted."""
+    """The place where statistics of a relation, as a source reads it, are stored."""
 
     database: str
     relation: str
@@ -210,15 +210,15 @@ class _Note:
 
     @staticmethod
     def of(session: Session, source: TableSource, reading: str) -> _Note | None:
-        """Where they are; None where they cannot be."""
+        """The place of the note; None if there cannot be one."""
         if (database := home(session, source)) is None:
             return None
         if (relation := identity(session, source)) is None:
             return None
         return _Note(database, relation, reading)
 
-    def read(self, session: Session, source: TableSource) -> Measured | None:
-        """The facts, if they are of the data that is there now."""
+    def read(self, session: Session, source: TableSource) -> MeasuredInput | None:
+        """Read the stored statistics, if they match the current data."""
         about = {"relation": self.relation, "reading": self.reading}
         for *_, of, facts in read_notes(session, self.database, FACTS, about):
             if of == digest(session, source):
@@ -230,29 +230,33 @@ class _Note:
         return None
 
     def write(
-        self, session: Session, source: TableSource, version: Version | None, measured: Measured
+        self,
+        session: Session,
+        source: TableSource,
+        version: Version | None,
+        measured: MeasuredInput,
     ) -> None:
-        """Note the facts of a version, unless the digest is of another."""
+        """Store the statistics of a version, unless the data has changed since."""
         row = (self.relation, self.reading, digest(session, source), facts_text(measured))
         if source_version(session, source) == version:
             write_note(session, self.database, FACTS, row)
 
 
 def _reading(source: TableSource, fill: Scalar, exact: bool) -> str:
-    """How a source reads its relation, as text."""
+    """The way in which a source reads its relation, as text."""
     fields = asdict(replace(source, origin=ParquetFile("")))
-    del fields["table"]  # what a view shows is what a table of the same rows holds
+    del fields["table"]  # a view and a table with the same rows have the same statistics
     for name, default in (("constant", 1), ("narrowed", None), ("tiles", ()), ("symmetric", False)):
-        if fields[name] == default:  # so that what was noted before they were there is found
+        if fields[name] == default:  # so that notes of versions without these fields are found
             del fields[name]
     fields |= {"origin": None, "fill": repr(fill), "exact": exact}
-    if isinstance(source.origin, CsvFile):  # the same file may be read in another form
+    if isinstance(source.origin, CsvFile):  # the same file may be read in another format
         fields["origin"] = asdict(replace(source.origin, path=""))
     return json.dumps(fields, default=str, sort_keys=True)
 
 
 def _is_unique(session: Session, source: TableSource) -> bool:
-    """Whether the database itself lets no two rows have the same keys."""
+    """True if a constraint of the database prevents two rows with the same keys."""
     if not isinstance(source.origin, TableName) or source.symmetric:
         return False
     if (relation := find_relation(session, source.origin)) is None:

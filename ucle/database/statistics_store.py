@@ -1,7 +1,7 @@
-"""What notes in a database say, read by a schema: anybody may have written to them.
+"""The format of notes in a database, which are validated because anybody may write to them.
 
-A note is text, JSON mostly. What does not follow the schema, or has numbers that cannot be, is no
-note: whatever it is about is found out anew.
+A note is text, mostly JSON. A note that does not follow the schema, or has impossible numbers, is
+ignored: its content is determined again.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 
 from ucle.ir.layouts import Layout, Level
 from ucle.operators.values import Real
-from ucle.stats.measure import Measured
+from ucle.stats.measure import MeasuredInput
 
 LARGEST = 2**63 - 1
-"""Of sizes and of numbers of entries."""
+"""The largest size and number of entries."""
 
 
-def facts_text(measured: Measured) -> str:
-    """The text of a note of facts."""
+def facts_text(measured: MeasuredInput) -> str:
+    """Serialise statistics as the text of a note."""
     return json.dumps(
         {
             "sizes": measured.sizes,
@@ -35,13 +35,13 @@ def facts_text(measured: Measured) -> str:
     )
 
 
-def read_facts(text: str, rank: int, dense: Sequence[int]) -> Measured | None:
-    """The facts that a note holds of a tensor; None where they cannot be facts of it.
+def read_facts(text: str, rank: int, dense: Sequence[int]) -> MeasuredInput | None:
+    """Parse the statistics of a tensor from a note; None if they are invalid for it.
 
     Args:
         text: the note.
         rank: the number of axes.
-        dense: sizes of the last axes, which lie inside arrays.
+        dense: sizes of the last axes, which are inside arrays.
 
     >>> text = '{"sizes": [3], "finite": true, "entries": 2, "distinct": [2], "exact": true}'
     >>> read_facts(text, 1, ()).sizes
@@ -71,7 +71,7 @@ def read_facts(text: str, rank: int, dense: Sequence[int]) -> Measured | None:
     totals = tuple(sizes), finite, float(entries), extremes
     largest: Any = fields.get("largest")
     largest = tuple(map(float, largest)) if _all_counts(largest, rank) else ()
-    return Measured(*totals, tuple(map(float, distinct)), exact, largest, frozenset(counted))
+    return MeasuredInput(*totals, tuple(map(float, distinct)), exact, largest, frozenset(counted))
 
 
 def _are_axes(noted: Any, rank: int) -> bool:
@@ -79,7 +79,7 @@ def _are_axes(noted: Any, rank: int) -> bool:
 
 
 def _read_extremes(ends: Any) -> tuple[Real, Real] | None:
-    """The smallest and the largest entry; None where a note does not tell them."""
+    """The smallest and the largest entry; None if a note does not contain them."""
     if not isinstance(ends, list) or len(ends) != 2:
         return None
     if not all(isinstance(end, int | float) and math.isfinite(end) for end in ends):
@@ -89,12 +89,12 @@ def _read_extremes(ends: Any) -> tuple[Real, Real] | None:
 
 
 def kept_text(data: str, table: str) -> str:
-    """The digests in the note of a kept table: of the data that it was made of, and its own."""
+    """Serialise the digests in the note of a stored table: of its original data, and its own."""
     return json.dumps({"data": data, "table": table})
 
 
 def read_digests(text: str) -> tuple[str, str] | None:
-    """Both digests of `kept_text`; None where there are none."""
+    """Parse both digests of `kept_text`; None if there are none."""
     fields = _json(text)
     if not isinstance(fields, dict):
         return None
@@ -103,7 +103,7 @@ def read_digests(text: str) -> tuple[str, str] | None:
 
 
 def layout_text(layout: Layout, *, blobs: bool) -> str:
-    """The layout of a kept table: its promoted axes, or the level of each where arrays are BLOBs.
+    """Serialise the layout of a stored table: promoted axes, or all levels if arrays are BLOBs.
 
     >>> layout_text(Layout.of([True, False]), blobs=False)
     '[0]'
@@ -114,9 +114,9 @@ def layout_text(layout: Layout, *, blobs: bool) -> str:
 
 
 def read_layout(text: str, columns: str, rank: int) -> tuple[Layout, tuple[str, ...], bool] | None:
-    """The layout of a kept table, the names of its keys, and whether its arrays are BLOBs.
+    """Parse the layout of a stored table and the names of its keys; True if arrays are BLOBs.
 
-    None where none of this can be.
+    None if the note is invalid.
 
     >>> read_layout("[0, 2]", '["i", "k"]', 3)[0].promoted
     (0, 2)
@@ -139,7 +139,7 @@ def _read_axes(noted: Any, rank: int) -> Layout | None:
 
 
 def _read_levels(noted: Mapping[str, Any], rank: int) -> Layout | None:
-    """A layout with tiled axes, or one tiled and one compressed, and rows for the latter."""
+    """Parse a layout with tiled axes or one compressed axis; None if its levels are invalid."""
     levels, tile = noted.get("levels"), noted.get("tile")
     if not isinstance(levels, list) or len(levels) != rank:
         return None

@@ -1,10 +1,10 @@
-"""What names of tables mean: the one place that knows how DuckDB resolves them.
+"""Resolution of table names: the only module that knows how DuckDB resolves them.
 
-A name with all of its parts means what it says. What is left out is looked up along the search
-path of this moment: temporary objects first, then the schemas of ``SET search_path`` or ``USE``,
-then the main schema of the current database. ``a.t`` is a table of a database ``a`` or of a schema
-``a``, and means nothing where there are both. Python variables, which DuckDB takes for tables where
-it finds none, are never meant.
+A complete name means exactly that table. Missing parts are looked up along the current search
+path: temporary objects first, then the schemas of ``SET search_path`` or ``USE``, then the main
+schema of the current database. ``a.t`` is a table of a database ``a`` or of a schema ``a``, and
+resolves to nothing if both exist. Python variables, which DuckDB uses as tables if it finds no
+table, are never resolved.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from ucle.database.session import Session
 from ucle.foundation.names import folded
-from ucle.plan.sources import DataFile, Source, TableName, TableSource
+from ucle.plan.sources import DataFile, InputSource, TableName, TableSource
 from ucle.sqlgen.database_queries import (
     catalogue_query,
     current_place_query,
@@ -44,26 +44,26 @@ class Relation:
     schema: str
     name: str
     number: int
-    """Another one whenever it is created anew."""
+    """The catalogue's number, which changes whenever the relation is created again."""
     rows: int | None
-    """None of a view."""
+    """The number of rows; None for a view."""
     path: str | None
-    """The file of its database; None in memory."""
+    """The file of its database; None if the database is in memory."""
     kind: str
-    """The type of its database; ``duckdb``, unless it is one of another system."""
+    """The type of its database: ``duckdb``, or another system's type."""
     attached: int
-    """The number of its database, which is another one whenever that is attached."""
+    """The number of its database, which changes whenever that is attached again."""
 
     @property
     def full_name(self) -> TableName:
-        """Its name with all parts."""
+        """The complete name."""
         return TableName((self.database, self.schema, self.name))
 
 
 def find_relations(
     session: Session, names: Collection[TableName]
 ) -> dict[TableName, Relation | None]:
-    """The table or view that each name means now; None where it means none."""
+    """Resolve names to tables or views as of now; None for a name that resolves to nothing."""
     if not names:
         return {}
     rows = session.fetch(catalogue_query(tuple(sorted({name.parts[-1] for name in names}))))
@@ -79,18 +79,18 @@ def find_relations(
 
 
 def find_relation(session: Session, name: TableName) -> Relation | None:
-    """The table or view that a name means now; None where it means none."""
+    """Resolve a name to a table or view as of now; None if it resolves to nothing."""
     return find_relations(session, [name])[name]
 
 
 def search_places(session: Session) -> list[Place]:
-    """The places where names without qualifiers are looked for, one after the other."""
+    """The places where unqualified names are looked up, in order."""
     ((setting, current),) = session.fetch(search_query())
     return list(_read_path(setting, current).places)
 
 
 def is_taken(session: Session, name: TableName) -> bool:
-    """Whether there is a table or view just where one of this name would be created."""
+    """True if a table or view exists exactly where one with this name would be created."""
     *qualifiers, last = name.parts
     ((database, schema),) = session.fetch(current_place_query())
     if len(qualifiers) == 1:
@@ -101,8 +101,8 @@ def is_taken(session: Session, name: TableName) -> bool:
     return find_relation(session, TableName((*place, last))) is not None
 
 
-def identity(session: Session, source: Source) -> str | None:
-    """What identifies the relation of a source within its database; None where there is none."""
+def identity(session: Session, source: InputSource) -> str | None:
+    """Identify the relation of a source within its database; None if there is none."""
     if not isinstance(source, TableSource):
         return None
     match source.origin:
@@ -128,7 +128,7 @@ def _first(
 def _places(
     qualifiers: Sequence[str], path: _SearchPath, schemas: Collection[tuple[str, ...]]
 ) -> Iterable[Place]:
-    """Where a name is looked for, one after the other."""
+    """The places where a name is looked up, in order."""
     match qualifiers:
         case []:
             return path.places
@@ -149,10 +149,10 @@ def _places(
 
 @dataclass(frozen=True)
 class _SearchPath:
-    """Where names are looked for, one place after the other.
+    """The places where names are looked up, in order.
 
-    Entries of the setting that name a schema alone are places of the current database for names
-    without qualifiers; below the name of that database DuckDB does not look there.
+    Setting entries with only a schema are places in the current database for unqualified names;
+    DuckDB does not look there for names qualified by that database.
     """
 
     places: tuple[Place, ...]
@@ -170,7 +170,7 @@ def _read_path(setting: str, current: str) -> _SearchPath:
 
 
 def _entries(setting: str) -> Iterator[list[str]]:
-    """Return the parts of each entry of DuckDB's setting: database and schema, or a schema."""
+    """Yield the parts of each entry of DuckDB's setting: database and schema, or a schema."""
     for entry in re.findall(r'(?:"(?:[^"]|"")*"|[^",])+', setting):
         yield [
             quoted.replace('""', '"') if quoted else plain

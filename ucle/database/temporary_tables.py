@@ -1,4 +1,4 @@
-"""Temporary tables of results, which go when nobody holds them any more."""
+"""Temporary tables of results, which are dropped when no object refers to them any more."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _pending: weakref.WeakKeyDictionary[Any, list[str]] = weakref.WeakKeyDictionary(
 
 
 def sweep(session: Session) -> None:
-    """Drop tables of results that were collected while the connection was busy."""
+    """Drop tables of results that were garbage-collected while the connection was busy."""
     for statement in _pending.pop(session.connection, []):
         _drop(session.connection, statement)
 
@@ -31,7 +31,7 @@ def _drop(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
 
 
 class TemporaryTable:
-    """A temporary table that is dropped with this object, or by `drop`."""
+    """A temporary table that is dropped when this object is collected, or by `drop`."""
 
     def __init__(self, session: Session, name: str, drop: str) -> None:
         self._name = name
@@ -39,7 +39,7 @@ class TemporaryTable:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the table."""
         return self._name
 
     @property
@@ -49,7 +49,7 @@ class TemporaryTable:
 
     @property
     def exists(self) -> bool:
-        """Whether it was not dropped; a transaction that was rolled back took it unseen."""
+        """True unless it was dropped; a rollback may have removed it unnoticed."""
         return self._finalizer.alive
 
     def drop(self) -> None:
@@ -58,9 +58,9 @@ class TemporaryTable:
 
 
 class TemporaryColumn:
-    """A column of a temporary table of one row, which is a relation of its own to who reads it.
+    """A column of a temporary one-row table, which readers treat as a relation of its own.
 
-    The table lasts as long as one of its columns does.
+    The table exists as long as one of its columns does.
     """
 
     def __init__(self, row: TemporaryTable, column: str) -> None:
@@ -74,13 +74,13 @@ class TemporaryColumn:
 
     @property
     def exists(self) -> bool:
-        """Whether it was not dropped."""
+        """True unless it was dropped."""
         return self._row is not None and self._row.exists
 
     def drop(self) -> None:
-        """Drop the column now: with the last one the table goes."""
+        """Drop the column now; the table is dropped with its last column."""
         self._row = None
 
 
 Temporary = TemporaryTable | TemporaryColumn
-"""Where a result lies."""
+"""The place of a stored result."""

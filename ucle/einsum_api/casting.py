@@ -1,7 +1,7 @@
-"""The type that NumPy computes an einsum in, and the casts that it allows on the way.
+"""The type in which NumPy computes an einsum, and the casts that it allows.
 
-NumPy's own functions say what promotes to what and what may be cast. ucle computes in the nearest
-of its own types (`ucle.foundation.dtypes`) and casts the result.
+NumPy's own functions decide promotions and allowed casts. ucle computes in the nearest of its own
+types (`ucle.foundation.dtypes`) and casts the result.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ def computation_type(
     casting: Any,
     viewed: bool = False,
 ) -> NumpyType | None:
-    """The type that NumPy computes in.
+    """Return the type in which NumPy computes.
 
     Args:
         operands: types of the operands; None for a table, whose type only the database tells.
         out: type of the array for the result, if there is one.
-        stated: what the caller asks for, or None.
+        stated: the type that the caller requests, or None.
         casting: NumPy's name of a set of casts.
         viewed: whether nothing is computed, so that the type is that of the one operand.
 
     Returns:
-        The type; None where nothing is stated and a table has a say.
+        The type; None where nothing is stated and an operand is a table.
 
     Raises:
         ValueTypeError: there is no such type, ucle has none for it, or a cast is not allowed.
@@ -66,7 +66,7 @@ def computation_type(
 
 
 def element_type(dtype: NumpyType) -> DType:
-    """The type of ucle in which it computes what NumPy computes in `dtype`.
+    """Return the type of ucle that is used where NumPy computes in `dtype`.
 
     Raises:
         ValueTypeError: it has none.

@@ -1,7 +1,7 @@
-"""`ucle.einsum`, which stands in for `numpy.einsum`.
+"""`ucle.einsum`, which takes the place of `numpy.einsum`.
 
-NumPy's conventions are met here, around a program of one statement that is compiled as any other:
-subscripts in both forms (`ucle.language.subscripts`), broadcasting, types and casts
+This module handles NumPy's conventions, around a program of one statement that is compiled like any
+other: subscripts in both forms (`ucle.language.subscripts`), broadcasting, types and casts
 (`ucle.einsum_api.casting`), the order of contraction (`ucle.einsum_api.path`), `out` and the memory
 layout of the result.
 """
@@ -42,9 +42,9 @@ OPTIONS = ("database", "bounds", "decomposition", "memory_limit", "profile", "no
 ORDERS = ("C", "F", "A", "K")
 CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 MAX_ITERATED = 64
-"""Arrays, and axes, that NumPy's iterator takes."""
+"""The most arrays, and axes, that NumPy's iterator supports."""
 MAX_VOLUME = 2**62
-"""Positions that it takes: those of all labels together, of which a chain has many."""
+"""The most positions that it supports: those of all labels together, of which a chain has many."""
 
 Shape = tuple[int, ...]
 
@@ -61,9 +61,9 @@ def einsum(
 ) -> Any:
     """Evaluate an Einstein summation: `numpy.einsum`, computed in DuckDB.
 
-    The result is a new array, where NumPy gives a view of an operand if it can. As in NumPy,
-    `dtype` and `casting` have no effect on a single operand of which nothing is summed. Unlike
-    NumPy's, integers of 64 bits do not wrap around: an overflow is an error.
+    The result is always a new array, while NumPy returns a view of an operand if possible. As in
+    NumPy, `dtype` and `casting` have no effect on a single operand of which nothing is summed.
+    Unlike in NumPy, 64-bit integers do not wrap around: an overflow is an error.
 
     Args:
         operands: subscripts such as ``"...ij,jk->...ik"``, then the operands; or after each operand
@@ -150,7 +150,7 @@ def _check_arguments(out: Any, order: Any, casting: Any, options: Mapping[str, A
 
 
 def _arguments(operands: Sequence[Any]) -> tuple[Notation, Sequence[Any]]:
-    """Subscripts and operands, from either form of arguments."""
+    """Return subscripts and operands, from either form of arguments."""
     with_string = bool(operands) and isinstance(operands[0], str)
     values = operands[1:] if with_string else operands[: len(operands) // 2 * 2 : 2]
     if not values:
@@ -191,7 +191,7 @@ def _tensor(operand: Any, number: int) -> Any:
 
 
 def _check_coordinates(subscripts: Subscripts, operands: Sequence[Any]) -> None:
-    """Labelled arrays are read by position, as NumPy does; positions that meet have to be the same.
+    """Check that labelled arrays agree at shared positions; they are read by position, as in NumPy.
 
     Raises:
         ValueTypeError: they are not.
@@ -208,7 +208,7 @@ def _check_coordinates(subscripts: Subscripts, operands: Sequence[Any]) -> None:
 
 
 def _broadcast_sizes(subscripts: Subscripts, shapes: Iterable[Shape | None]) -> dict[str, int]:
-    """Sizes of the labels of arrays; a size of 1 gives way to the size in another operand."""
+    """Return the sizes of the labels of arrays; a size of 1 gives way to another size."""
     sizes: dict[str, int] = {}
     for number, (labels, shape) in enumerate(zip(subscripts.operands, shapes, strict=True)):
         own: dict[str, int] = {}
@@ -228,7 +228,7 @@ def _broadcast_sizes(subscripts: Subscripts, shapes: Iterable[Shape | None]) -> 
 
 
 def _squeezed(subscripts: Subscripts, shapes: Iterable[Shape | None]) -> Subscripts:
-    """Subscripts without the axes of size 1 of arrays: they repeat what other operands range over.
+    """Return subscripts without the axes of size 1 of arrays, which are broadcast.
 
     `_prepared` drops the axes themselves, and the result gets back those that no operand keeps.
     """
@@ -243,7 +243,7 @@ def _squeezed(subscripts: Subscripts, shapes: Iterable[Shape | None]) -> Subscri
 def _kept(
     decomposition: Mapping[str, Iterable[str]], dropped: Iterable[str]
 ) -> dict[str, list[str]]:
-    """A given decomposition without the labels that squeezing has dropped."""
+    """Return a given decomposition without the labels that squeezing has dropped."""
     return {
         name: [label for label in labels if label not in set(dropped)]
         for name, labels in decomposition.items()
@@ -251,16 +251,17 @@ def _kept(
 
 
 def _is_viewed(subscripts: Subscripts, out: Any) -> bool:
-    """Whether NumPy would compute nothing, but give a view of the one operand."""
+    """True if NumPy would compute nothing and return a view of the one operand."""
     first, *others = subscripts.operands
     return not others and out is None and set(first) == set(subscripts.output)
 
 
 def _prepared(tensor: Any, compute: NumpyType | None) -> Any:
-    """An operand as the compiler takes it: in a type that ucle has, without axes of size 1.
+    """Return an operand for the compiler: in a type that ucle has, without axes of size 1.
 
-    Narrow integers are computed in 64 bits and cut off at the end, when they have wrapped around as
-    NumPy's do. So have unsigned ones, as which the signed ones that wrap around to them will do.
+    Narrow integers are computed in 64 bits and truncated at the end, which gives NumPy's wrapped
+    results. The same holds for unsigned ones, which are read as the signed integers of the same
+    bits.
     """
     if is_relation(tensor):
         return tensor
@@ -277,7 +278,7 @@ def _evaluate(
     compute: NumpyType | None,
     options: Mapping[str, Any],
 ) -> Any:
-    """The result of the program, in the type that NumPy computes in."""
+    """Run the program; return its result in the type that NumPy computes in."""
     chosen = dict(options)
     named = {f"X{number}": value for number, value in enumerate(inputs)}
     database = chosen.pop("database", None)
@@ -295,7 +296,7 @@ def _evaluate(
 
 
 def _written(result: Any, out: Any, casting: Any) -> Any:
-    """The result in `out`, over which it may be broadcast."""
+    """Write the result to `out`, to which it may be broadcast."""
     check_cast(result.dtype, out.dtype, casting, "out")
     fits = all(n in (1, size) for n, size in zip(result.shape, out.shape, strict=False))
     if result.ndim != out.ndim or not fits:
@@ -316,7 +317,7 @@ def _in_order(
     sizes: Mapping[str, int],
     order: str,
 ) -> Any:
-    """The result in the memory layout that NumPy's iterator allots for the operands."""
+    """Return the result in the memory layout that NumPy's iterator chooses for the operands."""
     labels = subscripts.labels
     iterated = len(tensors) < MAX_ITERATED and len(labels) <= MAX_ITERATED
     iterated = iterated and math.prod(max(n, 1) for n in sizes.values()) <= MAX_VOLUME

@@ -1,8 +1,8 @@
-"""Programs of small sums, which are kept for the next arrays of the same shapes and types.
+"""A cache of programs of small sums, for the next arrays of the same shapes and types.
 
-Compiling a sum takes longer than computing a small one. A program that is kept relies on nothing
-that arrays hold but that it is finite (`ucle.parameter`). What is larger than small is compiled for
-its arrays each time: there it counts where they are zero.
+Compiling a sum takes longer than computing a small one. A cached program relies on no property of
+its arrays except that they are finite (`ucle.parameter`). Larger sums are compiled for their arrays
+each time: for them the positions of zeros matter.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from ucle.language.subscripts import Subscripts
 from ucle.program import EinsumProgram, einsum_program
 
 KEPT = 256
-"""Programs; the one that was not used for the longest time goes first."""
+"""The number of programs; the least recently used one is dropped first."""
 
 ENTRIES = 1 << 16
-"""Numbers that all operands have together, at most."""
+"""The most numbers that all operands may have together."""
 
 TERMS = 1 << 24
-"""Products that are added up if nothing is known of zeros, at most: some milliseconds' work."""
+"""The most products that may be added up without knowledge of zeros: some milliseconds' work."""
 
 
 def kept_program(
     subscripts: Subscripts, operands: Sequence[Any], options: Mapping[str, Any]
 ) -> EinsumProgram | None:
-    """A program for operands called ``X0``, ``X1`` and so on, or None if none is kept for them.
+    """Return a cached program for operands called ``X0``, ``X1`` and so on; None if there is none.
 
     Args:
         subscripts: of the sum, whose result is called ``out``.
@@ -48,7 +48,7 @@ def kept_program(
 
 
 def _is_small(subscripts: Subscripts, operands: Sequence[Any]) -> bool:
-    """Whether operands are arrays, small, and hold finite numbers."""
+    """True if operands are small arrays of finite numbers."""
     if not all(type(x) is np.ndarray for x in operands):
         return False
     sizes = {

@@ -1,7 +1,7 @@
-"""What a caller of einsum says about the order of contraction, as a path.
+"""The order of contraction that a caller of einsum requests, as a path.
 
 `contraction_path` takes the `optimize` argument of `numpy.einsum` (a boolean, the name of an
-algorithm, a name with a memory limit, a path) and gives a path as opt_einsum writes it: positions
+algorithm, a name with a memory limit, a path) and returns a path as opt_einsum writes it: positions
 of operands, whose result goes to the end. None leaves the order to the compiler.
 """
 
@@ -22,7 +22,7 @@ from ucle.lowering.contraction_orders import pairs
 def contraction_path(
     optimize: Any, subscripts: Subscripts, sizes: Mapping[str, int] | None
 ) -> Path | None:
-    """The path that `optimize` asks for.
+    """Return the path that `optimize` requests.
 
     Args:
         optimize: as in `numpy.einsum`; algorithms may be any of opt_einsum's, a path may do without

@@ -1,6 +1,6 @@
-"""Rows as lines of plain text, with their columns below each other, in a terminal of `WIDTH`.
+"""Rows as lines of plain text with aligned columns, for a terminal of `WIDTH` columns.
 
-Only a name, or whatever else has no place to break, makes a line longer.
+Only names and other text without a break point make a line longer.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ WIDTH = 80
 """Columns of a terminal."""
 
 INDENT, GAP = "  ", "  "
-"""Before each row, and between its cells."""
+"""The space before each row, and between its cells."""
 
 NARROWEST = 8
-"""Letters of a column whose names are too long: the next cells stand below these."""
+"""Letters of a column whose names are too long: the next cells are put below them."""
 
 PIECE = re.compile(r"\S+?(?:,(?![\d\s])|(?=\s)|$)\s*")
-"""What is not broken: a line ends at a space, or after a comma that does not stand in a number."""
+"""An unbreakable piece: lines end at a space, or after a comma that is not inside a number."""
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as indented lines, however wide they are."""
+    """Return rows as indented lines, however wide they are."""
     return [_line(row, _widths(rows)) for row in rows]
 
 
@@ -36,8 +36,8 @@ def fitted(rows: Sequence[Sequence[str]], width: int = WIDTH) -> list[str]:
     widths = _widths(rows)
     spare = width - len(INDENT) - len(GAP) * (len(widths) - 1)
     least = [max(_least(row[n]) for row in rows) for n in range(len(widths))]
-    # Breaking costs least where the most is to be broken. What cannot be broken comes next, and
-    # what stands last at the end.
+    # Breaking the widest cells costs least. Cells that cannot be broken come next, and the last
+    # column at the end.
     for floors, until in (
         (least, len(widths)),
         ([NARROWEST] * len(widths), len(widths) - 1),
@@ -73,7 +73,7 @@ def stacked(rows: Sequence[Sequence[str]], width: int = WIDTH) -> list[str]:
 
 
 def wrapped(text: str, width: int = WIDTH) -> list[str]:
-    """A text as lines of this width, those after the first one indented.
+    """Return a text as lines of this width, those after the first one indented.
 
     >>> wrapped("search: the optimum of 2^16", 20)
     ['search: the optimum', '  of 2^16']
@@ -92,13 +92,13 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _least(cell: str) -> int:
-    """How narrow a cell can be."""
+    """The smallest width of a cell."""
     first, *rest = [len(piece.rstrip()) for piece in PIECE.findall(cell)] or [0]
     return max([first, *(len(INDENT) + size for size in rest)])
 
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
-    """The lines of a row; what stands after a name that is too long is below it."""
+    """Yield the lines of a row; the cells after a name that is too long are below it."""
     begun = 0
     for place in range(len(cells)):
         if place + 1 < len(cells) and _least(cells[place]) <= widths[place]:

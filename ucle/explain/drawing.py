@@ -1,8 +1,8 @@
 """The DAG of a program as a picture: DOT for Graphviz, or SVG.
 
 Nodes are inputs and vertices in upper-case-lower-case form, edges the uses of tensors with their
-rows, bytes and what their repartition costs. Where the nodes of an SVG stand is python-igraph's
-Sugiyama layout (the extra ``draw``).
+rows, bytes and the cost of their repartition. python-igraph's Sugiyama layout places the nodes of
+an SVG (the extra ``draw``).
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from ucle.errors import MissingPackageError
 from ucle.explain.model import Edge, Explanation, Node, figure, size_text
 
 FONT = 12
-"""Pixels; a letter of a monospaced font is 0.6 of it wide."""
+"""Font size in pixels; a letter of a monospaced font is 0.6 of it wide."""
 LETTER = 0.6 * FONT
 LINE = 1.4 * FONT
 GAP = 2 * FONT
-"""Between layers."""
+"""The gap between layers."""
 APART = 1.05
-"""How far apart centres stand, in widths of the widest box."""
+"""The distance between centres, in widths of the widest box."""
 
 COLOURS = {"input": "#eef3f8", "vertex": "#ffffff", "output": "#e9f5e6"}
 
 
 def dot(explanation: Explanation) -> str:
-    """The DAG in Graphviz' language.
+    """Return the DAG in Graphviz' language.
 
     >>> import ucle
     >>> program = ucle.einsum_program("s += x[i] * x[i]", x=[3.0, 4.0])
@@ -47,7 +47,7 @@ def dot(explanation: Explanation) -> str:
 
 
 def svg(explanation: Explanation) -> str:
-    """The DAG as an SVG picture.
+    """Return the DAG as an SVG picture.
 
     Raises:
         MissingPackageError: python-igraph is not installed.
@@ -76,19 +76,19 @@ def svg(explanation: Explanation) -> str:
 
 
 def can_draw() -> bool:
-    """Whether there is what `svg` needs."""
+    """True if the package that `svg` needs is installed."""
     return importlib.util.find_spec("igraph") is not None
 
 
 def node_lines(node: Node, total: float) -> list[str]:
-    """What a node says: its EinSum, its rows and its share of the program's cost."""
+    """The label of a node: its EinSum, its rows and its share of the program's cost."""
     if node.cost is None:
         return [node.text, f"entries: {figure(node.rows)}"]
     return [node.text, f"rows: {figure(node.rows)}, cost: {share(node.cost.total, total)}"]
 
 
 def edge_lines(edge: Edge, total: float) -> list[str]:
-    """What an edge says: the relation that is read, its size, and a repartition if there is one."""
+    """The label of an edge: the relation that is read, its size, and a repartition if any."""
     size = f"rows: {figure(edge.rows)}, {size_text(edge.bytes)}"
     if edge.repartition:
         size += f", repartition: {share(edge.repartition, total)}"
@@ -96,7 +96,7 @@ def edge_lines(edge: Edge, total: float) -> list[str]:
 
 
 def share(cost: float, total: float) -> str:
-    """A part of the cost in percent.
+    """Return a share of the cost in percent.
 
     >>> share(1, 1000)
     '< 1%'
@@ -107,7 +107,7 @@ def share(cost: float, total: float) -> str:
 
 @dataclass(frozen=True)
 class _Box:
-    """A node, or (without a colour) what an edge says: its lines, its centre and its size."""
+    """A node, or (without a colour) the label of an edge: its lines, its centre and its size."""
 
     lines: list[str]
     colour: str | None
@@ -125,14 +125,14 @@ class _Box:
 
 Point = tuple[float, float]
 Line = tuple[list[Point], bool]
-"""The points that a line passes, and whether it has a head."""
+"""The points that a line passes, and a flag that it has an arrowhead."""
 
 
 def _place(explanation: Explanation) -> tuple[list[_Box], list[Line]]:
-    """Boxes in layers, with as few crossings as the layout finds, and the lines between them.
+    """Place boxes in layers, with few crossings, and the lines between them.
 
-    What an edge says has a box in the layer above its target, so that nothing lies over it. Lines
-    that pass a layer have a place there, too.
+    The label of an edge has a box in the layer above its target, so that nothing covers it. Lines
+    that pass a layer have a place in it, too.
     """
     import igraph  # noqa: PLC0415  # the extra `draw`
 
@@ -164,7 +164,7 @@ def _place(explanation: Explanation) -> tuple[list[_Box], list[Line]]:
 
 
 def _apart(across: list[float], depth: list[int], widths: list[float]) -> list[float]:
-    """Positions across a layer such that its boxes do not touch: the layout may halve its gap."""
+    """Move the boxes of a layer so that they do not touch: the layout may halve its gap."""
     widths = widths + [0.0] * (len(across) - len(widths))
     moved = list(across)
     for _, layer in groupby(
@@ -178,13 +178,13 @@ def _apart(across: list[float], depth: list[int], widths: list[float]) -> list[f
 
 
 def _route(start: _Box, end: _Box, passed: list[Point]) -> Line:
-    """From the lower end of a box to the upper end of another; a head only where a node is."""
+    """A line from the bottom of a box to the top of another; an arrowhead only at a node."""
     first, last = (start.x, start.y + start.height / 2), (end.x, end.y - end.height / 2)
     return [first, *passed, last], end.colour is not None
 
 
 def _layers(explanation: Explanation) -> dict[str, int]:
-    """Every second layer has nodes; the others have what edges say."""
+    """Assign layers: every second one has nodes, the others have labels of edges."""
     layers: dict[str, int] = {}
     for node in explanation.nodes:  # sources before targets
         above = [layers[edge.source] for edge in explanation.edges if edge.target == node.name]

@@ -14,14 +14,13 @@ STYLE = """
   width: fit-content; max-width: 100%; }
 .ucle svg { display: block; height: auto; max-width: max(100%, 40em); }
 """
-"""The picture has colours of its own, hence the white. It scrolls only where it would shrink so far
-that it could not be read."""
+"""The picture has its own colours, hence the white. It scrolls rather than become illegible."""
 
 OPEN = ("Decomposition",)
-"""Sections that are unfolded from the start."""
+"""Sections that are open from the start."""
 
 DRAWN = 60
-"""Inputs and vertices up to which there is a picture: with more nothing in it can be read."""
+"""Inputs and vertices up to which a picture is drawn: larger ones are unreadable."""
 
 LINES = 400
 """Lines of SQL that are shown."""
@@ -30,10 +29,10 @@ LINES = 400
 def explain_html(
     explanation: Explanation, head: Sequence[str], sections: Iterable[Section], sql: str
 ) -> str:
-    """The explanation of a program as one HTML element.
+    """Return the explanation of a program as one HTML element.
 
     Args:
-        explanation: for the picture, which is there where python-igraph is.
+        explanation: for the picture, which needs python-igraph.
         head: lines about the whole program.
         sections: tables, as in the text.
         sql: the script.

@@ -1,6 +1,6 @@
-"""A compiled program as a document for other programs: the same as the text, with stable keys.
+"""A compiled program as a document for other programs: the contents of the text, stable keys.
 
-Numbers are not rounded. What is no number in JSON is a string: ``"NaN"``, ``"Infinity"``,
+Numbers are not rounded. Values that JSON has no number for are strings: ``"NaN"``, ``"Infinity"``,
 ``"-Infinity"``; a complex number is an object with ``re`` and ``im``.
 """
 
@@ -12,17 +12,19 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from ucle.artifacts import Compiled
 from ucle.explain.model import PARTS, Explanation, slice_lines, step_roles
 from ucle.ir.tensor_types import TensorType
-from ucle.lowering.push_down_masks import Demand
-from ucle.optimiser.rewriting import Rewriting
+from ucle.lowering.applied_rewrites import AppliedRewrite
+from ucle.lowering.push_down_masks import MaskPushDown
+from ucle.lowering.quotients import Divided
+from ucle.optimiser.rewriting import RewrittenProgram
+from ucle.pipeline.artifacts import Compiled
 from ucle.plan.steps import Role, Step
 from ucle.run.execute import StepRun
 
 
 def json_text(document: Any) -> str:
-    """A document as JSON.
+    """Return a document as JSON.
 
     >>> print(json_text({"fill": float("inf"), "val": [1.0, 2j]}), end="")
     {
@@ -40,7 +42,7 @@ def json_text(document: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """What JSON has a form for; dates, decimals and the like as text."""
+    """Return a value in a form that JSON has; dates, decimals and the like become text."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -59,7 +61,7 @@ def plain(value: Any) -> Any:
 
 
 def type_document(type_: TensorType) -> dict[str, Any]:
-    """Labels, shape, element type and fill of a tensor."""
+    """Return labels, shape, element type and fill of a tensor."""
     return {
         "labels": [label.name for label in type_.axes],
         "shape": list(type_.shape),
@@ -76,14 +78,14 @@ def explain_document(
     reason: str,
     measured: Mapping[str, StepRun] | None = None,
 ) -> dict[str, Any]:
-    """What was decided and why.
+    """Return the decisions about a program and their reasons.
 
     Args:
         compiled: the program.
         explanation: of the program.
         profile: the name of its cost profile.
         route: how kernels are called.
-        reason: why they are called so.
+        reason: the reason for the route.
         measured: what steps took, if that was measured.
     """
     decomposed, statistics = compiled.decomposed, compiled.statistics
@@ -129,9 +131,7 @@ def explain_document(
         "vertices": vertices,
         "runner_up": None,
         "optimistic": compiled.optimistic,
-        "divided": [] if lowering.divided is None else list(lowering.divided.lines),
-        "rewritten": _rewritten(lowering.rewriting),
-        "demand": _rewritten(lowering.demand),
+        **{key: _rewrite(lowering.rewrite(key), none) for key, none in REWRITE_KEYS.items()},
         "made_dense": list(compiled.made_dense),
         "slices": slice_lines(compiled),
         "steps": [_step(x, roles[x.name], measured) for x in compiled.plan.steps],
@@ -144,12 +144,19 @@ def explain_document(
     return document
 
 
-def _rewritten(chosen: Rewriting | Demand | None) -> dict[str, Any] | None:
-    """What was rewritten, and what it costs so and as written; None for a cost beyond measure."""
-    if chosen is None:
-        return None
-    written = None if math.isinf(chosen.written) else chosen.written
-    return {"lines": list(chosen.lines), "cost": chosen.cost, "written": written}
+REWRITE_KEYS = {Divided.key: (), RewrittenProgram.key: None, MaskPushDown.key: None}
+"""The keys of rewrites in the document, with the values of those that were not applied."""
+
+
+def _rewrite(rewrite: AppliedRewrite | None, none: tuple[()] | None) -> Any:
+    """Lines alone, or with costs if it has any; the cost of what cannot be run is null."""
+    if rewrite is None:
+        return none if none is None else list(none)
+    lines = list(rewrite.lines)
+    if (costs := rewrite.costs) is None:
+        return lines
+    written = None if math.isinf(costs.written) else costs.written
+    return {"lines": lines, "cost": costs.chosen, "written": written}
 
 
 def _step(step: Step, role: Role, measured: Mapping[str, StepRun] | None) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""What there is to say about a compiled program, as data: the DAG, its sizes, the runner-up.
+"""Facts about a compiled program, as data: the DAG, its sizes, the runner-up.
 
-`explain` makes an `Explanation`; `ucle.explain.text` shows it as text, `ucle.explain.html` for
+`explain` makes an `Explanation`; `ucle.explain.text` shows it as text, `ucle.explain.html` in
 notebooks and `ucle.explain.drawing` as a picture.
 """
 
@@ -10,19 +10,19 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ucle.artifacts import Compiled
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.optimiser.pricing import CostedProgram
 from ucle.options import Options
+from ucle.pipeline.artifacts import Compiled
+from ucle.pipeline.replan import cheapest_decompositions, costed_program
 from ucle.plan.decomposition import DecomposedProgram, VertexCost
 from ucle.plan.steps import Read, Role, Slices, nodes
-from ucle.replan import cheapest_decompositions, costed_program
 from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.sql_trees import key_columns, key_type
 
 SMALL = 40
-"""Vertices up to which the second cheapest plan is looked for: it takes a search for each."""
+"""Vertices up to which the second cheapest plan is searched: each of them needs a search."""
 
 PARTS = ("join", "kernel", "aggregate", "repartition")
 
@@ -45,7 +45,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Edge:
-    """One use of a tensor: in which layout it is read, how much that is, and what it takes."""
+    """One use of a tensor: the layout that is read, its size, and the cost of a repartition."""
 
     source: str
     target: str
@@ -56,8 +56,8 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Change:
-    """A vertex that another plan decomposes in another way."""
+class ChangedVertex:
+    """A vertex that another plan decomposes differently."""
 
     chosen: str
     other: str
@@ -65,19 +65,19 @@ class Change:
 
 @dataclass(frozen=True)
 class RunnerUp:
-    """The second cheapest plan: what is different in it, and which parts of the cost go up by what.
+    """The second cheapest plan: its different vertices, and the parts of the cost that change.
 
-    `differences` holds vertex, part and how much more it costs; less where it is negative.
+    `differences` holds vertex, part and additional cost, which may be negative.
     """
 
     cost: float
-    changes: tuple[Change, ...]
+    changes: tuple[ChangedVertex, ...]
     differences: tuple[tuple[str, str, float], ...]
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A program as it was decomposed. Costs are in nanoseconds under the profile ``"duckdb"``."""
+    """A decomposed program. Costs are in nanoseconds under the profile ``"duckdb"``."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
@@ -102,7 +102,7 @@ def explain(compiled: Compiled, options: Options) -> Explanation:
 
 
 def step_roles(compiled: Compiled) -> dict[str, Role]:
-    """What each step is in the script; a view is a part of the statements that read it."""
+    """The role of each step in the script; a view is a part of the statements that read it."""
     tables = {step.name for step in compiled.physical.steps if step.role is Role.TABLE}
     return {
         step.name: Role.TABLE if step.name in tables else step.role for step in compiled.plan.steps
@@ -110,7 +110,7 @@ def step_roles(compiled: Compiled) -> dict[str, Role]:
 
 
 def slice_lines(compiled: Compiled) -> list[str]:
-    """A line about each table that a statement reads in parts, for threads that run at once."""
+    """One line for each table that a statement reads in slices, for threads that run at once."""
     lines = []
     for step in compiled.physical.steps:
         for part in (*step.views, step):
@@ -123,7 +123,7 @@ def slice_lines(compiled: Compiled) -> list[str]:
 
 
 def schema(name: str, type_: TensorType, layout: Layout) -> str:
-    """The schema of a tensor relation, as in ``X(i INTEGER, val DOUBLE[1024])``."""
+    """Return the schema of a tensor relation, as in ``X(i INTEGER, val DOUBLE[1024])``."""
     names = key_columns(type_)
     columns = [f"{names[axis]} {key_type(type_, axis)}" for axis in layout.promoted]
     sizes = zip(layout.dense, type_.dense_shape(layout), strict=True)
@@ -170,7 +170,7 @@ def _edge(
 
 
 def _runner_up(compiled: Compiled, options: Options) -> RunnerUp | None:
-    """The cheapest plan but the program's own, which a decomposition that is given may lose to."""
+    """The cheapest plan except the program's own, which may be worse if it was given."""
     decomposed = compiled.decomposed
     cheapest = cheapest_decompositions(compiled, 2, options)
     other = next(
@@ -179,7 +179,9 @@ def _runner_up(compiled: Compiled, options: Options) -> RunnerUp | None:
     if other is None:
         return None
     changes = tuple(
-        Change(*(vertex.text(plan.decompositions[vertex.name]) for plan in (decomposed, other)))
+        ChangedVertex(
+            *(vertex.text(plan.decompositions[vertex.name]) for plan in (decomposed, other))
+        )
         for vertex in compiled.program.vertices
         if decomposed.decompositions[vertex.name] != other.decompositions[vertex.name]
     )
@@ -193,12 +195,12 @@ def _runner_up(compiled: Compiled, options: Options) -> RunnerUp | None:
 
 
 def figure(value: float) -> str:
-    """A number as a person reads it."""
+    """Format a number for people."""
     return f"{value:,.0f}" if value < 1e7 else f"{value:.3g}"
 
 
 def size_text(size: float) -> str:
-    """A number of bytes as a person reads it.
+    """Format a number of bytes for people.
 
     >>> size_text(3.5 * 2**20)
     '3.5 MiB'

@@ -1,8 +1,8 @@
-"""A compiled program as a person reads it: upper-case-lower-case EinSum, schemas, sizes, costs.
+"""A compiled program as text for people: upper-case-lower-case EinSum, schemas, sizes, costs.
 
-The first table is in the manner of the paper's Tables 7 and 8: each vertex with its labels in upper
-case where they are promoted and in lower case where they are not, and the schemas of the tensor
-relations that it reads. Tensors are printed once.
+The first table follows the paper's Tables 7 and 8: each vertex with promoted labels in upper case
+and the others in lower case, and the schemas of the tensor relations that it reads. Tensors are
+printed once.
 """
 
 from __future__ import annotations
@@ -11,24 +11,22 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ucle.artifacts import Compiled
 from ucle.explain.columns import fitted, stacked, wrapped
 from ucle.explain.model import Explanation, RunnerUp, figure, schema, slice_lines, step_roles
-from ucle.lowering.push_down_masks import Demand
-from ucle.lowering.quotients import Divided
+from ucle.lowering.applied_rewrites import AppliedRewrite
 from ucle.optimiser.join_order import Association
-from ucle.optimiser.rewriting import Rewriting
+from ucle.pipeline.artifacts import Compiled
 from ucle.plan.decomposition import DecomposedProgram
-from ucle.plan.steps import Reduce, Step
+from ucle.plan.steps import Aggregate, Step
 from ucle.run.execute import StepRun
 from ucle.stats.estimate import ProgramStatistics
 
 
 @dataclass(frozen=True)
 class Section:
-    """A table of the explanation; `note` stands beside its title.
+    """A table of the explanation; `note` is printed beside its title.
 
-    Where the rows of a table that is `stacked` are too wide, their last cells go below the others.
+    Where the rows of a `stacked` table are too wide, their last cells are put below the others.
     """
 
     title: str
@@ -39,7 +37,7 @@ class Section:
 
 
 def explain_text(head: Sequence[str], sections: Iterable[Section]) -> str:
-    """The whole explanation as plain text, for a terminal of 80 columns."""
+    """Return the whole explanation as plain text, for a terminal of 80 columns."""
     lines = [part for line in head for part in wrapped(line)]
     for section in sections:
         note = f" ({section.note})" if section.note else ""
@@ -50,16 +48,14 @@ def explain_text(head: Sequence[str], sections: Iterable[Section]) -> str:
 
 
 def explain_head(compiled: Compiled, profile: str, route: str, reason: str) -> list[str]:
-    """Lines about the whole program."""
+    """Return lines about the whole program."""
     decomposed, count = compiled.decomposed, len(compiled.program.vertices)
     return [
         f"EinSum program: {count} {'vertex' if count == 1 else 'vertices'}",
         f"route: {route} ({reason})",
         f"cost profile: {profile}, total {figure(decomposed.total_cost)}",
         f"search: {decomposed.search or 'none, the decomposition is given'}",
-        *_divided(compiled.front.lowering.divided),
-        *_rewritten("rewritten", compiled.front.lowering.rewriting),
-        *_rewritten("demand", compiled.front.lowering.demand),
+        *(line for x in compiled.front.lowering.rewrites for line in _rewrite_lines(x)),
         *_association(compiled.association),
         *_optimistic(compiled),
         *(f"made dense: {line}" for line in compiled.made_dense),
@@ -70,7 +66,7 @@ def explain_head(compiled: Compiled, profile: str, route: str, reason: str) -> l
 def explain_sections(
     compiled: Compiled, explanation: Explanation, measured: Mapping[str, StepRun] | None = None
 ) -> list[Section]:
-    """The tables of an explanation, with what steps took if that was `measured`."""
+    """Return the tables of an explanation, with measurements of steps if `measured`."""
     decomposed, statistics = compiled.decomposed, compiled.statistics
     roles = step_roles(compiled)
     steps = tuple((roles[x.name].value, x.name, x.comment) for x in compiled.plan.steps)
@@ -111,7 +107,7 @@ def explain_sections(
 
 
 def decomposition_table(decomposed: DecomposedProgram) -> list[tuple[str, str]]:
-    """Each vertex in upper-case-lower-case form, with the schema of each relation it reads."""
+    """Return each vertex in upper-case-lower-case form, with the schemas that it reads."""
     lines: list[tuple[str, str]] = []
     types = decomposed.program.types
     for vertex in decomposed.program.vertices:
@@ -125,11 +121,11 @@ def decomposition_table(decomposed: DecomposedProgram) -> list[tuple[str, str]]:
 
 
 TOLD = 5
-"""Differences between two plans that are told, the largest first."""
+"""The number of differences between two plans that are shown, the largest first."""
 
 
 def _runner_up(other: RunnerUp, cost: float) -> Section:
-    """The second cheapest plan: what it does otherwise, and where it loses or gains by that."""
+    """The second cheapest plan: its differences, and the resulting changes of the cost."""
     times = _times(other.cost / cost if cost else 1.0)
     rows = [x for c in other.changes for x in (("instead of", c.chosen), ("it has", c.other))]
     rows += [
@@ -140,26 +136,25 @@ def _runner_up(other: RunnerUp, cost: float) -> Section:
 
 
 def _times(ratio: float) -> str:
-    """How one cost is to another: in percent, or how many times as much where that says more."""
+    """The ratio of two costs: in percent, or as a factor from 2 on."""
     if ratio >= 2:
         return f"{figure(ratio) if ratio >= 100 else format(ratio, '.3g')} times the cost"
     return f"{100 * abs(ratio - 1):.3g}% {'dearer' if ratio >= 1 else 'cheaper'}"
 
 
-def _divided(chosen: Divided | None) -> list[str]:
-    return [] if chosen is None else [f"divided: {line}" for line in chosen.lines]
-
-
-def _rewritten(title: str, chosen: Rewriting | Demand | None) -> list[str]:
-    """Where another program is computed than the written one: by which laws, and at what cost."""
-    if chosen is None:
-        return []
-    out = math.isinf(chosen.written)
-    costs = [f"cost {figure(chosen.cost)}"]
-    costs.append(f"as written it {'cannot be run' if out else f'costs {figure(chosen.written)}'}")
-    if isinstance(chosen, Rewriting) and chosen.others:
-        costs.append(f"in other forms {', '.join(map(figure, sorted(chosen.others)))}")
-    return [f"{title}: {line}" for line in (*chosen.lines, "; ".join(costs))]
+def _rewrite_lines(rewrite: AppliedRewrite) -> list[str]:
+    """Lines on a program that is computed instead of the written one: laws, and costs."""
+    lines = list(rewrite.lines)
+    if (costs := rewrite.costs) is not None:
+        out = math.isinf(costs.written)
+        parts = [f"cost {figure(costs.chosen)}"]
+        parts.append(
+            f"as written it {'cannot be run' if out else f'costs {figure(costs.written)}'}"
+        )
+        if costs.others:
+            parts.append(f"in other forms {', '.join(map(figure, sorted(costs.others)))}")
+        lines.append("; ".join(parts))
+    return [f"{rewrite.key}: {line}" for line in lines]
 
 
 def _association(chosen: Association | None) -> list[str]:
@@ -178,7 +173,7 @@ def _optimistic(compiled: Compiled) -> list[str]:
 
 
 OFF = 10
-"""Times by which an estimate may miss before it is pointed out."""
+"""The factor by which an estimate has to miss to be marked."""
 
 
 def _measured_rows(
@@ -188,7 +183,7 @@ def _measured_rows(
     for step in compiled.plan.steps:
         run = measured[step.name]
         estimate = _estimated_rows(compiled, step)
-        # A single row more or less is no miss, however few there are.
+        # A difference of a single row is not a miss, even for small numbers.
         off = max((estimate + 1) / (run.rows + 1), (run.rows + 1) / (estimate + 1))
         rows.append((
             step.name,
@@ -202,7 +197,7 @@ def _measured_rows(
 
 def _estimated_rows(compiled: Compiled, step: Step) -> float:
     vertex = compiled.program.by_name.get(step.tensor)
-    if vertex is not None and isinstance(step.relation, Reduce):
+    if vertex is not None and isinstance(step.relation, Aggregate):
         decomposition = compiled.decomposed.decompositions[vertex.name]
         return compiled.statistics.output_rows(vertex, decomposition)
     return compiled.statistics.rows(step.tensor, step.relation.layout).estimate

@@ -1,5 +1,5 @@
-"""What every room stands on: element types, names, arguments at the door, logs, locks, files.
+"""The lowest layer: element types, names, checks of arguments, logs, locks, files.
 
-In: Python's, NumPy's and Arrow's values. Out: the same, checked or converted, or a typed error.
-Nothing here knows what a program is. May import: `ucle.errors`.
+In: Python's, NumPy's and Arrow's values. Out: the same values, checked or converted, or a typed
+error. Nothing here knows programs. May import: `ucle.errors`.
 """

@@ -1,13 +1,14 @@
-"""The one door: what callers pass to public functions is checked here, before anything is read.
+"""Checks of the arguments that callers pass to public functions, before anything is read.
 
-`door` wraps a public function and says, argument by argument, what it takes. A check looks at one
-value by itself and raises; what an argument means beside others is checked where that is known. A
-door also keeps a `RecursionError` from leaving the package (`ucle.foundation.depth`).
+`door` wraps a public function with a check for each argument. A check looks at one value by itself
+and raises; relations between arguments are checked where they are known. The wrapper also keeps a
+`RecursionError` from leaving the package (`ucle.foundation.depth`).
 
     @door(k=count(1), database=database)
     def plans(self, k=10, ...)
 
-This module imports nothing of the compiler but its errors, so that every public module can use it.
+This module imports nothing of the compiler except its errors, so that every public module can use
+it.
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ from ucle.errors import ArgumentError, ArgumentTypeError, did_you_mean
 from ucle.foundation.depth import limits_depth
 
 Check = Callable[[Any, str], object]
-"""Takes a value and the place for messages, and raises if an argument cannot have that value."""
+"""Takes a value and its place for messages; raises if the value is not allowed."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 NAME_BYTES = 255
-"""Of one part of a path, on every file system in use."""
+"""The most bytes of one part of a path, on every file system in use."""
 
 SHOWN = 80
-"""Characters of a value that a message shows."""
+"""The most characters of a value that a message shows."""
 
 
 def door(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A public function whose arguments are checked before it begins.
+    """Return a decorator that checks the arguments of a public function before it runs.
 
-    Only arguments that are passed are looked at: defaults are right. ``None`` is let through where
-    it is the default.
+    Only arguments that are passed are checked: defaults are valid. ``None`` is allowed where it is
+    the default.
 
     Args:
         checks: what each argument has to pass, by its name; the name of a ``*args`` or ``**kwargs``
@@ -109,44 +110,44 @@ def _by_default(check: Check, parameter: inspect.Parameter) -> Check:
 
 
 def text(value: Any, where: str) -> None:
-    """A string."""
+    """Check that a value is a string."""
     if not isinstance(value, str):
         _wrong_type(where, "a string", value)
 
 
 def word(value: Any, where: str) -> None:
-    """A string that can be the name of something: not empty, and without NUL."""
+    """Check that a value is a string that can be a name: not empty, and without NUL."""
     text(value, where)
     if not value or "\0" in value:
         _wrong_value(where, "a name", value)
 
 
 def flag(value: Any, where: str) -> None:
-    """True or False; a word such as ``"false"`` would be true."""
+    """Check that a value is True or False; a word such as ``"false"`` would be true."""
     if not isinstance(value, bool | np.bool_) and not (type(value) is int and value in (0, 1)):
         _wrong_type(where, "True or False", value)
 
 
 def number(value: Any, where: str) -> None:
-    """A number, of Python or NumPy."""
+    """Check that a value is a number, of Python or NumPy."""
     if not isinstance(value, bool | int | float | complex | np.number | np.bool_):
         _wrong_type(where, "a number", value)
 
 
 def real(value: Any, where: str) -> None:
-    """A number that is not complex."""
+    """Check that a value is a number that is not complex."""
     if not isinstance(value, int | float | np.integer | np.floating):
         _wrong_type(where, "a real number", value)
 
 
 def function(value: Any, where: str) -> None:
-    """Something that can be called."""
+    """Check that a value can be called."""
     if not callable(value):
         _wrong_type(where, "a function", value)
 
 
 def path(value: Any, where: str) -> None:
-    """A path that a file system can have."""
+    """Check that a value is a path that a file system can have."""
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
         _wrong_type(where, "a path, as a string or os.PathLike", value)
     path_text = os.fspath(value)
@@ -157,12 +158,12 @@ def path(value: Any, where: str) -> None:
 
 
 def is_spark(value: Any) -> bool:
-    """Whether a database is a session of Spark, classic or Connect; PySpark is not imported."""
+    """True if a database is a session of Spark, classic or Connect; PySpark is not imported."""
     return type(value).__module__.startswith("pyspark.") and hasattr(value, "createDataFrame")
 
 
 def database(value: Any, where: str) -> None:
-    """The path of a database, or an open connection; which of them is asked when it is opened."""
+    """Check for the path of a database, or a connection; opening it checks the rest."""
     if isinstance(value, str | os.PathLike):
         path(value, where)
     elif value is not None and not isinstance(value, duckdb.DuckDBPyConnection):
@@ -176,31 +177,31 @@ def database(value: Any, where: str) -> None:
 
 
 def database_or_spark(value: Any, where: str) -> None:
-    """The same, or a session of Spark."""
+    """Check for the path of a database, a connection, or a session of Spark."""
     if not is_spark(value):
         database(value, where)
 
 
 def connection(value: Any, where: str) -> None:
-    """An open DuckDB connection."""
+    """Check that a value is a DuckDB connection."""
     if not isinstance(value, duckdb.DuckDBPyConnection):
         _wrong_type(where, "an open DuckDB connection", value)
 
 
 def tensor_data(value: Any, where: str) -> None:
-    """An input; what it holds is looked at later, and a path is one that can be there."""
+    """Check an input given by path; the contents of inputs are checked later."""
     if isinstance(value, str | os.PathLike):
         path(value, where)
 
 
 def array(value: Any, where: str) -> None:
-    """A NumPy array."""
+    """Check that a value is a NumPy array."""
     if not isinstance(value, np.ndarray):
         _wrong_type(where, "a NumPy array", value)
 
 
 def count(low: int = 0) -> Check:
-    """An integer from `low` on, of any library; no truth value."""
+    """Return a check for an integer from `low` on, of any library; booleans are refused."""
 
     def check(value: Any, where: str) -> None:
         expected = f"an integer of at least {low}"
@@ -211,7 +212,7 @@ def count(low: int = 0) -> Check:
 
 
 def integer(value: Any, where: str) -> None:
-    """An integer, of any library."""
+    """Check that a value is an integer, of any library."""
     _index(value, where, "an integer")
 
 
@@ -220,12 +221,12 @@ def _index(value: Any, where: str, expected: str) -> int:
         _wrong_type(where, expected, value)
     try:
         return int(value.__index__())
-    except TypeError:  # an array of several has the method, too
+    except TypeError:  # an array of several elements has the method, too
         _wrong_type(where, expected, value)
 
 
 def choice(*choices: str) -> Check:
-    """One of some words."""
+    """Return a check for one of some words."""
 
     def check(value: Any, where: str) -> None:
         if not isinstance(value, str) or value not in choices:
@@ -241,12 +242,12 @@ def choice(*choices: str) -> Check:
 
 
 def optional(check: Check) -> Check:
-    """What a check lets through, or None."""
+    """Return a check that also allows None."""
     return lambda value, where: None if value is None else check(value, where)
 
 
 def either(*kinds: tuple[type | tuple[type, ...], Check], otherwise: Check) -> Check:
-    """The check of the first kind that a value is of."""
+    """Return a check that uses the first check whose type a value has."""
 
     def check(value: Any, where: str) -> None:
         for kind, chosen in kinds:
@@ -259,11 +260,11 @@ def either(*kinds: tuple[type | tuple[type, ...], Check], otherwise: Check) -> C
 
 
 def several(check: Check, expected: str, *, once: bool = False) -> Check:
-    """A list, or the like, of what a check lets through; no string and no dict.
+    """Return a check for lists and similar of valid items; strings and dicts are refused.
 
     Args:
         check: of each item.
-        expected: what the list is, for messages.
+        expected: a description of the list, for messages.
         once: whether iterators will do, which are not looked into: whoever reads them checks them.
     """
 
@@ -282,7 +283,7 @@ def several(check: Check, expected: str, *, once: bool = False) -> Check:
 
 
 def mapping(keys: Check, values: Check, expected: str) -> Check:
-    """A dict whose keys and values pass checks."""
+    """Return a check for a dict whose keys and values pass checks."""
 
     def check(value: Any, where: str) -> None:
         if not isinstance(value, Mapping):
@@ -295,24 +296,24 @@ def mapping(keys: Check, values: Check, expected: str) -> Check:
 
 
 def anything(value: Any, where: str) -> None:
-    """Every value."""
+    """Accept every value."""
 
 
 names = either((str, text), otherwise=several(text, "a name, or several", once=True))
 """A name, or several."""
 
 labels = several(text, "a list of labels")
-"""Labels: a list, as a string may be one label or several."""
+"""Labels as a list: a string could be one label or several."""
 
 inputs = mapping(text, tensor_data, "a dict from tensor to input")
 """Inputs by the names of tensors."""
 
 sizes = mapping(text, anything, "a dict from label to size")
-"""Sizes by label; each is checked with the label by `ucle.language.bounds`."""
+"""Sizes by label; `ucle.language.bounds` checks each of them with its label."""
 
 
 def axis(value: Any, where: str) -> None:
-    """An axis, by name or position."""
+    """Check for an axis, by name or position."""
     if isinstance(value, str):
         text(value, where)
     else:
@@ -331,17 +332,17 @@ axes = either((str, text), otherwise=_axes)
 
 
 ordered_axes = either((str, text), otherwise=several(axis, "axes in their order", once=True))
-"""All axes in an order; a string is as its letters."""
+"""All axes in an order; a string counts as a list of its letters."""
 
 
 def along(value: Any, where: str) -> None:
-    """Axes of an aggregation; None stands for all."""
+    """Check for axes of an aggregation; None means all."""
     if value is not None:
         axes(value, where)
 
 
 def shape(value: Any, where: str) -> None:
-    """Sizes of axes."""
+    """Check for sizes of axes."""
     several(count(), "sizes of axes", once=True)(value, where)
 
 

@@ -14,12 +14,12 @@ from ucle.errors import ArgumentError
 def as_array(
     make: Callable[[], NDArray[Any]], dtype: Any, copy: bool | None, where: str
 ) -> NDArray[Any]:
-    """A new array, in a type if one is asked for.
+    """Return a new array, in the requested type if there is one.
 
     Args:
-        make: makes the array, which nobody else has.
+        make: makes the array, which has no other owner.
         dtype: the type, or None.
-        copy: as NumPy passes it: False asks for one that shares memory, of which there is none.
+        copy: as NumPy passes it: False requires shared memory, which is impossible.
         where: the object, for messages.
 
     Raises:

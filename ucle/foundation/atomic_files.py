@@ -1,8 +1,8 @@
-"""Files and folders that appear when they are whole, or not at all.
+"""Files and folders that appear when they are complete, or not at all.
 
-What is written goes by a random name in the folder of the target, made by nobody else (O_EXCL), and
-is renamed at the end. So no other file is touched, no link is followed, and who reads the target
-finds the old contents or the new.
+Data is written under a random name in the folder of the target, created exclusively (O_EXCL), and
+renamed at the end. So no other file is changed, no link is followed, and a reader of the target
+finds either the old contents or the new.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _EXCHANGES: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = {
     "linux": ("renameat2", (-100,), (2,)),
     "darwin": ("renamex_np", (), (2,)),
 }
-"""The C function, what stands before each path (AT_FDCWD), and the flag that says exchange."""
+"""The C function, the argument before each path (AT_FDCWD), and the flag for an exchange."""
 
 
 @contextlib.contextmanager
 def fresh_file(target: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the target's place when the block ends well.
+    """Open a file for writing that replaces the target when the block ends without an error.
 
     Raises:
         OSError: it cannot be made or renamed. Nothing is left of it.
@@ -52,10 +52,10 @@ def fresh_file(target: Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def fresh_folder(target: Path) -> Iterator[Path]:
-    """An empty folder, which takes the target's place when the block ends well.
+    """Create an empty folder that replaces the target when the block ends without an error.
 
-    Where the system cannot exchange two folders in one step, there is none of that name for a
-    moment; what was there is beside it then.
+    Where the system cannot exchange two folders in one step, there is no target for a moment; the
+    old one is beside it then.
 
     Raises:
         OSError: it cannot be made or renamed. The target is as it was, and nothing else is left.
@@ -80,7 +80,7 @@ def fresh_folder(target: Path) -> Iterator[Path]:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Let two folders take each other's names at once; False where that cannot be done."""
+    """Exchange the names of two folders atomically; return False where that is impossible."""
     if sys.platform not in _EXCHANGES:
         return False
     name, head, tail = _EXCHANGES[sys.platform]
@@ -91,5 +91,5 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _beside(target: Path) -> Path:
-    """A name in the target's folder that nothing has."""
+    """Return an unused name in the target's folder."""
     return target.parent / f".ucle_{secrets.token_hex(12)}"

@@ -1,8 +1,8 @@
-"""Programs that are nested too deeply: one typed error, whatever stage cannot follow them.
+"""A typed error for programs that are nested too deeply, whatever stage fails.
 
-Expressions are trees, and the stages walk them by recursion, of which Python allows about a
-thousand calls. `limits_depth` stands at the doors of the package, so that a `RecursionError` leaves
-none of them.
+Expressions are trees, and the stages traverse them recursively, while Python allows about a
+thousand nested calls. `limits_depth` wraps the entry points of the package, so that a
+`RecursionError` never leaves it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 def limits_depth(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that says in ucle's words that a program is nested too deeply.
+    """Make a function raise ucle's error for programs that are nested too deeply.
 
     >>> @limits_depth
     ... def endless(n):
@@ -36,14 +36,14 @@ def limits_depth(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except RecursionError:
-            pass  # the error would drag a thousand calls along
+            pass  # the error would keep a thousand calls alive
         raise nested_too_deeply()
 
     return limited
 
 
 def nested_too_deeply(where: str | None = None) -> DepthError:
-    """The error that says so."""
+    """Return the error for programs that are nested too deeply."""
     return DepthError(
         "the program is nested too deeply",
         where=where,

@@ -1,6 +1,6 @@
-"""Element types: what a tensor's entries are, in NumPy and in the kernels.
+"""Element types of tensors, in NumPy and in the kernels.
 
-Six types exist. `nearest` brings every other numeric type of NumPy to one of them. A value of a
+There are six types. `nearest` maps every other numeric type of NumPy to one of them. A value of a
 type outside an array (a fill, a constant) is a plain Python number.
 """
 
@@ -17,7 +17,7 @@ Scalar = bool | int | float | complex
 
 
 class DType(Enum):
-    """Element type of a tensor; the value is NumPy's name of it."""
+    """Element type of a tensor; the value is its name in NumPy."""
 
     BOOL = "bool"
     INT64 = "int64"
@@ -43,16 +43,16 @@ class DType(Enum):
 
     @property
     def tag(self) -> str:
-        """What the kernels of the type bear in their names."""
+        """The part of kernels' names that stands for the type."""
         return _TAGS[self]
 
     @property
     def real(self) -> DType:
-        """The type of the parts of a complex number; of others the type itself."""
+        """The type of the parts of a complex number; for other types the type itself."""
         return {DType.COMPLEX64: DType.FLOAT32, DType.COMPLEX128: DType.FLOAT64}.get(self, self)
 
     def scalar(self, value: Any) -> Scalar:
-        """A number as a Python value of this type, rounded as the type rounds.
+        """Return a number as a Python value of this type, with the rounding of the type.
 
         Raises:
             OverflowError: an integer beyond 64 bits.
@@ -85,10 +85,10 @@ _TAGS = {
 
 
 def nearest(dtype: np.dtype[Any]) -> DType | None:
-    """The element type that holds the values of a NumPy type; None where none does.
+    """Return the element type that holds the values of a NumPy type; None where none does.
 
-    Small integers become int64 and half floats float32. What is wider than the widest here (long
-    doubles, 64-bit unsigned integers, which the caller has to look at) is not rounded silently.
+    Small integers become int64 and half floats float32. Types wider than the widest one here (long
+    doubles; also 64-bit unsigned integers, which the caller has to check) are not rounded silently.
 
     >>> nearest(np.dtype("uint8")), nearest(np.dtype("object"))
     (<DType.INT64: 'int64'>, None)
@@ -101,7 +101,7 @@ def nearest(dtype: np.dtype[Any]) -> DType | None:
 
 
 def promote(one: DType, other: DType) -> DType:
-    """The smallest type that holds the values of both, by NumPy's rules.
+    """Return the smallest type that holds the values of both, by NumPy's rules.
 
     >>> promote(DType.INT64, DType.FLOAT32)
     <DType.FLOAT64: 'float64'>
@@ -110,12 +110,12 @@ def promote(one: DType, other: DType) -> DType:
 
 
 def is_finite(value: Scalar) -> bool:
-    """Whether a number is neither NaN nor infinite."""
+    """True if a number is neither NaN nor infinite."""
     return cmath.isfinite(value)
 
 
 def same_value(one: Scalar, other: Scalar) -> bool:
-    """Equality of fills: NaN equals NaN, and -0.0 equals 0.0."""
+    """True if two fills are equal: NaN equals NaN, and -0.0 equals 0.0."""
     if one == other:
         return True
     return _nan(one) and _nan(other)
@@ -126,5 +126,5 @@ def _nan(value: Scalar) -> bool:
 
 
 def differs_from(array: Any, fill: Scalar) -> Any:
-    """Where an array holds something else than the fill; NaN is a fill like any other."""
+    """Return a mask of the elements that differ from the fill; NaN is a fill like any other."""
     return ~np.isnan(array) if _nan(fill) else array != fill

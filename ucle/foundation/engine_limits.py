@@ -1,6 +1,6 @@
-"""What an engine and Arrow do at most, or at a time: the one place for such facts.
+"""Limits and batch sizes of an engine and of Arrow, in one place.
 
-What the kernels take at most is `ucle.udf_kernels.kernel_limits`.
+Those of the kernels are in `ucle.udf_kernels.kernel_limits`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class EngineLimits:
-    """Numbers that plans, prices and readers of results have to keep to."""
+    """Limits that apply to plans, prices and readers of results."""
 
     vector_rows: int
-    """Rows that the engine sends through an operator, and hands over, at a time."""
+    """Rows that the engine passes to an operator, and returns, at a time."""
     rows_a_thread: int
-    """Rows of a table that it gives to one thread."""
+    """Rows of a table that it assigns to one thread at a time."""
     array_elements: int
-    """Elements of the array in one tuple."""
+    """The most elements of the array in one tuple."""
     column_bytes: int
-    """Bytes of the BLOBs in a column that is handed over, unless the session says otherwise."""
+    """The most bytes of the BLOBs in a returned column, unless the session sets another limit."""
 
 
 DUCKDB_LIMITS = EngineLimits(

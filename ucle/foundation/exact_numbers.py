@@ -1,8 +1,8 @@
-"""Numbers in memory as the element type that is stated for them, or the error that they are not.
+"""Conversion of numbers in memory to a stated element type, or the error that they do not fit.
 
-A stated type takes what it can hold: integers take whole numbers within 64 bits, truth values take
-0 and 1, and floats take every number within their range, as the nearest one that they have. The
-same holds for tables, where `ucle.stats.measure` looks.
+A stated type accepts the values that it can hold: integers accept whole numbers within 64 bits,
+booleans accept 0 and 1, and floats accept every number within their range, rounded to the nearest
+float. The same holds for tables, which `ucle.stats.measure` checks.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ HOLDS = {
     "f": "numbers within the range of the type, which may be rounded",
     "c": "numbers within the range of the type, which may be rounded",
 }
-"""What a type takes, by its kind."""
+"""The values that a type accepts, by its kind."""
 
 
 def typed_numbers(
     name: str, values: NDArray[Any], stated: DType | None
 ) -> tuple[DType, NDArray[Any]]:
-    """The element type of an array, and the array in it.
+    """Return the element type of an array, and the array in that type.
 
     Raises:
         ValueTypeError: it holds no numbers, or one that the type does not have.
@@ -70,20 +70,20 @@ def typed_numbers(
 
 
 def _inexact(values: NDArray[Any], converted: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where a cast has made another number of a number."""
+    """Mark the numbers that a cast has changed."""
     if converted.dtype.kind in "fc":
         return np.asarray(np.isfinite(values) & ~np.isfinite(converted))
     with np.errstate(all="ignore"):
         wrong = converted.astype(values.dtype) != values
     if values.dtype.kind == "u" and converted.dtype.kind == "i":
-        wrong |= converted < 0  # which wraps around both ways
+        wrong |= converted < 0  # wraps around both ways
     if values.dtype.kind == "f" and converted.dtype.kind == "i":
         wrong |= (values >= 2.0**63) | (values < -(2.0**63))  # where a cast may saturate
     return np.asarray(wrong)
 
 
 def exact_scalar(value: Scalar, dtype: DType) -> Scalar | None:
-    """A number as an element type takes it; None where it does not.
+    """Return a number as a value of an element type; None where it does not fit.
 
     >>> exact_scalar(2.0, DType.INT64), exact_scalar(1.5, DType.INT64), exact_scalar(1j, DType.BOOL)
     (2, None, None)

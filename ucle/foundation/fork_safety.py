@@ -1,13 +1,13 @@
-"""The lock under which databases are opened and kernels loaded, safe to fork beside.
+"""The lock for opening databases and loading kernels, which makes forks safe.
 
-A forked process has one thread, and of what the others held at that moment nothing is ever given
-back: not a lock of Python, nor one that DuckDB or the dynamic loader takes while a database is
-opened. So whoever opens one holds `opening`, and a fork waits until nobody does. So does who
-imports a module late, which another thread then waits for by a lock that Python keeps for each.
+A forked process has one thread. Locks that other threads held at that moment are never released in
+it: neither locks of Python, nor those that DuckDB or the dynamic loader take while a database is
+opened. So a thread that opens one holds `opening`, and a fork waits until it is free. The same
+holds for late imports, as Python has a lock for each module on which other threads wait.
 
-A fork takes this lock before it takes those of `logging` and `concurrent.futures`, which have to be
-imported before this module for that. Who opens a database starts no thread and logs nothing
-besides.
+A fork takes this lock before those of `logging` and `concurrent.futures`, which therefore have to
+be imported before this module. A thread that opens a database starts no thread and logs nothing
+while it holds the lock.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ import threading
 from types import ModuleType
 
 opening = threading.RLock()
-"""One thread may take it twice: a signal handler that forks may have interrupted its holder."""
+"""The lock. It is reentrant: a signal handler that forks may have interrupted its holder."""
 
 
 def import_late(name: str) -> ModuleType:
-    """A module, imported when it is first asked for, and not while another thread forks."""
+    """Import a module on first use, and not while another thread forks."""
     if (module := sys.modules.get(name)) is not None and not _is_begun(module):
         return module
     with opening:
@@ -34,7 +34,7 @@ def import_late(name: str) -> ModuleType:
 
 
 def _is_begun(module: ModuleType) -> bool:
-    """Whether a module is being imported."""
+    """True if a module is being imported."""
     return bool(getattr(module.__spec__, "_initializing", False))
 
 
@@ -45,9 +45,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def _renew_property_locks() -> None:
-    """Have no forked process wait for a property that a thread of its parent was computing.
+    """Renew the locks of cached properties, which a thread of the parent process may have held.
 
-    Up to Python 3.11 a cached property has a lock for all objects of its class.
+    Up to Python 3.11 a cached property has one lock for all objects of its class.
     """
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] != "ucle":

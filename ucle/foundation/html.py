@@ -1,7 +1,7 @@
-"""What notebooks show, as HTML: escaped, of bounded size, in the colours that the page has.
+"""HTML for notebooks: escaped, of bounded size, in the colours of the page.
 
-In: texts, whoever wrote them. Out: one element. What there is to say is said by the rooms that know
-it (`ucle.lazy.description`, `ucle.run.description`, `ucle.explain.html`).
+In: texts from any source. Out: one element. The contents come from the packages that know them
+(`ucle.lazy.description`, `ucle.run.description`, `ucle.explain.html`).
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ STYLE = """
 .ucle th { border-bottom: 1px solid #9995; font-weight: 600; }
 .ucle pre { font: 12px/1.4 ui-monospace, monospace; overflow-x: auto; }
 """
-"""No colour but a grey that both light and dark pages bear; what is too wide scrolls."""
+"""Styles with no colour except a grey that suits both light and dark pages; wide parts scroll."""
 
 LONGEST = 200
-"""Characters of a name or a cell that are shown."""
+"""The most characters of a name or a cell that are shown."""
 
 LONGEST_LINE = 2000
-"""Characters of a line that are shown: it may scroll."""
+"""The most characters of a line that are shown: it may scroll."""
 
 MOST = 100
-"""Rows of a table, or lines of a text, that are shown."""
+"""The most rows of a table, or lines of a text, that are shown."""
 
 
 def element(parts: Iterable[str], style: str = "") -> str:
-    """Parts that are HTML as one element, with the rules that they need."""
+    """Return parts that are HTML as one element, with their style rules."""
     return "\n".join([f'<div class="ucle"><style>{STYLE}{style}</style>', *parts, "</div>"])
 
 
 def title(name: str, rest: str = "") -> str:
-    """The line on top: what this is, in bold, and what is said of it."""
+    """Return the top line: the name in bold, and a description."""
     return f"<p><b>{text(name)}</b> {text(rest)}</p>"
 
 
 def paragraph(lines: Iterable[str]) -> str:
-    """Lines below each other."""
+    """Return lines below each other."""
     return f"<p>{'<br>'.join(text(line, LONGEST_LINE) for line in lines)}</p>"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table; without a header where that is empty.
+    """Return a table; without a header where that is empty.
 
     >>> print(table(("axis",), [("<i>",)]))
     <div class="wide"><table><tr><th>axis</th></tr><tr><td>&lt;i&gt;</td></tr></table></div>
@@ -63,7 +63,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def code(lines: Sequence[str], most: int = MOST) -> str:
-    """Lines of a program, the first ones where there are many."""
+    """Return lines of a program, only the first ones where there are many."""
     shown = [text(line, LONGEST_LINE) for line in lines[:most]]
     if len(lines) > most:
         shown.append(f"... {len(lines) - most:,} more lines")
@@ -72,14 +72,14 @@ def code(lines: Sequence[str], most: int = MOST) -> str:
 
 
 def folded(name: str, inner: str, note: str = "", *, unfolded: bool = False) -> str:
-    """A part that a click unfolds; `inner` is HTML."""
+    """Return a part that opens on a click; `inner` is HTML."""
     said = f" <small>({text(note)})</small>" if note else ""
     state = " open" if unfolded else ""
     return f"<details{state}><summary>{text(name)}{said}</summary>{inner}</details>"
 
 
 def text(value: str, longest: int = LONGEST) -> str:
-    """A text that is no HTML, cut where it is long.
+    """Escape a text for HTML, truncated where it is long.
 
     >>> text("<b>")
     '&lt;b&gt;'

@@ -1,7 +1,7 @@
-"""Threads that wait for the next statement: to start one for each takes longer than small ones do.
+"""Idle threads for the next statement: starting a thread takes longer than a small statement.
 
-A thread is lent to one statement at a time. Who needs one while all are lent, as in a function that
-is told of progress and runs a program itself, gets a new one.
+A thread is lent to one statement at a time. If all are lent, as when a progress function runs a
+program itself, a new one is started.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _idle: deque[ThreadPoolExecutor] = deque()
 
 @contextmanager
 def borrowed_thread() -> Iterator[ThreadPoolExecutor]:
-    """A pool of one thread, that is free until the end of the block.
+    """Lend a pool of one thread until the end of the block.
 
-    What was handed over has to have ended by then. When it was left by an exception, the thread is
-    waited for, as by a pool of one's own.
+    Submitted work has to end within the block. If an exception leaves the block, it waits for the
+    thread, as the end of an ordinary pool does.
 
     >>> with borrowed_thread() as pool:
     ...     pool.submit(sum, (1, 2)).result()

@@ -1,8 +1,8 @@
-"""Libraries that are imported when something of them is used, and not with ucle.
+"""Libraries that are imported on first use, and not with ucle.
 
 Arrow takes longer to import than most of ucle, and a program may be compiled, explained and written
-as SQL without it. scipy, pandas and polars are for those who have them: nothing here or elsewhere
-imports them before somebody asks for what only they can do.
+as SQL without it. scipy, pandas and polars are optional: ucle imports them only for features that
+need them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class LateModule(ModuleType):
-    """Stands for a module, which is imported when an attribute of it is first asked for.
+    """A stand-in for a module, which is imported on first access to an attribute.
 
     >>> LateModule("math").floor(2.5)
     2
@@ -31,7 +31,7 @@ class LateModule(ModuleType):
         try:
             module = import_late(self.__name__)
         except ImportError:
-            if name.startswith("__"):  # who looks at everything, asks for these
+            if name.startswith("__"):  # tools that inspect everything read these
                 raise AttributeError(name) from None
             raise
         return getattr(module, name)
@@ -45,7 +45,7 @@ if not TYPE_CHECKING:
 
 
 def optional(name: str, where: str, hint: str) -> Any:
-    """A module of a package that ucle does without, for what needs it.
+    """Import a module of an optional package, for a feature that needs it.
 
     Args:
         name: of the module, such as ``scipy.sparse``.
@@ -72,7 +72,7 @@ def optional(name: str, where: str, hint: str) -> Any:
 
 
 def scipy_module(name: str, where: str) -> Any:
-    """A module of scipy, which is the extra ``scipy``; arguments and errors as of `optional`."""
+    """Import a module of scipy, the extra ``scipy``; arguments and errors as for `optional`."""
     return optional(name, where, "pip install 'ucle[scipy]'")
 
 

@@ -1,4 +1,4 @@
-"""Loggers: what ucle does and how long it takes, for whoever turns `logging` on.
+"""Loggers: actions of ucle and their durations, for applications that configure `logging`.
 
 | logger | INFO | DEBUG |
 | --- | --- | --- |
@@ -9,8 +9,8 @@
 | ``ucle.result`` | a tensor that was written as entries where arrays are much smaller | |
 
 ``ucle`` itself warns where kernels cannot be loaded on a connection that allows extensions, once a
-connection. Nothing is printed unless the program that uses ucle configures `logging`. Warnings in
-Python's sense go by `warn_caller`.
+connection. Nothing is printed unless the program that uses ucle configures `logging`. Python
+warnings are issued by `warn_caller`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ UCLE.addHandler(logging.NullHandler())
 
 
 def warn_caller(text: str, category: type[Warning]) -> None:
-    """A warning at the line that called ucle, through whatever number of doors."""
+    """Warn at the line that called ucle, however many functions of ucle lie in between."""
     level, frame = 1, sys._getframe()
     while frame is not None and _is_ours(frame.f_globals.get("__name__", "")):
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]
@@ -46,7 +46,7 @@ def _is_ours(module: str) -> bool:
 
 @contextlib.contextmanager
 def timed(log: logging.Logger, level: int, text: str, *arguments: object) -> Iterator[None]:
-    """Log how long a block took, once it has ended well.
+    """Log the duration of a block that ends without an error.
 
     >>> log = logging.getLogger("ucle.example")
     >>> with timed(log, logging.DEBUG, "counted to %d", 1000):

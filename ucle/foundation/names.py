@@ -1,6 +1,7 @@
-"""Names that DuckDB can tell apart: it folds the case of identifiers, even of quoted ones.
+"""Names that DuckDB can distinguish: it ignores the case of identifiers, even of quoted ones.
 
-Of ASCII letters only: `größe` and `GRÖßE` are two names to it, `Größe` and `größe` are one.
+That holds for ASCII letters only: `größe` and `GRÖßE` are different names, `Größe` and `größe` are
+the same.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _ASCII = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def folded(name: str) -> str:
-    """The form of an identifier in which DuckDB compares it with others.
+    """Return the form of an identifier in which DuckDB compares it with others.
 
     >>> folded("GRÖßE")
     'grÖße'
@@ -23,19 +24,19 @@ def folded(name: str) -> str:
 
 
 def fresh_prefix() -> str:
-    """A prefix for the names of temporary objects that nobody else has."""
+    """Return a unique prefix for the names of temporary objects."""
     return f"ucle_{secrets.token_hex(4)}_"
 
 
 def unique_names(
     names: Iterable[str], taken: set[str] | None = None, *, first: int = 2
 ) -> list[str]:
-    """Number names so that no two are the same when their case is folded.
+    """Number names so that no two are equal when their case is folded.
 
     Args:
         names: the names wanted.
         taken: folded names that are in use; the new ones are added.
-        first: the number of the first name that is there already.
+        first: the number of the first name that is already taken.
 
     >>> unique_names(["i", "I", "j"])
     ['i', 'I_2', 'j']
@@ -53,7 +54,7 @@ def unique_names(
 
 
 def numbered(stem: str, taken: Collection[str]) -> str:
-    """The first of ``stem``, ``stem_1``, ``stem_2`` that is not taken, by its exact spelling.
+    """Return the first of ``stem``, ``stem_1``, ``stem_2`` that is not taken, in exact spelling.
 
     >>> numbered("at", {"at", "at_1"}), numbered("at", {"At"})
     ('at_2', 'at')

@@ -1,7 +1,7 @@
-"""The quantile of the normal distribution, in the four operations and roots alone.
+"""The quantile of the normal distribution, by the four operations and roots alone.
 
-These are rounded alike everywhere, where logarithms differ in their last digits from library to
-library. So a kernel, SQL and NumPy compute the same bits. The relative error is below 5e-15 from
+These are rounded the same way everywhere, while logarithms differ in their last digits between
+libraries. So a kernel, SQL and NumPy compute the same bits. The relative error is below 5e-15 from
 the smallest float64 on.
 
 Sources: Wichura, Algorithm AS 241: the percentage points of the normal distribution (Applied
@@ -45,14 +45,14 @@ FAR: Ratio = (
 NEAR_HALF, CENTRED_AT = 0.425, 0.180625
 FAR_FROM, MIDDLE_AT, FAR_AT = 5.0, 1.6, 5.0
 SERIES = tuple(2.0 / (2 * n + 1) for n in reversed(range(18)))
-"""Of the logarithm, over the square of t = (y - 1) / (y + 1)."""
+"""Coefficients of the logarithm's series, over the square of t = (y - 1) / (y + 1)."""
 ROOTS = 6
 TINY, MORE_ROOTS = 2.0**-64, 4
-"""What is smaller has so many roots taken more."""
+"""The bound below which more roots are taken, and their number."""
 
 
 def horner(coefficients: tuple[float, ...], x: Any) -> Any:
-    """A polynomial; in this order everywhere, as each step rounds."""
+    """Evaluate a polynomial in Horner's order, which fixes the rounding of each step."""
     value: Any = coefficients[0]
     for each in coefficients[1:]:
         value = value * x + each
@@ -60,7 +60,7 @@ def horner(coefficients: tuple[float, ...], x: Any) -> Any:
 
 
 def normal_quantile(x: Any) -> NDArray[Any]:
-    """The z below which a standard normal number is with probability x.
+    """Return the z below which a standard normal number lies with probability x.
 
     >>> normal_quantile(np.array([0.0, 0.025, 0.5, 1.0])).round(6)
     array([     -inf, -1.959964,  0.      ,       inf])

@@ -1,7 +1,7 @@
 """Philox4x32-10: random numbers that are a function of a key and a position.
 
-Nothing is drawn and nothing is advanced. The number at a position depends on these two alone, and
-so on no layout, order or plan: a kernel, SQL and NumPy compute the same bits.
+Nothing is drawn and no state advances. The number at a position depends on key and position alone,
+and so on no layout, order or plan: a kernel, SQL and NumPy compute the same bits.
 
 Source: Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3 (SC 2011). The
 kernel is ``udf_kernels/csrc/philox.h``, the SQL `ucle.operators.duckdb_random`.
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 WEYL = 0x9E3779B9, 0xBB67AE85
-"""What the words of the key grow by from round to round."""
+"""Increments of the words of the key from round to round."""
 ROUNDS = 10
 BITS = 53
 """Bits of a random integer: as many as a float64 has."""
@@ -29,7 +29,7 @@ _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 def philox(counter: Words, key: tuple[Any, Any]) -> Words:
-    """The block of four words of 32 bits of a counter; all words are arrays of uint64.
+    """Compute the block of four 32-bit words of a counter; all words are arrays of uint64.
 
     >>> zeros = tuple(np.zeros(1, np.uint64) for _ in range(4))
     >>> " ".join(f"{int(word[0]):08x}" for word in philox(zeros, zeros[:2]))
@@ -50,10 +50,10 @@ def philox(counter: Words, key: tuple[Any, Any]) -> Words:
 
 
 def random_bits(seed: Any, position: Any) -> NDArray[np.int64]:
-    """Integers of 53 bits, of int64 seeds and positions, which are those of the counter.
+    """Compute integers of 53 bits from int64 seeds and positions; positions are the counters.
 
     Raises:
-        TypeError: a seed or a position is no integer.
+        TypeError: a seed or a position is not an integer.
 
     >>> random_bits(0, np.arange(3))
     array([3594291074837816, 8757170225780288,  175184823335142])

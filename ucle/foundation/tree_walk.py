@@ -1,8 +1,8 @@
-"""Trees without recursion: what waits is kept in lists, so that trees may be as deep as memory.
+"""Traversal of trees without recursion: pending nodes are in lists, so depth is unlimited.
 
-`walk` goes from the top down, `fold` works from the leaves up. A function that hands something down
-and waits for answers is a generator: it yields what it would call and is sent what that returns,
-and `run` does the calls. All three know of a tree only what the parts of a node are.
+`walk` goes from the top down, `fold` from the leaves up. A function that would call itself and use
+the results is written as a generator: it yields the calls and is sent their results, and `run`
+executes them. All three access a tree only through the parts of a node.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ N = TypeVar("N")
 T = TypeVar("T")
 
 Calls: TypeAlias = Generator[Any, Any, T]
-"""A call that is under way, which will return a T."""
+"""A suspended call that will return a T."""
 
 
 def walk(tree: N, parts: Callable[[N], Sequence[N]]) -> Iterator[N]:
-    """A tree and all below it, each node before its parts, left to right.
+    """Yield a tree and all nodes below it, each node before its parts, left to right.
 
     >>> list(walk((1, (2, 3)), lambda node: node if isinstance(node, tuple) else ()))
     [(1, (2, 3)), 1, (2, 3), 2, 3]
@@ -31,12 +31,12 @@ def walk(tree: N, parts: Callable[[N], Sequence[N]]) -> Iterator[N]:
 
 
 def fold(tree: N, parts: Callable[[N], Sequence[N]], make: Callable[[N, list[T]], T]) -> T:
-    """What a tree comes to, from the leaves up and from left to right.
+    """Reduce a tree to a value, from the leaves up and from left to right.
 
     Args:
         tree: the tree.
         parts: the parts of a node, left to right.
-        make: what a node comes to, given what its parts have come to.
+        make: computes the value of a node from those of its parts.
 
     >>> fold((1, (2, 3)), lambda node: node if isinstance(node, tuple) else (),
     ...      lambda node, known: sum(known) if known else node)
@@ -57,7 +57,7 @@ def fold(tree: N, parts: Callable[[N], Sequence[N]], make: Callable[[N, list[T]]
 
 
 def run(call: Calls[T]) -> T:
-    """What a call returns, with all those that it hands on.
+    """Return the result of a call, after running all calls that it yields.
 
     >>> def depth(tree):
     ...     deepest = 0

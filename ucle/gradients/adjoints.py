@@ -1,8 +1,8 @@
-"""What an operator passes back to its operands: rows of `ucle.operators` put to use.
+"""Adjoints of the operands of an operator, from the derivatives in `ucle.operators`.
 
-An *adjoint* of an expression has an entry for each of its entries: how much the loss grows with
-that. It is an expression itself, linear in the adjoint of what it was passed back from, and its
-labels are among those of the expression; along the others it is the same everywhere.
+An *adjoint* of an expression has an entry for each of its entries: the derivative of the loss with
+respect to that entry. It is an expression itself, linear in the adjoint of the expression that it
+was passed back from. Its labels are among those of the expression; along the others it is constant.
 
 Source: reverse-mode differentiation of relational computations, Tang et al., ICML 2023.
 """
@@ -21,7 +21,6 @@ from ucle.ir.scans import Running
 from ucle.ir.vertices import Span
 from ucle.language.factors import constant_value
 from ucle.language.syntax import (
-    Accumulation,
     Binary,
     Call,
     Coordinate,
@@ -30,6 +29,7 @@ from ucle.language.syntax import (
     Hit,
     Number,
     Reduction,
+    ScanExpression,
     Size,
     accesses,
     children,
@@ -37,7 +37,7 @@ from ucle.language.syntax import (
     with_children,
 )
 from ucle.language.templates import substitute, template
-from ucle.language.top_k import FIRST, Gives, Order
+from ucle.language.top_k import FIRST, Direction, Gives
 from ucle.operators import (
     ADD,
     MULT,
@@ -52,14 +52,14 @@ from ucle.operators import (
 from ucle.operators.rows import NONE
 
 Passed = Iterator[tuple[Expression, str]]
-"""Operands, and the text of what is passed back to each."""
+"""Operands, each with the text of its derivative."""
 
 
 def passed(expression: Expression) -> Passed:
-    """The operands to which an expression passes something back, and by which text.
+    """Yield the operands to which an expression passes something back, with their derivatives.
 
     Raises:
-        UnsupportedError: nothing says what the derivative of the operator is.
+        UnsupportedError: the operator has no derivative.
     """
     name, texts = _derivatives(expression)
     for operand, text in zip(children(expression), texts, strict=False):
@@ -77,7 +77,7 @@ def passed(expression: Expression) -> Passed:
 
 
 def _derivatives(expression: Expression) -> tuple[str, Sequence[str | None]]:
-    """The name of an operator, and the text for each of its operands; none where it is no such."""
+    """The name of an operator, and the derivative for each operand; empty for anything else."""
     match expression:
         case Call(PointwiseMap() as function):
             return function.name, (function.derivative,)
@@ -87,7 +87,7 @@ def _derivatives(expression: Expression) -> tuple[str, Sequence[str | None]]:
             return operator.name, operator.derivatives or (None, None)
         case Reduction(operator):
             return operator.name, (operator.derivative,)
-        case Accumulation(along):
+        case ScanExpression(along):
             summed_up = isinstance(along, Running) and along.reduce is SUM
             return along.name, (RUNNING_SUM if summed_up else None,)
         case First(function):
@@ -96,12 +96,12 @@ def _derivatives(expression: Expression) -> tuple[str, Sequence[str | None]]:
 
 
 RUNNING_SUM = "g + g"
-"""From a position and from those behind it; `_behind` writes it, as labels are a text's own."""
+"""The derivative of a running sum: the sum over positions from each one on (`_behind`)."""
 
 
 @cache
 def names_in(text: str) -> Counter[str]:
-    """How often the text of a derivative has each name."""
+    """Count the occurrences of each name in the text of a derivative."""
     return Counter(part.tensor for part in accesses(template(text)))
 
 
@@ -117,15 +117,15 @@ def adjoint(
     Args:
         expression: that is differentiated.
         operand: of it.
-        text: what is passed back to that.
-        values: what the other names of the text stand for.
+        text: the derivative with respect to it.
+        values: the values of the other names in the text.
         received: g, the adjoint of the expression.
     """
     over = expression.over if isinstance(expression, Reduction) else ()
     span = expression.span
     if isinstance(expression, First):
         return _to_first(expression, received)
-    if isinstance(expression, Accumulation):
+    if isinstance(expression, ScanExpression):
         made = Adjoint(_behind(expression, received.whole))
     else:
         made = _multiplied(text, values, over, span, received)
@@ -140,14 +140,14 @@ def _multiplied(
     span: Span,
     received: Adjoint,
 ) -> Adjoint:
-    """What the text of a derivative makes of an adjoint, under the same conditions."""
+    """Multiply the derivative by an adjoint, under the same conditions."""
 
     def of(g: Expression) -> Expression:
         return simplified(substitute(template(text), {**values, "g": g}, over, span))
 
     operator = product_of(text)
     if operator is SPARSE_MULT or (operator is MULT and received.conditions):
-        # As a product with a 0 that annihilates, it is contracted in whatever order is cheapest.
+        # As a product with a 0 that annihilates, it is contracted in the cheapest order.
         product = of(received.whole)
         assert isinstance(product, Binary)
         holds = (Holds.of(product.right),) if operator is SPARSE_MULT else ()
@@ -159,8 +159,8 @@ def _multiplied(
 
 
 def _to_first(first: First, g: Adjoint) -> Adjoint:
-    """What first entries pass back: each to where it stands."""
-    end, span = "top_k" if first.function.order is Order.GREATEST else "bottom_k", first.span
+    """The adjoint of a top-k argument: each value is passed back to its position."""
+    end, span = "top_k" if first.function.order is Direction.GREATEST else "bottom_k", first.span
     if first.rank is None or first.rank not in g.labels:
         members = replace(first, function=FIRST[f"among_{end}"])
         return g.under(Binary(WHEN, members, g.bare, span))
@@ -169,19 +169,19 @@ def _to_first(first: First, g: Adjoint) -> Adjoint:
     return g.under(Binary(WHEN, hits, g.bare, span)).summed((first.rank,), span)
 
 
-def _behind(expression: Accumulation, g: Expression) -> Expression:
-    """What all positions from each one on pass back to a running sum's argument."""
+def _behind(expression: ScanExpression, g: Expression) -> Expression:
+    """The adjoint of a running sum's argument: the sum over all positions from each one on."""
     span, (label,) = expression.span, expression.along.labels
-    if label not in g.labels:  # as often as there are such positions
+    if label not in g.labels:  # once for each such position
         before = Binary(SUB, Size((label,), span), Coordinate(label, span), span)
         return Binary(MULT, g, before, span)
     whole = Reduction(SUM, (label,), g, span)
-    rest = Binary(SUB, whole, Accumulation(expression.along, g, span), span)
+    rest = Binary(SUB, whole, ScanExpression(expression.along, g, span), span)
     return Binary(ADD, rest, g, span)
 
 
 def simplified(expression: Expression) -> Expression:
-    """The expression without operations on numbers that are known.
+    """Fold operations on constants in an expression.
 
     >>> from ucle.language.parse import parse_program
     >>> from ucle.language.syntax_to_text import expression_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from ucle.compile import Build, Request, build
+from ucle.compile.build import Build, Request, build
 from ucle.database.session import Database
 from ucle.errors import NameResolutionError, UnsupportedError
 from ucle.foundation.dtypes import DType
@@ -25,8 +25,8 @@ def build_gradient(
         forward: the program.
         database: where its tables are.
         loss: the tensor without axes.
-        wrt: what the gradient is taken by.
-        stored: inputs among these of which it is wanted at the entries that are stored.
+        wrt: the tensors with respect to which it is taken.
+        stored: inputs among these whose gradient is wanted at stored entries only.
 
     Raises:
         UcleError: see `ucle.program.EinsumProgram.gradient`.
@@ -62,10 +62,10 @@ def build_gradient(
 def differentiated(
     forward: Build, loss: str, wrt: Sequence[str], masks: Mapping[str, str]
 ) -> Gradients:
-    """The statements of a program with its backward pass; gradients have the types of inputs.
+    """Return the statements of a program with its backward pass; gradients have input types.
 
     Raises:
-        UcleError: as of `build_gradient`.
+        UcleError: as for `build_gradient`.
     """
     inputs = forward.compiled.all_inputs
     types = {name: inputs[name].dtype for name in wrt if name in inputs}
@@ -78,13 +78,13 @@ def differentiated(
 
 
 def _is_of(vertex: str, tensors: Collection[str]) -> bool:
-    """Whether a vertex computes one of some tensors, or a part of it, which is called after it."""
+    """True if a vertex computes one of some tensors or a part of it, by its name."""
     stems = (vertex[:n] for n in range(len(vertex) + 1) if vertex[n : n + 1] in ("", "_"))
     return any(stem in tensors for stem in stems)
 
 
 def of_both_passes(options: Options, request: Request) -> Options:
-    """Options of a program as those of one with more statements."""
+    """Adapt the options of a program to one with more statements."""
     if options.path is None or isinstance(options.path, Mapping):
         return options
     (statement,) = request.statements

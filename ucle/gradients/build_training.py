@@ -1,4 +1,4 @@
-"""One step of training as a program: a loss, its gradients, and what an optimiser makes of them."""
+"""One training step as a program: a loss, its gradients, and an optimiser's update."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from ucle.compile import Build, Request, build
+from ucle.compile.build import Build, Request, build
 from ucle.database.session import Database
 from ucle.errors import NameResolutionError, did_you_mean
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import folded
 from ucle.gradients.build_gradient import differentiated, of_both_passes
-from ucle.inputs.inputs import TableInput
 from ucle.inputs.labelled_arrays import coordinates_of
 from ucle.inputs.operands import is_relation
 from ucle.inputs.parameters import parameter
 from ucle.inputs.sparse_arrays import is_sparse
+from ucle.inputs.table_input import TableInput
 from ucle.language.statements import input_labels, names_of_axes
 from ucle.language.syntax import accesses
 from ucle.optim.descent import Optimiser
@@ -92,7 +92,7 @@ def build_training(
 
 
 def _varying(value: Any) -> Any:
-    """An input of which nothing is relied on but its shape, if it is an array."""
+    """Mark an input so that only its shape is relied on, if it is an array."""
     spec = value if isinstance(value, TableInput) else TableInput(value)
     dense = not is_relation(spec.relation) and not is_sparse(spec.relation)
     dense = dense and coordinates_of("input", spec.relation) is None

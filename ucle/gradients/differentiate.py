@@ -1,9 +1,9 @@
-"""The backward pass of a program as statements, from which the compiler makes what it always does.
+"""The backward pass of a program as statements, which are compiled like any others.
 
-Each statement passes the adjoint of its tensor back to those that it reads; what a tensor receives
-from several reads is added up. Values that are needed again and take aggregations to compute get
-statements of their own, so that they are computed once; but sums of products, for which the
-compiler finds an order in either pass.
+Each statement passes the adjoint of its tensor back to the tensors that it reads; contributions of
+several reads are added up. Values that are needed again and contain aggregations get statements of
+their own, so that they are computed once. Sums of products are the exception: the compiler finds an
+order for them in either pass.
 
 Source: reverse-mode differentiation of relational computations, Tang et al., ICML 2023; the
 derivatives of operators are those of `ucle.operators`.
@@ -29,12 +29,12 @@ from ucle.language.resolve import resolve
 from ucle.language.statements import names_of_axes, order_statements
 from ucle.language.syntax import (
     Access,
-    Accumulation,
     Binary,
     Call,
     Expression,
     Number,
     Reduction,
+    ScanExpression,
     Site,
     Statement,
     accesses,
@@ -52,10 +52,10 @@ from ucle.operators import (
 )
 
 KEPT = frozenset({LOGSUMEXP.name})
-"""Aggregations that are written with others, and have a derivative of their own."""
+"""Aggregations that expand to others but have a derivative of their own."""
 
 CHEAP = 3
-"""Parts of an expression that is rather computed twice than stored."""
+"""Parts of an expression up to which computing it twice is better than storing it."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Gradients:
 
     statements: tuple[Statement, ...]
     names: Mapping[str, str]
-    """The gradient of each tensor that was asked for."""
+    """The gradient of each requested tensor."""
     backward: frozenset[str]
     """The tensors of the backward pass."""
 
@@ -85,7 +85,7 @@ def differentiate(
         loss: the tensor that is differentiated.
         wrt: inputs or tensors of the program.
         masks: by tensor the input that is true where a gradient is wanted.
-        dtypes: types that gradients are to have; by default what comes of the program.
+        dtypes: types that gradients are to have; by default those that the program gives.
         stated: labels whose bounds the caller states.
         reserved: names that no tensor is to have, folded.
 
@@ -135,7 +135,7 @@ def _check(statements: tuple[Statement, ...], loss: str, wrt: Sequence[str]) -> 
 
 @dataclass
 class _Backward:
-    """The backward pass as it is written."""
+    """The backward pass under construction."""
 
     forward: tuple[Statement, ...]
     wrt: Sequence[str]
@@ -145,10 +145,10 @@ class _Backward:
     taken: set[str]
     received: dict[str, list[_Received]] = field(default_factory=dict)
     made: list[tuple[Statement, _Passing | None]] = field(default_factory=list)
-    """Statements with those that they pass the adjoints of back."""
+    """Statements, each with the forward statement whose adjoint it passes back."""
 
     def gradients(self, loss: str) -> Gradients:
-        """The program with its backward pass."""
+        """Return the program with its backward pass."""
         active, sizes = self._active(), sizes_by_tensor(self.forward)
         forward: list[list[Statement]] = []
         totals: dict[str, str] = {}
@@ -183,7 +183,7 @@ class _Backward:
         return Gradients((*every, *made), names, backward)
 
     def _active(self) -> frozenset[str]:
-        """The tensors that depend on those that gradients are asked for."""
+        """The tensors that depend on those with requested gradients."""
         active = set(self.wrt)
         for statement in self.forward:
             if any(x.tensor in active for x in accesses(statement.expression)):
@@ -191,7 +191,7 @@ class _Backward:
         return frozenset(active)
 
     def _total(self, tensor: str) -> str:
-        """The name of what a tensor has received, all of it added up."""
+        """Add up all contributions to a tensor, and return the name of the sum."""
         every = self.received.pop(tensor)
         stem = f"d_{tensor}"
         if tensor in self.masks or tensor in self.dtypes:
@@ -208,7 +208,7 @@ class _Backward:
         return self.add(stem, labels, whole, span)
 
     def _where_received(self, tensor: str, labels: tuple[str, ...]) -> Holds | None:
-        """The condition under which a tensor receives something; None where it always does."""
+        """The condition under which a tensor receives a contribution; None where it always does."""
         every = self.received[tensor]
         makers = [each.places for each in every if each.places is not None]
         if len(makers) < len(every):
@@ -228,9 +228,9 @@ class _Backward:
         return self.add(stem, each.labels, each.expression, span, passing, each.like)
 
     def _wanted(self, tensor: str, loss: str, total: str | None) -> str:
-        """The name of a gradient that was asked for."""
+        """Return the name of a requested gradient."""
         span = Span(1, 1)
-        if total is None:  # of the loss itself, or of what does not go into it
+        if total is None:  # of the loss itself, or of a tensor that it does not depend on
             own = float(tensor == loss)
             labels = self._labels_of(tensor)
             like: dict[str, Site] = {label: (tensor, n) for n, label in enumerate(labels)}
@@ -249,7 +249,7 @@ class _Backward:
         return names_of_axes(self.forward, tensor, self.stated)
 
     def fresh(self, stem: str) -> str:
-        """A name that no tensor has."""
+        """Return a name that no tensor has."""
         (name,) = unique_names([stem], self.taken)
         return name
 
@@ -262,7 +262,7 @@ class _Backward:
         passing: _Passing | None = None,
         like: Mapping[str, Site] | None = None,
     ) -> str:
-        """Add a statement; its name is a new one."""
+        """Add a statement under a new name, and return the name."""
         target = Access(self.fresh(stem), labels, span)
         renamed = {} if passing is None else passing.statement.renamed
         statement = Statement(target, None, expression, span, renamed, like=like or {})
@@ -272,16 +272,16 @@ class _Backward:
 
 @dataclass(frozen=True)
 class _Received:
-    """What a tensor has received from one read."""
+    """A contribution to a tensor from one read."""
 
     passing: _Passing
     whole: Contribution
     places: Callable[[], Contribution] | None
-    """Makes what differs from 0 where something was passed back; None where all of it was."""
+    """Makes an expression that is nonzero where something was passed back; None for all."""
 
 
 class _Passing:
-    """How one statement passes its adjoint back."""
+    """The backward pass of one statement."""
 
     def __init__(self, backward: _Backward, statement: Statement, active: Collection[str]) -> None:
         self.statement = statement
@@ -297,7 +297,7 @@ class _Passing:
     # ---- Forward ----
 
     def statements(self) -> list[Statement]:
-        """What becomes of the statement itself: values that are needed again have names."""
+        """Return the statement itself, with names for values that are needed again."""
         statement = self.statement
         made = [
             replace(statement, target=target, expression=self._rewritten(part), aggregation=None)
@@ -319,12 +319,12 @@ class _Passing:
         return fold(expression, rewritten)
 
     def sized(self, adjoint: Statement) -> Statement:
-        """A statement that passes something back, with the sizes that its labels have here."""
+        """Give a statement that passes something back the sizes that its labels have here."""
         like = {**self.sizes(), **adjoint.like}
         return replace(adjoint, like=like, shortened=self._shortened)
 
     def sizes(self) -> dict[str, Site]:
-        """What tells the sizes of the statement's labels."""
+        """The axes that determine the sizes of the statement's labels."""
         known: dict[str, Site] = {}
         for statement in self.statements():
             for access in (*accesses(statement.expression), statement.target):
@@ -339,7 +339,7 @@ class _Passing:
         return known
 
     def _value(self, expression: Expression) -> Expression:
-        """What an expression is worth, to be read once more."""
+        """The value of an expression, for another use."""
         target = self.statement.target
         if id(expression) in self._named:
             return self._named[id(expression)]
@@ -349,8 +349,8 @@ class _Passing:
             return target
         parts = list(walk(expression))
         if all(_is_of_products(part) for part in parts):
-            return expression  # in which order it is computed the compiler decides
-        if not any(isinstance(part, Reduction | Accumulation) for part in parts):
+            return expression  # the compiler decides in which order it is computed
+        if not any(isinstance(part, Reduction | ScanExpression) for part in parts):
             labels = set(expression.labels)
             spread = not any(isinstance(x, Access) and labels <= set(x.labels) for x in parts)
             if spread or len(parts) <= CHEAP:
@@ -367,7 +367,7 @@ class _Passing:
     # ---- Backward ----
 
     def run(self, own: Adjoint) -> None:
-        """Pass an adjoint back to all that the statement reads."""
+        """Pass an adjoint back to all tensors that the statement reads."""
         whole = self.statement.expression
         missing = [label for label in own.labels if label not in whole.labels]
         waiting = [(whole, own.summed(missing, whole.span))]
@@ -387,7 +387,7 @@ class _Passing:
                     waiting.append((operand, adjoint(part, operand, text, values, received)))
 
     def _receive(self, access: Access, received: Adjoint) -> None:
-        """Note what is passed back to the tensor that is read."""
+        """Record a contribution to the tensor that is read."""
 
         def passed_back(expression: Expression) -> Contribution:
             own = self._labels, self._shortened, self._adjoint_named
@@ -400,13 +400,13 @@ class _Passing:
         self._backward.received.setdefault(access.tensor, []).append(each)
 
     def _short(self, received: Adjoint) -> Adjoint:
-        """The same adjoint, so that it may be written several times."""
+        """Give an adjoint a name, so that it may be used several times."""
         if isinstance(received.bare, Access | Number):
             return received
         return replace(received, bare=self._adjoint_named(received.whole), zero=True)
 
     def _values(self, part: Expression, names: Counter[str]) -> dict[str, Expression]:
-        """What the names stand for in the text of a derivative, but for g."""
+        """The values of the names in the text of a derivative, except g."""
         values: dict[str, Expression] = {}
         operands = dict(zip("xy", children(part), strict=False))
         for name in names.keys() & operands.keys():
@@ -418,7 +418,7 @@ class _Passing:
     def _adjoint_named(
         self, expression: Expression, labels: tuple[str, ...] | None = None
     ) -> Access:
-        """An adjoint as a tensor of its own, with labels that the expression may not have."""
+        """Make an adjoint a tensor of its own, with labels that the expression may lack."""
         if labels is None:
             labels = tuple(dict.fromkeys(expression.labels))
         stem = f"d_{self.statement.target.tensor}_value"
@@ -427,7 +427,7 @@ class _Passing:
 
 
 def _is_of_products(part: Expression) -> bool:
-    """Whether an expression is a factor, a product, or a sum over labels."""
+    """True if an expression is a factor, a product, or a sum over labels."""
     match part:
         case Access() | Number():
             return True
@@ -437,7 +437,7 @@ def _is_of_products(part: Expression) -> bool:
 
 
 def _active_parts(expression: Expression, active: Collection[str]) -> Callable[[Expression], bool]:
-    """Tells of each part of an expression whether it reads one of some tensors."""
+    """Return a predicate: a part of an expression reads one of some tensors."""
     found: set[int] = set()
 
     def look(part: Expression, parts: list[bool]) -> bool:

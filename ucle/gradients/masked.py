@@ -1,9 +1,9 @@
-"""Adjoints that are 0 where a condition does not hold, whatever they are multiplied with there.
+"""Adjoints that are 0 where a condition does not hold, whatever they are multiplied by there.
 
-What `when` leaves out has no part in a loss, so nothing is passed back to it. A factor of 0 does
-not say so: the derivative of what is left out may be infinite or NaN, as that of log is at 0, and
-0 times that is NaN. So the conditions under which something is passed back go along with it, and
-what has been multiplied is masked again. They are written down only where they are needed.
+Values that `when` leaves out do not affect the loss, so nothing is passed back to them. A factor of
+0 does not achieve this: the derivative there may be infinite or NaN, as that of log is at 0, and 0
+times that is NaN. So the conditions under which something is passed back are kept with it, and
+products are masked again. The conditions are written out only where they are needed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ucle.operators import (
 
 @dataclass(eq=False)
 class Holds:
-    """A condition over labels; its expression is made when somebody asks for it, and once."""
+    """A condition over labels; its expression is built once, when first needed."""
 
     labels: frozenset[str]
     make: Callable[[], Expression]
@@ -43,7 +43,7 @@ class Holds:
 
     @classmethod
     def of(cls, expression: Expression) -> Holds:
-        """That of an expression which differs from 0."""
+        """The condition that an expression differs from 0."""
         return cls(frozenset(expression.labels), lambda: expression)
 
     @property
@@ -59,16 +59,16 @@ Conditions = tuple[Holds, ...]
 
 @dataclass(frozen=True)
 class Adjoint:
-    """What is passed back under conditions: `bare` where they hold, and 0 elsewhere."""
+    """An adjoint under conditions: `bare` where they hold, and 0 elsewhere."""
 
     bare: Expression
     conditions: Conditions = ()
     zero: bool = False
-    """Whether `bare` is 0 by itself where one of them does not hold."""
+    """True if `bare` is already 0 where one of the conditions does not hold."""
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of what is passed back."""
+        """The labels of the adjoint."""
         own = dict.fromkeys(self.bare.labels)
         if not self.zero:
             own.update(dict.fromkeys(x for c in self.conditions for x in sorted(c.labels)))
@@ -76,11 +76,11 @@ class Adjoint:
 
     @property
     def whole(self) -> Expression:
-        """It as one expression."""
+        """The adjoint as one expression."""
         return self.bare if self.zero else behind(self.conditions, self.bare)
 
     def under(self, expression: Expression) -> Adjoint:
-        """Another expression under the same conditions, and under those that it begins with."""
+        """Put another expression under the same conditions and its own leading ones."""
         own: list[Holds] = []
         while isinstance(expression, Binary) and expression.operator in (WHEN, UNLESS):
             condition = expression.left
@@ -91,7 +91,7 @@ class Adjoint:
         return Adjoint(expression, (*self.conditions, *own))
 
     def summed(self, over: Collection[str], span: Span) -> Adjoint:
-        """The sum over labels; it is 0 where no condition holds at any of them."""
+        """Return the sum over labels; it is 0 where no condition holds at any of them."""
         met = tuple(x for x in self.conditions if not x.labels.isdisjoint(over))
         if not met:
             return replace(self, bare=summed(self.bare, over, span))
@@ -107,7 +107,7 @@ class Adjoint:
 
 
 def behind(conditions: Conditions, expression: Expression) -> Expression:
-    """An expression where conditions hold, and 0 elsewhere."""
+    """Return an expression that is 0 except where conditions hold."""
     return reduce(
         lambda inner, each: Binary(WHEN, each.expression, inner, expression.span),
         reversed(conditions),
@@ -116,18 +116,18 @@ def behind(conditions: Conditions, expression: Expression) -> Expression:
 
 
 def both(conditions: Conditions) -> Expression:
-    """One condition that holds where all of some do."""
+    """Return the conjunction of some conditions."""
     parts = [each.expression for each in conditions]
     return reduce(lambda x, y: Binary(AND, x, y, x.span), parts)
 
 
 def either(parts: Collection[Expression]) -> Expression:
-    """One condition that holds where some of several does."""
+    """Return the disjunction of some conditions."""
     return reduce(lambda x, y: Binary(OR, x, y, x.span), parts)
 
 
 def summed(expression: Expression, over: Collection[str], span: Span) -> Expression:
-    """The sum over labels, also over those along which an expression is the same everywhere."""
+    """Return the sum over labels, including those along which an expression is constant."""
     own = tuple(label for label in expression.labels if label in over)
     alike = tuple(label for label in over if label not in own)
     if own:
@@ -140,7 +140,7 @@ def summed(expression: Expression, over: Collection[str], span: Span) -> Express
 
 @cache
 def only_scales(text: str) -> bool:
-    """Whether the text of a derivative multiplies g with numbers at most, so that 0 remains 0.
+    """True if the text of a derivative multiplies g by numbers at most, so that 0 remains 0.
 
     >>> only_scales("where(x > 0, g, 0.01 * g)"), only_scales("g / x")
     (True, False)
@@ -175,7 +175,7 @@ def _is_number(part: Expression) -> bool:
 
 @cache
 def product_of(text: str) -> Combine | None:
-    """The operator of a derivative that is the product of g and one value; None if it is not.
+    """Return the operator of a derivative that is the product of g and one value, else None.
 
     >>> product_of("g * z").name, product_of("2 * g * x")
     ('mult', None)

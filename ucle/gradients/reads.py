@@ -1,8 +1,8 @@
-"""What a read of a tensor passes back to the tensor: entries go to where they were read.
+"""Adjoints of reads: entries are passed back to the places where they were read.
 
-``A[i,j]`` passes back its adjoint as it is. ``A[i+w]`` passes back to p what was read at i = p - w,
-``W[idx[i],k]`` to each row the sum of what it was read for, ``Z[i,idx[i]]`` to one entry of each
-row, and ``A[i,i]`` to the diagonal.
+``A[i,j]`` passes back its adjoint unchanged. ``A[i+w]`` passes back to p the adjoints at i = p - w,
+``W[idx[i],k]`` to each row the sum over all its reads, ``Z[i,idx[i]]`` to one entry of each row,
+and ``A[i,i]`` to the diagonal.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from ucle.operators import AND, WHEN
 
 @dataclass(frozen=True)
 class Contribution:
-    """What is passed back to a tensor by one read, with a label for each of its axes."""
+    """A contribution to a tensor from one read, with a label for each of its axes."""
 
     labels: tuple[str, ...]
     expression: Expression
     like: dict[str, Site]
-    """The axes of the tensor, whose sizes the labels have."""
+    """The axes of the tensor; the labels have their sizes."""
 
 
 def contribution(
@@ -46,7 +46,7 @@ def contribution(
     shortened: frozenset[str],
     named: Callable[[Expression, tuple[str, ...]], Access],
 ) -> Contribution:
-    """What a read passes back.
+    """Return the contribution of a read.
 
     Args:
         access: the read.
@@ -90,9 +90,9 @@ def _placed(access: Access, labels: tuple[str, ...], expression: Expression) -> 
 
 
 def _own_label(place: int, indices: Sequence[Index]) -> str | None:
-    """The label at which an axis is read, if no other axis is read at it, too.
+    """The label at which an axis is read, if no other axis is read at it.
 
-    Entries that another axis is read at may have it: ``Z[i,idx[i]]`` passes back to row i.
+    Entries at which another axis is read may have the label: ``Z[i,idx[i]]`` passes back to row i.
     """
     label = indices[place].plain
     others = (x for n, x in enumerate(indices) if n != place and x.entries is None)
@@ -118,9 +118,9 @@ class _Solved:
 
 
 def _solved(functions: dict[str, Affine], places: Sequence[str]) -> _Solved | None:
-    """For each function a label that it is solved for, where places are the functions' values.
+    """Solve each function for a label, given its value as a place.
 
-    None where one has no label by itself: ``A[2*i]``.
+    The result is None where a function has no label by itself: ``A[2*i]``.
     """
     values: dict[str, Affine] = {}
     conditions: list[Condition] = []
@@ -159,7 +159,7 @@ def _solved(functions: dict[str, Affine], places: Sequence[str]) -> _Solved | No
 
 
 def _single(function: Affine, others: Sequence[Affine]) -> str | None:
-    """A label that a function has once, and no other function has."""
+    """A label that occurs once in a function and in no other function."""
     elsewhere = {label for other in others for label in other.labels}
     every = [label for term, _ in function.terms for label in labels_of(term)]
     for term, factor in function.terms:
@@ -170,7 +170,7 @@ def _single(function: Affine, others: Sequence[Affine]) -> str | None:
 
 
 def _digit(function: Affine) -> tuple[str, int, int] | None:
-    """The label, divisor and base of a function ``(label // divisor) % base``; base 0 is none."""
+    """Label, divisor and base of a function ``(label // divisor) % base``; base 0 means no %."""
     if len(function.terms) != 1 or function.constant:
         return None
     ((term, factor),) = function.terms
@@ -186,7 +186,7 @@ def _digit(function: Affine) -> tuple[str, int, int] | None:
 
 
 def _joined(digits: dict[tuple[int, int], str]) -> Affine | None:
-    """The number that has these digits, if they are all of its digits."""
+    """Return the number that has these digits, if they are all of its digits."""
     whole, place = Affine(), 1
     for (divisor, base), name in sorted(digits.items()):
         if divisor != place:
@@ -202,7 +202,7 @@ def _read_back(
     adjoint: Expression,
     named: Callable[[Expression, tuple[str, ...]], Access],
 ) -> Contribution:
-    """The adjoint read at the labels that are solved for, and 0 where there are none."""
+    """Read the adjoint at the solved labels; it is 0 where there is no solution."""
     span, own = access.span, access.labels
     source = named(adjoint, own)
     functions = [solved.values.get(label, Affine.of({label: 1})) for label in own]

@@ -1,8 +1,8 @@
-"""Squares of absolute values, as what they are of real numbers: squares.
+"""Squares of absolute values, replaced by plain squares for real numbers.
 
-The derivative of an absolute value is a sign, which is 0 at 0 and flat elsewhere; so that of a
-square, taken by way of it, grows by nothing at 0 where x * x grows by 2. What gradients are taken
-of is real, so that the way around is not needed.
+The derivative of an absolute value is a sign, which is 0 at 0 and constant on either side. The
+second derivative of a square that is taken through it is therefore 0 at 0, where that of x * x is
+2. Gradients are of real numbers, so the absolute value is not needed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ def real_squares(
     is_active: Callable[[Expression], bool],
     sizes: Mapping[str, Statement],
 ) -> Expression:
-    """An expression with squares in the place of those of absolute values.
+    """Replace squares of absolute values in an expression by squares.
 
     Args:
         expression: resolved.
-        is_active: tells of its parts that their derivatives are asked for.
+        is_active: true for its parts whose derivatives are needed.
         sizes: the statements that compute absolute values, by their tensors.
     """
 
@@ -58,7 +58,7 @@ def real_squares(
 
 
 def _size_of(part: Expression, sizes: Mapping[str, Statement]) -> Expression | None:
-    """What an expression is the absolute value of; None where it is none."""
+    """The argument of an absolute value; None for any other expression."""
     match part:
         case Call(function, (argument,)) if function is ABS:
             return argument

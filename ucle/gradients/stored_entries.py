@@ -1,4 +1,4 @@
-"""Where an input has entries that are stored, as an input of its own: a mask for its gradient."""
+"""The stored entries of an input as a mask for its gradient, which is an input of its own."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 
 from ucle.errors import UnsupportedError
-from ucle.inputs.inputs import TableInput
 from ucle.inputs.sparse_arrays import SparseArray, is_sparse, to_coordinates
 from ucle.inputs.states import BoundInput
+from ucle.inputs.table_input import TableInput
 from ucle.plan.sources import TableSource
 
 
 def stored_entries(name: str, value: Any, bound: BoundInput) -> TableInput | None:
-    """An input that differs from 0 where another has entries; None where it has all of them.
+    """Return an input that differs from 0 where another has entries; None where it is full.
 
     Args:
         name: the other one, for messages.
         value: as it was passed.
-        bound: what it was found to be.
+        bound: the same input, bound.
 
     Raises:
         UnsupportedError: its rows hold arrays.

@@ -1,7 +1,7 @@
-"""Sizes of inputs: how long their axes are in a program, by what all of them say together.
+"""Sizes of inputs: the length of their axes in a program, inferred from all inputs together.
 
 Takes resolved statements and their bound inputs; joins the dictionaries of labels, infers the size
-of every label, and gives the inputs with their shapes and types.
+of every label, and returns the inputs with their shapes and types.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ucle.language.syntax import Statement
 from ucle.plan.sources import TableSource
 
 LARGEST_BOUND = 2**62
-"""No axis is so long: the interval of such integers says nothing of what there is."""
+"""No axis is this long: a larger maximum is a limit of the type, and says nothing of the data."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class SizedInputs:
     """The inputs of a program with their types, and the sizes of all its labels."""
 
     bound: Mapping[str, BoundInput]
-    """All of them, with the types in which their keys are read."""
+    """All inputs, with the types in which their keys are read."""
     inputs: Mapping[str, SizedInput]
     types: Mapping[str, TensorType]
     bounds: Bounds
@@ -42,7 +42,7 @@ def size_inputs(
     inputs: Mapping[str, BoundInput],
     stated: Mapping[str, int],
 ) -> SizedInputs:
-    """Give all labels of resolved statements the sizes that inputs and callers say.
+    """Compute the sizes of all labels of resolved statements from inputs and stated sizes.
 
     Args:
         session: where the tables are.
@@ -77,7 +77,7 @@ def size_inputs(
 
 
 def _largest(bound: BoundInput) -> int | None:
-    """The largest entry of an input of integers; -1 where it has none, None where nobody knows."""
+    """The largest entry of an input of integers; -1 for an empty input, None if unknown."""
     if bound.dtype is not DType.INT64 or bound.values.high >= LARGEST_BOUND:
         return None
     if any(axis.size == 0 for axis in bound.bounds):
@@ -88,16 +88,16 @@ def _largest(bound: BoundInput) -> int | None:
 
 
 def join_symmetric(classes: SizeClasses, inputs: Mapping[str, BoundInput]) -> None:
-    """The first two axes of a symmetric input have one size."""
+    """Give the first two axes of a symmetric input the same size class."""
     for name, bound in inputs.items():
         if isinstance(bound.source, TableSource) and bound.source.symmetric:
             classes.join((name, 0), (name, 1))
 
 
 def _with_coverage(type_: TensorType, bound: SizedInput) -> TensorType:
-    """The type of an input with what is known of where it has entries that are not the fill."""
+    """Add the known coverage to the type of an input: where it has entries other than the fill."""
     known, source = bound.statistics, bound.source
-    if isinstance(source, TableSource) and source.sum_duplicates:  # which may come to the fill
+    if isinstance(source, TableSource) and source.sum_duplicates:  # sums may equal the fill
         return type_
     if isinstance(source, TableSource) and bound.described.spec.varies:
         return type_

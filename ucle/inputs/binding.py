@@ -1,8 +1,8 @@
 """Inputs of a program bound to their data: sources, statistics, types and bounds.
 
-Takes the names and ranks that a program needs and the objects that a caller passed, looks at tables
-through a session (`ucle.inputs.relations`), and gives for each input a `BoundInput`. All checks on
-data happen here.
+Takes the names and ranks that a program needs and the objects that a caller passed, inspects tables
+through a session (`ucle.inputs.relations`), and returns a `BoundInput` for each input. All checks
+on data happen here.
 """
 
 from __future__ import annotations
@@ -27,14 +27,7 @@ from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.exact_numbers import exact_scalar
 from ucle.foundation.names import unique_names
 from ucle.inputs.columns import ANEW, check_columns, check_tile_keys, check_tiles, declared_shape
-from ucle.inputs.inputs import (
-    Described,
-    DescribedArray,
-    DescribedTable,
-    TableInput,
-    describe,
-    known_sizes,
-)
+from ucle.inputs.inputs import Described, DescribedArray, DescribedTable, describe, known_sizes
 from ucle.inputs.relations import (
     find_columns,
     foreign_columns,
@@ -44,6 +37,7 @@ from ucle.inputs.relations import (
     typed_origin,
 )
 from ucle.inputs.states import BoundInput
+from ucle.inputs.table_input import TableInput
 from ucle.inputs.tiled_tables import check_tile_ends, measure_tiles, tiled_sizes
 from ucle.language.bounds import AxisBound
 from ucle.operators.values import YES, anything
@@ -62,20 +56,20 @@ NUMBERS = {
     "infinity": "the infinite number is written 1e999",
     "nan": "what is no number is written 1e999 - 1e999",
 }
-"""How numbers are written that are mistaken for tensors, by their names elsewhere."""
+"""Hints for number words that are mistaken for tensors, by name."""
 
 _OF_TABLES = "it belongs into ucle.table(relation, columns, {}=...), which is the input"
 _OF_RESULTS = "results have it: to_table, to_arrow, save; and create_views"
 ELSEWHERE = {name: _OF_TABLES.format(name) for name in ("columns", "coordinates", "duplicates")}
 ELSEWHERE |= {name: _OF_TABLES.format(name) for name in ("dtype", "fill", "shape", "value")}
 ELSEWHERE |= {"keys": _OF_RESULTS, "rows": _OF_RESULTS}
-"""Where options are that programs do not have."""
+"""Hints for options that programs do not have: where these options belong."""
 
 OPTION_NAMES = frozenset({
     "association", "bounds", "database", "decomposition", "engine", "inputs", "memory_limit",
     "nonfinite", "outputs", "path", "profile", "rewrite", "search", "statistics", "store",
 })  # fmt: skip
-"""Keywords of `ucle.einsum_program` that no tensor can have."""
+"""Keywords of `ucle.einsum_program`; a tensor with such a name is passed in ``inputs=``."""
 
 
 def bind_inputs(
@@ -95,7 +89,7 @@ def bind_inputs(
         inputs: what the caller passed, by tensor name.
         prefix: names of temporarily registered tables start with it.
         mode: how to measure tables, one of `ucle.options.STATISTICS`.
-        coverage: whether it matters if tables have an entry at every coordinate of a key.
+        coverage: True if it matters that tables have an entry at every coordinate of a key.
 
     Raises:
         NameResolutionError: an input is missing, or one is passed that the program does not use.
@@ -140,7 +134,7 @@ def _how_to_pass(name: str, session: Session) -> str:
 
 
 def one_row() -> BoundInput:
-    """The tensor without axes that is true, which is read for what is made of no input."""
+    """Return the rank-0 tensor with value True, which is read where a statement has no input."""
     source = TableSource(OneRow(), (), None, dtype=DType.BOOL, constant=True)
     described = DescribedTable(TableInput(source.origin), source.origin)
     counts = TensorStatistics(1, (), exact=True)
@@ -211,24 +205,24 @@ def rebind_inputs(
     *,
     coverage: bool = False,
 ) -> tuple[dict[str, BoundInput], dict[str, float]]:
-    """Look again at inputs that lie in databases and files: at their sizes, with all checks.
+    """Bind inputs in databases and files again: measure their sizes and repeat all checks.
 
     Args:
         session: sees them.
-        inputs: as they were bound.
+        inputs: the inputs as they were bound before.
         mode: as in `bind_inputs`.
-        coverage: likewise.
+        coverage: as in `bind_inputs`.
 
     Returns:
-        The inputs with the bounds that their data tells now, and how many entries each of those
-        holds that was looked at.
+        The inputs with the bounds of their current data, and the number of entries of each input
+        that was examined.
 
     Raises:
         CoordinateError: a coordinate is NULL, negative or outside a bound that is stated.
         InputError: a table or a column is gone.
         ValueTypeError: a column has another type, or values are not finite where the program
             relies on it.
-        UcleError: whatever `ucle.stats.measure` finds wrong.
+        UcleError: another error from `ucle.stats.measure`.
     """
     rebound, entries = dict(inputs), {}
     for name, bound in inputs.items():
@@ -250,7 +244,7 @@ def _look_again(
     mode: str,
     coverage: bool,
 ) -> BoundInput:
-    if isinstance(source.origin, DataFile):  # it may have been written anew, or there are others
+    if isinstance(source.origin, DataFile):  # rewritten since, or a pattern matches other files
         foreign = foreign_columns(session, described)
         origin, _ = typed_origin(session, name, described, bound.labels, foreign)
         source = replace(source, origin=origin)
@@ -316,7 +310,7 @@ def _table_bounds(
         stated = sizes[axis] if axis < len(sizes) else None
         dense = axis >= len(source.keys)
         tile = source.tiles[axis] if axis < len(source.tiles) else 0
-        # Of the last tile a part may be outside (`check_tile_ends`).
+        # Part of the last tile may lie outside the bound (`check_tile_ends`).
         size = whole if not tile or stated is None else max(min(whole, stated), whole - tile + 1)
         if dense and stated is not None and stated != size:
             raise _contradiction(f"{where}, column {column}", size, stated)
@@ -334,7 +328,7 @@ def _table_bounds(
 
 
 def _check_shape(name: str, described: Described, labels: Sequence[str]) -> None:
-    """The shape that an array has and the bounds that its caller states fit each other."""
+    """Check that the shape of an array and the bounds that its caller states agree."""
     exact, stated = described.shape, described.spec.bounds
     if exact is not None and len(exact) != len(labels):
         raise LabelError(

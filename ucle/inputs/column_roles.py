@@ -1,32 +1,29 @@
-"""Which columns of a table are keys, and which one holds the values.
+"""The roles of a table's columns: the keys, and the column that holds the values.
 
-Nothing is guessed: keys are named, or are the leading columns; the values are in the column that is
-named, or in the one that is left, or are a constant. Where several columns are left, and where the
-one that is left is none that somebody put there (pandas' index, the folders of a glob), the error
-lists them and shows what to write.
+Nothing is guessed. Keys are named, or are the leading columns. The values are in the named column,
+in the only column left, or are a constant. The error lists the columns and shows what to write
+where several columns are left, or where the only one left was not put there by the user (pandas'
+index, the folders of a glob).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ucle.errors import InputError, did_you_mean
 from ucle.foundation.names import folded
 from ucle.inputs.column_types import Column, nesting, value_type
-
-if TYPE_CHECKING:
-    from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 
 INDEX_NAMES = re.compile(r"__index_level_\d+__|Unnamed: \d+")
-"""What pandas calls an index without a name in Parquet, and a column without one in CSV."""
+"""Names that pandas gives to an unnamed index in Parquet and to an unnamed column in CSV."""
 
 UNNAMED = re.compile(r"column\d+")
-"""What DuckDB calls a column of a CSV file that has no name."""
+"""Names that DuckDB gives to unnamed columns of a CSV file."""
 
 ROW_NUMBERS = {"id", "rowid", "row_id", "row", "index", "idx", "pk", "uuid"}
-"""Names that often number the rows, and no axis."""
+"""Names of columns that often number the rows instead of an axis."""
 
 
 def assign_columns(
@@ -39,18 +36,18 @@ def assign_columns(
     """The key columns of a table in the order of the axes, and its value column.
 
     Args:
-        spec: what the caller says of the table.
-        columns: what it has.
+        spec: the caller's options for the table.
+        columns: the columns of the table.
         labels: labels of the tensor's axes; their number is the rank.
         where: the table, for messages.
-        foreign: columns that came with the data unasked, and what they are; they serve for
-            something only if they are named.
+        foreign: columns that the user did not put into the data, with a description of each; they
+            are used only if they are named.
 
     Returns:
-        The keys, and the value column or None where each row holds a constant.
+        The keys, and the value column, or None if each row holds a constant.
 
     Raises:
-        InputError: a column is not there, there are too few, or which is meant is not clear.
+        InputError: a column is missing, there are too few, or the roles are ambiguous.
     """
     index = () if spec.header is False else _index_columns(columns)
     foreign = {**dict.fromkeys(index, "pandas' index"), **foreign}
@@ -84,7 +81,7 @@ def assign_columns(
 
 
 def find_column(columns: Sequence[Column], where: str, name: str) -> Column:
-    """The column of a name, in whatever case.
+    """The column with this name, ignoring case.
 
     Raises:
         InputError: there is none.
@@ -118,7 +115,7 @@ def check_label(label: str, labels: Sequence[str], argument: str, where: str) ->
 
 
 def _index_columns(columns: Sequence[Column]) -> list[str]:
-    """Columns with names that pandas' index gets; without a header all are called ``column0``."""
+    """Names of columns that may be pandas' index; none if no column has a name (no header)."""
     names = [column.name for column in columns]
     some = any(not UNNAMED.fullmatch(name) for name in names)
     return [x for x in names if INDEX_NAMES.fullmatch(x) or (some and UNNAMED.fullmatch(x))]
@@ -130,7 +127,7 @@ def _named_keys(
     """The columns that the caller names, in the order of the axes."""
     names = list(spec.columns or ())
     if spec.header is False and names and not isinstance(names[0], tuple):
-        # They name the columns of the file, and the first of these are keys, as ever.
+        # The names are for the columns of the file; as always, the first of these are keys.
         names = [name for name in names if name != spec.value][: len(labels) + tiled_axes(spec)]
     if not names or not isinstance(names[0], tuple):
         return [find_column(columns, where, str(name)) for name in names]
@@ -150,25 +147,25 @@ def _named_keys(
 
 
 def array_rank(spec: TableInput, value: Column) -> int:
-    """How many axes the arrays of a value column have."""
+    """The number of axes of the arrays in a value column."""
     if spec.shape is not None:
         return len(spec.shape)
     depth = nesting(value.type)
-    # A block in a flat list has the shape that its tiles say.
+    # A block in a flat list has the shape of its tile.
     return tiled_axes(spec) if spec.tiles and depth == 1 else depth
 
 
 def tiled_axes(spec: TableInput) -> int:
-    """Along how many axes keys number tiles."""
+    """The number of axes along which keys number tiles."""
     return sum(map(bool, spec.tiles or ()))
 
 
 def _key_count(
     spec: TableInput, own: Sequence[Column], value: Column | None, labels: Sequence[str]
 ) -> int:
-    """How many columns are keys where the caller names none."""
+    """The number of key columns if the caller names none."""
     if value is None and spec.value is None:
-        # The values are numbers or in the first column of arrays, which is no key.
+        # The values are plain numbers, or are in the first column of arrays, which is not a key.
         value = next((column for column in own if nesting(column.type)), None)
     depth = array_rank(spec, value) if value else 0
     return max(len(labels) + tiled_axes(spec) - depth, 0)

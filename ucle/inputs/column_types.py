@@ -1,7 +1,6 @@
-"""The columns of a table as DuckDB describes them, and what their types can hold.
+"""The columns of a table as DuckDB describes them, and the values that their types can hold.
 
-Only names and types are looked at. Which column serves for what is decided in
-`ucle.inputs.column_roles`.
+Only names and types are inspected. `ucle.inputs.column_roles` decides the role of each column.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ class Column:
 
 
 WIDE_INTEGERS = frozenset({"HUGEINT", "UBIGINT", "UHUGEINT"})
-"""Integer types with numbers that int64 does not have."""
+"""Integer types with numbers outside the range of int64."""
 
 INTEGER_TYPES = WIDE_INTEGERS | {
     *("TINYINT", "SMALLINT", "INTEGER", "BIGINT"),
@@ -32,7 +31,7 @@ _PAIR = re.compile(r"^STRUCT\(re (FLOAT|DOUBLE), im \1\)$", re.IGNORECASE)
 
 
 def nesting(type_: str) -> int:
-    """How many lists deep a column type is.
+    """The nesting depth of lists in a column type.
 
     >>> nesting("FLOAT[3][]")
     2
@@ -66,14 +65,14 @@ def value_type(type_: str) -> DType | None:
 
 
 def is_pair(type_: str) -> bool:
-    """Whether a column holds complex numbers, as pairs (re, im)."""
+    """True if a column holds complex numbers, as pairs (re, im)."""
     return _PAIR.match(element_of(type_)) is not None
 
 
 def narrowed_type(type_: str, dtype: DType) -> str | None:
-    """The element type of a column that has numbers which an element type has not; None elsewhere.
+    """The element type of a column if an element type cannot hold all of its numbers; else None.
 
-    Rounding is what floats are for: only what is beyond their range is none of theirs.
+    For floats, rounding is acceptable; only numbers beyond their range do not fit.
 
     >>> narrowed_type("DOUBLE[3]", DType.INT64), narrowed_type("BIGINT", DType.FLOAT32)
     ('DOUBLE', None)

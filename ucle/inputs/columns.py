@@ -1,7 +1,7 @@
-"""Which columns of a table hold a tensor: keys, then numbers or arrays.
+"""The columns of a table that hold a tensor: keys, then numbers or arrays.
 
-Takes an input as `ucle.inputs.inputs` describes it and the columns that DuckDB reports, and gives a
-`TableSource`. Only names and types are looked at.
+Takes an input as `ucle.inputs.inputs` describes it and the columns that DuckDB reports, and returns
+a `TableSource`. Only names and types are inspected.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from ucle.inputs.column_types import (
     nesting,
     value_type,
 )
-from ucle.inputs.inputs import DescribedTable, TableInput
+from ucle.inputs.inputs import DescribedTable
 from ucle.inputs.key_types import common_key_type
+from ucle.inputs.table_input import TableInput
 from ucle.plan.sources import TableSource
 
 ANEW = "program.recompile() compiles the program again on this data"
-"""What to do about data that a program was not compiled for."""
+"""Hint for errors about data that a program was not compiled for."""
 
 
 def table_source(
@@ -44,14 +45,14 @@ def table_source(
     labels: Sequence[str],
     foreign: Mapping[str, str] | None = None,
 ) -> TableSource:
-    """Find keys and values among the columns of a table.
+    """Find the key and value columns of a table.
 
     Args:
         name: the tensor, for messages.
         described: the input.
-        columns: what the relation has.
+        columns: the columns of the relation.
         labels: labels of the tensor's axes; their number is the rank.
-        foreign: columns that came with the data unasked, and what they are.
+        foreign: columns that the user did not put into the data, with a description of each.
 
     Returns:
         The source; `dense` is empty where the shape of an array column must come from the data.
@@ -131,10 +132,10 @@ def table_source(
 
 
 def _mirrored_types(keys: Sequence[Column], where: str) -> tuple[str | None, ...]:
-    """The types that keys are read in where the first two take each other's place.
+    """The types in which keys are read if the first two are swapped for the mirrored entries.
 
     Raises:
-        ValueTypeError: they are of two kinds.
+        ValueTypeError: the two keys are of different kinds.
     """
     types = [key.type for key in keys[:2]]
     if len(set(types)) < 2:
@@ -164,7 +165,7 @@ def _check_tile_columns(
 
 
 def check_tiles(source: TableSource, where: str) -> None:
-    """Check that arrays begin with the axes of the tiles that are stated.
+    """Check that the arrays' leading axes have the stated tile sizes.
 
     Raises:
         InputError: they do not.
@@ -181,7 +182,7 @@ def check_tiles(source: TableSource, where: str) -> None:
 
 
 def check_tile_keys(source: TableSource, where: str) -> None:
-    """Check that keys which number tiles do not go through a dictionary.
+    """Check that keys that number tiles do not go through a dictionary.
 
     Raises:
         ValueTypeError: one does.
@@ -203,11 +204,11 @@ def check_columns(
     """Check that a relation still has the columns that a source was made from.
 
     Returns:
-        The source as it is now, and the column of values, if there is one.
+        The current source, and the value column, if there is one.
 
     Raises:
         InputError: a column is gone.
-        ValueTypeError: a column has a type now that does not serve.
+        ValueTypeError: a column now has an unsuitable type.
     """
     where = f"input {name}, {source.origin}"
     keys = [find_column(columns, where, key) for key in source.keys]
@@ -249,14 +250,14 @@ def check_columns(
 
 
 def _constant_type(value: Scalar) -> DType:
-    """The element type of a number that every row holds."""
+    """The element type of a constant that every row holds."""
     if isinstance(value, bool):
         return DType.BOOL
     return DType.COMPLEX128 if isinstance(value, complex) else DType.FLOAT64
 
 
 def _check_real(value: Column | None, dtype: DType, where: str) -> None:
-    """Complex numbers are not read as real ones."""
+    """Check that complex numbers are not read as real ones."""
     if value and is_pair(value.type) and dtype.kind != "c":
         raise ValueTypeError(
             "complex numbers are not of the type that is stated",
@@ -288,11 +289,11 @@ def _check_types(keys: Sequence[Column], value: Column | None, where: str) -> No
 
 
 def declared_shape(spec: TableInput, value: Column | None, depth: int) -> tuple[int, ...]:
-    """The shape of the arrays, as far as the caller or the column type tells it."""
+    """The shape of the arrays, as far as the caller or the column type states it."""
     if spec.shape is not None or not depth or value is None:
         return spec.shape or ()
     if spec.tiles and depth == 1:
         return tuple(size for size in spec.tiles if size)
-    # DOUBLE[3][2] is two arrays of three: the outermost comes last.
+    # DOUBLE[3][2] is two arrays of three: the outermost size comes last.
     sizes = tuple(reversed(re.findall(r"\[(\d*)\]", value.type)))
     return tuple(map(int, sizes)) if all(sizes) else ()

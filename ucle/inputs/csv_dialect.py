@@ -1,8 +1,8 @@
-"""The form of a text file of rows: what separates its fields, its header, its comments.
+"""The format of a text file of rows: its delimiter, its header, its comments.
 
-Takes the first lines of a file and what the caller states; gives a `CsvFile` whose columns are
-text. Nothing is guessed: where the lines do not tell the form by the rules below, the error shows
-what to write. Rows further down have to be of the same form, or reading them is an error.
+Takes the first lines of a file and what the caller states; returns a `CsvFile` whose columns are
+text. Nothing is guessed: where the rules below do not determine the format from the lines, the
+error shows what to write. Later rows must have the same format, or reading them is an error.
 """
 
 from __future__ import annotations
@@ -13,19 +13,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from ucle.database.session import Session
 from ucle.errors import InputError
 from ucle.foundation.names import folded, unique_names
+from ucle.inputs.table_input import TableInput
 from ucle.plan.sources import CsvFile
 from ucle.sqlgen.csv_queries import files_query, lines_query, rows_query
 
-if TYPE_CHECKING:
-    from ucle.inputs.inputs import TableInput
-
 SAMPLED = 200
-"""Lines by which the form of a file is told."""
+"""The number of lines from which the format of a file is inferred."""
 
 DELIMITERS = (",", "\t", ";", "|")
 
@@ -38,15 +35,15 @@ Rows = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Form:
-    """A file that is read as text, with the first of its rows."""
+class SampledCsv:
+    """A file that is read as text, with its first rows."""
 
     file: CsvFile
     rows: Rows
 
     @property
     def sampled_types(self) -> tuple[str, ...]:
-        """The type of each column as far as the first rows tell it."""
+        """The type of each column as far as the first rows show it."""
         width = len(self.file.columns)
         return tuple(_sampled_type([row[n] for row in self.rows if n < len(row)])
                      for n in range(width))  # fmt: skip
@@ -54,24 +51,24 @@ class Form:
 
 def csv_form(
     session: Session, name: str, origin: CsvFile, spec: TableInput, labels: Sequence[str]
-) -> Form:
-    """The form of a text file, or of all that a pattern matches.
+) -> SampledCsv:
+    """Infer the format of a text file, or of all files that match a pattern.
 
     Args:
         session: where the file is read.
         name: the tensor, for messages.
         origin: the file.
-        spec: what the caller says of it.
+        spec: the caller's options for it.
         labels: labels of the tensor's axes, for messages.
 
     Raises:
-        InputError: the lines do not tell the form, or files of a pattern have different ones.
+        InputError: the lines do not determine the format, or files of a pattern differ in it.
     """
     where = f"input {name}, {origin}"
     paths = [origin.path]
     if any(sign in origin.path for sign in "*?["):
         paths = [str(row[0]) for row in session.fetch(files_query(origin.path), where)] or paths
-    first: tuple[str, Form] | None = None
+    first: tuple[str, SampledCsv] | None = None
     for path in paths:
         lines = [row[0] or "" for row in session.read(lines_query(path, SAMPLED), where)]
         if len(paths) > 1 and not any(line.strip() for line in lines):
@@ -94,13 +91,13 @@ def csv_form(
     return replace(first[1], file=replace(first[1].file, path=origin.path))
 
 
-def _check_first_rows(session: Session, where: str, form: Form) -> None:
-    """DuckDB reads the first rows of a file as they were read here.
+def _check_first_rows(session: Session, where: str, form: SampledCsv) -> None:
+    """Check that DuckDB reads the first rows of a file as they were read here.
 
-    It counts lines in a way of its own where comments and empty lines come before a header.
+    DuckDB counts lines differently where comments and empty lines precede a header.
 
     Raises:
-        InputError: it reads others.
+        InputError: it reads different rows.
     """
     told = [list(row) for row in form.rows[:CHECKED]]
     read = session.read(rows_query(form.file, CHECKED), where)
@@ -115,7 +112,7 @@ def _check_first_rows(session: Session, where: str, form: Form) -> None:
 
 
 CHECKED = 20
-"""Rows of which it is looked at whether DuckDB reads them as they are."""
+"""The number of rows that are compared with DuckDB's reading."""
 
 
 def _same(one: CsvFile, other: CsvFile) -> bool:
@@ -132,8 +129,8 @@ def _shown(file: CsvFile) -> str:
 
 def _form(
     where: str, origin: CsvFile, lines: list[str], spec: TableInput, labels: Sequence[str]
-) -> Form:
-    """The form of one file by its first lines."""
+) -> SampledCsv:
+    """Infer the format of one file from its first lines."""
     lines = [line.removesuffix("\r") for line in lines]
     comment = comment_sign(where, origin.path, lines, spec, labels)
     begin = next((n for n, line in enumerate(lines) if _is_row(line, comment)), None)
@@ -151,24 +148,24 @@ def _form(
         comment=comment,
         columns=tuple((column, "VARCHAR") for column in names),
     )
-    return Form(file, rows[1:] if header else rows)
+    return SampledCsv(file, rows[1:] if header else rows)
 
 
 def header_and_names(
     where: str, path: str, rows: Rows, line: str, spec: TableInput
 ) -> tuple[bool, list[str]]:
-    """Whether the first row is a header, and the names of the columns.
+    """Return True if the first row is a header, and the names of the columns.
 
     Args:
         where: the file, for messages.
-        path: likewise.
-        rows: the first ones.
-        line: the first of them, as it stands.
-        spec: what the caller says.
+        path: the path of the file, for messages.
+        rows: the first rows.
+        line: the first line, verbatim.
+        spec: the caller's options.
 
     Raises:
-        InputError: it is not clear, or a name is there twice that the caller states, or he states
-            more than there are.
+        InputError: it is unclear whether there is a header, a name that the caller states occurs
+            twice, or more names are stated than there are columns.
     """
     keys = (column if isinstance(column, str) else column[1] for column in spec.columns or ())
     named = [*keys, *([spec.value] if isinstance(spec.value, str) else [])]
@@ -193,7 +190,7 @@ def _is_row(line: str, comment: str) -> bool:
 
 
 def is_comment(line: str, comment: str) -> bool:
-    """Whether a line begins with a comment; where no sign is stated there are none."""
+    """True if a line begins with a comment; False if no comment sign is stated."""
     return bool(comment) and line.startswith(comment)
 
 
@@ -207,7 +204,7 @@ def _without(line: str, comment: str) -> str:
 def comment_sign(
     where: str, path: str, lines: Sequence[str], spec: TableInput, labels: Sequence[str] = ()
 ) -> str:
-    """What begins a comment: nothing unless it is stated.
+    """The string that begins a comment: empty unless it is stated.
 
     Raises:
         InputError: the first line may be a comment.
@@ -230,11 +227,11 @@ def comment_sign(
 
 
 SHOWN = 80
-"""Characters of a line that messages show."""
+"""The number of characters of a line that messages show."""
 
 
 def _call(path: str, told: Sequence[str], spec: TableInput, labels: Sequence[str]) -> str:
-    """The call of `ucle.table` that reads a file of these rows."""
+    """A call of `ucle.table` that reads a file of these rows, for hints."""
     one = spec.delimiter or _candidate(path, told) or " "
     rows = [line.split() if one == " " else line.split(one) for line in told] or [[]]
     header = has_header(rows, [])
@@ -260,12 +257,13 @@ def _delimiter(
     comment: str,
     labels: Sequence[str],
 ) -> str:
-    """What separates the fields.
+    """Infer the delimiter of the fields.
 
-    It is what all of the first lines have equally often, or what the first line has.
+    It is the character that occurs equally often in all of the first lines, or else the one that
+    occurs in the first line.
 
     Raises:
-        InputError: several characters may be meant, or there are only blanks.
+        InputError: several characters are possible, or there are only blanks.
     """
     found = _candidate(path, told)
     if found is not None:
@@ -291,25 +289,25 @@ def _delimiter(
 
 
 def _candidate(path: str, told: Sequence[str]) -> str | None:
-    """The one character that separates the fields by the rule; None where there is not one."""
+    """The only character that fits the rule for delimiters; None if there is not exactly one."""
     if re.search(r"\.tsv\b", path, re.IGNORECASE):
         return "\t"
     counts = {one: [len(row) for row in _split(told, one, whole=False)] for one in DELIMITERS}
     equal = [x for x, each in counts.items() if each and min(each) == max(each) > 1]
     if not equal:
         equal = [one for one, each in counts.items() if each and each[0] > 1]
-    if not equal:  # a title, or something else than rows
+    if not equal:  # a title, or something other than rows
         equal = [one for one, each in counts.items() if 2 * sum(n > 1 for n in each) > len(each)]
     return equal[0] if len(equal) == 1 else None
 
 
 def _split(told: Sequence[str], delimiter: str, *, whole: bool) -> list[list[str]]:
-    """Lines as rows of fields; the last is left out where a field may not be `whole`."""
+    """Split lines into rows of fields; drop the last row if it may be cut off (not `whole`)."""
     if len(delimiter) > 1:
         return [line.split(delimiter) for line in told]
     try:
         rows = list(csv.reader((line + "\n" for line in told), delimiter=delimiter))
-    except csv.Error:  # a field that is longer than Python reads
+    except csv.Error:  # a field longer than Python's limit
         return [line.split(delimiter) for line in told]
     rows = [row for row in rows if row]
     return rows if whole or len(rows) < 2 else rows[:-1]
@@ -324,16 +322,16 @@ CUSTOMARY = frozenset(
     | {"row", "col", "column", "i", "j", "k", "l", "key", "value", "val", "v", "w", "weight"}
     | {"rating", "count"}
 )
-"""Names that columns of entries and edges have, folded: as words of data they would be odd."""
+"""Usual names of columns of entries and edges, folded; as data they would be unusual."""
 
 
 def has_header(rows: Rows, named: Sequence[str]) -> bool | None:
-    """Whether the first row has names; None where that is not clear.
+    """True if the first row has names, False if it does not; None if that is unclear.
 
-    It has if the names that the caller states are in it; or if all of its words are names that
-    columns of entries customarily have (`CUSTOMARY`); or if there are words in it above numbers
-    and no numbers; or if it is the only row, and without numbers. It has not if there are numbers
-    in it, and no words above numbers. (Dates and truth values count as numbers.)
+    It has names if it contains the names that the caller states; or if all of its words are usual
+    names of columns of entries (`CUSTOMARY`); or if it has words above numbers and no numbers; or
+    if it is the only row and has no numbers. It has none if it has numbers and no words above
+    numbers. (Dates and truth values count as numbers.)
 
     >>> has_header([["src", "dst"], ["0", "1"]], []), has_header([["0", "1"], ["2", "3"]], [])
     (True, False)
@@ -381,16 +379,16 @@ def _sampled_type(cells: Sequence[str]) -> str:
 
 
 def _unnamed(width: int) -> list[str]:
-    """The names of columns without a header, as DuckDB gives them."""
+    """The names that DuckDB gives to columns without a header."""
     digits = len(str(width - 1))
     return [f"column{n:0{digits}}" for n in range(width)]
 
 
 def _header_names(where: str, cells: Sequence[str], named: Sequence[str]) -> list[str]:
-    """The names in a header, each once as in DuckDB.
+    """The names in a header, made unique as in DuckDB.
 
     Raises:
-        InputError: a name that the caller states is there twice.
+        InputError: a name that the caller states occurs twice.
     """
     names = [cell.strip() or x for cell, x in zip(cells, _unnamed(len(cells)), strict=True)]
     stated, times = {folded(name) for name in named}, Counter(map(folded, names))
@@ -408,9 +406,9 @@ def _header_names(where: str, cells: Sequence[str], named: Sequence[str]) -> lis
 
 
 def _given_names(where: str, names: Sequence[str], named: Sequence[str]) -> list[str]:
-    """The columns of a file without a header: the names that the caller states, from the left.
+    """Name the columns of a file without a header after the stated names, from the left.
 
-    Names such as ``column2`` stay those of their columns.
+    Names such as ``column2`` keep denoting their own columns.
     """
     new = [name for name in dict.fromkeys(named) if name not in names]
     unnamed = [name for name in names if name not in named]
@@ -426,7 +424,7 @@ def _given_names(where: str, names: Sequence[str], named: Sequence[str]) -> list
 
 
 def empty_file(where: str) -> InputError:
-    """The error for a file that holds nothing."""
+    """The error for an empty file."""
     return InputError(
         "there is no row in this file, and no header",
         where=where,

@@ -1,9 +1,9 @@
-"""The types of the columns of text files: those that all of their values have.
+"""The types of the columns of text files: a type that fits all values of the column.
 
-The first rows tell what a column may be; one scan of the whole file tells whether it is, and where
-it is not, a second one counts what is there. So a file of integers that ends with 0.25 is one of
-floats, and one that ends with a word is refused with the line. A `dtype` that is stated decides how
-values are read. What was found is remembered for as long as the file stays the same.
+The first rows suggest the type of a column; one scan of the whole file verifies it, and where it
+does not fit, a second scan counts the kinds of values. So a file of integers that ends with 0.25
+has floats, and one that ends with a word is refused with the line. A stated `dtype` decides how
+values are read. The types are remembered for as long as the file stays the same.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ucle.database.session import Session
 from ucle.errors import InputError, ValueTypeError
 from ucle.inputs.column_roles import assign_columns
 from ucle.inputs.column_types import Column
-from ucle.inputs.csv_dialect import Form, csv_form, is_comment
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.csv_dialect import SampledCsv, csv_form, is_comment
+from ucle.inputs.table_input import TableInput
 from ucle.inputs.text_words import unpacked
 from ucle.plan.sources import CsvFile
 from ucle.sqlgen import csv_queries as sql
 
 REMEMBERED = 1000
-"""Files of which a process remembers the types; the oldest are forgotten first."""
+"""The number of files whose types a process remembers; the oldest are forgotten first."""
 
 _remembered: dict[tuple[object, ...], CsvFile] = {}
 
@@ -38,19 +38,19 @@ def typed_csv(
     labels: Sequence[str],
     foreign: Mapping[str, str],
 ) -> CsvFile:
-    """A text file as it is read: its form, its columns, and the types of those that are read.
+    """Determine the format of a text file, its columns, and the types of the columns to read.
 
     Args:
         session: where the file is read.
         name: the tensor, for messages.
         origin: the file.
-        spec: what the caller says of it.
+        spec: the caller's options for it.
         labels: labels of the tensor's axes.
-        foreign: columns that came with the data unasked, and what they are.
+        foreign: columns that the user did not put into the data, with a description of each.
 
     Raises:
-        InputError: the file is not of one form, or which columns are meant is not clear.
-        ValueTypeError: a value is no number, or a coordinate is a fraction.
+        InputError: the file is not of one format, or the roles of its columns are ambiguous.
+        ValueTypeError: a value is not a number, or a coordinate is a fraction.
     """
     state = file_state(origin.path)
     stated = (spec.columns, spec.value, spec.dtype, spec.delimiter, spec.header, spec.comment)
@@ -70,7 +70,7 @@ def typed_csv(
 def _typed(
     session: Session,
     name: str,
-    form: Form,
+    form: SampledCsv,
     spec: TableInput,
     labels: Sequence[str],
     foreign: Mapping[str, str],
@@ -91,7 +91,7 @@ def _typed(
     for axis, key in enumerate(keys):
         label = labels[axis] if axis < len(labels) else None
         encoded = spec.encode or axis in spec.encoded_keys or label in named
-        if types.get(key.name) == "":  # there are none
+        if types.get(key.name) == "":  # the column has no values
             types[key.name] = "VARCHAR" if encoded else "BIGINT"
         if types.get(key.name) == "DOUBLE":
             raise counted.no_position(key.name)
@@ -102,13 +102,13 @@ def _typed(
 
 
 class _Counted:
-    """What the values of columns are, and errors with those that are something else."""
+    """Counts of the kinds of values in columns, and errors that show values of the wrong kind."""
 
     def __init__(
         self,
         session: Session,
         where: str,
-        form: Form,
+        form: SampledCsv,
         sampled: Mapping[str, str],
         spec: TableInput,
     ) -> None:
@@ -120,7 +120,7 @@ class _Counted:
         self.counts: dict[str, dict[str, int]] = {}
 
     def types(self, names: Sequence[str]) -> dict[str, str]:
-        """The types of columns; an empty one where there is no value in any row."""
+        """The types of columns; an empty string for a column without any value."""
         guessed = {x: self.sampled[x] for x in names if self.sampled[x] in ("BIGINT", "DOUBLE")}
         fitting = self._fitting(guessed)
         others = [name for name in names if name not in fitting]
@@ -132,13 +132,13 @@ class _Counted:
         return {name: fitting.get(name) or self._type(name) for name in names}
 
     def _fitting(self, guessed: Mapping[str, str]) -> dict[str, str]:
-        """Those types of a guess that all values of their columns have."""
+        """The guessed types that fit all values of their columns."""
         if not guessed:
             return {}
         try:
             fits = self._read(sql.fits_query(self.file, guessed))
         except InputError as error:
-            if "onver" not in str(error.found):  # a text that is no number; _read says of others
+            if "onver" not in str(error.found):  # not from a text that is no number
                 raise
             return {}
         return {name: guessed[name] for name, each in zip(guessed, fits, strict=True) if each}
@@ -154,10 +154,10 @@ class _Counted:
         return "TIMESTAMP" if counts["dates"] + counts["times"] == present else "VARCHAR"
 
     def check_value(self, name: str, type_: str) -> None:
-        """All values are numbers, or truth values, and none of them is rounded unasked.
+        """Check that all values are numbers or truth values, and that none is silently rounded.
 
         Raises:
-            ValueTypeError: one is not.
+            ValueTypeError: a value is not, or would be rounded.
         """
         counts = self.counts.get(name, {})
         if type_ == "DOUBLE" and counts.get("rounded") and not self.floats:
@@ -229,11 +229,11 @@ TYPES = {
     "floats": "DOUBLE",
     "dates": "DATE",
 }
-"""The type of a column all of whose values are of a kind; the first counts."""
+"""The type of a column whose values are all of a kind; the first match counts."""
 
 
 def _line_of(file: CsvFile, row: int) -> int | None:
-    """The line in which a row ends, from 1 on; None of files that are not here, or not UTF-8."""
+    """The line in which a row ends, from 1 on; None for remote files and files not in UTF-8."""
     try:
         text = unpacked(file.path).decode("utf-8-sig")
     except (OSError, ValueError):
@@ -243,7 +243,7 @@ def _line_of(file: CsvFile, row: int) -> int | None:
         before -= not is_comment(lines[begin], file.comment)
         begin += 1
     lines = lines[begin:]
-    if file.comment:  # a line that is one is no row
+    if file.comment:  # a line that is only a comment is not a row
         lines = [line.partition(file.comment)[0] + "\n" for line in lines]
     try:
         reader = csv.reader(lines, delimiter=file.delimiter)

@@ -1,9 +1,9 @@
-"""Dictionaries: labels whose coordinates are strings, or numbers of which few are in use.
+"""Dictionaries: labels whose coordinates are strings, or integers of which few are in use.
 
-Axes that must have one size share one dictionary: the different values of all their key columns, in
-order, numbered from 0. The size of such a label is how many there are; a dense axis beside it
-stands in the order of the dictionary. The dictionary is a table of the script, made from the data
-when the script runs.
+Axes that must have the same size share a dictionary: the distinct values of all their key columns,
+sorted and numbered from 0. The size of such a label is the number of these values; a dense axis of
+the same label follows the order of the dictionary. The dictionary is a table of the script, made
+from the data when the script runs.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ucle.plan.sources import Dictionary, TableSource
 from ucle.sqlgen.input_queries import absent_query, dictionary_size_query
 
 LONGEST_SHOWN = 60
-"""Characters of a type that a message shows; one of categories names them all."""
+"""The number of characters of a type that a message shows; an ENUM type lists all its values."""
 
 
 @dataclass(frozen=True)
 class Dictionaries:
-    """The dictionaries of a program, and which axes of its inputs they are for."""
+    """The dictionaries of a program, and the axes of its inputs that use them."""
 
     tables: tuple[Dictionary, ...] = ()
     axes: Mapping[tuple[str, int], str] = field(default_factory=dict)
-    """Name of the dictionary by input and position of the axis."""
+    """The name of the dictionary, by input and position of the axis."""
 
     def of(self, tensor: str, axis: int) -> str | None:
         """The dictionary of an axis, if it has one."""
@@ -41,11 +41,11 @@ class Dictionaries:
 def with_common_keys(
     inputs: Mapping[str, BoundInput], classes: SizeClasses
 ) -> dict[str, BoundInput]:
-    """Inputs whose keys under one label are read in one type; shared dictionaries join classes.
+    """Read keys under one label in one type, and join the classes of shared dictionaries.
 
     Args:
         inputs: the bound inputs.
-        classes: which axes have one size.
+        classes: classes of axes of the same size.
 
     Raises:
         ValueTypeError: a label is addressed by a dictionary in one table, by position in another,
@@ -69,7 +69,7 @@ def with_common_keys(
 
 
 def _groups(inputs: Mapping[str, BoundInput], classes: SizeClasses) -> list[list[tuple[str, int]]]:
-    """The axes that have key columns, those together that have one size."""
+    """The axes that have key columns, grouped by equal size."""
     members: dict[object, list[tuple[str, int]]] = {}
     for name, bound in inputs.items():
         source = bound.source
@@ -82,7 +82,7 @@ def _with_keys(bound: BoundInput, read_as: list[str | None]) -> BoundInput:
     source = bound.source
     if not isinstance(source, TableSource) or not (any(read_as) or source.keys_as):
         return bound
-    # The first two keys of a symmetric table are read in one type, whatever they meet.
+    # The first two keys of a symmetric table are read in the same type, whatever they join with.
     before = (source.keys_as if source.symmetric else ()) or (None,) * len(source.keys)
     keys_as = tuple(new or old for new, old in zip(read_as, before, strict=False))
     return replace(bound, source=replace(source, keys_as=keys_as if any(keys_as) else ()))
@@ -91,10 +91,10 @@ def _with_keys(bound: BoundInput, read_as: list[str | None]) -> BoundInput:
 def _check_places(
     inputs: Mapping[str, BoundInput], classes: SizeClasses, encoded: list[tuple[str, int]]
 ) -> None:
-    """Check that no array by position is beside one whose coordinates are in another order.
+    """Check that no positional array shares a label with an array whose coordinates are unsorted.
 
     Raises:
-        ValueTypeError: one is; a dictionary has its coordinates in order.
+        ValueTypeError: one does; a dictionary sorts its coordinates.
     """
     moved = next((x for x in encoded if x[1] in inputs[x[0]].described.spec.unsorted), None)
     if moved is None:
@@ -121,7 +121,7 @@ def _key_type(inputs: Mapping[str, BoundInput], member: tuple[str, int]) -> str:
 
 
 def _common_type(inputs: Mapping[str, BoundInput], encoded: list[tuple[str, int]]) -> str:
-    """The type in which key columns meet.
+    """The common type in which key columns are compared.
 
     Raises:
         ValueTypeError: there is none.
@@ -157,11 +157,11 @@ def bind_dictionaries(
     Args:
         session: where the tables are.
         inputs: the bound inputs, as `with_common_keys` gives them.
-        classes: which axes have one size, as it has joined them.
-        prefix: of the names of tables that are registered from memory.
+        classes: classes of axes of the same size, as `with_common_keys` has joined them.
+        prefix: prefix of the names of tables that are registered from memory.
 
     Returns:
-        The dictionaries, and what inputs say of their axes with what these say.
+        The dictionaries, and the bounds of the inputs' axes updated by the dictionaries' sizes.
     """
     dictionaries: list[Dictionary] = []
     axes: dict[tuple[str, int], str] = {}
@@ -186,14 +186,14 @@ def bind_dictionaries(
 
 
 def _title(inputs: Mapping[str, BoundInput], members: list[tuple[str, int]]) -> str:
-    """A name for a dictionary: the one that it was given, or after its first label."""
+    """A name for a dictionary: the one that the caller gave, or one after its first label."""
     labels = [(inputs[tensor], inputs[tensor].labels[axis]) for tensor, axis in members]
     stated = [bound.dictionaries[x] for bound, x in labels if x in bound.dictionaries]
     return stated[0] if stated else f"ids_of_{labels[0][1]}"
 
 
 def _sized(bound: AxisBound, size: int) -> AxisBound:
-    """The bound of an axis whose dictionary has a size; a bound that is stated may be larger."""
+    """The bound of an axis that has a dictionary of this size; a stated bound may be larger."""
     if not bound.exact:
         return AxisBound(size, True, bound.origin, counted=True)
     if bound.size < size:
@@ -218,7 +218,7 @@ def _column(inputs: Mapping[str, BoundInput], member: tuple[str, int]) -> tuple[
 
 
 def _picks(inputs: Mapping[str, BoundInput], member: tuple[str, int]) -> bool:
-    """Whether an axis only names coordinates of others."""
+    """True if an axis only selects coordinates of other inputs."""
     return inputs[member[0]].described.spec.picks and member[1] == 0
 
 

@@ -1,8 +1,8 @@
-"""NumPy's einsum strings as statements: axes that stretch, and what is added up.
+"""NumPy's einsum strings as statements: broadcast axes, and the aggregation.
 
-An axis of size 1 repeats what it holds as often as another operand has positions for its label. As
-in NumPy, truth values are not counted: the sum of their products is an `or`. Both depend on the
-operands, and on the types of tables.
+An axis of size 1 is broadcast to the size that other operands have for its label. As in NumPy,
+truth values are not counted: the sum of their products is an `or`. Both depend on the operands, and
+on the types of tables.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Shape = tuple[int, ...]
 
 
 def parse_subscripts(text: str, operands: Sequence[Any]) -> tuple[Subscripts, list[Any]]:
-    """Subscripts for operands, without the axes of size 1 that stretch; and those operands.
+    """Parse subscripts and drop the axes of size 1 that are broadcast, from the operands as well.
 
-    An axis of size 1 stays where no other array is longer: sizes of tables are not known here.
+    An axis of size 1 stays if no other array is longer: sizes of tables are not known here.
 
     >>> subscripts, (x, y) = parse_subscripts("ij,ij->i", [np.ones((2, 3)), np.ones((2, 1))])
     >>> subscripts.operands, y.shape
@@ -52,7 +52,7 @@ def parse_subscripts(text: str, operands: Sequence[Any]) -> tuple[Subscripts, li
 
 
 def assignment(session: Session, subscripts: Subscripts, inputs: Mapping[str, Any]) -> str:
-    """How products are added up: ``+=``, or ``any=`` where all operands hold truth values."""
+    """The operator that adds up products: ``+=``, or ``any=`` if all operands hold truth values."""
     for (name, value), labels in zip(inputs.items(), subscripts.operands, strict=True):
         if input_dtype(session, name, value, labels) is not DType.BOOL:
             return "+="
@@ -60,7 +60,7 @@ def assignment(session: Session, subscripts: Subscripts, inputs: Mapping[str, An
 
 
 def _array(operand: Any) -> Any:
-    """An operand that is an array; None where it is a table, or something that will be refused."""
+    """The operand if it is an array; None if it is a table, or an object that is refused later."""
     if is_relation(operand):
         return None
     if is_sparse(operand) or isinstance(operand, np.ndarray):

@@ -1,8 +1,9 @@
 """Files that are read into memory as inputs: Arrow IPC, Matrix Market, FROSTT, NumPy.
 
-Parquet and CSV are not among them: DuckDB reads these itself, and only what it needs. The suffix
-tells the format; ``.gz`` may follow where the format is text. What files and Arrow tables have
-besides their data (an index of pandas', folders with values in their names) is looked at here, too.
+Parquet and CSV are not among them: DuckDB reads these itself, and only the parts it needs. The
+suffix determines the format; ``.gz`` may follow for text formats. This module also handles columns
+that files and Arrow tables have besides their data (pandas' index, folders with values in their
+names).
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ BROKEN = (
     *(OSError, ValueError, KeyError, EOFError, TypeError, OverflowError),
     *(zipfile.BadZipFile, zlib.error),
 )
-"""What readers raise of a file that is no such file; Arrow's errors are among them."""
+"""Exceptions that readers raise for a malformed file; Arrow's errors are among them."""
 
 
 def reader_of(path: str) -> Callable[[str], Any] | None:
-    """The function that reads a file of this name; None where it is no name of such a file."""
+    """The function that reads a file with this name; None if no reader is registered for it."""
     stem, suffix = os.path.splitext(path.casefold())
     if suffix in (".gz", ".zst"):
         suffix = os.path.splitext(stem)[1]
@@ -40,14 +41,14 @@ def reader_of(path: str) -> Callable[[str], Any] | None:
 
 
 def read_file(name: str, path: str) -> Any:
-    """What a file holds: an Arrow table, a sparse matrix or an array.
+    """Read a file: an Arrow table, a sparse matrix or an array.
 
     Args:
         name: the tensor, for messages.
-        path: a name for which there is a reader.
+        path: a path for which there is a reader.
 
     Raises:
-        InputError: there is no such file, or it is not what its suffix says.
+        InputError: there is no such file, or its content does not match its suffix.
     """
     reader = reader_of(path)
     assert reader is not None
@@ -58,7 +59,7 @@ def read_file(name: str, path: str) -> Any:
 
 
 def unreadable(name: str, path: str, error: Exception) -> InputError:
-    """The error for a file that a reader refuses, or that is not there."""
+    """The error for a file that a reader rejects, or that does not exist."""
     missing = not Path(path).exists()
     format_ = f"a file in the format of {''.join(Path(path).suffixes[-2:])}"
     told = error if isinstance(error, TextError) and not missing else TextError("")
@@ -75,7 +76,7 @@ def unreadable(name: str, path: str, error: Exception) -> InputError:
 
 
 def read_parquet(name: str, path: str) -> pa.Table:
-    """A Parquet file as a table in memory.
+    """Read a Parquet file as a table in memory.
 
     Raises:
         InputError: it cannot be read.
@@ -92,17 +93,17 @@ def read_parquet(name: str, path: str) -> pa.Table:
 
 
 def index_columns(schema: pa.Schema) -> dict[str, str]:
-    """The columns of a schema that are the index of the pandas frame which it was made from."""
+    """The columns of a schema that were the index of the original pandas frame."""
     try:
         noted = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
         names = [name for name in noted["index_columns"] if isinstance(name, str)]
-    except (ValueError, KeyError, TypeError, RecursionError):  # anybody may write such a note
+    except (ValueError, KeyError, TypeError, RecursionError):  # anybody may write such metadata
         return {}
     return {name: "the index of the pandas frame" for name in names if name in schema.names}
 
 
 def folder_columns(path: str) -> dict[str, str]:
-    """The columns that DuckDB makes of folders on the way to a file, as in ``year=2020/x.parquet``.
+    """The columns that DuckDB adds for folders in a file's path, as in ``year=2020/x.parquet``.
 
     >>> folder_columns("sales/year=2020/a.parquet")
     {'year': "part of the files' path"}
@@ -113,7 +114,7 @@ def folder_columns(path: str) -> dict[str, str]:
 
 
 def without_half_floats(table: pa.Table) -> pa.Table | None:
-    """A table whose half floats are float32, which DuckDB can read; None where it has none."""
+    """Convert half floats of a table to float32, which DuckDB can read; None if it has none."""
     fields = [field.with_type(_widened(field.type)) for field in table.schema]
     if all(new.type == old.type for new, old in zip(fields, table.schema, strict=True)):
         return None
@@ -146,7 +147,7 @@ def _read_npy(path: str) -> Any:
 
 
 def _read_npz(path: str) -> Any:
-    """A sparse array as scipy saves it, or the one array that is in the file."""
+    """Read a sparse array as scipy saves it, or the only array in the file."""
     with np.load(path, allow_pickle=False) as archive:
         if "format" in archive.files:
             return scipy_module("scipy.sparse", path).load_npz(path)
@@ -159,10 +160,10 @@ def _read_npz(path: str) -> Any:
 
 
 def _read_frostt(path: str) -> pa.Table:
-    """Coordinates from 1 on, then a real value, separated by blanks; ``#`` begins a comment.
+    """Read coordinates that count from 1 and a real value per line, separated by blanks.
 
-    A file without entries tells its rank in a comment such as ``# rank 3``. Values are float64, or
-    int64 if they are integers of which float64 does not have all.
+    ``#`` begins a comment. A file without entries states its rank in a comment: ``# rank 3``.
+    Values are float64, or int64 if they are integers that float64 cannot all represent.
 
     Source: the FROSTT collection of sparse tensors, http://frostt.io.
     """
@@ -183,7 +184,7 @@ def _read_frostt(path: str) -> pa.Table:
 
 
 def _no_entries(path: str) -> pa.Table:
-    """The table of a FROSTT file without entries, of the rank that a comment tells."""
+    """Return the empty table of a FROSTT file without entries, whose rank is in a comment."""
     rank = re.search(rb"^\s*#\s*rank (\d{1,2})\b", unpacked(path), re.MULTILINE)
     if rank is None:
         raise ValueError("it holds no entry, and no comment '# rank 3' tells its rank")
@@ -192,10 +193,10 @@ def _no_entries(path: str) -> pa.Table:
 
 
 def _check_from_one(words: Words, key: pa.ChunkedArray, path: str) -> None:
-    """Coordinates of a FROSTT file are counted from 1 on.
+    """Check that the coordinates of a FROSTT file count from 1.
 
     Raises:
-        TextError: one is less.
+        TextError: a coordinate is less than 1.
     """
     row = pc.index(pc.less(key, 1), True).as_py()
     if row < 0:
@@ -210,7 +211,7 @@ def _check_from_one(words: Words, key: pa.ChunkedArray, path: str) -> None:
 
 
 def _as_floats(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Values as real numbers, unless there are integers among them that float64 does not have."""
+    """Convert values to float64, unless that would change an integer."""
     try:
         return values.cast(pa.float64())
     except pa.ArrowInvalid:

@@ -1,11 +1,11 @@
-"""Whether what was handed over still holds what it held: arrays may be changed in place.
+"""Fingerprints of arrays, to detect that they were changed in place.
 
-A program relies on the numbers of its arrays: small ones stand in its statements, and plans leave
-out what is zero. So each object that can be changed has a fingerprint, a number made of all of its
-bytes, which is taken when it is looked at and compared before it is relied upon again. That reads
-the memory once, some 5 GB a second on two threads. An array that is made read-only
-(``array.setflags(write=False)``) is believed to stay as it is, and so are Arrow's tables, which
-have no way to change.
+A program relies on the numbers of its arrays: small ones are written into its statements, and plans
+omit zeros. So each mutable object has a fingerprint, a checksum of all of its bytes. It is taken
+when the object is first read and compared before the program relies on it again. That reads the
+memory once, at some 5 GB a second on two threads. An array that is made read-only
+(``array.setflags(write=False)``) is assumed to stay unchanged, and so are Arrow's tables, which are
+immutable.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucle.inputs.inputs import TableInput
 from ucle.inputs.labelled_arrays import coordinates_of
 from ucle.inputs.objects import is_instance, is_table
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_sparse, to_coordinates
+from ucle.inputs.table_input import TableInput
 
 PIECE = 1 << 22
-"""Bytes of an array that are read by one thread, or copied where they do not lie in order."""
+"""Bytes of an array that one thread reads, or that are copied if they are not contiguous."""
 
 THREADS = 4
-"""Threads that read a large array; `zlib` lets go of Python's lock."""
+"""The number of threads that read a large array; `zlib` releases the GIL."""
 
 LISTED = frozenset({"dok", "lil"})
-"""Formats of sparse arrays that keep their entries in dicts or lists of Python's."""
+"""Formats of sparse arrays that keep their entries in Python dicts or lists."""
 
 _PARTS = ("data", "coords", "row", "col", "indices", "indptr", "offsets")
-"""Arrays that a sparse array is made of, whichever its format has."""
+"""Names of the arrays that make up a sparse array, for all formats."""
 
 
 def fingerprints(inputs: Mapping[str, Any]) -> dict[str, int]:
-    """The fingerprints of those inputs that can be changed in place."""
+    """Compute the fingerprints of the inputs that can be changed in place."""
     found = {name: fingerprint(value) for name, value in inputs.items()}
     return {name: mark for name, mark in found.items() if mark is not None}
 
 
 def fingerprint(value: Any) -> int | None:
-    """A number that is another one when an input was changed in place; None if it cannot be.
+    """Compute a number that changes if an input is changed in place; None for immutable inputs.
 
     >>> x = np.array([1.0, 2.0])
     >>> before = fingerprint(x)
@@ -76,7 +76,7 @@ def fingerprint(value: Any) -> int | None:
         mark = _of_array(np.asarray(value))
     except (MemoryError, RecursionError):
         raise
-    except Exception:  # no array after all: whoever reads it says so
+    except Exception:  # not an array: its reader raises the error
         return None
     return (
         mark
@@ -86,7 +86,7 @@ def fingerprint(value: Any) -> int | None:
 
 
 def _stays(array: NDArray[Any]) -> bool:
-    """Whether nobody can write to the memory of an array through NumPy."""
+    """True if nobody can write to the memory of an array through NumPy."""
     owner: Any = array
     while isinstance(owner, np.ndarray):
         if owner.flags.writeable:
@@ -108,7 +108,7 @@ def _of_sparse(value: Any) -> int:
 
 
 def _of_frame(frame: Any) -> int:
-    """Columns that NumPy does not hold are hashed row by row, by pandas itself."""
+    """Fingerprint a frame; pandas hashes the columns that are not NumPy arrays, row by row."""
     hash_pandas_object = sys.modules["pandas"].util.hash_pandas_object
     columns = [frame.index, *(frame.iloc[:, n] for n in range(frame.shape[1]))]
     held = [isinstance(x.dtype, np.dtype) for x in columns]
@@ -129,7 +129,7 @@ def _chained(head: str, arrays: list[NDArray[Any]]) -> int:
 def _of_objects(values: Any, mark: int) -> int:
     try:
         return zlib.crc32(pickle.dumps(values), mark)
-    except Exception:  # any class may say in its own way that it cannot be pickled
+    except Exception:  # any class may raise its own error when pickled
         return zlib.crc32(repr(values).encode(), mark)
 
 

@@ -1,8 +1,8 @@
-"""What a caller may pass as an input, turned into sources.
+"""Objects that a caller may pass as an input, turned into sources.
 
 Tables and views by name, files by path, `table(...)` where columns have to be named, NumPy arrays,
-scipy.sparse matrices, COO tables of Arrow, pandas or polars, and whatever hands out Arrow streams.
-This module looks at the objects and at column types; the data is measured by `ucle.stats.measure`.
+scipy.sparse matrices, COO tables of Arrow, pandas or polars, and all objects that export Arrow
+streams. This module inspects the objects and column types; `ucle.stats.measure` measures the data.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ from ucle.foundation.dtypes import DType, Scalar, nearest
 from ucle.foundation.exact_numbers import typed_numbers
 from ucle.foundation.libraries import pa
 from ucle.foundation.names import folded
-from ucle.inputs.arithmetic import Arithmetic
 from ucle.inputs.files import index_columns, read_file, read_parquet, reader_of, without_half_floats
 from ucle.inputs.labelled_arrays import labelled_table
 from ucle.inputs.metadata import (
-    Description,
+    RelationNote,
     in_order,
     parquet_description,
     parquet_schema,
@@ -46,52 +45,11 @@ from ucle.inputs.objects import (
 from ucle.inputs.pandas_columns import frame_table
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_blocked, is_sparse, to_blocks, to_coordinates
+from ucle.inputs.table_input import TableInput
 from ucle.inputs.word_tables import read_word_table
 from ucle.ir.layouts import Coordinates
 from ucle.language.bounds import checked_size
 from ucle.plan.sources import CsvFile, InMemory, Origin, ParquetFile, TableName
-from ucle.stats.measure import Measured
-
-
-@dataclass(frozen=True, eq=False)
-class TableInput(Arithmetic):
-    """An input table with its columns named; made by `table`. Operators on it are lazy tensors'."""
-
-    relation: Any
-    columns: tuple[str, ...] | tuple[tuple[str, str], ...] | None = None
-    value: str | Scalar | None = None
-    """The value column, or the number that each row holds."""
-    shape: tuple[int, ...] | None = None
-    bounds: tuple[int | None, ...] | None = None
-    fill: Scalar | None = None
-    """None for 0, or for what a description says."""
-    sum_duplicates: bool = False
-    dtype: DType | None = None
-    encode: bool = False
-    """Whether integers in key columns go through a dictionary as well."""
-    dictionaries: tuple[tuple[str, str], ...] = ()
-    """Labels whose key columns go through a dictionary of a given name."""
-    encoded_keys: tuple[int, ...] = ()
-    """Positions of key columns that go through a dictionary, whatever they hold."""
-    unsorted: frozenset[int] = frozenset()
-    """Positions of keys whose coordinates were the places in an array, in no order."""
-    picks: bool = False
-    """Whether its first key picks coordinates, which have to occur in other inputs."""
-    tiles: tuple[int | None, ...] | None = None
-    """Positions of the tiles that the arrays hold along the first axes; None along the others."""
-    symmetric: bool = False
-    """Whether each row stands for its first two coordinates in either order."""
-    varies: bool = False
-    """Whether other data takes the place of what it holds: nothing relies on that."""
-    name: str | None = None
-    """What lazy tensors call it; by default by its relation."""
-    measured: Measured | None = None
-    """What is known of its data, where that is elsewhere, and the relation stands for it."""
-    delimiter: str | None = None
-    """What separates the fields of a text file; None, as of those that follow: the file tells."""
-    header: bool | None = None
-    comment: str | None = None
-
 
 _COLUMNS = args.either(
     (Mapping, args.mapping(args.text, args.text, "a dict from label to column")),
@@ -102,7 +60,7 @@ _STATED_SIZES = args.several(args.anything, "sizes of axes", once=True)
 
 
 def _few_characters(most: int) -> args.Check:
-    """A string of at least one byte and at most so many, none of which has a meaning already."""
+    """A check for a string of 1 to `most` bytes, none of which has another meaning in CSV files."""
 
     def check(value: Any, where: str) -> None:
         args.text(value, where)
@@ -162,45 +120,45 @@ def table(
     header: bool | None = None,
     comment: str | None = None,
 ) -> TableInput:
-    r"""Say how a table holds a tensor.
+    r"""Describe how a table holds a tensor.
 
     Args:
         relation: the name of a table or view, the path of a file, or a table of Arrow, pandas or
             polars.
         columns: the key columns, one per promoted axis in the order of the axes, or a dict from
             label to column. By default the leading columns.
-        value: the value column: numbers, or arrays over the remaining axes; or a number that each
-            row holds, whatever other columns there are. By default the one column that is left
-            beside the keys, which is an error where several are; a table that has only key columns
-            holds a 1 in every row.
-        shape: shape of the array in the value column where the column does not tell it, as with a
+        value: the value column, with numbers or arrays over the remaining axes; or a number that
+            every row holds, whatever other columns there are. By default the only column besides
+            the keys; several such columns are an error, and a table that has only key columns holds
+            a 1 in every row.
+        shape: shape of the array in the value column if the column type does not give it, as with a
             matrix in a flat list.
-        bounds: size of each axis, None where the data tells it.
-        fill: what an entry that is not stored is worth: by default 0, or what the description in a
-            file of a result says.
+        bounds: size of each axis, or None to take it from the data.
+        fill: the value of entries that are not stored: by default 0, or the fill in the description
+            that the file of a result carries.
         duplicates: ``"error"``, or ``"sum"`` to add up rows with the same coordinates.
         dtype: the element type, as a name or a NumPy type; by default that of the values, and
-            float64 where every row holds the same real number. Integers take whole numbers, truth
-            values 0 and 1, and floats the nearest number that they have; any other is an error.
+            float64 if every row holds the same real number. Integers take whole numbers, truth
+            values take 0 and 1, and floats take the nearest number; any other value is an error.
         coordinates: ``"auto"`` takes integers in key columns as positions and numbers all other
-            values (strings, dates, ...) in their order; ``"dictionary"`` does that with integers,
-            too, for ids of which few are in use. A dict from label to the name of a dictionary does
-            so for these labels; labels that name the same one share it, as both ends of an edge do.
-        tiles: positions of a tile along each axis, where a row has a block of the tensor: its keys
-            number tiles, and its array holds the block. None for an axis without tiles; axes that
-            are left out are not tiled. ``tiles=[16, 16]`` reads ``(bi, bj, DOUBLE[16][16])``, or a
-            flat ``DOUBLE[256]``, as one matrix.
-        symmetric: whether each row stands for its first two coordinates in either order, so that
-            ``A[i,j]`` is ``A[j,i]``, and a table holds each pair once. One that has both orders of
-            a pair claims the same coordinates twice, which is an error unless duplicates are added
-            up.
-        delimiter: what separates the fields of a text file, as ``"\t"``; ``" "`` stands for blanks
-            and tabs, however many, and has the file read into memory. By default the one of comma,
-            tab, semicolon and ``|`` that all of the first lines have equally often.
-        header: whether the first line of a text file has the names of its columns. Without one,
-            the names in `columns` and `value` are given to its columns from the left, and the rest
-            are ``column0``, ``column1`` ... By default it is one if it has words above numbers.
-        comment: the character with which comments in a text file begin; by default there are none.
+            values (strings, dates, ...) in their order; ``"dictionary"`` numbers integers as well,
+            for ids of which few are in use. A dict from label to the name of a dictionary does so
+            for these labels; labels with the same name share it, as both ends of an edge do.
+        tiles: size of a tile along each axis, if each row holds a block of the tensor: its keys
+            number the tiles, and its array holds the block. None for an axis without tiles; omitted
+            axes are not tiled. ``tiles=[16, 16]`` reads ``(bi, bj, DOUBLE[16][16])``, or a flat
+            ``DOUBLE[256]``, as one matrix.
+        symmetric: True if each row stands for its first two coordinates in either order, so that
+            ``A[i,j]`` is ``A[j,i]``, and the table holds each pair once. If it has both orders of a
+            pair, it has duplicate coordinates, which is an error unless duplicates are added up.
+        delimiter: the string between the fields of a text file, such as ``"\t"``; ``" "`` stands
+            for any number of blanks and tabs, and reads the file into memory. By default the one of
+            comma, tab, semicolon and ``|`` that occurs equally often in all of the first lines.
+        header: True if the first line of a text file has the names of its columns. Without a
+            header, the names in `columns` and `value` are given to its columns from the left, and
+            the rest are ``column0``, ``column1`` ... By default the first line is a header if it
+            has words above numbers.
+        comment: the character that begins comments in a text file; by default there are none.
 
     >>> table("edges", {"i": "src", "j": "dst"}, "weight").value
     'weight'
@@ -249,10 +207,10 @@ def table(
 
 
 def checked_tiles(tiles: Sequence[int | None]) -> tuple[int | None, ...]:
-    """Positions of tiles that a caller states, without axes at the end that have none.
+    """Check the sizes of tiles that a caller states, and drop trailing axes without tiles.
 
     Raises:
-        InputError: a tile has no positions.
+        InputError: no axis is tiled, or a tile has size 0.
     """
     sizes = [None if size is None else checked_size(size, "table(tiles=...)") for size in tiles]
     if any(size == 0 for size in sizes) or not any(sizes):
@@ -271,7 +229,7 @@ def element_type(dtype: Any, where: str) -> DType:
     """The element type that a caller names.
 
     Raises:
-        ValueTypeError: there is no such type, or none of these holds its values.
+        ValueTypeError: there is no such type, or ucle has none that holds its values.
     """
     try:
         nearest_type = None if isinstance(dtype, bytes) else nearest(np.dtype(dtype))
@@ -289,7 +247,7 @@ def element_type(dtype: Any, where: str) -> DType:
 
 @dataclass(frozen=True)
 class DescribedArray:
-    """A dense array that was looked at: its wrapper, and its numbers in their element type."""
+    """A dense array after inspection: its wrapper, and its numbers in their element type."""
 
     spec: TableInput
     data: NDArray[Any]
@@ -297,21 +255,21 @@ class DescribedArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Sizes of the axes, which the array itself knows."""
+        """Sizes of the axes, from the array itself."""
         return self.data.shape
 
 
 @dataclass(frozen=True)
 class DescribedTable:
-    """A table that was looked at: its wrapper, where it lies, and its data if that is in memory."""
+    """A table after inspection: its wrapper, its origin, and its data if that is in memory."""
 
     spec: TableInput
     origin: Origin
     data: Any = None
     shape: tuple[int, ...] | None = None
-    """Sizes of the axes, where the object itself knows them."""
+    """Sizes of the axes, if the object itself has them."""
     foreign: Mapping[str, str] = field(default_factory=dict)
-    """Columns that came with the data unasked, and what they are (`ucle.inputs.column_roles`)."""
+    """Columns that the user did not put into the data, and descriptions (see `column_roles`)."""
 
 
 Described = DescribedArray | DescribedTable
@@ -326,8 +284,8 @@ def describe(name: str, value: Any, place: str) -> Described:
         place: the name under which it is registered if it is a table in memory.
 
     Raises:
-        InputError: nothing that ucle can read.
-        ValueTypeError: an array of something else than real numbers.
+        InputError: ucle cannot read such an object.
+        ValueTypeError: an array of something other than numbers.
     """
     given = value if isinstance(value, TableInput) else TableInput(value)
     spec, _ = opened(name, given)
@@ -352,11 +310,11 @@ def describe(name: str, value: Any, place: str) -> Described:
     return describe_array(name, spec)
 
 
-def opened(name: str, spec: TableInput) -> tuple[TableInput, Description | None]:
-    """An input whose data is in memory if it can come from there, with its description if any.
+def opened(name: str, spec: TableInput) -> tuple[TableInput, RelationNote | None]:
+    """Load an input into memory if it has to be, and apply its stored description, if any.
 
-    Files that DuckDB does not read are read, what hands out Arrow streams becomes an Arrow table,
-    and what a description says of a tensor is stated, unless the caller states something.
+    Files that DuckDB cannot read are read here, objects that export Arrow streams become Arrow
+    tables, and the description of a tensor supplies the options, unless the caller states any.
 
     Args:
         name: the tensor, for messages.
@@ -392,10 +350,10 @@ def opened(name: str, spec: TableInput) -> tuple[TableInput, Description | None]
 
 
 def _read_or_named(name: str, relation: str | os.PathLike[str], spec: TableInput) -> Any:
-    """What a file holds that ucle reads itself; files that DuckDB reads, and tables, as they are.
+    """Read a file that ucle reads itself; return paths that DuckDB reads, and tables, unchanged.
 
     Raises:
-        InputError: the file cannot be read, or is stated to be text and is something else.
+        InputError: the file cannot be read, or is stated to be text but is not.
     """
     path = os.fspath(relation)
     if is_text(path, spec):
@@ -403,8 +361,8 @@ def _read_or_named(name: str, relation: str | os.PathLike[str], spec: TableInput
     return relation if reader_of(path) is None else read_file(name, path)
 
 
-def _as_described(name: str, spec: TableInput) -> tuple[TableInput, Description | None]:
-    """An input with what its description says of it, if it has one."""
+def _as_described(name: str, spec: TableInput) -> tuple[TableInput, RelationNote | None]:
+    """Apply the stored description of an input, if it has one."""
     relation, description = spec.relation, None
     if isinstance(relation, pa.Table):
         description = read_description(relation.schema, f"input {name}")
@@ -438,9 +396,9 @@ TEXT_FILE = re.compile(r"\.([ct]sv|txt|edges)(\.gz|\.zst)?$", re.IGNORECASE)
 
 
 def is_text(path: str, spec: TableInput) -> bool:
-    """Whether a relation is a text file of rows: by its suffix, or by what is stated of it.
+    """True if a relation is a text file of rows, by its suffix or by the stated options.
 
-    The table of edges in a schema has such a name, too: there has to be a file.
+    A table ``edges`` in a schema has such a name, too: for that suffix the file has to exist.
     """
     if any(stated is not None for stated in (spec.delimiter, spec.header, spec.comment)):
         return re.search(r"\.parquet\b", path, re.IGNORECASE) is None
@@ -466,7 +424,7 @@ def parse_table_name(text: str, where: str) -> TableName:
     """Take apart a table name such as ``edges``, ``schema.edges`` or ``"my schema".edges``.
 
     Raises:
-        InputError: a part is empty, has a quotation mark inside, or there are too many.
+        InputError: a part is empty or has a quotation mark inside, or there are too many parts.
 
     >>> parse_table_name('"my schema".edges', "here").parts
     ('my schema', 'edges')
@@ -499,7 +457,7 @@ def _describe_sparse(name: str, spec: TableInput, place: str) -> DescribedTable:
 
 
 def _describe_blocks(name: str, spec: TableInput, place: str) -> DescribedTable:
-    """A sparse array of blocks as a table of blocks, whose entries are not copied."""
+    """Describe a sparse array of blocks as a table of blocks; entries are not copied."""
     blocks = asked(f"input {name}", spec.relation, lambda: to_blocks(spec.relation))
     dtype, values = typed_numbers(name, blocks.data, spec.dtype)
     size = math.prod(blocks.tiles)
@@ -515,7 +473,7 @@ def _describe_blocks(name: str, spec: TableInput, place: str) -> DescribedTable:
 
 
 def value_array(values: NDArray[Any]) -> pa.Array:
-    """Numbers as an Arrow array; complex ones as pairs (re, im)."""
+    """Convert numbers to an Arrow array; complex ones become pairs (re, im)."""
     if values.dtype.kind != "c":
         return pa.array(values)
     parts = [np.ascontiguousarray(part) for part in (values.real, values.imag)]
@@ -523,9 +481,9 @@ def value_array(values: NDArray[Any]) -> pa.Array:
 
 
 def _check_index(name: str, spec: TableInput) -> None:
-    """The index of a frame is no column; where it holds data, the caller says what it is for.
+    """Check that the index of a frame holds no data, unless the caller names the columns to read.
 
-    Whole numbers without a name count rows, of which a filter may have left some.
+    Whole numbers without a name are row numbers, some of which a filter may have removed.
 
     Raises:
         InputError: it holds data, and no columns are named.
@@ -554,7 +512,7 @@ def _is_whole(index: Any) -> bool:
 
 
 def _needed(spec: TableInput) -> frozenset[str] | None:
-    """The columns that are read of a frame, where the caller names them all."""
+    """The columns of a frame that are read, if the caller names them all; else None."""
     if spec.columns is None or spec.value is None:
         return None
     keys = [column if isinstance(column, str) else column[1] for column in spec.columns]
@@ -562,18 +520,18 @@ def _needed(spec: TableInput) -> frozenset[str] | None:
 
 
 def _needed_columns(spec: TableInput, table: pa.Table) -> pa.Table:
-    """The table without columns that are not read, which may be of types that DuckDB has not."""
+    """Drop columns that are not read, whose types may be unknown to DuckDB."""
     needed = _needed(spec)
     if needed is None:
         return table
     names = [folded(name) for name in table.column_names]
     if not needed <= set(names) or len(needed) == len(names):
-        return table  # one is missing, and the error lists those that are there
+        return table  # one is missing; a later error lists the existing ones
     return table.select([n for n, name in enumerate(names) if name in needed])
 
 
 def _with_index(spec: TableInput) -> Any:
-    """The frame, with those levels of its index as columns that the caller has named."""
+    """The frame, with the index levels that the caller names as columns."""
     frame = spec.relation
     columns = [column if isinstance(column, str) else column[1] for column in spec.columns or ()]
     named = {*columns, spec.value} - {None, *frame.columns}
@@ -585,8 +543,8 @@ def describe_array(name: str, spec: TableInput) -> DescribedArray:
     """Read a dense array.
 
     Raises:
-        InputError: nothing that NumPy makes an array of.
-        ValueTypeError: an array of something else than numbers, or with entries that are masked.
+        InputError: NumPy cannot make an array of it.
+        ValueTypeError: an array of something other than numbers, or with masked entries.
     """
     array = dense_array(f"input {name}", spec.relation)
     if spec.symmetric or spec.tiles:

@@ -1,10 +1,10 @@
-"""Types of key columns that meet under one label, and the type in which they are compared.
+"""Types of key columns that share a label, and the type in which they are compared.
 
-Keys go together by kind: integers of whatever width, dates and timestamps without a time zone,
-timestamps with one, text and the values of categories. Each other type goes with itself alone. Keys
-of one kind are read in the narrowest type of the kind that holds all of them; keys of two kinds are
-refused before anything runs. So no text is ever read as a number or a date, and no answer depends
-on a session's time zone.
+Keys are comparable by kind: integers of any width, dates and timestamps without a time zone,
+timestamps with one, text and the values of categories. Any other type is comparable only with
+itself. Keys of one kind are read in the narrowest type of the kind that holds all of them; keys of
+two kinds are refused before anything runs. So text is never read as a number or a date, and no
+answer depends on a session's time zone.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ INTEGERS = (
 """Signed and unsigned integers, in the order of their widths."""
 
 TIMES = ("DATE", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP", "TIMESTAMP_NS")
-"""Points in time without a zone; DuckDB calls timestamps of microseconds by no unit."""
+"""Points in time without a zone; DuckDB's TIMESTAMP has microseconds."""
 
 INSTANTS = ("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS")
-"""Points in time with a zone, which count from the same moment whatever the zone is."""
+"""Points in time with a zone, which count from the same moment in every zone."""
 
 NOTHING = '"NULL"'
-"""The type of a column that holds nothing, which goes with every other."""
+"""The type of a column with only NULLs, which is comparable with every other type."""
 
 
 def key_kind(type_: str) -> str:
-    """The kind of a key column by DuckDB's name of its type.
+    """The kind of a key column, from DuckDB's name of its type.
 
     >>> key_kind("UBIGINT"), key_kind("ENUM('a', 'b')"), key_kind("DATE"), key_kind("UUID")
     ('integers', 'text', 'dates and timestamps', 'UUID')
@@ -44,7 +44,7 @@ def key_kind(type_: str) -> str:
 
 
 def common_key_type(types: Iterable[str]) -> str | None:
-    """The type in which keys of these types are compared; None where there is none.
+    """The type in which keys of these types are compared; None if there is none.
 
     >>> common_key_type(["INTEGER", "UINTEGER"]), common_key_type(["DATE", "TIMESTAMP"])
     ('BIGINT', 'TIMESTAMP')

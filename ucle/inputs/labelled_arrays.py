@@ -1,16 +1,16 @@
-"""Labelled arrays: series of pandas, and arrays of xarray, whose axes have coordinates.
+"""Labelled arrays: pandas series and xarray arrays, whose axes have coordinates.
 
-What a position of such an array stands for is told by an index. Where that is 0, 1, 2, ..., the
-array is as any other. Else it is a table: its coordinates go through a dictionary, whatever they
-are, so that two arrays meet where their coordinates are the same. NumPy's door takes arrays by
-position, as NumPy does, and checks that coordinates under one label are the same.
+An index gives the coordinate of each position of such an array. If it is 0, 1, 2, ..., the array is
+treated as any other. Otherwise the array becomes a table: its coordinates go through a dictionary,
+whatever their type, so that two arrays are joined on equal coordinates. `ucle.einsum` takes arrays
+by position, as NumPy does, and checks that coordinates under one label are the same.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,16 +21,14 @@ from ucle.foundation.libraries import pa
 from ucle.foundation.names import folded
 from ucle.inputs.objects import asked, dense_array, is_instance, is_table
 from ucle.inputs.pandas_columns import complex_pairs, object_array
+from ucle.inputs.table_input import TableInput
 
-if TYPE_CHECKING:
-    from ucle.inputs.inputs import TableInput
-
-Coordinates = tuple[NDArray[Any] | None, ...]
-"""Of each axis what its positions stand for; None where that is 0, 1, 2, ..."""
+AxisCoordinates = tuple[NDArray[Any] | None, ...]
+"""The coordinates along each axis; None for an axis where they are 0, 1, 2, ..."""
 
 
 def is_labelled(value: Any) -> bool:
-    """Whether an object is an array that has coordinates, as those of pandas and xarray are."""
+    """True if an object is an array with coordinates, as in pandas and xarray."""
     if isinstance(value, np.ndarray) or is_table(value):
         return False
     if is_instance(value, "pandas", "Series"):
@@ -38,10 +36,10 @@ def is_labelled(value: Any) -> bool:
     return all(hasattr(value, name) for name in ("__array__", "dims", "coords"))
 
 
-def coordinates_of(where: str, value: Any) -> Coordinates | None:
-    """The coordinates of the axes of a labelled array; None where all of them are positions.
+def coordinates_of(where: str, value: Any) -> AxisCoordinates | None:
+    """The coordinates of the axes of a labelled array; None if all of them are positions.
 
-    An index of several levels is as many axes, which are no axes of the array of values.
+    A multi-level index gives one axis per level, none of which is an axis of the array of values.
     """
     if not is_labelled(value):
         return None
@@ -70,16 +68,16 @@ def _is_default(coordinates: NDArray[Any]) -> bool:
 
 
 def labelled_table(name: str, spec: TableInput) -> TableInput | None:
-    """A labelled array as a table; None for one without coordinates, and for whatever is none.
+    """Convert a labelled array to a table; None for arrays without coordinates and other objects.
 
     Args:
         name: the tensor, for messages.
-        spec: the input. What its caller says of columns is about those of the table, which are
-            called as the levels of the index or the dimensions are, and the values as the array.
+        spec: the input. The columns that its caller names are those of the table. Keys are named
+            after the levels of the index or the dimensions, and the values after the array.
 
     Raises:
         InputError: its coordinates cannot be read.
-        ValueTypeError: coordinates are numbers that are not whole, or values are no numbers.
+        ValueTypeError: coordinates are not whole numbers, or values are not numbers.
     """
     where, array = f"input {name}", spec.relation
     every = coordinates_of(where, array)
@@ -99,7 +97,7 @@ def labelled_table(name: str, spec: TableInput) -> TableInput | None:
         size if each is None else None for size, each in zip(numbers.shape, every, strict=True)
     )  # fmt: skip
     encoded = tuple(n for n in range(len(keys)) if series or every[n] is not None)
-    ordered = () if series and len(keys) > 1 else encoded  # levels repeat what they say
+    ordered = () if series and len(keys) > 1 else encoded  # levels have repeated values
     return replace(
         spec,
         relation=table,
@@ -113,7 +111,7 @@ def labelled_table(name: str, spec: TableInput) -> TableInput | None:
 
 
 def _axis_names(array: Any) -> list[str]:
-    """Names for key columns: those of levels or dimensions."""
+    """Names for key columns: those of the levels or dimensions."""
     if not is_instance(array, "pandas", "Series"):
         return [str(name) for name in array.dims]
     names = array.index.names
@@ -122,9 +120,9 @@ def _axis_names(array: Any) -> list[str]:
 
 
 def _of_series(
-    where: str, names: list[str], numbers: NDArray[Any], every: Coordinates
+    where: str, names: list[str], numbers: NDArray[Any], every: AxisCoordinates
 ) -> tuple[dict[str, Any], Any]:
-    """The columns of a series: a row for each value, with what each level says of it."""
+    """The columns of a series: a row for each value, with its coordinate in each level."""
     keys: dict[str, Any] = {}
     for name, each in zip(names, every, strict=True):
         level = np.arange(len(numbers)) if each is None else each
@@ -133,9 +131,9 @@ def _of_series(
 
 
 def _of_array(
-    where: str, names: list[str], numbers: NDArray[Any], every: Coordinates
+    where: str, names: list[str], numbers: NDArray[Any], every: AxisCoordinates
 ) -> tuple[dict[str, Any], Any]:
-    """The columns of an array: keys up to its last axis with coordinates, and arrays behind."""
+    """The columns of an array: keys up to its last axis with coordinates, then the inner arrays."""
     depth = 1 + max(n for n, each in enumerate(every) if each is not None)
     outer, inner = numbers.shape[:depth], numbers.shape[depth:]
     rows = math.prod(outer)
@@ -159,7 +157,7 @@ def _value_array(numbers: NDArray[Any]) -> Any:
 
 
 def _free(name: str, taken: Any) -> str:
-    """A name that no other column has, in whatever case."""
+    """A name that differs from those of all other columns, ignoring case."""
     others = {folded(other) for other in taken}
     return next(
         x for n in range(len(taken) + 2) if folded(x := f"{name}_{n}" if n else name) not in others
@@ -167,11 +165,11 @@ def _free(name: str, taken: Any) -> str:
 
 
 def _key_array(where: str, coordinates: NDArray[Any]) -> Any:
-    """Coordinates as a key column.
+    """Convert coordinates to a key column.
 
     Raises:
         InputError: Arrow has no type for them.
-        ValueTypeError: they are no coordinates: numbers that may be fractions, truth values.
+        ValueTypeError: they cannot be coordinates: floats, complex numbers or truth values.
     """
     kind = coordinates.dtype.kind
     coordinates = coordinates.astype(coordinates.dtype.newbyteorder("="), copy=False)
@@ -191,24 +189,24 @@ def _key_array(where: str, coordinates: NDArray[Any]) -> Any:
 
 
 def _in_order(coordinates: NDArray[Any] | None) -> bool:
-    """Whether coordinates increase, so that a dictionary leaves them in their places."""
+    """True if coordinates are sorted, so that a dictionary does not reorder them."""
     if coordinates is None or len(coordinates) < 2:
         return True
     try:
         return bool(np.all(coordinates[:-1] <= coordinates[1:]))
-    except TypeError:  # of several types, which somebody else refuses
+    except TypeError:  # of several types, which are refused elsewhere
         return False
 
 
 def check_same_coordinates(named: list[tuple[str, str, NDArray[Any] | None, bool]]) -> None:
-    """Check that arrays whose positions meet stand for the same.
+    """Check that arrays that share a label by position have the same coordinates for it.
 
     Args:
-        named: of each axis its label, the operand, its coordinates, and whether it is one of a
-            table, which goes by its own.
+        named: for each axis its label, the operand, its coordinates, and True if the operand is a
+            table, which has coordinates of its own.
 
     Raises:
-        ValueTypeError: the coordinates under a label differ, or are beside those of a table.
+        ValueTypeError: the coordinates under a label differ, or a table has the label as well.
     """
     first: dict[str, tuple[str, NDArray[Any]]] = {}
     for label, where, coordinates, _ in named:

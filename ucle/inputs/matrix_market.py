@@ -1,9 +1,9 @@
-"""Matrix Market files, read by scipy after a look at what scipy takes for something else.
+"""Matrix Market files, read by scipy after a check for content that scipy would misread.
 
-scipy's reader ends a number where it does not understand it: ``1.5D+02`` is 1.5 to it, and 1.5 in
-a file of integers is 1. What does not fit its field is refused here with the line, and exponents as
-Fortran writes them are rewritten. Of some dense matrices it writes beside its memory, such as
-empty ones and symmetric ones that are not square: these do not reach it.
+scipy's reader ends a number at the first character that it does not understand: ``1.5D+02`` is read
+as 1.5, and 1.5 in a file of integers as 1. An entry that does not fit its field is refused here
+with the line, and Fortran's exponents are rewritten. For some dense matrices, such as empty ones
+and non-square symmetric ones, scipy writes out of bounds: these are not passed to it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ucle.foundation.libraries import scipy_module
 from ucle.inputs.text_words import TextError, unpacked
 
 FIELDS = {"pattern": 0, "integer": 1, "unsigned-integer": 1, "real": 1, "double": 1, "complex": 2}
-"""How many numbers an entry has, by the field that the header names."""
+"""The number of numbers per entry, by the field that the header names."""
 
 FORTRAN = re.compile(rb"(?<=[0-9.])[dD](?=[+-]?[0-9])")
 REAL = re.compile(rb"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE)
@@ -27,11 +27,11 @@ IN_NUMBERS = {True: b"0123456789+- \t\r\n", False: b"0123456789+-.eE \t\r\n"}
 
 
 def read_matrix_market(path: str) -> Any:
-    """The sparse or dense matrix of a file, which may be packed.
+    """Read the sparse or dense matrix of a file, which may be compressed.
 
     Raises:
-        TextError: an entry has another number of fields, or one that is no number of its kind.
-        ValueError: it is no such file.
+        TextError: an entry has the wrong number of fields, or one that is not a number of its kind.
+        ValueError: it is not a Matrix Market file.
     """
     read = scipy_module("scipy.io", path).mmread
     text = unpacked(path)
@@ -50,12 +50,12 @@ def read_matrix_market(path: str) -> Any:
             if (dense := _dense_without_scipy(body, sizes, words)) is not None:
                 return dense
         text = header + b"\n" + rest[:begin] + body
-    # It reads on behind a blank with which a file ends.
+    # It would read on after a blank at the end of the file.
     return read(io.BytesIO(text.rstrip() + b"\n"), spmatrix=False)
 
 
 def _begin(text: bytes) -> int:
-    """Where the entries begin: behind comments and the line of sizes."""
+    """The offset at which the entries begin: after comments and the line of sizes."""
     begin = 0
     while begin < len(text):
         stop = text.find(b"\n", begin)
@@ -68,17 +68,17 @@ def _begin(text: bytes) -> int:
 
 
 def _sizes(text: bytes) -> list[bytes]:
-    """The fields of the last line that is no comment."""
+    """The fields of the last line that is not a comment."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith(b"%")]
     return lines[-1].split() if lines else []
 
 
 def _dense_without_scipy(body: bytes, sizes: list[int], words: list[str]) -> Any:
-    """A dense matrix whose file scipy's reader dies of; None of others.
+    """Read a dense matrix whose file crashes scipy's reader; None for all others.
 
     Raises:
-        TextError: the file says that its matrix is symmetric, and it is not square, or it has
-            another number of entries.
+        TextError: the file declares a symmetric matrix, but it is not square, or it has the wrong
+            number of entries.
     """
     if words[4] != "general" and len(set(sizes)) > 1:
         raise TextError(f"sizes {' x '.join(map(str, sizes))}", f"a square, as it is {words[4]}")
@@ -100,16 +100,16 @@ def _dense_without_scipy(body: bytes, sizes: list[int], words: list[str]) -> Any
 
 
 def _check_entries(body: bytes, width: int, words: list[str], before: int) -> None:
-    """Each line has as many fields as its kind of file asks for, and each is a number of its kind.
+    """Check that each line has the expected number of fields, each a number of the file's kind.
 
     Args:
-        body: the lines behind the sizes.
-        width: how many fields a line has.
-        words: of the header.
-        before: lines before the body.
+        body: the lines after the sizes.
+        width: the number of fields of a line.
+        words: the words of the header.
+        before: the number of lines before the body.
 
     Raises:
-        TextError: with the first line that is otherwise.
+        TextError: with the first line that does not conform.
     """
     integers = words[3] in ("integer", "unsigned-integer", "pattern")
     if not body.translate(None, IN_NUMBERS[integers]):

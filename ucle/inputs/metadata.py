@@ -1,13 +1,13 @@
 """The description of a tensor in the metadata of an Arrow schema.
 
-A tensor relation is a table: which columns are labels, how large these are, what an entry that is
-not stored is worth, and what shape the arrays have, the table does not say. `describe_tensor` notes
-it in the schema, under the key ``ucle``, as JSON; Arrow streams, IPC files and Parquet files keep
-it, and `read_description` reads it back.
+A tensor relation is a table. The table does not say which columns are labels, how large these are,
+what the fill is, or what shape the arrays have. `describing` records it as JSON in the schema,
+under the key ``ucle``. Arrow streams, IPC files and Parquet files keep it, and `read_description`
+reads it back.
 
-Whoever has a table may change it and keep the note, and anybody may write one. So a description
-counts only where it is well-formed and agrees with the table that bears it in the names, the order
-and the types of the columns; else the table is read as one without, with a `MetadataWarning`.
+Anybody can change a table and keep the description, or write a description. So it counts only if it
+is well-formed and agrees with its table in the names, the order and the types of the columns;
+otherwise the table is read as one without, with a `MetadataWarning`.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ KEY = b"ucle"
 VERSION = 1
 
 LONGEST = 2**63 - 1
-"""Size of an axis that can be meant."""
+"""The largest possible size of an axis."""
 
 
 @dataclass(frozen=True)
-class Description:
-    """What is noted of a tensor relation, its axes in the order of the columns.
+class RelationNote:
+    """The description of a tensor relation, with its axes in the order of the columns.
 
-    That is the order of the tensor unless an axis inside the arrays stands before one of a column:
+    That is the order of the tensor unless an axis inside the arrays comes before one of a column:
     `order` has the place of each axis in the tensor. `bounds` holds None for a label whose
     coordinates are values of a dictionary: its size is that of the dictionary, which other tables
-    may share. `dictionaries` are the positions of these.
+    may share. `dictionaries` holds the positions of such labels.
     """
 
     labels: tuple[str, ...]
@@ -55,21 +55,21 @@ class Description:
     fill: Scalar
     dictionaries: tuple[int, ...] = ()
     order: tuple[int, ...] | None = None
-    """None where it is that of the columns."""
+    """None if it is the order of the columns."""
 
     @property
     def dense_shape(self) -> tuple[int, ...] | None:
-        """The shape of the arrays; None where values are numbers."""
+        """The shape of the arrays; None if values are numbers."""
         sizes = self.bounds[self.promoted :]
         return tuple(size for size in sizes if size is not None) if sizes else None
 
 
-def description(type_: TensorType, layout: Layout) -> Description:
-    """The description of a tensor in a layout."""
+def description(type_: TensorType, layout: Layout) -> RelationNote:
+    """Describe a tensor in a layout."""
     order = (*layout.promoted, *layout.dense)
     axes = [type_.axes[axis] for axis in order]
     encoded = [n for n, axis in enumerate(axes) if axis.dictionary and n < len(layout.promoted)]
-    return Description(
+    return RelationNote(
         tuple(axis.name for axis in axes),
         tuple(None if n in encoded else axis.bound for n, axis in enumerate(axes)),
         len(layout.promoted),
@@ -80,10 +80,10 @@ def description(type_: TensorType, layout: Layout) -> Description:
     )
 
 
-def with_description(schema: pa.Schema, tensor: Description) -> pa.Schema:
-    """A schema with the description of a tensor.
+def with_description(schema: pa.Schema, tensor: RelationNote) -> pa.Schema:
+    """Add the description of a tensor to a schema.
 
-    >>> tensor = Description(("i", "m"), (3, 2), 1, DType.FLOAT64, 0.0)
+    >>> tensor = RelationNote(("i", "m"), (3, 2), 1, DType.FLOAT64, 0.0)
     >>> columns = pa.schema([("i", pa.int32()), ("val", pa.list_(pa.float64()))])
     >>> schema = with_description(columns, tensor)
     >>> read_description(schema) == tensor
@@ -93,8 +93,8 @@ def with_description(schema: pa.Schema, tensor: Description) -> pa.Schema:
     return schema.with_metadata({**(schema.metadata or {}), key: noted})
 
 
-def describing(tensor: Description, columns: list[str] | None = None) -> tuple[str, str]:
-    """The key and the text of a description, of a table with these columns if they are known."""
+def describing(tensor: RelationNote, columns: list[str] | None = None) -> tuple[str, str]:
+    """The key and the text of a description, with the names of the table's columns if known."""
     noted = {
         "version": VERSION,
         "labels": tensor.labels,
@@ -109,16 +109,16 @@ def describing(tensor: Description, columns: list[str] | None = None) -> tuple[s
     return KEY.decode(), json.dumps(noted)
 
 
-def read_description(schema: pa.Schema, where: str = "metadata") -> Description | None:
-    """The description in a schema.
+def read_description(schema: pa.Schema, where: str = "metadata") -> RelationNote | None:
+    """Read the description in a schema.
 
     Args:
         schema: of the table as it is now.
         where: the table, for messages.
 
     Returns:
-        None where there is no description, one of a later version, or, with a `MetadataWarning`,
-        one that is malformed or not of this table.
+        None if there is no description, one of a later version, or, with a `MetadataWarning`, one
+        that is malformed or does not match this table.
     """
     text = (schema.metadata or {}).get(KEY)
     if text is None:
@@ -142,11 +142,11 @@ def read_description(schema: pa.Schema, where: str = "metadata") -> Description 
     return described
 
 
-def _from_json(noted: Mapping[str, Any]) -> Description:
-    """A description of parts that fit each other.
+def _from_json(noted: Mapping[str, Any]) -> RelationNote:
+    """Build a description whose parts are consistent with each other.
 
     Raises:
-        ValueError, KeyError, TypeError: they do not.
+        ValueError, KeyError, TypeError: they are not.
     """
     labels, bounds = noted["labels"], noted["bounds"]
     promoted, encoded, order = noted["promoted"], noted["dictionaries"], noted.get("order")
@@ -172,7 +172,7 @@ def _from_json(noted: Mapping[str, Any]) -> Description:
     dtype = DType(noted["dtype"])
     if not isinstance(noted["fill"], str):
         raise ValueError("the fill is not text")
-    return Description(
+    return RelationNote(
         tuple(labels),
         tuple(bounds),
         promoted,
@@ -184,15 +184,15 @@ def _from_json(noted: Mapping[str, Any]) -> Description:
 
 
 def _is_list(noted: Any, kind: Any) -> bool:
-    items = noted if isinstance(noted, list) else [True]  # True is an int, and no size
+    items = noted if isinstance(noted, list) else [True]  # bool, which is rejected below
     return all(isinstance(item, kind) and not isinstance(item, bool) for item in items)
 
 
-def _check_agreement(tensor: Description, columns: Any, schema: pa.Schema) -> None:
-    """A description is of the table that bears it: its columns, their order and their types.
+def _check_agreement(tensor: RelationNote, columns: Any, schema: pa.Schema) -> None:
+    """Check that a description matches its table: the columns, their order and their types.
 
     Raises:
-        ValueError: it is not.
+        ValueError: it does not.
     """
     names = schema.names
     if len(names) != tensor.promoted + 1:
@@ -200,7 +200,7 @@ def _check_agreement(tensor: Description, columns: Any, schema: pa.Schema) -> No
     if columns is not None and columns != names:
         raise ValueError(f"it is of the columns {columns}, the table has {names}")
     keys = tensor.labels[: tensor.promoted]
-    pairs = zip(names, keys, strict=False)  # earlier versions noted no columns, but named them so
+    pairs = zip(names, keys, strict=False)  # earlier versions only named the columns after labels
     if columns is None and not all(x.casefold().startswith(y.casefold()) for x, y in pairs):
         raise ValueError(f"its keys are {list(keys)}, those of the table {names[:-1]}")
     for axis, name in enumerate(names[:-1]):
@@ -220,7 +220,7 @@ def _is_list_type(type_: pa.DataType) -> bool:
 
 
 def _element(type_: pa.DataType) -> DType | None:
-    """The element type of the values of a column; None where they are no numbers."""
+    """The element type of the values of a column; None if they are not numbers."""
     while _is_list_type(type_):
         type_ = type_.value_type
     if pa.types.is_struct(type_):
@@ -236,11 +236,11 @@ def _element(type_: pa.DataType) -> DType | None:
         return None
 
 
-def in_order(table: pa.Table, tensor: Description) -> tuple[pa.Table, Description]:
-    """A described table whose axes are in another order than the tensor's, as entries in order.
+def in_order(table: pa.Table, tensor: RelationNote) -> tuple[pa.Table, RelationNote]:
+    """Reorder a described table to the order of the tensor's axes, as a table of entries.
 
     Raises:
-        ValueTypeError: an array has not the shape that is described, or is NULL.
+        ValueTypeError: an array does not have the described shape, or is NULL.
     """
     assert tensor.order is not None
     assert tensor.dense_shape is not None
@@ -267,7 +267,7 @@ def in_order(table: pa.Table, tensor: Description) -> tuple[pa.Table, Descriptio
 
 
 def _check_lengths(arrays: pa.ChunkedArray, size: int, name: str) -> None:
-    """Every array has so many elements; looked at before anything of that size is made."""
+    """Check that every array has this size, before anything of that size is allocated."""
     lengths = pc.list_value_length(arrays)
     wrong = pc.fill_null(pc.not_equal(lengths, size), True)
     if (row := pc.index(wrong, True).as_py()) >= 0:
@@ -279,27 +279,27 @@ def _check_lengths(arrays: pa.ChunkedArray, size: int, name: str) -> None:
         )
 
 
-def parquet_description(path: str) -> Description | None:
-    """The description in a Parquet file; None for globs, files elsewhere and files without."""
+def parquet_description(path: str) -> RelationNote | None:
+    """The description in a Parquet file; None for globs, remote files and files without one."""
     schema = parquet_schema(path)
     return None if schema is None else read_description(schema, path)
 
 
 def parquet_schema(path: str) -> pa.Schema | None:
-    """The schema of a Parquet file; None for globs, files elsewhere and files that are none."""
+    """The schema of a Parquet file; None for globs, remote files and other files."""
     if not Path(path).is_file():
         return None
     try:
         return pq.read_schema(path)
-    except (pa.ArrowException, OSError, ValueError):  # DuckDB will say what is wrong with it
+    except (pa.ArrowException, OSError, ValueError):  # DuckDB reports the error later
         return None
 
 
 def _number(text: str, dtype: DType) -> Scalar:
-    """A fill from its text.
+    """Parse the text of a fill.
 
     Raises:
-        ValueError: the type has no such number.
+        ValueError: the type cannot represent the number.
     """
     if dtype is DType.BOOL:
         if text not in ("True", "False"):

@@ -1,4 +1,4 @@
-"""Other numbers for inputs of a program that is compiled."""
+"""New numbers for inputs of a compiled program."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ import numpy as np
 
 from ucle.errors import InputError, NameResolutionError, ValueTypeError, did_you_mean
 from ucle.foundation.exact_numbers import typed_numbers
-from ucle.inputs.inputs import TableInput, describe_array
+from ucle.inputs.inputs import describe_array
 from ucle.inputs.labelled_arrays import coordinates_of
 from ucle.inputs.operands import is_relation
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_sparse
 from ucle.inputs.states import BoundInput
+from ucle.inputs.table_input import TableInput
 from ucle.plan.sources import ArraySource
 
 Bound = TypeVar("Bound", bound=BoundInput)
 
 
 def takes_numbers(bound: BoundInput, value: Any, *, may_vary: bool = False) -> bool:
-    """Whether what is passed for an input is an array, as the input is one that varies.
+    """True if the value passed for an input is an array that can replace it, as the input may vary.
 
     Args:
         bound: the input.
-        value: what is passed.
-        may_vary: whether it counts as one that varies, too, if it is not declared to do so.
+        value: the value that is passed.
+        may_vary: treat the input as one that may vary even if it is not declared so.
     """
     relation = value.relation if isinstance(value, TableInput) else value
     array = isinstance(bound.source, ArraySource)
@@ -38,16 +39,16 @@ def takes_numbers(bound: BoundInput, value: Any, *, may_vary: bool = False) -> b
 
 
 def with_numbers(inputs: Mapping[str, Bound], new: Mapping[str, Any]) -> dict[str, Bound]:
-    """Inputs with other arrays in the place of those that vary.
+    """Replace the arrays of inputs that may vary.
 
     Args:
-        inputs: those of the program.
+        inputs: the inputs of the program.
         new: arrays by name, for which `takes_numbers` holds.
 
     Raises:
         InputError: an array has another shape.
-        ValueTypeError: its numbers are not of the type of the input, or not finite where those were
-            for which the program was compiled.
+        ValueTypeError: its numbers are not of the type of the input, or are not finite although the
+            program was compiled for finite ones.
     """
     return {
         name: _with_numbers(name, bound, new[name]) if name in new else bound
@@ -56,7 +57,7 @@ def with_numbers(inputs: Mapping[str, Bound], new: Mapping[str, Any]) -> dict[st
 
 
 def check_names(inputs: Mapping[str, object], new: Mapping[str, Any], where: str) -> None:
-    """What is replaced is there.
+    """Check that the program has the inputs that are to be replaced.
 
     Raises:
         NameResolutionError: the program has no such input.

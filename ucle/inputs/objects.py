@@ -1,9 +1,9 @@
-"""Objects of other libraries, each asked for its numbers in the way that is the first it has.
+"""Objects of other libraries, converted to numbers by the first method that applies.
 
-What ucle knows by its type comes first: tables and arrays of Arrow, pandas and polars, and sparse
-arrays. Of the others, what has ``__array__`` and dimensions is an array, and what has
-``__arrow_c_stream__`` without these is a table. Whatever such an object raises on the way becomes
-an `InputError` that names it. Nothing here imports pandas or polars.
+Types that ucle knows come first: tables and arrays of Arrow, pandas and polars, and sparse arrays.
+Of the others, an object with ``__array__`` and dimensions is an array, and one with
+``__arrow_c_stream__`` but without these is a table. Any exception from such an object becomes an
+`InputError` that names the object. Nothing here imports pandas or polars.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ WAYS = {
     "to_array": "to_array() makes an array of it",
     "to_arrow": "to_arrow() makes a table of it",
 }
-"""Methods by which objects give their numbers, and what to say of them."""
+"""Methods by which objects return their numbers, with a hint for each."""
 
 
 def is_instance(value: Any, module: str, *names: str) -> bool:
-    """Whether an object is of a class of a library, if that was imported at all."""
+    """True if an object is an instance of a class of a library; False if it was never imported."""
     library = sys.modules.get(module)
     classes = tuple(x for name in names if isinstance(x := getattr(library, name, None), type))
     return bool(classes) and isinstance(value, classes)
 
 
 def is_table(value: Any) -> bool:
-    """Whether an object in memory is a table: it has columns with names.
+    """True if an object in memory is a table: it has columns with names.
 
     >>> is_table(pa.table({"i": [0]})), is_table(pa.chunked_array([[0]])), is_table(np.eye(2))
     (True, False, False)
@@ -66,13 +66,13 @@ def is_table(value: Any) -> bool:
         return True
     if not hasattr(value, "__arrow_c_stream__"):
         return False
-    # Results and lazy tensors of ours are read as tables, with what they say of themselves.
+    # Results and lazy tensors of ucle are read as tables, with their own descriptions.
     named = hasattr(value, "columns") or hasattr(value, "to_table")
     return named or not (hasattr(value, "__array__") and has_dimensions(value))
 
 
 def has_dimensions(value: Any) -> bool:
-    """Whether an object says of what shape it is."""
+    """True if an object states its shape or number of dimensions."""
     return any(hasattr(value, name) for name in ("shape", "ndim", "dims"))
 
 
@@ -84,21 +84,21 @@ def shown_kind(value: Any) -> str:
 
 
 def asked(where: str, value: Any, ask: Callable[[], T]) -> T:
-    """What an object answers; whatever it raises is an error that names it.
+    """Call a function that reads an object, and convert any exception into an error that names it.
 
     Args:
         where: the input, for messages.
         value: the object.
-        ask: asks it.
+        ask: reads the object.
 
     Raises:
-        InputError: it raised something.
+        InputError: it raised an exception.
     """
     try:
         return ask()
     except (UcleError, MemoryError, RecursionError):
         raise
-    except Exception as error:  # any class may say in its own way that it cannot
+    except Exception as error:  # any class may raise an error of its own
         plain = isinstance(value, np.ndarray | list | tuple)
         reason = (str(error).strip() or "no reason").splitlines()[0]
         raise InputError(
@@ -111,12 +111,12 @@ def asked(where: str, value: Any, ask: Callable[[], T]) -> T:
 
 
 def way_out(value: Any) -> str | None:
-    """What may be done with an object that gives no numbers by itself."""
+    """A hint for converting an object that cannot be read directly."""
     return next((text for name, text in WAYS.items() if hasattr(value, name)), None)
 
 
 def in_memory(where: str, value: Any) -> Any:
-    """An object, or what it reads from a file if it is there and is no array by itself."""
+    """Return an object, or its data read from a file if it is file-backed and not yet an array."""
     backed = hasattr(value, "to_memory") and hasattr(value, "shape")
     if backed and not hasattr(value, "__array__") and not hasattr(value, "tocoo"):
         return asked(where, value, value.to_memory)
@@ -124,10 +124,10 @@ def in_memory(where: str, value: Any) -> Any:
 
 
 def dense_array(where: str, value: Any) -> NDArray[Any]:
-    """The numbers of an object that is no table, as an array.
+    """Read the numbers of an object that is not a table as an array.
 
     Raises:
-        InputError: it has none, or raised something.
+        InputError: it has none, or raised an exception.
         ValueTypeError: some are missing or masked.
     """
     if isinstance(value, np.ndarray):
@@ -152,7 +152,7 @@ def dense_array(where: str, value: Any) -> NDArray[Any]:
 
 
 def check_unmasked(where: str, array: Any) -> None:
-    """Refuse arrays with entries that are masked: they are no numbers.
+    """Check that no entry of an array is masked: masked entries are not numbers.
 
     Raises:
         ValueTypeError: an entry is masked.
@@ -168,21 +168,21 @@ def check_unmasked(where: str, array: Any) -> None:
 
 
 def _series_numbers(where: str, series: Any) -> NDArray[Any]:
-    """The values of a series by their places; NaN is a number where NumPy holds them."""
+    """The values of a series by position; NaN is a number in NumPy's types, else missing."""
     if isinstance(series.dtype, np.dtype) and series.dtype != object:
         return np.asarray(series.to_numpy())
     return arrow_numbers(where, column_array(where, series))
 
 
 def arrow_numbers(where: str, array: Any) -> NDArray[Any]:
-    """The numbers of an array of Arrow, of all of its lists if it has some.
+    """Read the numbers of an Arrow array, including those in its lists.
 
     Raises:
-        ValueTypeError: one is NULL, lists are of several lengths, or it holds no numbers.
+        ValueTypeError: one is NULL, lists differ in length, or it does not hold numbers.
     """
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-        if isinstance(array, pa.ChunkedArray):  # of more than fit one
+        if isinstance(array, pa.ChunkedArray):  # more elements than fit in one array
             array = pa.concat_arrays(array.chunks)
     if array.null_count:
         place = next(n for n, x in enumerate(array.is_null().to_numpy(zero_copy_only=False)) if x)
@@ -241,10 +241,10 @@ def _of_lists(where: str, array: Any) -> NDArray[Any]:
 
 
 def arrow_table(where: str, value: Any) -> pa.Table:
-    """The Arrow table of an object for which `is_table` holds, in types that DuckDB reads.
+    """Convert an object for which `is_table` holds to an Arrow table, in types that DuckDB reads.
 
     Raises:
-        InputError: it hands out none, as a lazy frame of polars before it is collected.
+        InputError: it cannot be converted, such as a lazy frame of polars before it is collected.
     """
     if isinstance(value, pa.Table):
         return value
@@ -266,10 +266,10 @@ def arrow_table(where: str, value: Any) -> pa.Table:
 
 
 def narrow_decimals(where: str, table: pa.Table) -> pa.Table:
-    """A table whose decimals of 256 bits are of 128, as DuckDB has them.
+    """Convert decimals of 256 bits in a table to 128 bits, which DuckDB supports.
 
     Raises:
-        ValueTypeError: one of them has more digits.
+        ValueTypeError: one of them has too many digits.
     """
     for n, field in enumerate(table.schema):
         if not pa.types.is_decimal256(field.type):

@@ -1,4 +1,4 @@
-"""Operands of an einsum as they are handed over: tables or arrays, and of which rank."""
+"""Operands of an einsum as the caller passes them: tables or arrays, and their ranks."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from ucle.inputs.inputs import TableInput
 from ucle.inputs.objects import asked, is_table
+from ucle.inputs.table_input import TableInput
 
 
 def is_relation(operand: Any) -> bool:
-    """Whether an operand is a table, whose shape and type only the database tells."""
+    """True if an operand is a table, whose shape and type only the database knows."""
     return isinstance(operand, str | os.PathLike | TableInput) or is_table(operand)
 
 
 def known_rank(operand: Any) -> int | None:
-    """The rank of an operand, as far as it tells.
+    """The rank of an operand, or None if the operand itself does not determine it.
 
     >>> known_rank([[1, 2], [3, 4]]), known_rank("edges")
     (2, None)

@@ -1,7 +1,7 @@
-"""Columns of pandas as Arrow's: the type of each is that of all of its values.
+"""pandas columns as Arrow arrays: the type of each fits all of its values.
 
-DuckDB reads frames itself, but takes the type of a column of objects from a thousand of its rows,
-and does not know some types. Takes frames and series; nothing here imports pandas.
+DuckDB reads frames itself, but infers the type of a column of objects from a sample of its rows,
+and does not support some types. Takes frames and series; nothing here imports pandas.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ucle.foundation.libraries import pa
 from ucle.foundation.names import folded
 
 MISSING = frozenset({"NoneType", "NAType", "NaTType"})
-"""Names of the types of what is not there; NaN is a float."""
+"""Names of the types of missing values; NaN is a float."""
 
 TRUTHS = (bool, np.bool_)
 WHOLE = (int, np.integer)
@@ -30,16 +30,16 @@ LISTS = (list, tuple, np.ndarray)
 
 
 def frame_table(where: str, frame: Any, needed: frozenset[str] | None) -> pa.Table:
-    """A pandas frame as an Arrow table.
+    """Convert a pandas frame to an Arrow table.
 
     Args:
         where: the frame, for messages.
-        frame: the frame, of which the index is left out.
-        needed: the columns that are read, folded, if that is known: others may be of any type.
+        frame: the frame; its index is ignored.
+        needed: the columns that are read, folded, if known: other columns may be of any type.
 
     Raises:
-        InputError: a column is of a type that is no number and no coordinate.
-        ValueTypeError: the values of a column are of several types.
+        InputError: a column has a type that is neither numeric nor usable for coordinates.
+        ValueTypeError: the values of a column have several types.
     """
     names = _distinct([str(name) for name in frame.columns])
     columns = {}
@@ -53,7 +53,7 @@ def frame_table(where: str, frame: Any, needed: frozenset[str] | None) -> pa.Tab
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Names of columns as DuckDB tells them apart: the second `a` is `a_1`."""
+    """Make names of columns unique as DuckDB does: the second `a` becomes `a_1`."""
     taken: set[str] = set()
     for n, name in enumerate(names):
         number = 1
@@ -65,7 +65,7 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 def column_array(where: str, column: Any) -> Any:
-    """The Arrow array of a column; NaN is a value that is missing, as it is to pandas."""
+    """Convert a column to an Arrow array; NaN is a missing value, as in pandas."""
     dtype = column.dtype
     try:
         if hasattr(dtype, "categories") and not hasattr(dtype, "closed"):
@@ -78,7 +78,7 @@ def column_array(where: str, column: Any) -> Any:
         made = pa.array(column, from_pandas=True)
     except UcleError:
         raise
-    except Exception as error:  # whatever a type of pandas may say of a conversion
+    except Exception as error:  # any pandas type may raise an error of its own
         raise _unreadable(where, dtype, error) from error
     if str(getattr(made.type, "extension_name", "")).startswith("pandas."):
         raise _unreadable(where, dtype, None)
@@ -111,7 +111,7 @@ def _numpy_array(where: str, values: NDArray[Any]) -> Any:
 
 
 def _narrowed(where: str, values: NDArray[Any], widest: Any) -> NDArray[Any]:
-    """Numbers that are wider than the widest type, in that if it has them all."""
+    """Convert numbers that are wider than the widest type to it, if it represents them exactly."""
     if values.itemsize <= np.dtype(widest).itemsize:
         return values
     narrow = values.astype(widest)
@@ -129,9 +129,9 @@ def complex_pairs(values: NDArray[Any]) -> Any:
 
 
 def object_array(where: str, values: Sequence[Any]) -> Any:
-    """The Arrow array of Python's objects, in the type that all of them have.
+    """Convert Python objects to an Arrow array, in a type that fits all of them.
 
-    Whole numbers among floats are floats if these have them; truth values among numbers are 0
+    Whole numbers among floats become floats if that is exact; truth values among numbers become 0
     and 1.
 
     Raises:
@@ -149,11 +149,11 @@ def object_array(where: str, values: Sequence[Any]) -> Any:
     type_ = None
     if kinds and all(issubclass(kind, dt.date) for kind in kinds):
         values = _dates(where, values)
-        if any(getattr(x, "nanosecond", 0) for x in values):  # which Arrow would leave out
+        if any(getattr(x, "nanosecond", 0) for x in values):  # which Arrow would drop
             type_ = pa.timestamp(
                 "ns", "UTC" if any(getattr(x, "tzinfo", 0) for x in values) else None
             )
-    elif len(kinds - {float}) > 1:  # NaN is missing among whatever it is
+    elif len(kinds - {float}) > 1:  # NaN is a missing value in a column of any type
         raise _several_types(where, values)
     try:
         return pa.array(values, type_, from_pandas=True)
@@ -192,7 +192,7 @@ def _no_number(where: str, row: int, value: Any, expected: str) -> ValueTypeErro
 
 
 def _number_array(where: str, values: Sequence[Any], kinds: set[type]) -> Any:
-    """Numbers as truth values, int64, uint64, float64 or pairs, whichever has all of them."""
+    """Convert numbers to bool, int64, uint64, float64 or pairs, whichever type holds them all."""
     if all(issubclass(kind, TRUTHS) for kind in kinds):
         return pa.array(values, pa.bool_(), from_pandas=True)
     if any(issubclass(kind, COMPLEX) for kind in kinds):
@@ -202,7 +202,7 @@ def _number_array(where: str, values: Sequence[Any], kinds: set[type]) -> Any:
         return pa.array(
             [_float(where, row, x) for row, x in enumerate(values)], pa.float64(), from_pandas=True
         )
-    # A column of whole decimals is one of integers.
+    # A column of whole decimals becomes one of integers.
     whole = [None if _is_missing(x) else int(x) for x in values]
     there = [x for x in whole if x is not None]
     low, high = min(there, default=0), max(there, default=0)
@@ -223,7 +223,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _is_nan(value: Any) -> bool:
-    """Whether a value is NaN, whose kind of number may be any."""
+    """True if a value is NaN, of any type of numbers."""
     if isinstance(value, Decimal):
         return value.is_nan()
     number = isinstance(value, (*REAL, *COMPLEX))
@@ -231,7 +231,7 @@ def _is_nan(value: Any) -> bool:
 
 
 def _float(where: str, row: int, value: Any) -> float | None:
-    """A number as a float; decimals as the nearest, others if floats have them."""
+    """Convert a number to a float; decimals are rounded, other numbers must be exact."""
     if type(value).__name__ in MISSING:
         return None
     number = math.nan if _is_nan(value) else float(value)
@@ -252,7 +252,7 @@ def _complex_array(where: str, values: Sequence[Any]) -> Any:
 
 
 def _dates(where: str, values: Sequence[Any]) -> list[Any]:
-    """Dates and times: all dates, or all times, either with a zone or without."""
+    """Check that values are all with or all without a time zone; convert dates among times."""
     times = [x for x in values if isinstance(x, dt.datetime) and type(x).__name__ not in MISSING]
     if not times:
         return list(values)
@@ -281,7 +281,7 @@ def _dates(where: str, values: Sequence[Any]) -> list[Any]:
 
 
 def _list_array(where: str, values: Sequence[Any]) -> Any:
-    """Lists, whose elements are all of one type."""
+    """Convert lists, whose elements must all fit one type."""
     lengths, leaves = [], []
     for value in values:
         if _is_missing(value):

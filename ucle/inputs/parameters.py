@@ -1,4 +1,4 @@
-"""Parameters: arrays in memory whose numbers are replaced while a program stays as it is."""
+"""Parameters: arrays in memory whose numbers are replaced while a program stays compiled."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from typing import Any
 from ucle.errors import ArgumentTypeError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
-from ucle.inputs.inputs import TableInput, describe_array
+from ucle.inputs.inputs import describe_array
 from ucle.inputs.labelled_arrays import coordinates_of
 from ucle.inputs.operands import is_relation
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_sparse
+from ucle.inputs.table_input import TableInput
 
 
 @door(name=args.text)
 def parameter(data: Any, name: str | None = None) -> TableInput:
-    """Say that an array is a parameter: it is dense, and will hold other numbers later.
+    """Declare an array as a parameter: it is dense, and its numbers will be replaced later.
 
-    A program relies on its shape, on its element type, and on all numbers being finite if they are
-    now, and on nothing else: plans are those of a dense tensor also where it is all 0 at first, and
-    no number of it is written into SQL.
+    A program relies only on its shape, on its element type, and, if all numbers are finite now, on
+    all later numbers being finite. It is planned as a dense tensor even if it is all 0 at first,
+    and none of its numbers are written into SQL.
 
     Args:
         data: a NumPy array, nested lists or a number; it is not copied.
-        name: what lazy tensors call it in programs and messages.
+        name: its name in lazy tensors, programs and messages.
 
     Returns:
         An input for `ucle.einsum_program` and for lazy tensors, which takes their operators.
@@ -54,7 +55,7 @@ def parameter(data: Any, name: str | None = None) -> TableInput:
         )
     title = "parameter" if name is None else name
     described = describe_array(title, TableInput(data))
-    # What was handed over may be changed in place; what is random is drawn once.
+    # The caller may change the array in place; a random tensor is drawn once.
     relation = described.data if isinstance(data, RandomTensor) else data
     return TableInput(relation, varies=True, name=name)
 

@@ -1,9 +1,9 @@
-"""Several Parquet files as one table, whose columns hold the values of all of them.
+"""Several Parquet files as one table, whose columns fit the values of all of them.
 
-DuckDB takes the types of the first file and casts the others to them, 0.25 to 0 and 5 to true. Here
-the schemas of all files are compared, which reads no data. Where the columns that a tensor is in
-have different types, they are read by the union of these, lazily as ever, if that is a type that
-has every value; integers beside floats are looked at, unless the caller says that they are floats.
+DuckDB takes the types of the first file and casts the others to them, 0.25 to 0 and 5 to true. This
+module compares the schemas of all files, which reads no data. If the columns that hold a tensor
+have different types, they are read as the union of these types, lazily as before, if that type
+represents every value. Integers beside floats are checked, unless the caller declares floats.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ucle.foundation.dtypes import DType
 from ucle.foundation.names import folded
 from ucle.inputs.column_roles import assign_columns
 from ucle.inputs.column_types import INTEGER_TYPES, Column, element_of, nesting, value_type
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.plan.sources import ParquetFile
 from ucle.sqlgen import parquet_queries as sql
 
@@ -27,11 +27,11 @@ EXACT_IN: dict[str, frozenset[str]] = {
     "DOUBLE": frozenset({"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"}),
     "FLOAT": frozenset({"TINYINT", "SMALLINT", "UTINYINT", "USMALLINT"}),
 }
-"""Integer types all of whose numbers a type of floats has."""
+"""Integer types whose numbers a type of floats represents exactly."""
 
 
 def is_pattern(path: str) -> bool:
-    """Whether a path stands for several files."""
+    """True if a path is a glob pattern."""
     return any(sign in path for sign in "*?[")
 
 
@@ -44,19 +44,19 @@ def united_parquet(
     columns: Sequence[Column],
     foreign: Mapping[str, str],
 ) -> tuple[ParquetFile, DType | None]:
-    """Files that a pattern matches as they are read, and the element type if it is not the value's.
+    """The files of a pattern as they are read, and the element type if it is not the union's.
 
     Args:
         session: where the files are read.
         name: the tensor, for messages.
         origin: the files.
-        spec: what the caller says of them.
+        spec: the caller's options for them.
         labels: labels of the tensor's axes.
-        columns: those of the first file, and the folders of all.
-        foreign: columns that came with the data unasked, and what they are.
+        columns: the columns of the first file, and the columns from folder names.
+        foreign: columns that the user did not put into the data, with a description of each.
 
     Raises:
-        InputError: files have different columns, or no type holds the values of a column in all.
+        InputError: files have different columns, or no type fits a column in all files.
     """
     where = f"input {name}, {origin}"
     schemas = _schemas(session, origin.path, where)
@@ -91,7 +91,7 @@ def united_parquet(
 
 
 def _schemas(session: Session, pattern: str, where: str) -> dict[str, Schema]:
-    """The columns of each file."""
+    """Read the columns of each file."""
     nodes: dict[str, list[tuple[str, int, str]]] = {}
     for file, node, children, type_ in session.read(sql.schemas_query(pattern), where):
         nodes.setdefault(str(file), []).append((str(node), int(children or 0), str(type_ or "")))
@@ -99,7 +99,7 @@ def _schemas(session: Session, pattern: str, where: str) -> dict[str, Schema]:
 
 
 def _top(nodes: Sequence[tuple[str, int, str]]) -> list[Column]:
-    """The columns among the nodes of a schema, whose first is the root."""
+    """The top-level columns among the nodes of a schema, whose first node is the root."""
     columns, open_ = [], 0
     for name, children, type_ in nodes[1:]:
         if not open_:
@@ -113,7 +113,7 @@ def _type_in(schema: Schema, name: str) -> str | None:
 
 
 def _types(kinds: Mapping[Schema, str], name: str, where: str) -> dict[str, str]:
-    """The types of a column, each with a file that has it."""
+    """The types of a column, each with one file that has it."""
     types: dict[str, str] = {}
     for schema, file in kinds.items():
         type_ = _type_in(schema, name)
@@ -129,7 +129,7 @@ def _types(kinds: Mapping[Schema, str], name: str, where: str) -> dict[str, str]
 
 
 def _check_names(kinds: Mapping[Schema, str], spec: TableInput, where: str) -> None:
-    """Files have the same columns, unless the caller names those that count."""
+    """Check that files have the same columns, unless the caller names the columns to read."""
     if spec.columns is not None and spec.value is not None:
         return
     (first, file), *others = kinds.items()
@@ -161,7 +161,7 @@ def _check_keys(types: Mapping[str, str], name: str, where: str) -> None:
 
 
 def _check_values(types: Mapping[str, str], union: str, name: str, where: str) -> DType | None:
-    """Values are numbers in all files; their element type where it is not that of the union."""
+    """Check that values are numbers in all files; return their type if not that of the union."""
     kinds = [value_type(type_) for type_ in types]
     depths = {nesting(type_) for type_ in (*types, union)}
     if None in kinds or len(depths) > 1 or value_type(union) is None:
@@ -189,10 +189,10 @@ def _check_exact(
     spec: TableInput,
     where: str,
 ) -> None:
-    """Every value of a file is a number of the type in which it is read.
+    """Check that the type in which a file is read represents all of its values exactly.
 
     Raises:
-        ValueTypeError: one is rounded, and the caller does not say that they are floats.
+        ValueTypeError: a value would be rounded, and the caller does not declare floats.
     """
     element, wide = element_of(type_), element_of(union)
     depth, floats = nesting(type_), dtype is not None and dtype.kind in "fc"

@@ -1,6 +1,6 @@
 """Random tensors that are not computed yet: a distribution and a seed, until a shape is known.
 
-The entry at a place is the number of its position in row-major order, whatever the layout is.
+Each entry depends on its position in row-major order, whatever the layout is.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ucle.foundation.philox import random_bits
 UNIFORM, NORMAL, BERNOULLI = "uniform", "normal", "bernoulli"
 
 SINGLE = 2.0**24
-"""Parts of the interval from 0 to 1 that a float32 tells apart everywhere."""
+"""The number of equal parts of [0, 1) that float32 can tell apart everywhere."""
 
 
 def key_of(seed: int) -> int:
-    """The key of a seed: itself where it is an int64, and 64 bits of its digest where it is not.
+    """The key of a seed: the seed if it fits into int64, otherwise 64 bits of its digest.
 
     >>> key_of(7), key_of(2**64 + 7) == key_of(7)
     (7, False)
@@ -42,26 +42,26 @@ def key_of(seed: int) -> int:
 class RandomTensor:
     """A random tensor without a shape yet; made by `ucle.random`.
 
-    Where it replaces an input of a program, it takes shape and element type from that.
+    If it replaces an input of a program, it takes shape and element type from that input.
     """
 
     distribution: str
     """``"uniform"``, ``"normal"`` or ``"bernoulli"``."""
     parameters: tuple[float, ...]
-    """The ends of the interval; mean and standard deviation; the probability of yes."""
+    """The ends of the interval; mean and standard deviation; or the probability of True."""
     seed: int
     dtype: DType | None = None
-    """By default bool of yes and no, and float64 of numbers."""
+    """None for the default: bool for Bernoulli, float64 otherwise."""
 
     @property
     def element_type(self) -> DType:
-        """The type that it has if nothing else is asked for."""
+        """The element type, with the default applied."""
         if self.dtype is not None:
             return self.dtype
         return DType.BOOL if self.distribution == BERNOULLI else DType.FLOAT64
 
     def array(self, shape: Sequence[int] = (), dtype: Any = None) -> NDArray[Any]:
-        """The tensor in a shape, as an array.
+        """Compute the tensor in a given shape, as an array.
 
         Args:
             shape: sizes of the axes.
@@ -96,10 +96,10 @@ class RandomTensor:
 
 
 def check_distribution(distribution: str, parameters: tuple[float, ...]) -> None:
-    """The parameters of a distribution are such.
+    """Check the parameters of a distribution.
 
     Raises:
-        ArgumentError: they are not.
+        ArgumentError: they are not valid.
     """
     if not all(map(math.isfinite, parameters)):
         fits, expected = False, "finite numbers"

@@ -1,8 +1,8 @@
 """The relation of an input: its columns as DuckDB reports them, and how they hold the tensor.
 
-Takes an input that is a table, as it is described, and looks at it through a session; gives a
-`TableSource`. Rows are read only where the columns do not tell enough: the types of a CSV file, and
-the shape of arrays in lists.
+Takes the description of an input that is a table and inspects it through a session; returns a
+`TableSource`. Rows are read only if the columns do not give enough information: for the types of a
+CSV file, and the shape of arrays in lists.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def find_columns(
     prefix: str,
     foreign: Mapping[str, str],
 ) -> TableSource:
-    """The columns of a relation that is there; an array's shape may be left open."""
+    """Find the columns of an existing relation; the shape of arrays may be left open."""
     origin, dtype = typed_origin(session, name, described, labels, foreign)
     spec = described.spec if dtype is None else replace(described.spec, dtype=dtype)
     described = replace(described, spec=spec, origin=origin)
@@ -62,7 +62,7 @@ def typed_origin(
     labels: Sequence[str],
     foreign: Mapping[str, str],
 ) -> tuple[Origin, DType | None]:
-    """Where the input lies, as its columns are read, and the element type if files tell another."""
+    """The origin of an input with typed columns, and the element type if its files imply one."""
     origin, spec = described.origin, described.spec
     if isinstance(origin, CsvFile):
         _check_exists(session, name, origin)
@@ -75,7 +75,7 @@ def typed_origin(
 
 
 def foreign_columns(session: Session, described: DescribedTable) -> dict[str, str]:
-    """The columns that came with the data unasked; DuckDB makes some of the folders of files."""
+    """The columns that the user did not put into the data; DuckDB makes some from folder names."""
     foreign, origin = dict(described.foreign), described.origin
     if not isinstance(origin, DataFile):
         return foreign
@@ -89,7 +89,7 @@ def foreign_columns(session: Session, described: DescribedTable) -> dict[str, st
 def table_columns(
     session: Session, name: str, source: TableSource, prefix: str = ""
 ) -> tuple[tuple[Column, ...], bool]:
-    """The columns of an input's relation, and whether it is a table of DuckDB's.
+    """The columns of an input's relation, and True if it is a DuckDB table.
 
     Raises:
         InputError: DuckDB cannot find or read it.
@@ -110,10 +110,10 @@ def table_columns(
 
 
 def _check_exists(session: Session, name: str, origin: Origin) -> bool:
-    """Ask before trying: a query that fails aborts the transaction that is open.
+    """Check that a relation exists; a failing query would abort the open transaction.
 
     Returns:
-        Whether there is a table of DuckDB's, and not a view, a file, or what is in memory.
+        True for a DuckDB table; False for a view, a file or data in memory.
     """
     if isinstance(origin, DataFile):
         plain = not any(sign in origin.path for sign in ("*", "?", "[", "://"))
@@ -161,7 +161,7 @@ def shape_of_data(session: Session, name: str, source: TableSource, prefix: str)
 
 
 def input_dtype(session: Session, name: str, value: Any, labels: Sequence[str]) -> DType:
-    """The element type of an input, for which the database is asked if it is a table.
+    """The element type of an input; for a table, the database is queried.
 
     Raises:
         InputError: it cannot be read as a tensor.
@@ -177,7 +177,7 @@ def input_dtype(session: Session, name: str, value: Any, labels: Sequence[str]) 
 def registered_inputs(
     session: Session, inputs: Mapping[str, BoundInput], prefix: str
 ) -> Iterator[None]:
-    """Registers all tables from memory for the time of a block, under prefixed names."""
+    """Register all tables in memory for the duration of a block, under prefixed names."""
     with ExitStack() as stack:
         for bound in inputs.values():
             if isinstance(bound.source, TableSource):
@@ -187,7 +187,7 @@ def registered_inputs(
 
 @contextmanager
 def registered(session: Session, origin: Origin, data: Any, prefix: str) -> Iterator[None]:
-    """Registers a table for the time of a block, under a prefixed name, if it is in memory."""
+    """Register a table in memory for the duration of a block, under a prefixed name."""
     if not isinstance(origin, InMemory):
         yield
         return

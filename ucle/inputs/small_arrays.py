@@ -1,4 +1,4 @@
-"""Arrays from memory that are so small that statements can hold them."""
+"""Arrays in memory that are small enough to be written into statements."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ucle.inputs.states import BoundInput
 from ucle.plan.sources import ArraySource
 
 SMALL_BYTES = 1 << 10
-"""Bytes of an array up to which it is written into statements."""
+"""The largest size in bytes of an array that is written into statements."""
 
 
 def small_arrays(inputs: Mapping[str, BoundInput]) -> dict[str, bytes]:
-    """The elements of small arrays by tensor; one that holds nothing but the fill is no tuple.
+    """The elements of small arrays, by tensor; arrays that hold only the fill are left out.
 
-    Of parameters none are: other numbers are to take the place of theirs.
+    Parameters are left out, too, because their numbers will be replaced.
     """
     return {
         name: np.ascontiguousarray(bound.data).tobytes()

@@ -1,7 +1,7 @@
-"""Sparse arrays from memory, known by what they can do: scipy's, and whatever is made like them.
+"""Sparse arrays in memory, recognised by their methods: scipy's and others with the same interface.
 
-Nothing here imports scipy. What a sparse array hands out by ``tocoo()`` becomes a `SparseArray`,
-which can do as much as inputs need and is one of them itself.
+Nothing here imports scipy. The result of a sparse array's ``tocoo()`` becomes a `SparseArray`,
+which has the methods that inputs need and is itself recognised as a sparse array.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ucle.foundation.dtypes import Scalar
 from ucle.inputs.objects import asked
 
 NEEDED = ("format", "shape", "nnz")
-"""Attributes by which a sparse array is known, beside a way to list its entries."""
+"""Attributes that a sparse array must have, besides a method that lists its entries."""
 
 LISTS = ("tocoo", "to_coo", "asformat")
-"""Methods that list entries, as scipy, pydata's DOK and its other formats have them."""
+"""Methods that list entries, as in scipy, in pydata's DOK and in its other formats."""
 
 
 def is_sparse(value: Any) -> bool:
-    """Whether an object is a sparse array, of scipy or another library.
+    """True if an object is a sparse array, of scipy or another library.
 
     >>> is_sparse(np.eye(2)), is_sparse(SparseArray((2,), (np.array([1]),), np.array([0.5])))
     (False, True)
@@ -35,15 +35,15 @@ def is_sparse(value: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class SparseArray:
-    """Entries by their coordinates, an array for each axis; several at one place are added up."""
+    """Entries in COO form, with an array of coordinates per axis; duplicates are added up."""
 
     shape: tuple[int, ...]
     coords: tuple[NDArray[Any], ...]
     data: NDArray[Any]
     kind: str = "sparse array"
-    """What it was made of, for explanations."""
+    """A description of its origin, for explanations."""
     fill: Scalar = 0
-    """What an entry is worth that is not there."""
+    """The value of entries that are not stored."""
 
     format = "coo"
 
@@ -54,7 +54,7 @@ class SparseArray:
 
     @property
     def nnz(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return len(self.data)
 
     def tocoo(self) -> SparseArray:
@@ -67,7 +67,7 @@ class SparseArray:
         return replace(self, data=self.data.astype(dtype, copy=copy), fill=fill)
 
     def summed(self) -> SparseArray:
-        """The array with one entry at each place, in row-major order.
+        """Add up duplicate entries and sort them in row-major order.
 
         >>> place = (np.array([1, 0, 1]),)
         >>> SparseArray((2,), place, np.array([1, 2, 3])).summed().data
@@ -84,15 +84,15 @@ class SparseArray:
 
 
 def to_coordinates(value: Any, where: str = "sparse array") -> SparseArray:
-    """The entries of a sparse array with their coordinates, and what others are worth.
+    """List the entries of a sparse array with their coordinates, and its fill.
 
     Args:
-        value: for which `is_sparse` holds. What it lists has ``data`` and either ``coords``, or
-            ``row`` and ``col`` as older libraries have them.
+        value: an array for which `is_sparse` holds. The object that lists its entries has ``data``
+            and either ``coords``, or ``row`` and ``col`` as in older libraries.
         where: the input, for messages.
 
     Raises:
-        InputError: it raised something.
+        InputError: the array raised an exception.
     """
     if isinstance(value, SparseArray):
         return value
@@ -113,18 +113,18 @@ def _listed(value: Any) -> SparseArray:
 
 @dataclass(frozen=True, eq=False)
 class SparseBlocks:
-    """Dense blocks of a matrix by their places, of which each has one."""
+    """Dense blocks of a matrix with their positions, at most one block per position."""
 
     shape: tuple[int, ...]
     tiles: tuple[int, int]
     keys: tuple[NDArray[Any], NDArray[Any]]
     data: NDArray[Any]
-    """A block after the other."""
+    """The blocks, one after the other."""
     kind: str
 
 
 def is_blocked(value: Any) -> bool:
-    """Whether a sparse array holds dense blocks, as scipy's in BSR do, that are worth a row each.
+    """True if a sparse array holds dense blocks with more than one entry, as scipy's BSR does.
 
     >>> is_blocked(np.eye(2))
     False
@@ -134,7 +134,7 @@ def is_blocked(value: Any) -> bool:
 
 
 def to_blocks(value: Any) -> SparseBlocks:
-    """The blocks of an array for which `is_blocked` holds; those at one place are added up."""
+    """Convert an array for which `is_blocked` holds to blocks; duplicate blocks are added up."""
     pointers = np.asarray(value.indptr)
     rows = np.repeat(np.arange(len(pointers) - 1), np.diff(pointers))
     columns, data = np.asarray(value.indices), np.asarray(value.data)[: len(rows)]
@@ -156,7 +156,7 @@ def to_blocks(value: Any) -> SparseBlocks:
 
 
 def without_axes(array: Any, axes: Sequence[int]) -> Any:
-    """An array, dense or sparse, without some axes of size 1; a dense one where none is left.
+    """Drop axes of size 1 from a dense or sparse array; the result is dense if no axis is left.
 
     >>> array = SparseArray((1, 3), (np.array([0]), np.array([2])), np.array([7]))
     >>> without_axes(array, [0]).coords, without_axes(np.ones((1, 3)), [0])

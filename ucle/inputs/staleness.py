@@ -1,7 +1,7 @@
-"""Whether a program still fits its data: how many entries there were, and how many there are.
+"""Staleness: compares the number of entries at compilation with the current number.
 
-What a program computes is right whatever the statistics say; which plan is the cheapest is not. The
-numbers are by-products of checks that changed data has to pass anyway
+A program's results are right whatever the statistics say, but its plan may no longer be the
+cheapest. The numbers are by-products of checks that changed data has to pass anyway
 (`ucle.inputs.unchanged_tables`).
 """
 
@@ -11,15 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 FACTOR = 10.0
-"""Times more or fewer entries that make statistics stale; `explain` points out such misses."""
+"""The ratio of entries from which statistics are stale; `explain` points out such misses."""
 
 LEAST_ENTRIES = 10_000
-"""Entries below which no plan takes long enough for another to be worth the while."""
+"""The number of entries below which no plan takes long enough for another to be worthwhile."""
 
 
 @dataclass(frozen=True)
 class Drift:
-    """An input whose entries have become many more or many fewer.
+    """An input whose number of entries has grown or shrunk by a large factor.
 
     >>> print(Drift("A", "edges", 1000, 250000))
     A (edges) held 1,000 entries when the program was compiled and holds 250,000 now
@@ -27,11 +27,11 @@ class Drift:
 
     tensor: str
     source: str
-    """Its table or file, as messages name it."""
+    """Its table or file, as named in messages."""
     compiled: float
-    """Entries that the program was compiled for."""
+    """The number of entries at compilation."""
     found: float
-    """Entries that there are now."""
+    """The current number of entries."""
 
     def __str__(self) -> str:
         return (
@@ -41,7 +41,7 @@ class Drift:
 
 
 def is_stale(compiled: float, current: float) -> bool:
-    """Whether statistics of a number of entries serve for another number no more.
+    """True if statistics for one number of entries no longer apply to another number.
 
     >>> is_stale(1000, 250000), is_stale(1000, 9000), is_stale(5, 500)
     (True, False, False)
@@ -56,9 +56,9 @@ def drifts(
     """The inputs whose statistics are stale.
 
     Args:
-        compiled: entries by input that a program was compiled for.
-        current: entries now, of those inputs that were looked at.
-        sources: how messages name the table or file of an input.
+        compiled: numbers of entries at compilation, by input.
+        current: current numbers of entries, for the inputs that were examined.
+        sources: the names of the inputs' tables or files for messages.
     """
     return tuple(
         Drift(name, sources[name], compiled[name], entries)

@@ -1,11 +1,12 @@
-"""What is known of an input, stage by stage; each stage knows all that the one before it did.
+"""The facts known about an input, stage by stage; each stage includes those of the stage before.
 
     Described -> BoundInput -> SizedInput -> PlacedInput
 
-A `ucle.inputs.inputs.Described` is what the caller handed over, looked at by itself. Bound, its
-columns are found and its data is measured (`ucle.inputs.binding`). Sized, the inputs together and
-the statements have told how long its axes are (`ucle.inputs.axis_sizes`). Placed, it is known in
-which other layouts ucle has stored it (`ucle.inputs.stored_layouts`).
+A `ucle.inputs.inputs.Described` is the caller's object after inspection on its own. When it is
+bound, its columns have been found and its data has been measured (`ucle.inputs.binding`). When it
+is sized, the lengths of its axes have been inferred from all inputs and the statements
+(`ucle.inputs.axis_sizes`). When it is placed, the other layouts are known in which ucle has stored
+it (`ucle.inputs.stored_layouts`).
 """
 
 from __future__ import annotations
@@ -18,29 +19,29 @@ from ucle.foundation.dtypes import DType, Scalar
 from ucle.inputs.inputs import Described, DescribedTable
 from ucle.language.bounds import AxisBound
 from ucle.operators.values import Values
-from ucle.plan.sources import Source, TableSource
+from ucle.plan.sources import InputSource, TableSource
 from ucle.stats.model import TensorStatistics
 
 
 @dataclass(frozen=True)
 class BoundInput:
-    """An input by itself: where it lies, how it is read, and what its data holds."""
+    """An input by itself: its location, the way it is read, and the facts about its data."""
 
     described: Described
-    source: Source
+    source: InputSource
     statistics: TensorStatistics
     bounds: tuple[AxisBound, ...]
-    """What it says of the sizes of its axes; the program may have longer ones."""
+    """Its own information about the sizes of its axes; the program may have longer ones."""
     dtype: DType
     fill: Scalar
     values: Values
-    """What the entries can be that are stored."""
+    """The possible values of stored entries."""
     labels: tuple[str, ...]
-    """Names of the axes in their first use."""
+    """Names of the axes in its first use."""
 
     @property
     def data(self) -> Any:
-        """The array or the table, if it is in memory."""
+        """The array or table, if it is in memory."""
         return self.described.data
 
     @property
@@ -51,50 +52,50 @@ class BoundInput:
 
     @property
     def origin(self) -> str:
-        """Where it lies, for messages."""
+        """Its location, for messages."""
         return str(self.source.origin) if isinstance(self.source, TableSource) else "an array"
 
     @property
-    def sources(self) -> tuple[Source, ...]:
-        """All places from where the tensor can be read."""
+    def sources(self) -> tuple[InputSource, ...]:
+        """All sources from which the tensor can be read."""
         return (self.source,)
 
 
 @dataclass(frozen=True)
 class SizedInput(BoundInput):
-    """An input of a program in which the sizes of all labels are known."""
+    """An input of a program whose labels all have known sizes."""
 
     shape: tuple[int, ...]
 
     @classmethod
     def of(cls, bound: BoundInput, shape: tuple[int, ...]) -> SizedInput:
-        """The input in a shape; an axis has no more different coordinates than it is long."""
+        """Give an input a shape, and limit its distinct coordinates to the lengths of its axes."""
         bound_fields = dict(_known(bound, BoundInput))
         return cls(**bound_fields | {"statistics": bound.statistics.within(shape)}, shape=shape)
 
 
 @dataclass(frozen=True)
 class PlacedInput(SizedInput):
-    """An input with all places from where it can be read."""
+    """An input with all sources from which it can be read."""
 
     kept: tuple[TableSource, ...]
     """Tables that hold the same tensor in other layouts."""
     keep_in: str | None
-    """The database in which it is to be stored in the layouts that are read, if it is to be."""
+    """The database that is to store it in the layouts that are read; None to not store it."""
 
     @classmethod
     def at(
         cls, sized: SizedInput, kept: tuple[TableSource, ...] = (), keep_in: str | None = None
     ) -> PlacedInput:
-        """An input that is stored in some tables, too."""
+        """Add the stored tables of an input."""
         return cls(**dict(_known(sized, SizedInput)), kept=kept, keep_in=keep_in)
 
     @property
-    def sources(self) -> tuple[Source, ...]:
-        """All places from where the tensor can be read."""
+    def sources(self) -> tuple[InputSource, ...]:
+        """All sources from which the tensor can be read."""
         return (self.source, *self.kept)
 
 
 def _known(bound: BoundInput, state: type[BoundInput]) -> Iterator[tuple[str, Any]]:
-    """What is known of an input in a state."""
+    """The fields of an input in a state."""
     return ((field.name, getattr(bound, field.name)) for field in fields(state))

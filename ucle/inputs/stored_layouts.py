@@ -1,9 +1,9 @@
-"""Tables in which ucle has kept inputs in other layouts, and how they are found again.
+"""Tables in which ucle has stored inputs in other layouts, and the search for them.
 
-A note in the schema ``ucle`` says of which relation a table is, read how, and with what data. The
-data is told by a digest of all rows (`ucle.database.digests`), so that a note holds in other
-processes and whatever happens to other tables. The kept table has a digest, too: whoever has
-changed it would otherwise have changed the answers.
+A note in the schema ``ucle`` records the relation that a table was made from, how it was read, and
+its data. A digest of all rows identifies the data (`ucle.database.digests`), so that a note is
+valid in other processes and after changes to other tables. The stored table has a digest, too:
+otherwise a change to it would change answers.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from ucle.sqlgen.sql_trees import VALUE
 def place_inputs(
     session: Session, inputs: Mapping[str, SizedInput], store: bool | Collection[str]
 ) -> dict[str, PlacedInput]:
-    """The inputs with the tables that hold them in other layouts, as far as these are up to date.
+    """Find the tables that hold inputs in other layouts and are up to date.
 
     Args:
         session: where the inputs are.
         inputs: the inputs with their shapes.
-        store: names of inputs that are to be kept in the layouts that are read; True for all that
+        store: names of inputs that are to be stored in the layouts that are read; True for all that
             can be.
 
     Raises:
-        InputError: an input that is named cannot be kept.
+        InputError: a named input cannot be stored.
     """
     places = _places(session, inputs, store)
     tables: Collection[tuple[str, str]] = ()
@@ -75,7 +75,7 @@ def _find(
         name = TableName((database, SCHEMA, table))
         noted = read_digests(digests)
         if noted is not None and (noted[0] != current or (database, table) not in tables):
-            continue  # the data is another one by now, or the user has dropped the table
+            continue  # the data has changed since, or the user has dropped the table
         copy = _kept_as_noted(bound, name, axes, columns)
         if noted is not None and copy is not None and _digest_of(session, copy) == noted[1]:
             usable.append(copy)
@@ -90,7 +90,7 @@ def _find(
 def _notes(
     session: Session, database: str, bound: SizedInput, source: TableSource, **about: str
 ) -> list[tuple[str, ...]]:
-    """Notes of kept tables; those that versions up to 0.1 wrote only until there are others."""
+    """Read notes about stored tables; those of versions up to 0.1 only if there are no newer."""
     about = _about(session, bound, source) | about
     earlier = about | {"relation": str(bound.origin)}
     return read_notes(session, database, LAYOUTS, about) or read_notes(
@@ -102,7 +102,7 @@ _told: set[tuple[str | int, ...]] = set()
 
 
 def _is_first(session: Session, database: str, tables: Sequence[str]) -> bool:
-    """Whether it was not yet said of these tables; a process says it once."""
+    """True if these tables were not reported yet; a process reports them once."""
     paths = [row[1] for row in session.fetch(databases_query()) if row[0] == database]
     place = paths[0] if paths and paths[0] is not None else id(session.connection)
     key = (place, *tables)
@@ -114,7 +114,7 @@ def _is_first(session: Session, database: str, tables: Sequence[str]) -> bool:
 def _kept_as_noted(
     bound: SizedInput, name: TableName, axes: str, columns: str
 ) -> TableSource | None:
-    """The kept table that a note describes; None where the note cannot be true."""
+    """The stored table that a note describes; None if the note cannot be true."""
     noted = read_layout(axes, columns, len(bound.shape))
     if noted is None:
         return None
@@ -123,7 +123,7 @@ def _kept_as_noted(
 
 
 def _digest_of(session: Session, table: TableSource) -> str | None:
-    """The digest of a kept table; None where it has not the columns that it should have."""
+    """The digest of a stored table; None if it lacks the expected columns."""
     try:
         return digest(session, table)
     except (EngineError, UcleError):
@@ -131,7 +131,7 @@ def _digest_of(session: Session, table: TableSource) -> str | None:
 
 
 def check_stored(store: bool | Collection[str], inputs: Collection[str]) -> None:
-    """Check that the inputs are there that ``store=`` names.
+    """Check that the inputs that ``store=`` names exist.
 
     Raises:
         NameResolutionError: there is no such input.
@@ -150,7 +150,7 @@ def check_stored(store: bool | Collection[str], inputs: Collection[str]) -> None
 def _places(
     session: Session, inputs: Mapping[str, SizedInput], store: bool | Collection[str]
 ) -> dict[str, str | None]:
-    """The databases in which the inputs are to be kept that ``store=`` names."""
+    """The databases that are to store the inputs that ``store=`` names."""
     if isinstance(store, bool):
         names: Collection[str] = inputs if store else ()
     else:
@@ -163,9 +163,9 @@ def _places(
 
 
 def _keep_where(session: Session, bound: SizedInput) -> str | None:
-    """The database that may keep an input in other layouts; None where it cannot be kept.
+    """The database that may store an input in other layouts; None if it cannot be stored.
 
-    Positions that a dictionary gives to coordinates belong to the program that has the dictionary.
+    Positions from a dictionary are valid only in the program that has the dictionary.
     """
     source = bound.source
     if not isinstance(source, TableSource) or any(source.encoded):
@@ -191,7 +191,7 @@ def _cannot_be_kept(name: str, bound: SizedInput) -> InputError:
 
 @dataclass(frozen=True)
 class Storable:
-    """An input that is to be stored: how it is read now, and the database that is to keep it."""
+    """An input that is to be stored: its current source, and the database that is to store it."""
 
     bound: PlacedInput
     source: TableSource
@@ -199,7 +199,7 @@ class Storable:
 
     @staticmethod
     def of(bound: PlacedInput) -> Storable | None:
-        """What is to be stored of an input, if it is to be."""
+        """The input as a `Storable`; None if it is not to be stored."""
         source, database = bound.source, bound.keep_in
         if database is None or not isinstance(source, TableSource):
             return None
@@ -209,7 +209,7 @@ class Storable:
 def note_kept(
     session: Session, stored: Storable, table: TableName, source: TableSource, of: str
 ) -> bool:
-    """Note that a table holds an input, `of` rows with a digest; says if that was possible."""
+    """Record that a table holds an input with the digest `of`; False if that was not possible."""
     axes = layout_text(source.layout, blobs=source.kept_as is not None)
     columns = json.dumps(source.keys)
     digests = kept_text(of, digest(session, source))
@@ -219,13 +219,13 @@ def note_kept(
 
 
 def free_name(session: Session, stored: Storable, layout: Layout) -> str:
-    """A name for the table of an input in a layout: the one it had, or one that is free."""
+    """A name for the stored table of an input in a layout: its previous name, or an unused one."""
     database, bound, origin = stored.database, stored.bound, stored.source.origin
     axes = layout_text(layout, blobs=kept_as(bound, layout) is not None)
     start = origin.parts[-1] if isinstance(origin, TableName) else "file"
     stem = layout.called(start, bound.labels)
     for note in _notes(session, database, bound, stored.source, axes=axes):
-        if note[-2].startswith(stem):  # a note must not have another table written over
+        if note[-2].startswith(stem):  # so that a note cannot cause another table to be overwritten
             return note[-2]
     used = {folded(name) for place, name in _tables(session) if place == database}
     (name,) = unique_names([stem], used)
@@ -233,13 +233,13 @@ def free_name(session: Session, stored: Storable, layout: Layout) -> str:
 
 
 LONG_ARRAY = 1 << 20
-"""Bytes of an array from which it is kept as kernels take it, and not as a list of numbers."""
+"""Bytes from which an array is stored as a BLOB for kernels, and not as a list of numbers."""
 
 
 def kept_as(bound: SizedInput, layout: Layout) -> Layout | None:
-    """The layout of a table that is to have arrays as BLOBs; None where it has lists or numbers.
+    """The layout of a stored table that has arrays as BLOBs; None for lists or numbers.
 
-    A list would become an array each time that it is read, which takes the longer the longer it is.
+    A list would be converted to an array on every read, which takes longer the longer it is.
     """
     if not layout.plain:
         return layout
@@ -254,7 +254,7 @@ def kept_source(
     layout: Layout,
     blobs: Layout | None,
 ) -> TableSource:
-    """The source that a table is which holds an input in a layout; `blobs` as of `kept_as`."""
+    """The source for a table that stores an input in a layout; `blobs` is from `kept_as`."""
     dense = () if blobs is not None else tuple(bound.shape[axis] for axis in layout.dense)
     return TableSource(
         name,
@@ -272,7 +272,7 @@ def kept_source(
 
 
 def _about(session: Session, bound: SizedInput, source: TableSource) -> dict[str, str]:
-    """What identifies a tensor by the relation that it is in and the way that is read."""
+    """Identify a tensor by its relation and by the way in which that is read."""
     reading = {
         "keys": source.keys,
         "value": source.value,
@@ -293,5 +293,5 @@ def _about(session: Session, bound: SizedInput, source: TableSource) -> dict[str
 
 
 def _tables(session: Session) -> set[tuple[str, str]]:
-    """Database and name of each table in ucle's schema."""
+    """The database and name of each table in ucle's schema."""
     return {(database, name) for database, name in session.fetch(kept_tables_query())}

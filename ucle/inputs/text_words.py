@@ -1,8 +1,8 @@
-"""Text whose fields are separated by blanks and tabs, however many, read into Arrow columns.
+"""Text whose fields are separated by any number of blanks and tabs, read into Arrow columns.
 
 FROSTT files are such text, and so are the edge lists that `ucle.table(..., delimiter=" ")` reads. A
-column has the type that all of its fields have: int64, else float64 where that holds every integer
-that is written, else text.
+column has the first type that fits all of its fields: int64, then float64 if it represents every
+written integer exactly, then text.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 
 class TextError(ValueError):
-    """Text is not as it should be.
+    """Malformed text.
 
     Args:
-        found: what stands there, and in which line.
-        expected: what should.
-        hint: what to write.
+        found: the text, and the line it is in.
+        expected: the text that should be there.
+        hint: advice for the user.
     """
 
     def __init__(self, found: str, expected: str | None = None, hint: str | None = None) -> None:
@@ -35,13 +35,13 @@ class TextError(ValueError):
 
 @dataclass(frozen=True)
 class Words:
-    """The lines of a text as fields, and the first of them for rules on headers."""
+    """The lines of a text, split into fields on demand."""
 
     lines: bytes
-    """With single blanks between fields; a line that holds nothing, or a comment, is empty."""
+    """The text with single blanks between fields; a line without any field is empty."""
 
     def rows(self, most: int | None = None) -> Iterator[tuple[int, list[str]]]:
-        """Lines that hold something, with their numbers from 1 on."""
+        """The lines that are not empty as fields, with their numbers from 1 on."""
         end = len(self.lines)
         begin = number = 0
         while begin < end and (most is None or most > 0):
@@ -54,18 +54,18 @@ class Words:
             begin = stop + 1
 
     def without_first(self) -> Words:
-        """The same with an empty line in the place of the first that holds something."""
+        """Blank out the first line that is not empty, so that line numbers stay the same."""
         begin = len(self.lines) - len(self.lines.lstrip(b"\n"))
         stop = self.lines.find(b"\n", begin)
         return Words(self.lines[:begin] + (self.lines[stop:] if stop >= 0 else b""))
 
     def line_of(self, row: int) -> int:
-        """The line in which a row (from 0 on) stands."""
+        """The line number of a row (counted from 0)."""
         return next(number for n, (number, _) in enumerate(self.rows()) if n == row)
 
 
 def unpacked(path: str) -> bytes:
-    """The bytes of a file, which may be packed."""
+    """Read the bytes of a file, which may be compressed."""
     compression = {".gz": "gzip", ".zst": "zstd"}.get(Path(path).suffix.casefold())
     with pa.input_stream(path, compression=compression) as stream:
         content: bytes = stream.read()
@@ -73,7 +73,7 @@ def unpacked(path: str) -> bytes:
 
 
 def read_words(path: str, comment: str | None) -> Words:
-    """The fields of a file, which may be packed.
+    """Read the fields of a file, which may be compressed.
 
     Raises:
         TextError: it is not UTF-8.
@@ -103,10 +103,10 @@ def read_words(path: str, comment: str | None) -> Words:
 
 
 def words_table(words: Words, names: Sequence[str]) -> pa.Table:
-    """The rows of a text as a table with columns of these names.
+    """Convert the rows of a text to a table with columns of these names.
 
     Raises:
-        TextError: a line has another number of fields, or a column integers that no type has.
+        TextError: a line has the wrong number of fields, or a column has integers that fit no type.
     """
     columns: list[pa.ChunkedArray]
     if not words.lines.strip(b"\n"):
@@ -128,7 +128,7 @@ def words_table(words: Words, names: Sequence[str]) -> pa.Table:
 
 
 def _other_width(words: Words, width: int) -> TextError | None:
-    """The error for the first line with another number of fields."""
+    """The error for the first line with the wrong number of fields."""
     for number, fields in words.rows():
         if len(fields) != width:
             line = " ".join(fields)[:80]
@@ -139,8 +139,8 @@ def _other_width(words: Words, width: int) -> TextError | None:
 
 
 def _typed(words: Words, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of text as numbers, if all of it is."""
-    if pc.any(pc.match_substring(column, "x", ignore_case=True)).as_py():  # 0x1F is none
+    """Convert a column of text to numbers, if all of its values are numbers."""
+    if pc.any(pc.match_substring(column, "x", ignore_case=True)).as_py():  # 0x1F is not a number
         return column
     bare = column
     if pc.any(pc.starts_with(column, "+")).as_py():

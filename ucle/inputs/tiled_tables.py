@@ -1,7 +1,8 @@
-"""Tables whose rows hold tiles of a tensor: sizes, statistics, and what is beyond a bound.
+"""Tables whose rows hold tiles of a tensor: sizes, statistics, and entries beyond a bound.
 
-Such a table is measured and checked as what it is by itself, a tensor with axes for the tiles and
-for the positions within (`TableSource.apart`). Here that becomes what is known of the tensor.
+Such a table is measured and checked as the tensor that it is by itself, with axes for the tiles and
+for the positions within them (`TableSource.apart`). Here the measurements are converted to those of
+the tiled tensor.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from ucle.foundation.dtypes import Scalar
 from ucle.language.bounds import AxisBound
 from ucle.plan.sources import TableSource
 from ucle.sqlgen.tiled_tables import counts_query, outside_query
-from ucle.stats.measure import EXACT_ENTRIES, Measured, elements
+from ucle.stats.measure import EXACT_ENTRIES, MeasuredInput, elements
 from ucle.stats.model import TensorStatistics
 
 
 def tiled_sizes(source: TableSource, sizes: Sequence[int]) -> tuple[int, ...]:
-    """Sizes of the axes of a tensor, from those of keys and arrays of its table."""
+    """Compute the sizes of a tensor's axes from those of its table's keys and arrays."""
     return tuple(
         sizes[first] if second is None else sizes[first] * sizes[second]
         for first, second in _pairs(source)
@@ -28,7 +29,7 @@ def tiled_sizes(source: TableSource, sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def _pairs(source: TableSource) -> Iterator[tuple[int, int | None]]:
-    """For each axis those of `TableSource.apart`: of tiles and within, or one alone."""
+    """The axes of `TableSource.apart` for each axis: of tiles and within them, or one alone."""
     inside = iter(range(len(source.keys), len(source.keys) + len(source.dense)))
     for axis in range(len(source.keys)):
         tiled = axis < len(source.tiles) and source.tiles[axis]
@@ -41,20 +42,20 @@ def measure_tiles(
     name: str,
     source: TableSource,
     fill: Scalar,
-    measured: Measured,
+    measured: MeasuredInput,
     prefix: str = "",
 ) -> TensorStatistics:
-    """T, V and degrees of the tensor, and how many tiles there are.
+    """Measure T, V and degrees of the tensor, and the number of tiles.
 
-    Of small tables they are counted; of others they are what tiles and positions within allow.
+    They are counted for small tables; for others they follow from tiles and positions within them.
 
     Args:
         session: sees the table.
-        name: of the tensor.
+        name: the name of the tensor.
         source: the table.
         fill: entries equal to it count as not stored.
-        measured: what is known of `source.apart`.
-        prefix: stands before the names of tables that were registered from memory.
+        measured: the measurements of `source.apart`.
+        prefix: prefix of the names of tables that were registered from memory.
     """
 
     def fetch(query: str) -> Sequence[tuple[object, ...]]:
@@ -93,10 +94,10 @@ def check_tile_ends(
     bounds: Sequence[AxisBound],
     prefix: str = "",
 ) -> None:
-    """Check that last tiles hold nothing beyond the bounds that the caller states.
+    """Check that the last tiles hold only the fill beyond the bounds that the caller states.
 
     Raises:
-        CoordinateError: one holds something else than the fill there.
+        CoordinateError: a tile holds another value there.
     """
     for axis, tile in enumerate(source.tiles):
         size = bounds[axis].size

@@ -1,7 +1,7 @@
-"""Whether the tables that a program was compiled on are still what they were.
+"""Detection of changes to the tables that a program was compiled on.
 
 Statistics, bounds and checks belong to a version of the data (`ucle.database.data_versions`). A
-source whose version is not known, such as a view, has to be taken for changed.
+source whose version is unknown, such as a view, has to be treated as changed.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from ucle.plan.sources import TableName, TableSource
 
 @dataclass(frozen=True)
 class Versions:
-    """What is seen of all tables and files that hold inputs."""
+    """The states of all tables and files that hold inputs."""
 
     states: tuple[Version, ...]
     known: bool
-    """Whether equal ones are of equal data."""
+    """True if equal states guarantee equal data."""
 
 
 def tables_of(inputs: Mapping[str, BoundInput]) -> tuple[TableSource, ...]:
-    """The tables and files that hold inputs, of a database or of the file system."""
+    """The tables and files that hold inputs, in a database or in the file system."""
     sources = [source for bound in inputs.values() for source in bound.sources]
     return tuple(x for x in sources if isinstance(x, TableSource) and x.from_database)
 
@@ -34,13 +34,12 @@ def tables_of(inputs: Mapping[str, BoundInput]) -> tuple[TableSource, ...]:
 def table_versions(
     session: Session, inputs: Mapping[str, BoundInput], quiet: Quiet | None = None
 ) -> Versions:
-    """What is seen of all tables and files that hold inputs, as `session` sees them.
+    """The states of all tables and files that hold inputs, as `session` sees them.
 
     Args:
         session: on their database.
         inputs: by name.
-        quiet: the execution that they are looked at for; nobody looks again at tables while nothing
-            has run.
+        quiet: the current execution; tables are not examined again until a statement has run.
     """
     tables = tables_of(inputs)
     if quiet is not None and tables in quiet.known:

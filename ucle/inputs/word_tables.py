@@ -1,7 +1,7 @@
 """Edge lists whose fields are separated by blanks, as tables in memory.
 
-Takes a path and what the caller states of it (`delimiter=" "`); gives an Arrow table by the rules
-that text files of other forms follow (`ucle.inputs.csv_dialect`).
+Takes a path and the caller's options (`delimiter=" "`); returns an Arrow table by the same rules as
+for other text files (`ucle.inputs.csv_dialect`).
 """
 
 from __future__ import annotations
@@ -10,24 +10,23 @@ from typing import TYPE_CHECKING
 
 from ucle.inputs.csv_dialect import SAMPLED, comment_sign, empty_file, header_and_names
 from ucle.inputs.files import BROKEN, unreadable
+from ucle.inputs.table_input import TableInput
 from ucle.inputs.text_words import read_words, words_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ucle.inputs.inputs import TableInput
-
 
 def read_word_table(name: str, path: str, spec: TableInput) -> pa.Table:
-    """The rows of a text file whose fields are separated by blanks.
+    """Read the rows of a text file whose fields are separated by blanks.
 
     Args:
         name: the tensor, for messages.
-        path: of one file, which may be packed.
-        spec: what the caller says of it.
+        path: the path of one file, which may be compressed.
+        spec: the caller's options for it.
 
     Raises:
-        InputError: there is no such file, it is not of one form, or its header is not clear.
+        InputError: there is no such file, it has no consistent format, or its header is unclear.
     """
     where = f"input {name}, {path}"
     try:

@@ -1,7 +1,7 @@
-"""Functions of labels: a constant, multiples of labels, and quotients and remainders by numbers.
+"""Functions of labels: a constant plus multiples of labels, and quotients and remainders of them.
 
-What ``A[2*i+w-1]`` and ``A[i//3]`` are read at. Plain numbers and names; nothing here knows
-expressions or SQL.
+``A[2*i+w-1]`` and ``A[i//3]`` are read at such functions. They consist of plain numbers and names;
+nothing here knows expressions or SQL.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Digit:
-    """The quotient or the remainder of a function of labels by a number, rounded down.
+    """The quotient, rounded down, or the remainder of a function of labels by a number.
 
     >>> print(Digit(Affine.of({"i": 1}, 1), 3), Digit(Affine.of({"i": 1}), 3, remainder=True))
     (i + 1)//3 i%3
@@ -25,11 +25,11 @@ class Digit:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels, in order."""
+        """The labels, in order of first use."""
         return self.of.labels
 
     def ends(self, size: Callable[[str], int]) -> tuple[int, int]:
-        """Between which numbers it lies, where labels run from 0 to below their sizes."""
+        """Return the smallest and largest values; labels run from 0 to below their sizes."""
         low, high = self.of.least(size), self.of.most(size)
         if not self.remainder:
             return low // self.by, high // self.by
@@ -43,12 +43,12 @@ class Digit:
 
 
 Term = str | Digit
-"""What a function has multiples of: a label, or a digit of a function of labels."""
+"""A term of a function: a label, or a digit of a function of labels."""
 
 
 @dataclass(frozen=True)
 class Affine:
-    """A constant and multiples of labels and digits, each once, none of them 0 times.
+    """A constant and multiples of labels and digits; each occurs once, with a factor other than 0.
 
     >>> print(Affine.of({"i": 2, "w": 1}, -3), Affine.of({"i": -1}, 9), Affine.of({}, 4))
     2*i + w - 3 -i + 9 4
@@ -59,7 +59,7 @@ class Affine:
 
     @staticmethod
     def of(coefficients: Mapping[Term, int] | Mapping[str, int], constant: int = 0) -> Affine:
-        """The function with these coefficients, some of which may be 0."""
+        """Return the function with these coefficients, some of which may be 0."""
         return Affine(tuple((x, n) for x, n in coefficients.items() if n), constant)
 
     @property
@@ -69,18 +69,18 @@ class Affine:
 
     @property
     def label(self) -> str | None:
-        """The one label that the function is; None where it is something else."""
+        """The label that the function equals; None if it is anything else."""
         ((term, factor),) = self.terms if len(self.terms) == 1 else (("", 0),)
         return term if factor == 1 and not self.constant and isinstance(term, str) else None
 
     @property
     def linear(self) -> bool:
-        """Whether it is of labels alone."""
+        """True if the terms are labels alone, without quotients and remainders."""
         return all(isinstance(term, str) for term, _ in self.terms)
 
     @property
     def growing(self) -> tuple[str, ...]:
-        """The labels with which it grows or falls without end; with remainders nothing does."""
+        """The labels in which it grows or falls without limit; none of those inside remainders."""
         every: list[str] = []
         for term, _ in self.terms:
             if isinstance(term, str):
@@ -90,18 +90,18 @@ class Affine:
         return tuple(dict.fromkeys(every))
 
     def plus(self, other: Affine, times: int = 1) -> Affine:
-        """The sum with a multiple of another one."""
+        """Return the sum of this function and a multiple of another one."""
         coefficients = dict(self.terms)
         for label, factor in other.terms:
             coefficients[label] = coefficients.get(label, 0) + times * factor
         return Affine.of(coefficients, self.constant + times * other.constant)
 
     def times(self, factor: int) -> Affine:
-        """A multiple."""
+        """Return a multiple of this function."""
         return Affine.of({x: factor * n for x, n in self.terms}, factor * self.constant)
 
     def digit(self, by: int, remainder: bool) -> Affine:
-        """The quotient or the remainder by a positive number.
+        """Return the quotient or the remainder by a positive number.
 
         >>> i, a = Affine.of({"i": 1}), Affine.of({"a": 3, "b": 1}, 7)
         >>> print(i.digit(3, False), a.digit(3, False), a.digit(3, True), sep=", ")
@@ -119,7 +119,7 @@ class Affine:
         return own if remainder else own.plus(whole)
 
     def joined(self) -> Affine:
-        """The same with quotients and remainders of one function put together where they can be.
+        """Return this function with matching quotients and remainders of one function joined.
 
         >>> i = Affine.of({"i": 1})
         >>> print(i.digit(4, False).times(4).plus(i.digit(4, True)).joined())
@@ -136,7 +136,7 @@ class Affine:
         return self
 
     def raised(self, size: Callable[[str], int]) -> Affine:
-        """The same with digits of functions that are nowhere negative, where there have to be any.
+        """Return this function with only digits of functions that are never negative, if any.
 
         >>> print(Affine.of({"i": 2, "j": 1}).digit(4, True).raised({"i": 2, "j": 2}.__getitem__))
         2*i + j
@@ -159,7 +159,7 @@ class Affine:
         return result
 
     def renamed(self, names: Mapping[str, str]) -> Affine:
-        """The same function of labels by other names."""
+        """Return this function with its labels renamed."""
         renamed = Affine((), self.constant)
         for term, factor in self.terms:
             if isinstance(term, Digit):
@@ -170,11 +170,11 @@ class Affine:
         return renamed
 
     def least(self, size: Callable[[str], int]) -> int:
-        """The smallest value, where labels run from 0 to below their sizes, none of which is 0."""
+        """Return the smallest value; labels run from 0 to below their sizes, none of which is 0."""
         return self.constant + sum(min(n * x for x in _ends(t, size)) for t, n in self.terms)
 
     def most(self, size: Callable[[str], int]) -> int:
-        """The largest value; as `least`."""
+        """Return the largest value; as `least`."""
         return self.constant + sum(max(n * x for x in _ends(t, size)) for t, n in self.terms)
 
     def __str__(self) -> str:
@@ -193,7 +193,7 @@ class Affine:
 
 
 def labels_of(term: Term) -> tuple[str, ...]:
-    """The labels of what a function has multiples of."""
+    """Return the labels of a term."""
     return (term,) if isinstance(term, str) else term.labels
 
 

@@ -10,7 +10,7 @@ from ucle.ir.affine import Affine
 
 
 class Sign(Enum):
-    """How a function of labels compares with 0."""
+    """A comparison of a function of labels with 0."""
 
     AT_LEAST = ">="
     EQUAL = "=="
@@ -30,7 +30,7 @@ class Compare:
 
     @property
     def negated(self) -> Condition:
-        """What holds where this does not."""
+        """The negation of this condition."""
         match self.sign:
             case Sign.AT_LEAST:
                 return Compare(self.affine.times(-1).plus(Affine((), -1)), Sign.AT_LEAST)
@@ -56,13 +56,13 @@ class Compare:
 
 @dataclass(frozen=True)
 class All:
-    """Conditions that hold together; none of them: what always holds."""
+    """A conjunction of conditions; an empty one always holds."""
 
     parts: tuple[Condition, ...]
 
     @property
     def negated(self) -> Condition:
-        """What holds where this does not."""
+        """The negation of this condition."""
         return Some(tuple(part.negated for part in self.parts))
 
     def __str__(self) -> str:
@@ -71,13 +71,13 @@ class All:
 
 @dataclass(frozen=True)
 class Some:
-    """Conditions of which at least one holds; none of them: what never holds."""
+    """A disjunction of conditions; an empty one never holds."""
 
     parts: tuple[Condition, ...]
 
     @property
     def negated(self) -> Condition:
-        """What holds where this does not."""
+        """The negation of this condition."""
         return All(tuple(part.negated for part in self.parts))
 
     def __str__(self) -> str:
@@ -91,7 +91,7 @@ NOTHING = All(())
 
 
 def compares(condition: Condition) -> Iterator[Compare]:
-    """The comparisons of a condition, left to right."""
+    """Yield the comparisons of a condition, left to right."""
     if isinstance(condition, Compare):
         yield condition
         return
@@ -100,12 +100,12 @@ def compares(condition: Condition) -> Iterator[Compare]:
 
 
 def condition_labels(condition: Condition) -> tuple[str, ...]:
-    """The labels of a condition, in order of first use."""
+    """Return the labels of a condition, in order of first use."""
     return tuple(dict.fromkeys(x for part in compares(condition) for x in part.affine.labels))
 
 
 def raised_condition(condition: Condition, size: Callable[[str], int]) -> Condition:
-    """The same condition with digits of functions that are nowhere negative."""
+    """Return the condition with its digits rewritten over functions that are never negative."""
     match condition:
         case Compare(affine, sign):
             return Compare(affine.raised(size), sign)
@@ -116,7 +116,7 @@ def raised_condition(condition: Condition, size: Callable[[str], int]) -> Condit
 
 
 def conjuncts(condition: Condition) -> tuple[Condition, ...]:
-    """What holds together where a condition does.
+    """Return the conjuncts of a condition.
 
     >>> i, j = (Compare(Affine.of({x: 1}), Sign.EQUAL) for x in "ij")
     >>> len(conjuncts(All((All((i, j)), Some((i, j))))))
@@ -128,13 +128,13 @@ def conjuncts(condition: Condition) -> tuple[Condition, ...]:
 
 
 def together(*conditions: Condition) -> Condition:
-    """Conditions that hold together, as one."""
+    """Return the conjunction of conditions."""
     parts = tuple(dict.fromkeys(x for each in conditions for x in conjuncts(each)))
     return parts[0] if len(parts) == 1 else All(parts)
 
 
 def renamed_condition(condition: Condition, names: Mapping[str, str]) -> Condition:
-    """A condition on labels by other names."""
+    """Return a condition with its labels renamed."""
     match condition:
         case Compare(affine, sign):
             return Compare(affine.renamed(names), sign)
@@ -145,13 +145,13 @@ def renamed_condition(condition: Condition, names: Mapping[str, str]) -> Conditi
 
 
 MOST_COMPARISONS = 64
-"""Of a condition that a kernel looks at (``udf_kernels/csrc/reindex.c``)."""
+"""The most comparisons in a condition for a kernel (``udf_kernels/csrc/reindex.c``)."""
 
 
 def clauses(condition: Condition) -> tuple[tuple[Compare, ...], ...] | None:
-    """A condition as clauses that all hold, of each of which one comparison does.
+    """Return a condition in conjunctive normal form: clauses that are disjunctions of comparisons.
 
-    None where these are too many.
+    None if there are too many comparisons.
 
     >>> i, j, k = (Compare(Affine.of({x: 1}), Sign.EQUAL) for x in "ijk")
     >>> [len(clause) for clause in clauses(Some((i, All((j, k)))))]

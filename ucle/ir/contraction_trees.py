@@ -1,8 +1,8 @@
-"""Binary trees over the factors of a product: which two of them are joined first.
+"""Binary trees over the factors of a product: the order in which they are joined.
 
-A leaf is the number of a factor, and an inner node a pair. Here are the trees themselves, whatever
-their factors are and whatever they cost; `ucle.lowering.contraction_orders` has paths, which say
-the same.
+A leaf is the number of a factor, and an inner node is a pair. This module has the trees themselves,
+independent of their factors and of any cost; `ucle.lowering.contraction_orders` has paths, an
+equivalent notation.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import NamedTuple, TypeVar, Union
 from ucle.foundation import tree_walk
 
 Tree = Union[int, "tuple[Tree, Tree]"]
-"""How factors are associated: ``((0, 1), 2)`` is (A * B) * C, ``(0, (1, 2))`` is A * (B * C)."""
+"""The association of factors: ``((0, 1), 2)`` is (A * B) * C, ``(0, (1, 2))`` is A * (B * C)."""
 
 Path = tuple[tuple[int, ...], ...]
-"""The same as NumPy writes it: positions of operands, step by step; results go to the end."""
+"""A tree in NumPy's notation: positions of operands, step by step; results go to the end."""
 
 T = TypeVar("T")
 
 
 def tree_of(steps: Iterable[tuple[int, int]], count: int) -> Tree:
-    """The tree of a path in pairs: positions of two factors, whose result goes to the end.
+    """Return the tree of a path of pairs: positions of two factors, whose result goes to the end.
 
     >>> tree_of([(1, 2), (0, 1)], 3)
     (0, (1, 2))
@@ -38,12 +38,12 @@ def tree_of(steps: Iterable[tuple[int, int]], count: int) -> Tree:
 
 
 def fold(tree: Tree, leaf: Callable[[int], T], node: Callable[[tuple[Tree, Tree], T, T], T]) -> T:
-    """What a tree comes to, from the leaves up and from left to right, however deep it is.
+    """Fold a tree of any depth, from the leaves up and from left to right.
 
     Args:
         tree: the tree.
-        leaf: what a leaf comes to.
-        node: what an inner node comes to, of which both sides are known.
+        leaf: gives the value of a leaf.
+        node: gives the value of an inner node from the node and the values of its sides.
 
     >>> fold(((0, 1), 2), str, lambda _, left, right: f"({left} {right})")
     '((0 1) 2)'
@@ -60,14 +60,14 @@ def _sides(tree: Tree) -> tuple[Tree, ...]:
 
 
 def leaves(tree: Tree) -> tuple[int, ...]:
-    """The factors of a tree, left to right."""
+    """Return the factors of a tree, left to right."""
     factors: list[int] = []
     fold(tree, factors.append, lambda *_: None)
     return tuple(factors)
 
 
 def joins(tree: Tree) -> list[tuple[int, int]]:
-    """Which two are joined, one step after the other; a result bears the number of its first one.
+    """Return the joins of a tree, step by step; a result has the number of its leftmost factor.
 
     >>> joins((0, (1, 2)))
     [(1, 2), (0, 1)]
@@ -83,9 +83,9 @@ def joins(tree: Tree) -> list[tuple[int, int]]:
 
 
 def in_order(tree: Tree) -> Tree:
-    """The tree with its operands as near to the order of the factors as it lets them be.
+    """Return the tree with its operands as near to the order of the factors as it lets them be.
 
-    Trees that are in order are equal if they associate the same factors, and else they are not.
+    Trees in this form are equal exactly if they associate the factors in the same way.
 
     >>> in_order((2, (1, 0)))
     ((0, 1), 2)
@@ -102,7 +102,7 @@ def in_order(tree: Tree) -> Tree:
 
 
 def every_tree(count: int) -> Iterator[Tree]:
-    """All trees over so many factors, in order; that from left to right comes first.
+    """Yield all trees over `count` factors in a fixed order; the left-deep one comes first.
 
     >>> list(every_tree(3))
     [((0, 1), 2), ((0, 2), 1), (0, (1, 2))]
@@ -123,7 +123,7 @@ def _with_leaf(tree: Tree, leaf: int) -> Iterator[Tree]:
 
 
 def rotations(tree: Tree) -> Iterator[Tree]:
-    """The trees that differ in one place: (a c) b or (b c) a where (a b) c stands.
+    """Yield the trees that differ in one place: (a c) b or (b c) a in place of (a b) c.
 
     >>> list(rotations(((0, 1), 2)))
     [((0, 2), 1), ((1, 2), 0)]
@@ -143,7 +143,7 @@ def rotations(tree: Tree) -> Iterator[Tree]:
 
 
 class _Place(NamedTuple):
-    """One side of a node, and where that node is; None stands for the root."""
+    """One side of a node, and the place of that node; None stands for the root."""
 
     above: _Place | None
     node: tuple[Tree, Tree]
@@ -151,7 +151,7 @@ class _Place(NamedTuple):
 
 
 def _put(tree: Tree, place: _Place | None) -> Tree:
-    """The whole tree with another one in a place."""
+    """Return the whole tree with another subtree in a place."""
     while place is not None:
         left, right = place.node
         tree = (tree, right) if place.on_left else (left, tree)
@@ -160,7 +160,7 @@ def _put(tree: Tree, place: _Place | None) -> Tree:
 
 
 def tree_text(tree: Tree, factors: Sequence[str], join: Callable[[str, str], str]) -> str:
-    """How a person would write a tree, with brackets around what is joined first.
+    """Return a tree as a person would write it, with brackets around what is joined first.
 
     >>> tree_text((0, (1, 2)), "NHW", "{} * {}".format)
     'N * (H * W)'

@@ -1,12 +1,12 @@
-"""What entries that are not stored mean for a join and an aggregation.
+"""The effect of entries that are not stored on joins and aggregations.
 
-An inner join drops a pair when one side is not stored. That is right only where that side's fill
-absorbs whatever the other side holds (0 * x = 0, and more generally where fill ⊗ x is one value for
-all x); otherwise the pair must be made, by an outer join where the other side knows all the keys,
-by densifying where it does not. Every pair that a join leaves out is then worth
-the same, fill ⊗ fill, and an aggregation over fibres that are partly stored is made right by
-counting: what the bounds allow less what was aggregated, times that value. These rules stand here
-and nowhere else; planning and estimation both ask.
+An inner join drops a pair if one side is not stored. That is right only if that side's fill absorbs
+whatever the other side holds (0 * x = 0, and more generally if fill ⊗ x has one value for all x).
+Otherwise the pair must be made: by an outer join if the other side knows all the keys, else by
+densifying. Every pair that a join leaves out then has the same value, fill ⊗ fill. An aggregation
+over fibres that are partly stored is corrected by counting: the number of entries that the bounds
+allow, less the number aggregated, times that value. These rules are stated here and nowhere else;
+both planning and estimation use them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ucle.operators.values import Values
 
 
 class JoinKind(Enum):
-    """Which rows of a join survive without a partner; the value is its SQL name."""
+    """The rows of a join that survive without a partner; the value is the SQL name of the join."""
 
     INNER = ""
     LEFT = "LEFT"
@@ -38,7 +38,7 @@ class JoinKind(Enum):
 
 @dataclass(frozen=True)
 class JoinRule:
-    """How to join the two sides of a vertex so that no entry is lost."""
+    """The join of the two sides of a vertex that loses no entry."""
 
     kind: JoinKind
     densify_left: bool = False
@@ -48,7 +48,7 @@ class JoinRule:
 def join_rule(
     vertex: Vertex, left: TensorType, right: TensorType, decomposition: Decomposition
 ) -> JoinRule:
-    """The join that a binary vertex needs under a decomposition.
+    """Return the join that a binary vertex needs under a decomposition.
 
     Args:
         vertex: a binary vertex.
@@ -76,7 +76,10 @@ def join_rule(
 
 
 def absorbed_sides(vertex: Vertex, left: TensorType, right: TensorType) -> tuple[bool, bool]:
-    """Whether what only one side of a binary vertex stores is worth what nobody stores.
+    """Return which fills of a binary vertex absorb the entries that only the other side stores.
+
+    Such a pair has the same value as a pair that neither side stores. The first result is for the
+    left side's fill, the second for the right side's.
 
     First whether the left's fill absorbs what the right holds there, then the right's the left's.
     """
@@ -86,7 +89,7 @@ def absorbed_sides(vertex: Vertex, left: TensorType, right: TensorType) -> tuple
 
 
 def same_joins(one: Program, other: Program) -> bool:
-    """Whether the vertices of two programs that do the same join alike and have the same fills."""
+    """Return whether corresponding vertices of two programs join alike and have equal fills."""
 
     def facts(program: Program) -> list[object]:
         types = program.types
@@ -103,13 +106,13 @@ def _of_vertex(vertex: Vertex, types: Mapping[str, TensorType]) -> tuple[bool, b
     return absorbed_sides(vertex, left, right)
 
 
-@lru_cache(maxsize=1 << 10, typed=True)  # asked for every decomposition of every vertex
+@lru_cache(maxsize=1 << 10, typed=True)  # called for every decomposition of every vertex
 def _absorbed(
     operator: Combine, dtype: DType, fills: tuple[Scalar, Scalar], left: Values, right: Values
 ) -> tuple[bool, bool]:
-    """Whether the fills of the left and of the right absorb what they meet.
+    """Return whether the fill of the left, and that of the right, absorbs the entries it meets.
 
-    Then a row of the other side without a partner is worth what all such pairs are.
+    A row of the other side without a partner then has the value that all such pairs have.
     """
     joined = pair_fill(operator, left, right, fills, dtype)
     by_left, by_right = absorbs(operator, left, right, fills, dtype)
@@ -120,7 +123,7 @@ def _absorbed(
 
 
 def joined_fill(vertex: Vertex, types: Mapping[str, TensorType]) -> Scalar:
-    """What a pair (or an entry, mapped) is worth that a vertex's join leaves out."""
+    """Return the value of a pair (or of a mapped entry) that the join of a vertex leaves out."""
     first, *second = (types[operand.tensor] for operand in vertex.inputs)
     if vertex.combine is not None:
         return combined_fill(vertex.combine, first, second[0])
@@ -128,14 +131,14 @@ def joined_fill(vertex: Vertex, types: Mapping[str, TensorType]) -> Scalar:
 
 
 def combined_fill(operator: Combine, left: TensorType, right: TensorType) -> Scalar:
-    """What a pair is worth that a join of two tensors leaves out."""
+    """Return the value of a pair that a join of two tensors leaves out."""
     fills = left.fill, right.fill
     return pair_fill(operator, left.entries, right.entries, fills, left.dtype)
 
 
 @dataclass(frozen=True)
 class Missing:
-    """What an aggregation must account for: of `cells` tuples, those not met are worth `value`."""
+    """A correction of an aggregation: of `cells` tuples, those not met have the value `value`."""
 
     value: Scalar
     cells: int
@@ -144,10 +147,10 @@ class Missing:
 def missing_entries(
     vertex: Vertex, types: Mapping[str, TensorType], decomposition: Decomposition
 ) -> Missing | None:
-    """What the aggregation of a vertex must account for; None where it is the identity of ⊕.
+    """Return the correction that an aggregation needs; None if it is the identity of ⊕.
 
-    Only promoted labels are counted: inside an array every entry is there, and a tuple that is not
-    met would have brought its kernel's reduction of a whole array of fill.
+    Only promoted labels are counted. Inside an array every entry is there, so a tuple that is not
+    met stands for the kernel's reduction of a whole array of fill.
     """
     if vertex.reduce is None:
         return None
@@ -164,7 +167,7 @@ def missing_entries(
 
 
 def meets_all(vertex: Vertex) -> bool:
-    """Whether a vertex has to meet every entry, stored or not, for its aggregation or elsewhere."""
+    """Return whether a vertex must meet every entry, stored or not, to aggregate or otherwise."""
     if vertex.index is not None:
         return vertex.index.dense
     if vertex.along is not None:
@@ -173,7 +176,7 @@ def meets_all(vertex: Vertex) -> bool:
 
 
 def apply_maps(maps: tuple[Pointwise, ...], value: Scalar) -> Scalar:
-    """A value sent through pointwise maps, first to last."""
+    """Apply pointwise maps to a value, first to last."""
     for function in maps:
         value = function(value)
     return value

@@ -1,10 +1,10 @@
-"""Index maps: a tensor read at other places, as ``A[i+1]``, ``D[i,i]`` on the left, or ``i < j``.
+"""Index maps: a tensor read at other coordinates, as ``A[i+1]``, ``D[i,i]`` on the left, ``i < j``.
 
-An `IndexMap` says for each axis of a source at which coordinate it is read, as an affine function
-of the labels of the result, or one with quotients and remainders by numbers in it
-(`ucle.ir.affine`), and under which conditions on these labels (`ucle.ir.conditions`). It is all
-that the language has of arithmetic with coordinates: an entry of the result that no entry of the
-source lies behind, or whose labels do not meet the conditions, is worth `outside`.
+An `IndexMap` gives, for each axis of a source, the coordinate at which it is read. That is an
+affine function of the labels of the result, which may contain quotients and remainders by numbers
+(`ucle.ir.affine`). The map may also have conditions on these labels (`ucle.ir.conditions`). The
+language has no other arithmetic with coordinates. An entry of the result is worth `outside` if the
+source has no entry at its coordinates or if its labels do not meet the conditions.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from ucle.ir.conditions import (
 
 @dataclass(frozen=True)
 class IndexMap:
-    """Where each axis of a source is read, for the labels of a result.
+    """The coordinates at which each axis of a source is read, as functions of a result's labels.
 
-    `value` says that an entry is worth this function of its labels, and not what the source holds
-    there. `hit` is a label of the result alone: an entry is yes where what the source holds there
-    is the coordinate of this label. Then `read` is the access that this is done for, for messages;
-    where it is empty, what lies outside of the bound of the label hits nothing. `outside` is what
-    all other entries are worth. `dense` says that entries of the source which are not stored are
-    worth something else than `outside`, so that all have to be there.
+    With `value`, an entry has the value of this function of its labels, and not that of the
+    source's entry. `hit` is a label of the result alone: an entry is True where the source's entry
+    equals the coordinate of this label. Then `read` is the access that needs it, for messages; if
+    it is empty, a value outside the bound of the label hits nothing. `outside` is the value of all
+    other entries. `dense` is True if entries of the source that are not stored have a value other
+    than `outside`, so that all of them must be there.
     """
 
     indices: tuple[Affine, ...]
@@ -47,7 +47,7 @@ class IndexMap:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The labels that are computed with, in order of first use."""
+        """The labels used in the map, in order of first use."""
         every = [*(x for index in self.indices for x in index.labels)]
         every += condition_labels(self.condition)
         every += () if self.value is None else self.value.labels
@@ -55,15 +55,15 @@ class IndexMap:
         return tuple(dict.fromkeys(every))
 
     def passes(self, axis: int, source: tuple[str, ...]) -> bool:
-        """Whether an axis of the source goes through as it is: it has the label of the result."""
+        """Return whether an axis is read at its own label, so that it passes through unchanged."""
         return self.indices[axis].label == source[axis]
 
     def keyed(self, promoted: Collection[str], source: tuple[str, ...]) -> frozenset[str]:
-        """The labels that have to be key columns where some are.
+        """Return the labels that must be key columns if the given ones are.
 
-        A key of the source decides those of the labels that it is read at. Coordinates as values
-        and what hits a label are made of keys alone, and so are conditions that are too long for a
-        kernel.
+        If an axis of the source is a key, so are the labels in the function at which it is read.
+        Coordinates used as values, and comparisons with a label, are computed from keys alone; so
+        are conditions that are too long for a kernel.
 
         Args:
             promoted: the labels that are key columns.
@@ -82,7 +82,7 @@ class IndexMap:
         return frozenset(keyed)
 
     def leaves(self, source: Sequence[str], result: Sequence[str]) -> bool:
-        """Whether arrays stay what they are, with these labels inside of them."""
+        """Return whether arrays with these labels inside them are left unchanged."""
         if tuple(source) != tuple(result):
             return False
         used = [x for index in self.indices for x in index.labels]
@@ -90,11 +90,11 @@ class IndexMap:
         return all(used.count(label) == 1 for label in source)
 
     def same_elements(self, source: Mapping[str, int], result: Mapping[str, int]) -> bool:
-        """Whether arrays stay what they are, element by element, whatever their axes are called.
+        """Return whether arrays stay the same element by element, though their axes may differ.
 
         Args:
-            source: the labels of all axes, with the sizes of those that are inside of arrays.
-            result: the labels inside of the result's arrays, with their sizes.
+            source: the labels of all axes, with their sizes inside the arrays; 0 for keys.
+            result: the labels inside the result's arrays, with their sizes.
 
         >>> i = Affine.of({"i": 1})
         >>> split = IndexMap((i.digit(4, False), i.digit(4, True)))
@@ -124,7 +124,7 @@ class IndexMap:
         return same and place == stride and bool(result)
 
     def raised(self, size: Callable[[str], int]) -> IndexMap:
-        """The same map with digits of functions that are nowhere negative."""
+        """Return this map with its digits rewritten over functions that are never negative."""
         return replace(
             self,
             indices=tuple(index.raised(size) for index in self.indices),
@@ -133,7 +133,7 @@ class IndexMap:
         )
 
     def renamed(self, names: Mapping[str, str]) -> IndexMap:
-        """The same map of labels by other names."""
+        """Return this map with its labels renamed."""
         return replace(
             self,
             indices=tuple(index.renamed(names) for index in self.indices),
@@ -143,7 +143,7 @@ class IndexMap:
         )
 
     def text(self, source: str, names: Callable[[str], str] = str) -> str:
-        """The map of a source by its name, as a person would write it."""
+        """Return the map of a named source, as a person would write it."""
         new = {label: names(label) for label in self.labels}
         shown = self.renamed(new)
         if shown.value is not None:

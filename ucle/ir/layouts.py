@@ -1,4 +1,4 @@
-"""Labels and levels: of the axes of a tensor (a layout) and of the labels of a vertex."""
+"""Labels and levels: of the axes of a tensor (layout) and of the labels of a vertex."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 
 TILE = 256
-"""Positions of a tile, unless something else is said. The last one of an axis may have fewer."""
+"""The default number of positions in a tile. The last tile of an axis may have fewer."""
 
 
 class Coordinates(Enum):
-    """How the coordinates of a label are stored in a key column."""
+    """The SQL types in which a key column stores the coordinates of a label."""
 
     INT32 = "INTEGER"
     INT64 = "BIGINT"
 
     @staticmethod
     def of(size: int) -> Coordinates:
-        """The narrowest that hold the positions along an axis of a size.
+        """Return the narrowest type that holds the positions along an axis of `size`.
 
         >>> Coordinates.of(2**31), Coordinates.of(2**31 + 1)
         (<Coordinates.INT32: 'INTEGER'>, <Coordinates.INT64: 'BIGINT'>)
@@ -32,23 +32,24 @@ class Coordinates(Enum):
 
     @property
     def numpy(self) -> np.dtype[np.signedinteger[Any]]:
-        """Their type in NumPy."""
+        """The NumPy type of the coordinates."""
         return np.dtype(np.int32 if self is Coordinates.INT32 else np.int64)
 
 
 class Level(Enum):
-    """Where one label of one use of a tensor is handled."""
+    """The place where one label of one use of a tensor is handled."""
 
     PROMOTED = "promoted"
     """Upper case: a key column of the tensor relation."""
     DENSE = "dense"
     """Lower case: an index into the array that each tuple carries."""
     TILED = "tiled"
-    """Both: a key column has the number of a tile of positions, and the array those within."""
+    """Both: a key column holds the number of a tile, and the array holds the positions within
+    it."""
     COMPRESSED = "compressed"
-    """Inside the array, of which it lists the positions that hold something, row by row."""
+    """Inside the array, which lists the positions of stored entries, row by row."""
 
-    # Tuples of levels are keys, and an enum's own hash takes several times as long.
+    # Tuples of levels are dictionary keys, and the default hash of an enum is several times slower.
     __hash__ = object.__hash__
 
 
@@ -64,10 +65,11 @@ class Label:
     bound: int
     coordinates: Coordinates = Coordinates.INT32
     dictionary: str | None = None
-    """Name of the dictionary whose positions the coordinates are, if they are not the data's."""
+    """Name of the dictionary that the coordinates are positions in; None if they are the data's
+    own."""
 
     def __hash__(self) -> int:
-        return hash(self.name)  # sets of labels are asked for everywhere, and names tell them apart
+        return hash(self.name)  # sets of labels are used everywhere, and names tell them apart
 
     def __str__(self) -> str:
         return f"{self.name}:{self.bound}"
@@ -75,10 +77,10 @@ class Label:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a tensor is decomposed: a level for each axis.
+    """The decomposition of a tensor: a level for each axis.
 
-    Dense axes keep the order of the tensor's axes, row-major. How arrays are encoded, and in which
-    order rows lie, is no part of it.
+    Dense axes keep the order of the tensor's axes, row-major. The encoding of arrays and the order
+    of rows are not part of a layout.
 
     >>> Layout.of([True, False]).dense
     (1,)
@@ -86,12 +88,13 @@ class Layout:
 
     levels: tuple[Level, ...]
     tile: int = TILE
-    """Positions of a tile along each axis that is tiled."""
+    """The number of positions in a tile along each tiled axis."""
     deferred: bool = False
-    """There is no relation: who reads the tensor computes what it looks at of these levels."""
+    """True if the tensor has no relation: its reader computes the entries of this layout that it
+    needs."""
 
     def __post_init__(self) -> None:
-        # The tables of the search have them as keys.
+        # Layouts are keys of the tables of the search.
         object.__setattr__(self, "_hash", hash((self.levels, self.tile, self.deferred)))
 
     def __hash__(self) -> int:
@@ -99,28 +102,28 @@ class Layout:
 
     @staticmethod
     def of(promoted: Iterable[bool]) -> Layout:
-        """The layout that promotes the axes marked True; the same object for the same axes."""
+        """Return the layout that promotes the axes marked True; equal axes give one object."""
         return _layout(tuple(Level.PROMOTED if each else Level.DENSE for each in promoted))
 
     @cached_property
     def promoted(self) -> tuple[int, ...]:
-        """Positions of the axes that have a key column; that of a tiled axis numbers its tiles."""
+        """Positions of the axes with a key column, which holds tile numbers for a tiled axis."""
         keys = Level.PROMOTED, Level.TILED
         return tuple(a for a, level in enumerate(self.levels) if level in keys)
 
     @cached_property
     def dense(self) -> tuple[int, ...]:
-        """Positions of the axes that the arrays have, outermost first."""
+        """Positions of the axes that are inside the arrays, outermost first."""
         return tuple(a for a, level in enumerate(self.levels) if level is not Level.PROMOTED)
 
     @cached_property
     def tiled(self) -> tuple[int, ...]:
-        """The axes that are both keys and inside the arrays; two and more make blocks."""
+        """The axes that are both keys and inside the arrays; two or more of them make blocks."""
         return tuple(a for a, level in enumerate(self.levels) if level is Level.TILED)
 
     @cached_property
     def compressed(self) -> int | None:
-        """The axis of which the arrays list positions."""
+        """The axis whose positions the arrays list; None if no axis is compressed."""
         return next((a for a, level in enumerate(self.levels) if level is Level.COMPRESSED), None)
 
     @property
@@ -131,12 +134,12 @@ class Layout:
 
     @cached_property
     def plain(self) -> bool:
-        """Whether every axis is promoted or dense, in a relation."""
+        """True if every axis is promoted or dense and the tensor has a relation."""
         return not self.tiled and self.compressed is None and not self.deferred
 
     @cached_property
     def shown(self) -> Layout:
-        """The plain layout of the same rows: those of tiles one by one, of what is listed entries.
+        """The plain layout with tiles split into rows, and compressed arrays into entries.
 
         >>> Layout.made(Level.TILED, Level.DENSE).shown.promoted
         (0,)
@@ -147,13 +150,13 @@ class Layout:
 
     @property
     def scalar(self) -> bool:
-        """Whether every tuple carries one number."""
+        """True if every tuple carries a single number."""
         return not self.dense
 
     def union(self, other: Layout) -> Layout:
-        """The layout that promotes, or tiles, what either of the two does; nothing is compressed.
+        """Return the layout that promotes or tiles each axis that either does; none is compressed.
 
-        Where the two have tiles of different sizes, those of the first are taken apart.
+        If the two have tiles of different sizes, the tiles of the first are split into rows.
 
         >>> tiled = Layout.made(Level.TILED, Level.DENSE)
         >>> [level.value for level in tiled.union(Layout.of([False, True])).levels]
@@ -162,7 +165,7 @@ class Layout:
         return _union(self, other)
 
     def called(self, tensor: str, labels: Sequence[str]) -> str:
-        """A name that says how a tensor is decomposed.
+        """Return a name that describes the decomposition of a tensor.
 
         >>> Layout.of([True, False]).called("H", "if"), Layout.of([False, False]).called("H", "if")
         ('H_by_i', 'H_whole')
@@ -180,7 +183,7 @@ class Layout:
         return f"{name}_lists_of_{labels[self.compressed]}"
 
     def with_level(self, axes: int | Collection[int], level: Level) -> Layout:
-        """The same with another level of an axis, or of several."""
+        """Return this layout with another level for one or several axes."""
         chosen = (axes,) if isinstance(axes, int) else axes
         if not chosen:
             return self
@@ -189,7 +192,7 @@ class Layout:
 
     @staticmethod
     def made(*levels: Level, tile: int = TILE) -> Layout:
-        """The layout of these levels; the same object for the same ones."""
+        """Return the layout with these levels; the same object for the same levels."""
         return _layout(levels, tile)
 
 
@@ -217,15 +220,15 @@ def _known_layout(levels: tuple[Level, ...], tile: int, deferred: bool) -> Layou
 
 
 RESULT = -1
-"""The role of the tensor that a vertex makes; those of its operands are their numbers."""
+"""The role of the tensor that a vertex makes; the roles of its operands are their numbers."""
 
 
 @dataclass(frozen=True)
 class Decomposition:
-    """How the work of a vertex is decomposed: a level for each of its labels.
+    """The decomposition of a vertex's work: a level for each of its labels.
 
-    A label has one level in all operands and in the result, unless it is compressed in one of them;
-    their layouts follow from that.
+    A label has the same level in all operands and in the result, unless it is compressed in one of
+    them. The layouts of these tensors follow from the levels.
 
     >>> decomposition = Decomposition.promoting(("i", "j", "k"), {"k", "i"})
     >>> print(decomposition)
@@ -238,22 +241,23 @@ class Decomposition:
     """Names of all labels of the vertex, in their order."""
     levels: tuple[Level, ...]
     compressed: frozenset[tuple[int, str]] = frozenset()
-    """Labels that are compressed in one tensor of the vertex: the number of the operand, or
-    `RESULT`, and the name. Elsewhere such a label has the level that `levels` says."""
+    """Labels that are compressed in one tensor of the vertex, as pairs of a role (the number of the
+    operand, or `RESULT`) and a name. In the other tensors such a label has its level from
+    `levels`."""
     tile: int = TILE
-    """Positions of a tile, where a label is tiled."""
+    """The number of positions in a tile, if a label is tiled."""
     deferred: int | None = None
-    """The role of a tensor of which there is no relation (`Layout.deferred`)."""
+    """The role of the tensor that has no relation (`Layout.deferred`), if there is one."""
     promoted: frozenset[str] = field(init=False, repr=False, compare=False)
-    """The labels that are keys of tuples, those that are tiled among them."""
+    """The labels that are keys of tuples, including tiled ones."""
     _hash: int = field(init=False, repr=False, compare=False)
     _layouts: dict[tuple[int, tuple[str, ...]], Layout] = field(
         init=False, repr=False, compare=False
     )
 
     def __post_init__(self) -> None:
-        # The tables of the search have these as keys, too, and nothing is asked more often than
-        # whether a label is promoted.
+        # Decompositions are keys of the tables of the search, too, and `promoted` is the most
+        # frequent query of all.
         pairs = zip(self.labels, self.levels, strict=True)
         keys = Level.PROMOTED, Level.TILED
         object.__setattr__(self, "promoted", frozenset(n for n, level in pairs if level in keys))
@@ -266,12 +270,12 @@ class Decomposition:
 
     @staticmethod
     def promoting(labels: tuple[str, ...], promoted: Collection[str]) -> Decomposition:
-        """The decomposition that promotes some of the labels; the same object for the same ones."""
+        """Return the decomposition that promotes some labels; equal labels give one object."""
         return _promoting(labels, frozenset(promoted))
 
     @staticmethod
     def every(labels: tuple[str, ...]) -> Iterator[Decomposition]:
-        """Every decomposition of labels, from the one that promotes none to that of all.
+        """Yield every decomposition of the labels, from none promoted to all promoted.
 
         >>> print(*Decomposition.every(("i", "j")))
         i,j i,J I,j I,J
@@ -283,12 +287,12 @@ class Decomposition:
 
     @property
     def relational(self) -> bool:
-        """Whether every label is promoted: then there are no arrays."""
+        """True if every label is promoted, so that there are no arrays."""
         return all(level is Level.PROMOTED for level in self.levels)
 
     @property
     def plain(self) -> bool:
-        """Whether every label is promoted or dense, and every tensor a relation."""
+        """True if every label is promoted or dense, and every tensor has a relation."""
         return not self.tiled and not self.compressed and self.deferred is None
 
     @cached_property
@@ -299,16 +303,16 @@ class Decomposition:
 
     @cached_property
     def inside(self) -> frozenset[str]:
-        """The labels that arrays have."""
+        """The labels that index into arrays."""
         pairs = zip(self.labels, self.levels, strict=True)
         return frozenset(name for name, level in pairs if level is not Level.PROMOTED)
 
     def layout(self, names: tuple[str, ...], role: int) -> Layout:
-        """The layout of a tensor of the vertex.
+        """Return the layout of one tensor of the vertex.
 
         Args:
             names: the labels of its axes.
-            role: the number of the operand that it is, or `RESULT`.
+            role: the number of the operand, or `RESULT`.
         """
         key = role, names
         if key not in self._layouts:
@@ -319,9 +323,9 @@ class Decomposition:
         return self._layouts[key]
 
     def reading(self, names: tuple[str, ...], layout: Layout) -> Decomposition:
-        """The same but for the labels of a tensor, which get the levels that its layout has.
+        """Return this decomposition with the labels of a tensor at the levels of its layout.
 
-        Of a label that two axes have the higher level counts.
+        A label of two axes gets the higher of their levels.
 
         >>> decomposition = Decomposition.promoting(("i", "j"), {"i"})
         >>> print(decomposition.reading(("j", "j"), Layout.of([True, False])))
@@ -331,16 +335,16 @@ class Decomposition:
         return self.promoting(self.labels, self.promoted.difference(names) | keys)
 
     def flipped(self, name: str) -> Decomposition:
-        """The same with the other level of one label."""
+        """Return this decomposition with one label's level changed: promoted to demoted or back."""
         return self.promoting(self.labels, self.promoted ^ {name})
 
     @property
     def spelled(self) -> frozenset[str]:
-        """The labels as callers give a decomposition.
+        """The decomposition in the notation that callers pass.
 
-        A promoted one is its name, a tiled one has the positions of a tile behind a slash, and one
-        that is compressed stands in braces behind the number of the operand, or ``result``. Of a
-        tensor that is deferred there are braces with nothing in them.
+        A promoted label is its name. A tiled label has the number of positions in a tile behind a
+        slash. A compressed label stands in braces behind the number of the operand, or ``result``.
+        A deferred tensor has empty braces.
 
         >>> levels, compressed = (Level.TILED, Level.DENSE), frozenset({(0, "j")})
         >>> sorted(Decomposition(("i", "j"), levels, compressed).spelled)
@@ -354,10 +358,10 @@ class Decomposition:
         return frozenset((*keys, *(f"{role}{{{name}}}" for role, name in roles)))
 
     def cased(self, name: str, role: int | None = None) -> str:
-        """A label in the paper's notation: upper case where it is promoted, else lower case.
+        """Return a label in the paper's notation: upper case if it is promoted, else lower case.
 
-        Of a label in tiles of 256 it is ``I/256``, of one that is compressed in the tensor of a
-        role ``{i}``.
+        A label in tiles of 256 is ``I/256``; one that is compressed in the tensor of `role` is
+        ``{i}``.
         """
         if (role, name) in self.compressed:
             return f"{{{name.lower()}}}"

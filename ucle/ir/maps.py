@@ -1,4 +1,4 @@
-"""Pointwise functions as steps of a vertex: an operator with its number, or a cast."""
+"""Pointwise functions as steps of a vertex: a map, an operator with a constant, or a cast."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ucle.operators import Combine, PointwiseMap
 class Map:
     """A pointwise function of one value.
 
-    `dtype` is the type that it works in; what gives yes or no gives 1 or 0 of that type.
+    `dtype` is the type that the function works in; a predicate gives 1 or 0 of that type.
 
     >>> from ucle.operators import MAPS
     >>> print(Map(MAPS["relu"]))
@@ -26,18 +26,18 @@ class Map:
 
     @property
     def result(self) -> DType:
-        """Type of the function's values."""
+        """The type of the function's values."""
         return self.dtype
 
     def __call__(self, value: Scalar) -> Scalar:
-        """The function's value at one point, by NumPy's rules."""
+        """Return the function's value at one point, by NumPy's rules."""
         return self.function.scalar(value, self.dtype)
 
     def __str__(self) -> str:
         return self.apply_text("x")
 
     def apply_text(self, argument: str) -> str:
-        """How a person would write this function of `argument`."""
+        """Return the function of `argument` as a person would write it."""
         return f"{self.function.name}({argument})"
 
 
@@ -57,11 +57,11 @@ class Partial:
 
     @property
     def result(self) -> DType:
-        """Type of the function's values."""
+        """The type of the function's values."""
         return self.dtype
 
     def __call__(self, value: Scalar) -> Scalar:
-        """The function's value at one point, by NumPy's rules."""
+        """Return the function's value at one point, by NumPy's rules."""
         pair = (self.constant, value) if self.constant_first else (value, self.constant)
         return self.combine.scalar(*pair, self.dtype)
 
@@ -69,7 +69,7 @@ class Partial:
         return self.apply_text("x")
 
     def apply_text(self, argument: str) -> str:
-        """How a person would write this function of `argument`."""
+        """Return the function of `argument` as a person would write it."""
         constant = number_text(self.constant)
         if self.combine.infix:
             argument = bracketed(argument)
@@ -79,7 +79,7 @@ class Partial:
 
 @dataclass(frozen=True)
 class Cast:
-    """The change of every entry to another element type.
+    """A conversion of every entry to another element type.
 
     >>> print(Cast(DType.FLOAT64, DType.INT64))
     int64(x)
@@ -89,7 +89,7 @@ class Cast:
     result: DType
 
     def __call__(self, value: Scalar) -> Scalar:
-        """The value in the new type, by NumPy's rules."""
+        """Return the value in the new type, by NumPy's rules."""
         with np.errstate(all="ignore"):
             return self.result.scalar(value)
 
@@ -97,7 +97,7 @@ class Cast:
         return self.apply_text("x")
 
     def apply_text(self, argument: str) -> str:
-        """How a person would write this cast of `argument`."""
+        """Return the cast of `argument` as a person would write it."""
         return f"{self.result.value}({argument})"
 
 
@@ -105,7 +105,7 @@ Pointwise = Map | Partial | Cast
 
 
 def bracketed(text: str) -> str:
-    """A text that an operator may stand beside.
+    """Return a text that an operator may stand beside: bracketed if it is an operation.
 
     >>> bracketed("1 - x"), bracketed("exp(1 - x)")
     ('(1 - x)', 'exp(1 - x)')
@@ -114,7 +114,7 @@ def bracketed(text: str) -> str:
 
 
 def _is_compound(text: str) -> bool:
-    """Whether a text is an operation that brackets do not yet hold together."""
+    """Return whether a text is an operation that is not yet enclosed in brackets."""
     depth = 0
     for character in text:
         depth += (character in "([") - (character in ")]")
@@ -124,7 +124,7 @@ def _is_compound(text: str) -> bool:
 
 
 def number_text(value: Scalar) -> str:
-    """A number as a person would write it."""
+    """Return a number as a person would write it."""
     if isinstance(value, complex):
         return f"({value:.6g})"
     return f"{value:.6g}" if isinstance(value, float) else str(value)

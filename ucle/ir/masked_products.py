@@ -1,9 +1,9 @@
-"""Products of matrices that are only looked at where a mask has entries, over two vertices.
+"""Masked matrix products over two vertices: only entries under a stored mask entry are needed.
 
-Either the first makes the product and the second masks it, ``S[i,j] += Q[i,k] * K[j,k]`` and
+Either the first vertex makes the product and the second masks it, ``S[i,j] += Q[i,k] * K[j,k]`` and
 ``Z[i,j] = M[i,j] * S[i,j]``, or the first masks one factor, ``T[i,j,k] = M[i,j] * Q[i,k]``, and the
-second multiplies that, ``Z[i,j] += T[i,j,k] * K[j,k]``. Between the two lies a tensor that nobody
-else reads, and that need not be made.
+second multiplies the result, ``Z[i,j] += T[i,j,k] * K[j,k]``. The tensor between the two has no
+other reader, so it need not be made.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ucle.ir.vertices import Operand, Program, Vertex
 
 
 @dataclass(frozen=True)
-class Part:
+class MaskedOperand:
     """An operand of one of the two vertices, with the labels that the second one uses."""
 
     of_producer: bool
@@ -27,36 +27,36 @@ class Part:
 
 @dataclass(frozen=True)
 class MaskedProduct:
-    """A mask over `row` and `column`, and the factors, which have `inner` in common."""
+    """A mask over `row` and `column`, and two factors that share the label `inner`."""
 
     producer: Vertex
     reader: Vertex
-    mask: Part
-    left: Part
-    right: Part
+    mask: MaskedOperand
+    left: MaskedOperand
+    right: MaskedOperand
     row: Label
     column: Label
     inner: Label
 
     @property
     def number(self) -> int:
-        """Which operand of the reader the tensor is that need not be made."""
+        """The number of the reader's operand that need not be made."""
         return next(n for n, x in enumerate(self.reader.inputs) if x.tensor == self.producer.name)
 
     @property
     def masks_a_factor(self) -> bool:
-        """Whether the mask belongs to the first vertex."""
+        """True if the mask is an operand of the first vertex."""
         return self.mask.of_producer
 
     @property
     def is_dense(self) -> bool:
-        """Whether rows of both factors lie along the inner label."""
+        """True if both factors have the inner label last, so that their rows lie along it."""
         names = (self.row.name, self.inner.name), (self.column.name, self.inner.name)
         return (self.left.operand.names, self.right.operand.names) == names
 
 
 def masked_products(program: Program, vertex: Vertex) -> Iterator[MaskedProduct]:
-    """Those of which a vertex is the second one."""
+    """Yield the masked products whose second vertex is `vertex`."""
     for number, operand in enumerate(vertex.inputs):
         producer = program.by_name.get(operand.tensor)
         if producer is not None and len(vertex.inputs) == 2:
@@ -64,7 +64,7 @@ def masked_products(program: Program, vertex: Vertex) -> Iterator[MaskedProduct]
 
 
 def reader_of(program: Program, producer: Vertex) -> Vertex | None:
-    """The vertex that alone reads another one; None where there are others, or it is an output."""
+    """Return the only reader of a vertex; None if it has several, or if it is an output."""
     uses = program.uses[producer.name]
     if len(uses) != 1 or producer.name in program.outputs:
         return None
@@ -72,7 +72,7 @@ def reader_of(program: Program, producer: Vertex) -> Vertex | None:
 
 
 def adds_nothing(vertex: Vertex, program: Program) -> bool:
-    """Whether what is not stored adds nothing to the aggregation of a vertex."""
+    """Return whether entries that are not stored add nothing to the aggregation of a vertex."""
     if vertex.reduce is None:
         return True
     if meets_all(vertex):
@@ -81,13 +81,13 @@ def adds_nothing(vertex: Vertex, program: Program) -> bool:
 
 
 def absorbing(vertex: Vertex, program: Program) -> tuple[bool, bool]:
-    """Whether the fill of each operand annihilates what it meets."""
+    """Return whether each operand's fill annihilates the entries it meets."""
     left, right = (program.types[operand.tensor] for operand in vertex.inputs)
     return absorbed_sides(vertex, left, right)
 
 
 def repeats(operand: Operand) -> bool:
-    """Whether two axes have one label: then there is no row or column to speak of."""
+    """Return whether two axes have the same label, so that there are no rows and columns."""
     return len(set(operand.names)) < len(operand.names)
 
 
@@ -105,12 +105,14 @@ def _found(
     if len(renamed) < len(producer.labels):
         return
     parts = [
-        Part(True, n, Operand(x.tensor, tuple(renamed.get(label, label) for label in x.labels)))
+        MaskedOperand(
+            True, n, Operand(x.tensor, tuple(renamed.get(label, label) for label in x.labels))
+        )
         for n, x in enumerate(producer.inputs)
     ]
     if {label.name for label in producer.reduced} & {label.name for label in reader.all_labels}:
         return  # one name for two labels
-    other = Part(False, 1 - number, reader.inputs[1 - number])
+    other = MaskedOperand(False, 1 - number, reader.inputs[1 - number])
     if len(producer.labels) == 2 and len(producer.reduced) == 1:
         if absorbing(reader, program)[1 - number]:
             yield from _behind(producer, reader, other, parts, producer.reduced[0])
@@ -122,7 +124,7 @@ def _found(
 
 
 def _distributes(program: Program, reader: Vertex) -> bool:
-    """Whether a factor may be drawn out of the sum of products, of which all are finite."""
+    """Return whether a factor may be moved out of the sum of products, all finite."""
     assert reader.combine is not None
     if reader.reduce is None or reader.reduce.name not in reader.combine.distributes_over:
         return False
@@ -131,9 +133,13 @@ def _distributes(program: Program, reader: Vertex) -> bool:
 
 
 def _behind(
-    producer: Vertex, reader: Vertex, mask: Part, factors: list[Part], inner: Label
+    producer: Vertex,
+    reader: Vertex,
+    mask: MaskedOperand,
+    factors: list[MaskedOperand],
+    inner: Label,
 ) -> Iterator[MaskedProduct]:
-    """The mask and the factors, if that is what they are."""
+    """Yield the masked product of a mask and two factors, if their labels fit one."""
     if any(len(part.operand.labels) != 2 for part in (mask, *factors)):
         return
     row, column = mask.operand.labels

@@ -1,8 +1,9 @@
-"""Functions of whole matrices: ``inv`` and its kin, of two axes that both stay.
+"""Functions of whole matrices: ``inv``, ``cholesky`` and the like, over two axes that both stay.
 
-Every entry of the result is made of all entries of the matrix, stored or not, by a kernel: no SQL
-says what they do. Of positive definite and of symmetric matrices the lower triangle is read, as by
-NumPy. Eigenvalues stand in a diagonal matrix, from the least on, and eigenvectors in its columns.
+Every entry of the result depends on all entries of the matrix, stored or not. Only kernels compute
+these functions; SQL cannot express them. As in NumPy, only the lower triangle of positive definite
+and of symmetric matrices is read. Eigenvalues stand in a diagonal matrix in ascending order, and
+eigenvectors in its columns.
 """
 
 from __future__ import annotations
@@ -17,40 +18,40 @@ from ucle.foundation.dtypes import DType
 
 @dataclass(frozen=True)
 class MatrixMap:
-    """A function of the matrices that two axes of one size are."""
+    """A function of the matrices over two axes of one size."""
 
     name: str
     row: str
     column: str
     dense: ClassVar[bool] = True
-    """All entries have to be met, stored or not."""
+    """True: all entries must be met, stored or not."""
 
     @property
     def labels(self) -> tuple[str, str]:
-        """Those of its axes."""
+        """The labels of the rows and of the columns."""
         return self.row, self.column
 
     @property
     def kernel(self) -> str:
-        """What kernels call it."""
+        """The name of the function in kernels."""
         return f"mat_{self.name}"
 
     def renamed(self, names: Mapping[str, str]) -> MatrixMap:
-        """The same along labels by other names."""
+        """Return this function with its labels renamed."""
         row, column = (names.get(label, label) for label in self.labels)
         return replace(self, row=row, column=column)
 
 
 def matrix_dtype(name: str, dtype: DType, where: str) -> DType:
-    """The type of what a function makes of matrices of a type.
+    """Return the element type of the result of a function of matrices.
 
     Args:
-        name: of the function.
-        dtype: of the matrices.
-        where: the place, for a message.
+        name: name of the function.
+        dtype: element type of the matrices.
+        where: place in the program, for messages.
 
     Raises:
-        ValueTypeError: they are complex.
+        ValueTypeError: the matrices are complex.
 
     >>> [matrix_dtype("inv", x, "") for x in (DType.FLOAT32, DType.BOOL)]
     [<DType.FLOAT32: 'float32'>, <DType.FLOAT64: 'float64'>]
@@ -67,4 +68,4 @@ def matrix_dtype(name: str, dtype: DType, where: str) -> DType:
 
 
 MATRIX_MAPS = ("cholesky", "inv", "eigenvalues", "eigenvectors")
-"""The functions that there are, by their names in programs."""
+"""All functions of matrices, by their names in programs."""

@@ -1,9 +1,10 @@
-"""Whether integers of a program may leave 64 bits, which the order of its products decides.
+"""Integer overflow: tests whether integers may leave 64 bits, so that join orders matter.
 
-Arithmetic with integers is checked on every route, so that an order gives the exact answer or an
-error, never a number that wrapped around; but one order may overflow where another does not. Where
-no integer of a reordered program can overflow, no order matters; else it runs in the hope that none
-does, and once more as it is written if one did (`ucle.prepared`).
+Arithmetic with integers is checked on every route: an order of products gives the exact answer or
+an error, never a number that wrapped around. But one order may overflow where another does not. If
+no integer of a reordered program can overflow, the order does not matter. Otherwise the reordered
+program runs first, and if it overflows, the program runs again in the order in which it is written
+(`ucle.compile.prepared`).
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from ucle.operators.values import Values, anything
 
 
 def may_overflow(program: Program) -> bool:
-    """Whether integers that are joined or aggregated may leave 64 bits, as far as is known.
+    """Return whether integers that are joined or aggregated could leave 64 bits.
 
-    Ranges (`ucle.ir.ranges`) end where the type ends, so that one which reaches that far may have
-    gone on. It covers what is summed on the way, too: each part of a sum of so many numbers between
-    `low` and `high` lies in the range of the whole and of what is stored.
+    Ranges (`ucle.ir.ranges`) are clipped at the ends of the type, so that a range which reaches an
+    end may go beyond it. The test covers partial sums as well: every part of a sum of so many
+    numbers between `low` and `high` lies in the hull of the range of the whole and the range of the
+    entries.
 
     >>> from ucle import einsum_program
     >>> for large in (2**20, 2**31):
@@ -34,7 +36,7 @@ def may_overflow(program: Program) -> bool:
 
 
 def reaches_the_end(values: Values, dtype: DType) -> bool:
-    """Whether values may lie at an end of a type of integers, and so beyond it.
+    """Return whether values may reach an end of an integer type, and so lie beyond it.
 
     >>> reaches_the_end(Values(0, 2**62), DType.INT64), reaches_the_end(Values(), DType.INT64)
     (False, True)

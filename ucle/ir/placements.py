@@ -1,6 +1,6 @@
-"""Placements: on which partitions the tuples of a tensor lie.
+"""Placements: the partitions on which the tuples of a tensor lie.
 
-A layout says what is in a tuple, a placement says where the tuple is: at which sites of a physical
+A layout says what is in a tuple. A placement says where the tuple is: at which sites of a physical
 relation (tensor_relational_algebra.txt, section 4).
 """
 
@@ -11,21 +11,21 @@ from enum import Enum
 
 
 class Spread(Enum):
-    """How tuples are spread over partitions."""
+    """The distribution of tuples over partitions."""
 
     SINGLE = "single"
-    """All lie on the first partition."""
+    """All tuples lie on the first partition."""
     REPLICATED = "replicated"
-    """All lie on every partition (the paper's BCAST)."""
+    """All tuples lie on every partition (the paper's BCAST)."""
     BY_AXES = "by axes"
     """Tuples that agree on some keys lie on one partition (the paper's SHUF)."""
     SCATTERED = "scattered"
-    """Each lies on one partition, whichever that is."""
+    """Each tuple lies on one partition, which may be any of them."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the tuples of a tensor are.
+    """The partitions of a tensor's tuples.
 
     >>> print(Placement(Spread.BY_AXES, (0,)), REPLICATED)
     by axes 0 replicated
@@ -33,15 +33,15 @@ class Placement:
 
     spread: Spread
     axes: tuple[int, ...] = ()
-    """The axes by whose keys tuples are placed."""
+    """The axes whose keys decide the partition of a tuple."""
 
     @staticmethod
     def by(*axes: int) -> Placement:
-        """Tuples that agree on the keys of some axes lie together."""
+        """Return the placement in which tuples that agree on the keys of some axes lie together."""
         return Placement(Spread.BY_AXES, axes)
 
     def serves(self, wanted: Placement) -> bool:
-        """Whether tuples that lie so can be taken as if they lay in another way.
+        """Return whether tuples placed like this can be used where another placement is wanted.
 
         >>> Placement.by(0).serves(SCATTERED), SCATTERED.serves(Placement.by(0))
         (True, False)
@@ -51,12 +51,13 @@ class Placement:
         if self == wanted:
             return True
         if wanted.spread is Spread.SCATTERED:
-            # Of copies each would count several times; what is single is made on one partition.
+            # Copies would each be counted; a single partition's tuples are computed on one
+            # partition only.
             return self.spread is Spread.BY_AXES
         return wanted.spread is Spread.SINGLE and self.spread is Spread.REPLICATED
 
     def named(self, labels: tuple[str, ...]) -> str:
-        """The placement in words, with labels for axes."""
+        """Return the placement in words, with labels for axes."""
         if self.spread is not Spread.BY_AXES:
             return str(self.spread.value)
         return "by " + ", ".join(labels[axis] for axis in self.axes)

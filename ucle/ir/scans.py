@@ -1,8 +1,8 @@
-"""Running aggregations: ``cumsum`` and its kin, where a label stays that is aggregated along.
+"""Prefix scans: ``cumsum``, ``cumprod``, ``cummax`` and ``cummin`` along a label that stays.
 
 An entry is the aggregate of all entries of its fibre up to it, in the order of the axis, stored or
-not. Where two fills make a fill, as 0 + 0 does, a fibre of which nothing is stored is worth the
-fill from end to end; otherwise every entry is something of its own, and all of them are met.
+not. If ⊕ of two fills is the fill, as 0 + 0 is, a fibre with nothing stored is fill from end to
+end. Otherwise each entry has a value of its own, and all of them must be met.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from ucle.operators.values import Values, hull
 
 @dataclass(frozen=True)
 class Running:
-    """⊕ along an axis, which stays."""
+    """A prefix scan with ⊕ along an axis, which stays."""
 
     reduce: Reduce
     label: str
     dense: bool = False
-    """Whether all entries have to be met, stored or not: fills do not make a fill."""
+    """True if all entries must be met, stored or not, because ⊕ of two fills is not the fill."""
 
     @property
     def name(self) -> str:
-        """What programs call it."""
+        """The name of the function in programs."""
         return f"cum{self.reduce.stem}"
 
     @property
     def kernel(self) -> str:
-        """What kernels call it."""
+        """The name of the function in kernels."""
         return self.name
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The one that it runs along."""
+        """The label that the scan runs along, alone in a tuple."""
         return (self.label,)
 
     def renamed(self, names: Mapping[str, str]) -> Running:
-        """The same along a label by another name."""
+        """Return this scan with its label renamed."""
         return replace(self, label=names.get(self.label, self.label))
 
     def is_stable(self, fill: Scalar, dtype: DType) -> bool:
-        """Whether a fibre of nothing but fill stays what it is.
+        """Return whether a fibre of fill alone is unchanged by the scan.
 
         >>> [Running(RUNNING["cumsum"], "i").is_stable(x, DType.FLOAT64) for x in (0.0, 1.0)]
         [True, False]
@@ -58,11 +58,11 @@ class Running:
             return False
 
     def is_exact(self, dtype: DType) -> bool:
-        """Whether the order of the steps says nothing."""
+        """Return whether the order of the steps cannot change the result."""
         return self.reduce.extreme is not None or dtype.kind in "bi"
 
     def values(self, every: Values, fill: Scalar, size: int, dtype: DType) -> Values:
-        """What its entries can be, if those of a fibre of some size are such values."""
+        """Return the range of the scan's entries from the range and the size of a fibre."""
         if not size:
             return every
         whole = reduced(self.reduce, every, fill, size, dtype)
@@ -73,7 +73,7 @@ class Running:
 
 
 Along = Running | MatrixMap
-"""What is made of the fibres along some labels that stay."""
+"""An operation on fibres along labels that stay: a prefix scan or a function of matrices."""
 
 RUNNING: Mapping[str, Reduce] = {f"cum{row.name}": row for row in (SUM, PROD, MAX, MIN)}
-"""The aggregations that there are, by their names in programs."""
+"""The aggregations with a prefix scan, by their names in programs."""

@@ -1,4 +1,4 @@
-"""Tensors: the names and bounds of their axes, what an entry is, and the fill."""
+"""Tensor types: the axes with their bounds, the element type, the fill and the values."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from ucle.operators.values import Values, anything, with_fill
 
 @dataclass(frozen=True)
 class TensorType:
-    """What a tensor is, whatever its layout: axes with bounds, element type, fill, values.
+    """The type of a tensor in any layout: axes with bounds, element type, fill and values.
 
-    `fill` is what an entry that is not stored is worth, `entries` what the others can be: any
-    finite number of the type, unless something else is said. `covered` are the axes along which
-    each coordinate has an entry that is what `entries` says, as each node of a graph that has an
-    edge; `occupied` says that there is an entry anywhere (`ucle.ir.coverage`). Along the axes that
-    are `decided` together, there is at most one entry for each position of the others.
+    `fill` is the value of an entry that is not stored. `values` is the range of the other entries:
+    by default, any finite number of the element type. `covered` are the axes along which each
+    coordinate has an entry whose value `entries` describes, for example the nodes of a graph in
+    which each node has an edge; `occupied` is True if there is such an entry anywhere
+    (`ucle.ir.coverage`). Along the axes that are `decided` together, there is at most one entry for
+    each position of the other axes.
     """
 
     axes: tuple[Label, ...]
@@ -32,16 +33,16 @@ class TensorType:
 
     @cached_property
     def entries(self) -> Values:
-        """What the entries can be that are not worth the fill."""
+        """The range of the entries that are not the fill."""
         return anything(self.dtype) if self.values is None else self.values
 
     @cached_property
     def every(self) -> Values:
-        """What any entry can be, stored or not."""
+        """The range of all entries, stored or not."""
         return with_fill(self.entries, self.fill, self.dtype)
 
     def transposed(self, axes: tuple[Label, ...]) -> TensorType:
-        """The same with its axes in another order."""
+        """Return this type with its axes in another order."""
 
         def moved(own: frozenset[int]) -> frozenset[int]:
             labels = {self.axes[axis] for axis in own}
@@ -51,16 +52,16 @@ class TensorType:
 
     @property
     def rank(self) -> int:
-        """Number of axes."""
+        """The number of axes."""
         return len(self.axes)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """Bounds of the axes."""
+        """The bounds of the axes."""
         return tuple(axis.bound for axis in self.axes)
 
     def dense_shape(self, layout: Layout) -> tuple[int, ...]:
-        """Shape of the array that each tuple of `layout` carries; the last of tiles may be less."""
+        """Return the shape of each tuple's array in a layout; last tiles may be smaller."""
         sizes = (self.shape[a] for a in layout.dense)
         if not layout.tiled:
             return tuple(sizes)
@@ -70,28 +71,28 @@ class TensorType:
         )
 
     def key_range(self, layout: Layout, axis: int) -> int:
-        """How many values the key column of an axis may have: positions, or tiles."""
+        """Return the number of possible keys of an axis: its positions, or its tiles."""
         size = self.shape[axis]
         return -(-size // layout.tile) if axis in layout.tiled else size
 
     def dense_size(self, layout: Layout) -> int:
-        """Number of elements in the array of one tuple; 1 for a scalar."""
+        """Return the number of elements in the array of one tuple; 1 for a scalar."""
         if (size := self._dense_sizes.get(layout)) is None:
             size = self._dense_sizes[layout] = math.prod(self.dense_shape(layout))
         return size
 
     @cached_property
     def _dense_sizes(self) -> dict[Layout, int]:
-        """The search asks for few sizes, and for each of them very often."""
+        """A cache of array sizes: the search needs few of them, each very often."""
         return {}
 
     def tuple_bytes(self, layout: Layout) -> int:
-        """Bytes of the payload of one tuple."""
+        """Return the number of bytes in the payload of one tuple."""
         return self.dense_size(layout) * self.dtype.bytes
 
 
 @dataclass(frozen=True)
-class Tensor:
+class NamedTensor:
     """A named tensor of a program."""
 
     name: str

@@ -1,9 +1,9 @@
-"""The first entries along an axis: ``top_k`` and its kin, with the positions that they stand at.
+"""Top-k along an axis: ``top_k`` and ``bottom_k``, with the positions of the entries.
 
-Of each fibre the k first entries are kept, greatest or least first, stored or not. Of two that are
-equal the one at the smaller position comes first, so that nothing but the values decides; NaN
-counts as the greatest number. An entry is a pair of a value and a position, told apart by a label
-of two positions: so one vertex tells both, and whoever wants one of them reads it there.
+From each fibre the k greatest or least entries are kept, best first, whether they are stored or
+not. Of two equal entries the one at the smaller position comes first, so that the values alone
+decide; NaN counts as the greatest number. An entry is a pair of a value and a position, told apart
+by a label of size 2: one vertex gives both, and a reader takes the part that it needs.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ucle.operators import (
 )
 
 VALUE, POSITION = 0, 1
-"""What the two entries of a pair are."""
+"""The coordinates of the two parts of a pair."""
 
 PAIR = 2
 
 LONGEST_AXIS = 1 << 53
-"""Up to here float64 holds every position."""
+"""The longest axis whose positions float64 holds exactly."""
 
 
 @dataclass(frozen=True)
 class TopK:
-    """The first entries along an axis, which gives way to their rank and the part of a pair."""
+    """Top-k along one axis, which is replaced by a rank and by the part of a pair."""
 
     label: str
     rank: str
@@ -37,26 +37,26 @@ class TopK:
 
     @property
     def kernel(self) -> str:
-        """What kernels call the order."""
+        """The name of the order in kernels."""
         return MAX.stem if self.largest else MIN.stem
 
     @property
     def name(self) -> str:
-        """What programs call it."""
+        """The name of the function in programs."""
         return "top_k" if self.largest else "bottom_k"
 
     def renamed(self, names: Mapping[str, str]) -> TopK:
-        """The same with labels by other names."""
+        """Return this top-k with its labels renamed."""
         label, rank, part = (names.get(x, x) for x in (self.label, self.rank, self.part))
         return replace(self, label=label, rank=rank, part=part)
 
     def text(self, source: str, label: str) -> str:
-        """The first entries of a tensor along a label, as a person would write it."""
+        """Return the call on a tensor along a label, as a person would write it."""
         return f"{self.name}[{label},{self.rank}]({source})"
 
 
 def pair_dtype(dtype: DType) -> DType | None:
-    """The type that holds values of a type and positions exactly; none where nothing has an order.
+    """Return the type that holds both values of `dtype` and positions exactly; None if unordered.
 
     >>> [pair_dtype(x) for x in (DType.FLOAT32, DType.BOOL, DType.COMPLEX128)]
     [<DType.FLOAT64: 'float64'>, <DType.INT64: 'int64'>, None]

@@ -1,7 +1,7 @@
-"""The types of the tensors that vertices make: fill and values, from those of their operands.
+"""The types of the tensors that vertices make: fill and values, derived from their operands.
 
-What entries that are not stored are worth goes through every operation as a value of its own; what
-the others can be follows the rules of `ucle.ir.ranges`.
+The fill goes through every operation as a value of its own; the possible values of the other
+entries follow the rules of `ucle.ir.ranges`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ucle.ir.maps import Cast, Map, Pointwise
 from ucle.ir.matrix_maps import MatrixMap
 from ucle.ir.ranges import absorbs, cast_values, combine_values, combined, map_values, reduced
 from ucle.ir.scans import Along, Running
-from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.top_k import LONGEST_AXIS, TopK
 from ucle.ir.vertices import Program, Span, Vertex
 from ucle.operators import Combine, Reduce
@@ -47,19 +47,19 @@ def unary_type(
     reduce: Reduce | None,
     span: Span | None,
 ) -> TensorType:
-    """The type of a tensor that maps and ⊕ make of one operand.
+    """Return the type of the tensor that maps and ⊕ make of one operand.
 
     Args:
         source: type of the operand.
         every: labels of the operand.
         maps: applied first to last.
-        labels: of the result.
-        reduce: ⊕; None where nothing is aggregated.
-        span: where the statement stands, for messages.
+        labels: labels of the result.
+        reduce: ⊕; None if nothing is aggregated.
+        span: place of the statement, for messages.
 
     Raises:
-        ValueTypeError: the type cannot hold what entries that are not stored are worth.
-        BoundError: an aggregation of nothing that has no value.
+        ValueTypeError: the element type cannot hold the fill of the result.
+        BoundError: an aggregation over no entries has no value.
     """
     fill, values, dtype = source.fill, source.entries, source.dtype
     for step in maps:
@@ -81,11 +81,11 @@ def binary_type(
     reduce: Reduce | None,
     span: Span | None,
 ) -> TensorType:
-    """The type of a tensor that ⊗ and ⊕ make of two operands; as `unary_type`."""
+    """Return the type of the tensor that ⊗ and ⊕ make of two operands; as `unary_type`."""
     one, other = types
     try:
         fill = combined_fill(operator, one, other)
-    except ValueError as error:  # NumPy raises integers to no negative powers
+    except ValueError as error:  # NumPy does not raise integers to negative powers
         raise _unrepresentable(other.fill, one.dtype, span) from error
     operands = one.entries, other.entries, (one.fill, other.fill), one.dtype
     values, over = combined(operator, *operands), _reduced(every, labels)
@@ -97,20 +97,20 @@ def binary_type(
 
 
 def index_dtype(source: DType, index: IndexMap) -> DType:
-    """The element type of what an index map makes of a tensor."""
+    """Return the element type of the result of an index map on a tensor."""
     if index.hit is not None:
         return DType.BOOL
     return source if index.value is None else DType.INT64
 
 
 def reindexed_type(source: TensorType, axes: Labels, index: IndexMap, labels: Labels) -> TensorType:
-    """The type of a tensor that is read by an index map.
+    """Return the type of the result of reading a tensor through an index map.
 
     Args:
         source: type of the tensor.
         axes: its labels.
-        index: where it is read.
-        labels: of the result.
+        index: the coordinates at which it is read.
+        labels: labels of the result.
     """
     dtype = index_dtype(source.dtype, index)
     sizes = {label.name: label.bound for label in labels}
@@ -145,9 +145,11 @@ def reindexed_type(source: TensorType, axes: Labels, index: IndexMap, labels: La
 
 
 def _diagonal_coverage(index: IndexMap, labels: Labels) -> frozenset[int]:
-    """The axes along which each coordinate has an entry on the diagonal that is read, if it is one.
+    """Return the axes that a diagonal covers, if an index map reads one; else none.
 
-    Where one of the two is longer, the rest of it has none.
+    Along such an axis every coordinate has an entry on the diagonal. If one of the two axes is
+    longer, the positions past the end of the shorter one have none, so that the longer axis is not
+    covered.
     """
     condition = index.condition
     if not isinstance(condition, Compare) or condition.sign is not Sign.EQUAL:
@@ -161,12 +163,12 @@ def _diagonal_coverage(index: IndexMap, labels: Labels) -> frozenset[int]:
 
 
 def along_type(source: TensorType, along: Along, labels: Labels) -> TensorType:
-    """The type of what is made of fibres, or of matrices.
+    """Return the type of the result of a scan over fibres or of a function of matrices.
 
     Args:
-        source: type of the tensor, in the type that it is computed in.
-        along: what is made.
-        labels: of the tensor and of the result.
+        source: type of the tensor, with the element type of the computation.
+        along: the scan or the function of matrices.
+        labels: labels of the tensor and of the result.
 
     Raises:
         BoundError: a matrix is not square.
@@ -201,16 +203,17 @@ def _running_type(source: TensorType, running: Running, labels: Labels) -> Tenso
 
 
 def top_type(source: TensorType, top: TopK, axes: Labels, labels: Labels) -> TensorType:
-    """The type of the first entries along an axis, with their positions.
+    """Return the type of the result of top-k along an axis, with the positions of the entries.
 
     Args:
-        source: type of the tensor, which holds positions, too.
-        top: which entries.
+        source: type of the tensor; its element type can hold positions.
+        top: the top-k operation.
         axes: labels of the tensor.
-        labels: of the result.
+        labels: labels of the result.
 
     Raises:
-        BoundError: there are no so many entries, or more than their type has numbers for.
+        BoundError: k is not between 1 and the size of the axis, or there are more positions than
+            the element type can number.
     """
     sizes = {label.name: label.bound for label in (*axes, *labels)}
     size, count = sizes[top.label], sizes[top.rank]
@@ -234,7 +237,7 @@ def top_type(source: TensorType, top: TopK, axes: Labels, labels: Labels) -> Ten
 
 
 def retyped(program: Program, inputs: Mapping[str, TensorType]) -> Program:
-    """The program over inputs of which something else is known.
+    """Return the program with new types for its inputs and the types that follow from them.
 
     Raises:
         UcleError: as `unary_type`.
@@ -243,13 +246,13 @@ def retyped(program: Program, inputs: Mapping[str, TensorType]) -> Program:
     vertices = []
     for vertex in program.vertices:
         types[vertex.name] = type_ = vertex_type(vertex, types)
-        vertices.append(replace(vertex, tensor=Tensor(vertex.name, type_)))
-    tensors = tuple(Tensor(tensor.name, inputs[tensor.name]) for tensor in program.inputs)
+        vertices.append(replace(vertex, tensor=NamedTensor(vertex.name, type_)))
+    tensors = tuple(NamedTensor(tensor.name, inputs[tensor.name]) for tensor in program.inputs)
     return Program(tensors, tuple(vertices), program.outputs)
 
 
 def vertex_type(vertex: Vertex, types: Mapping[str, TensorType]) -> TensorType:
-    """The type of a vertex's tensor, from those of its operands; as `unary_type`."""
+    """Return the type of a vertex's tensor from the types of its operands; as `unary_type`."""
     first, *second = (types[operand.tensor] for operand in vertex.inputs)
     if vertex.index is not None:
         return reindexed_type(first, vertex.inputs[0].labels, vertex.index, vertex.labels)
@@ -307,7 +310,7 @@ def _after_reduction(
 def _picks(
     fill: Scalar, dtype: DType, over: Labels, reduce: Reduce, decided: frozenset[Label]
 ) -> bool:
-    """Whether an aggregation gives one entry as it is: all others are the identity."""
+    """Return whether an aggregation picks one entry because all others are the identity."""
     if not decided.issuperset(over) or reduce.identity is None:
         return False
     if any(label.bound == 0 for label in over):
@@ -322,7 +325,7 @@ def _reduced(every: Labels, output: Labels) -> Labels:
 def _reduced_fill(
     fill: Scalar, size: int, over: Labels, operator: Reduce, dtype: DType, span: Span | None
 ) -> Scalar:
-    """What a cell is worth whose whole fibre is fill."""
+    """Return the value of a cell whose whole fibre is fill."""
     if not size and (operator.needs_one or operator.identity is None):
         raise BoundError(
             f"the {operator.name} of nothing is not defined",
@@ -335,7 +338,7 @@ def _reduced_fill(
         assert operator.identity is not None
         return operator.identity(dtype)
     if operator.repeat is None:
-        return dtype.scalar(0)  # no cell is left out, so it stands for nothing
+        return dtype.scalar(0)  # every cell is stored, so the fill has no meaning
     try:
         return operator.repeated(fill, size, dtype)
     except OverflowError as error:

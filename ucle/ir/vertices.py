@@ -1,10 +1,10 @@
 """Vertices and programs: the EinSum DAG over labels, layouts and tensors.
 
 With `layouts`, `tensor_types` and `maps` this is the whole intermediate representation, as frozen
-structures with tuples inside. A tensor carries its element type, its fill and what its entries can
-be; the level of a label (promoted or dense) belongs to a *use* of the tensor and so stands in a
-`Layout` or in the `Decomposition` of a vertex, never in the tensor. Ill-formed values are refused
-when they are made. Nothing here knows text, SQL or DuckDB.
+structures with tuples inside. A tensor carries its element type, its fill and the range of its
+entries. The level of a label (promoted or dense) belongs to a *use* of the tensor and so stands in
+a `Layout` or in the `Decomposition` of a vertex, never in the tensor. Constructors reject
+ill-formed values. Nothing here knows text, SQL or DuckDB.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ucle.ir.layouts import RESULT, Decomposition, Label, Layout
 from ucle.ir.maps import Cast, Pointwise
 from ucle.ir.matrix_maps import MatrixMap
 from ucle.ir.scans import Along
-from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.top_k import TopK
 from ucle.operators import Combine, Reduce
 
@@ -49,7 +49,7 @@ class Operand:
         return tuple(label.name for label in self.labels)
 
     def text(self, decomposition: Decomposition | None = None, role: int | None = None) -> str:
-        """The access as written, or with promoted labels in upper and demoted in lower case."""
+        """Return the access as written; with a decomposition, promoted labels are in upper case."""
         names: Iterable[str] = self.names
         if decomposition is not None:
             names = (decomposition.cased(name, role) for name in names)
@@ -65,10 +65,10 @@ class Vertex:
 
     A binary vertex has two inputs and `combine` (⊗) and no maps. A unary vertex has one input, no
     `combine`, and applies `maps` to every entry, first to last, before it reduces. `reduce` (⊕) is
-    None where every label of the inputs stands on the left.
+    None if every label of the inputs stands on the left.
     """
 
-    tensor: Tensor
+    tensor: NamedTensor
     inputs: tuple[Operand, ...]
     labels: tuple[Label, ...]
     combine: Combine | None = None
@@ -76,11 +76,12 @@ class Vertex:
     reduce: Reduce | None = None
     span: Span | None = None
     index: IndexMap | None = None
-    """Where its one input is read, if not at the labels of the result; then there is no more."""
+    """The coordinates at which a reindexing vertex reads its one input. It does nothing else."""
     along: Along | None = None
-    """What is made of its one input along labels that stay; then there is no more."""
+    """The scan or function of matrices that is applied to the one input. The vertex does nothing
+    else."""
     top: TopK | None = None
-    """Which first entries of its one input along a label it has; then there is no more."""
+    """The top-k operation that is applied to the one input. The vertex does nothing else."""
 
     def __post_init__(self) -> None:
         if self.index is not None:
@@ -92,7 +93,7 @@ class Vertex:
         if self.along is not None:
             (operand,) = self.inputs
             fits = operand.labels == self.labels and {*self.along.labels}.issubset(self.names)
-            if self.is_of_matrices:  # kernels take matrices that follow each other
+            if self.is_of_matrices:  # kernels take matrices one after the other in memory
                 fits = fits and self.names[-2:] == self.along.labels
             if not fits or self.combine is not None or self.maps or self.reduce is not None:
                 raise LabelError(f"vertex {self.name}: {self.along.name} beside something else")
@@ -126,7 +127,7 @@ class Vertex:
 
     @property
     def name(self) -> str:
-        """Name of the tensor that the vertex defines."""
+        """The name of the tensor that the vertex defines."""
         return self.tensor.name
 
     @cached_property
@@ -136,17 +137,17 @@ class Vertex:
 
     @property
     def relabels(self) -> bool:
-        """Whether the result has labels that are not its input's."""
+        """True if the result may have labels that its input lacks: a reindexing vertex or top-k."""
         return self.index is not None or self.top is not None
 
     @property
     def is_product(self) -> bool:
-        """Whether it joins, maps and aggregates; no index map, and nothing along a label."""
+        """True if the vertex joins, maps and aggregates: no index map, top-k or `along`."""
         return not self.relabels and self.along is None
 
     @property
     def is_of_matrices(self) -> bool:
-        """Whether it is a function of matrices: that has a kernel, and there is no SQL for it."""
+        """True if the vertex is a function of matrices, which kernels compute and SQL cannot."""
         return isinstance(self.along, MatrixMap)
 
     @cached_property
@@ -168,11 +169,11 @@ class Vertex:
         return tuple(label.name for label in self.all_labels)
 
     def decomposition(self, promoted: Collection[str]) -> Decomposition:
-        """The decomposition that promotes some of the labels."""
+        """Return the decomposition that promotes some of the labels."""
         return Decomposition.promoting(self.label_names, promoted)
 
     def decompositions(self) -> Iterator[Decomposition]:
-        """Every decomposition, from the one that promotes none to that of all."""
+        """Yield every decomposition, from none promoted to all promoted."""
         return Decomposition.every(self.label_names)
 
     @property
@@ -181,22 +182,22 @@ class Vertex:
         return self.decomposition(self.label_names)
 
     def reads(self, decomposition: Decomposition) -> tuple[Layout, ...]:
-        """The layouts in which a decomposition needs the operands."""
+        """Return the layouts in which the vertex reads its operands under a decomposition."""
         return tuple(decomposition.layout(x.names, n) for n, x in enumerate(self.inputs))
 
     def makes(self, decomposition: Decomposition) -> Layout:
-        """The layout in which a decomposition makes the tensor."""
+        """Return the layout in which the vertex makes its tensor under a decomposition."""
         return decomposition.layout(self.names, RESULT)
 
     def aggregates(self, decomposition: Decomposition) -> bool:
-        """Whether tuples are aggregated under a decomposition, and not only within arrays."""
+        """Return whether a decomposition aggregates tuples, and not only within arrays."""
         promoted = decomposition.promoted
         if self.top is not None:
             return self.top.label in promoted
         return any(label.name in promoted for label in self.reduced)
 
     def text(self, decomposition: Decomposition | None = None) -> str:
-        """The vertex as a person would write it; in upper-case-lower-case form if decomposed."""
+        """Return the vertex as a person would write it; upper-case-lower-case if decomposed."""
         if self.index is not None:
             return self._index_text(self.index, decomposition)
         operands = [operand.text(decomposition, n) for n, operand in enumerate(self.inputs)]
@@ -233,7 +234,7 @@ class Vertex:
 class Program:
     """An EinSum DAG: inputs, vertices in topological order, and the names of its outputs."""
 
-    inputs: tuple[Tensor, ...]
+    inputs: tuple[NamedTensor, ...]
     vertices: tuple[Vertex, ...]
     outputs: tuple[str, ...]
 
@@ -256,7 +257,7 @@ class Program:
 
     @cached_property
     def types(self) -> dict[str, TensorType]:
-        """Type of every tensor by name."""
+        """The type of every tensor, by name."""
         named = (*self.inputs, *(v.tensor for v in self.vertices))
         return {tensor.name: tensor.type for tensor in named}
 
@@ -267,7 +268,7 @@ class Program:
 
     @cached_property
     def uses(self) -> dict[str, tuple[tuple[int, int], ...]]:
-        """For every tensor the (vertex number, operand number) pairs that read it."""
+        """The readers of every tensor, as pairs (vertex number, operand number)."""
         places_of: dict[str, list[tuple[int, int]]] = {name: [] for name in self.types}
         for number, vertex in enumerate(self.vertices):
             for position, operand in enumerate(vertex.inputs):
@@ -284,7 +285,10 @@ class Program:
 
 
 def _check_types(vertex: Vertex, types: Mapping[str, TensorType]) -> None:
-    """Operands have one element type; only casts, coordinates and what hits them change it."""
+    """Check that operands have one element type that only casts and some index maps change.
+
+    Index maps that give a coordinate or compare with one have an element type of their own.
+    """
     index = vertex.index
     if index is not None and (index.value is not None or index.hit is not None):
         return

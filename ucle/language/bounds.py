@@ -1,9 +1,9 @@
-"""Bound inference: which size every label of every statement has.
+"""Bound inference: the size of every label of every statement.
 
-Axes of tensors and labels of statements that must have one size are put into one class by
-union-find; a class takes the one exact bound it holds (an array's shape, a bound that was given),
-or else the largest lower bound (one more than the largest coordinate of a table). Knows no data:
-what is known of the inputs comes in as `AxisBound`s.
+Axes of tensors and labels of statements that must have the same size are put into one class by
+union-find. A class gets its exact bound, if there is one (an array's shape, or a stated bound),
+otherwise the largest lower bound (one more than the largest coordinate of a table). Reads no data:
+facts about the inputs are passed as `AxisBound`s.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from typing import Any
 
 from ucle.errors import BoundError, LabelError, did_you_mean
 from ucle.ir.layouts import Coordinates, Label
-from ucle.language.index_bounds import Derived, Reach, derive, reaches
+from ucle.language.index_bounds import DerivedBound, Reach, derive, reaches
 from ucle.language.syntax import Access, First, Reindexed, Site, Size, Statement, accesses, walk
 
 
 @dataclass(frozen=True)
 class AxisBound:
-    """What an input says of one axis: its size, or only that it is at least so large."""
+    """The information that an input has about one axis: its size, or a lower bound of it."""
 
     size: int
     exact: bool
     origin: str
     counted: bool = False
-    """Whether it is the number of different coordinates: what the caller states may be larger."""
+    """True if it is the number of distinct coordinates: the caller may state a larger bound."""
     stated: bool = False
-    """Whether the caller has stated it for the label."""
+    """True if the caller has stated it for the label."""
 
 
 class SizeClasses:
-    """Axes and labels that must have one size: union-find over sites."""
+    """Classes of axes and labels that must have the same size: union-find over sites."""
 
     def __init__(self) -> None:
         self._parent: dict[Site, Site] = {}
 
     def find(self, site: Site) -> Site:
-        """The site that stands for the class of a site."""
+        """The representative of a site's class."""
         self._parent.setdefault(site, site)
         while self._parent[site] != site:
             self._parent[site] = self._parent[self._parent[site]]
@@ -47,7 +47,7 @@ class SizeClasses:
         return site
 
     def join(self, one: Site, other: Site) -> None:
-        """Make two classes one."""
+        """Merge two classes."""
         self._parent[self.find(one)] = self.find(other)
 
 
@@ -57,11 +57,11 @@ class Bounds:
 
     sizes: Mapping[Site, int]
     dictionaries: Mapping[Site, str]
-    derived: tuple[Derived, ...] = ()
-    """What follows from where tensors are read, each after those that it follows from."""
+    derived: tuple[DerivedBound, ...] = ()
+    """Bounds that follow from index arithmetic, each after those that it depends on."""
 
     def changed(self, sizes: Mapping[Site, int]) -> Bounds:
-        """The same with other sizes of some sites, and with what follows from that."""
+        """Replace the sizes of some sites, and update the bounds that depend on them."""
         now = {**self.sizes, **sizes}
         for each in self.derived:
             now.update(dict.fromkeys(each.sites, each.size(now.__getitem__)))
@@ -72,7 +72,7 @@ class Bounds:
         return self._label(name, (target, name))
 
     def axis_label(self, tensor: str, position: int, name: str) -> Label:
-        """One axis of a tensor as a label of a name."""
+        """One axis of a tensor as a label with a given name."""
         return self._label(name, (tensor, position))
 
     def _label(self, name: str, site: Site) -> Label:
@@ -85,10 +85,10 @@ class Bounds:
 
 
 def checked_size(size: Any, where: str) -> int:
-    """A bound from the caller, as an int.
+    """Convert a bound from the caller to an int.
 
     Raises:
-        BoundError: it is no integer of any library, or negative.
+        BoundError: it is not an integer of any library, or is negative.
     """
     if isinstance(size, bool) or not hasattr(size, "__index__") or size < 0:
         raise BoundError(
@@ -101,14 +101,14 @@ def checked_size(size: Any, where: str) -> int:
 
 
 def check_labels(stated: Mapping[str, int], statements: tuple[Statement, ...]) -> None:
-    """Check that labels for which bounds are given are there, and that these are sizes.
+    """Check that labels with stated bounds exist, and that the bounds are valid sizes.
 
     Args:
         stated: bounds from the caller, by label name.
         statements: the program as it is written.
 
     Raises:
-        BoundError: a bound is no size.
+        BoundError: a bound is not a valid size.
         LabelError: no statement has such a label.
     """
     labels = {label for statement in statements for label in statement_labels(statement)}
@@ -125,14 +125,14 @@ def check_labels(stated: Mapping[str, int], statements: tuple[Statement, ...]) -
 
 
 def statement_labels(statement: Statement) -> set[str]:
-    """The labels of a statement as it is written, those of aggregations included."""
+    """The labels of a statement as it is written, including those of aggregations."""
     parts = tuple(walk(statement.expression))
     ranks = {part.rank for part in parts if isinstance(part, First) and part.rank is not None}
     return {*statement.target.labels, *(label for part in parts for label in part.labels), *ranks}
 
 
 def size_classes(statements: tuple[Statement, ...]) -> SizeClasses:
-    """Which axes of tensors and labels of statements must have one size."""
+    """Group axes of tensors and labels of statements that must have the same size."""
     classes = SizeClasses()
     for statement in statements:
         for access in (*accesses(statement.expression), statement.target):
@@ -147,7 +147,7 @@ def size_classes(statements: tuple[Statement, ...]) -> SizeClasses:
 
 
 def _likes(statement: Statement) -> Iterator[tuple[str, Site]]:
-    """The labels of a statement for which it says what has their sizes."""
+    """Yield the labels whose sizes a statement equates with those of sites, and these sites."""
     if not statement.like:
         return
     for label in sorted(statement_labels(statement) | set(_sized(statement))):
@@ -158,7 +158,7 @@ def _likes(statement: Statement) -> Iterator[tuple[str, Site]]:
 
 
 def _sized(statement: Statement) -> tuple[str, ...]:
-    """The labels whose sizes are numbers of a statement."""
+    """The labels whose sizes a statement uses as numbers."""
     parts = walk(statement.expression)
     return tuple(label for part in parts if isinstance(part, Size) for label in part.over)
 
@@ -171,14 +171,14 @@ def infer_bounds(
     dictionaries: Mapping[tuple[str, int], str] | None = None,
     largest: Mapping[str, int] | None = None,
 ) -> Bounds:
-    """Give every label its bound.
+    """Infer the bound of every label.
 
     Args:
         statements: the program.
-        inputs: what is known of each input's axes.
+        inputs: the known bounds of each input's axes.
         stated: bounds from the caller, by label name; they hold in every statement.
-        classes: which axes have one size, as `size_classes` says.
-        dictionaries: name of the dictionary of an input's axis, where it has one.
+        classes: classes of axes of the same size, from `size_classes`.
+        dictionaries: the names of the dictionaries of inputs' axes, where they have one.
         largest: the largest entry of inputs of integers, where it is known.
 
     Raises:
@@ -222,10 +222,10 @@ def infer_bounds(
 
 def _derived(
     sizes: Mapping[Site, int], classes: SizeClasses, label: Site, by: tuple[Reach, ...]
-) -> Derived:
-    """What follows from reads, for all sites that have the size."""
+) -> DerivedBound:
+    """The bound that follows from reads, for all sites of the same size."""
     every = (*sizes, label, *(read.axis for read in by))
-    return Derived(tuple(site for site in every if classes.find(site) == label), label, by)
+    return DerivedBound(tuple(site for site in every if classes.find(site) == label), label, by)
 
 
 def known_bounds(
@@ -233,7 +233,7 @@ def known_bounds(
     inputs: Mapping[str, tuple[AxisBound, ...]],
     stated: Mapping[str, int],
 ) -> Iterable[tuple[Site, AxisBound]]:
-    """What is known of the sizes of axes and labels; arguments are those of `infer_bounds`."""
+    """Yield the known bounds of axes and labels; arguments are those of `infer_bounds`."""
     for tensor, axes in inputs.items():
         for position, bound in enumerate(axes):
             yield (tensor, position), bound
@@ -253,7 +253,7 @@ def known_bounds(
 def _written_bounds(
     statements: tuple[Statement, ...], largest: Mapping[str, int]
 ) -> Iterable[tuple[Site, AxisBound]]:
-    """What is known of axes that are written at the entries of inputs."""
+    """Yield the bounds of axes that are written at positions given by the entries of inputs."""
     for statement in statements:
         expression = statement.expression
         if not isinstance(expression, Reindexed) or expression.hit is None:

@@ -1,4 +1,4 @@
-"""Constants, and chains of one ⊗, recognised in expressions before they are lowered."""
+"""Constants, and chains of one ⊗, recognised in expressions before lowering."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from ucle.operators import (
 
 
 def with_sizes(expression: Expression, bound: Callable[[str], int]) -> Expression:
-    """The expression with sizes of labels as numbers."""
+    """Replace the sizes of labels in an expression by numbers."""
 
     def sized(part: Expression, parts: list[Expression]) -> Expression:
         if isinstance(part, Size):
@@ -47,12 +47,12 @@ def with_sizes(expression: Expression, bound: Callable[[str], int]) -> Expressio
 
 
 def constant_value(expression: Expression) -> Scalar | None:
-    """The value of an expression without tensors; None where there is one."""
+    """The value of a constant expression; None if it reads a tensor."""
     return fold(expression, constant_of_parts) if expression.constant else None
 
 
 def constant_of_parts(expression: Expression, parts: Sequence[Any]) -> Scalar | None:
-    """The value of an expression by those of its parts; None where it has none."""
+    """The value of an expression from the values of its parts; None if one of them has none."""
     match expression, parts:
         case Number(value), []:
             return value
@@ -74,7 +74,7 @@ def _item(function: Callable[..., object], *values: Scalar) -> Scalar:
 
 @dataclass(frozen=True)
 class ScalarCase:
-    """A binary expression one side of which is a constant."""
+    """A binary expression with a constant on one side."""
 
     value: Scalar
     first: bool
@@ -82,7 +82,7 @@ class ScalarCase:
 
 
 def scalar_case(expression: Binary) -> ScalarCase | None:
-    """The constant and the other side, where just one side is a constant."""
+    """Split off the constant of a binary expression; None unless exactly one side is constant."""
     left, right = constant_value(expression.left), constant_value(expression.right)
     if left is not None and right is None:
         return ScalarCase(left, True, expression.right)
@@ -92,11 +92,11 @@ def scalar_case(expression: Binary) -> ScalarCase | None:
 
 
 @dataclass(frozen=True)
-class Chain:
-    """Factors joined by one ⊗, aggregated by one ⊕ that ⊗ distributes over.
+class ProductChain:
+    """Factors combined by one ⊗ and aggregated by one ⊕ over which ⊗ distributes.
 
-    `constants` are the factors without tensors. `over` holds the labels that are aggregated, in
-    whatever place the expression aggregates them: all may be, as soon as no other factor has them.
+    `constants` are the factors without tensors. `over` holds the labels that are aggregated
+    anywhere in the expression: each may be aggregated as soon as no other factor has it.
     """
 
     expression: Expression
@@ -106,23 +106,23 @@ class Chain:
     factors: tuple[Expression, ...]
     constants: tuple[Scalar, ...]
     places: tuple[int, ...]
-    """How many factors are written before each of the constants."""
+    """The number of factors that are written before each constant."""
     written: Tree | None
-    """How the text associates the factors; None where all are constants."""
+    """The association of the factors in the text; None if all are constants."""
 
     @property
     def outermost(self) -> bool:
-        """Whether the ⊕ encloses the whole product."""
+        """True if the ⊕ encloses the whole product."""
         return isinstance(self.expression, Reduction)
 
 
-def chain(expression: Expression, unreduced: set[int] | None = None) -> Chain | None:
-    """The chain that an expression is; None where it is no ⊗, or one that does not chain.
+def chain(expression: Expression, unreduced: set[int] | None = None) -> ProductChain | None:
+    """Recognise an expression as a chain; None if it has no ⊗ that can be reordered.
 
     Args:
         expression: a part of a resolved statement.
-        unreduced: the identities of parts within which nothing is aggregated, as was found before;
-            more are added. So the parts of a long sum are not all looked through again and again.
+        unreduced: the ids of parts that were found to contain no aggregation; more are added. This
+            avoids searching the parts of a long sum repeatedly.
 
     >>> from ucle.language.parse import parse_program
     >>> from ucle.language.resolve import resolve
@@ -147,7 +147,7 @@ def chain(expression: Expression, unreduced: set[int] | None = None) -> Chain | 
     numbers = iter(range(len(factors)))
     places = [next(numbers) if constant is None else None for constant in constants]
     before = accumulate((constant is None for constant in constants[:-1]), initial=0)
-    return Chain(
+    return ProductChain(
         expression,
         combine,
         reduce,
@@ -159,20 +159,20 @@ def chain(expression: Expression, unreduced: set[int] | None = None) -> Chain | 
     )
 
 
-class Product(Protocol):
-    """What is asked of a chain, in whatever form it is at hand."""
+class ProductLike(Protocol):
+    """The properties that all representations of a chain have."""
 
     @property
     def combine(self) -> Combine | None:
-        """⊗; None where there is none."""
+        """⊗; None if there is none."""
 
     @property
     def reduce(self) -> Reduce | None:
-        """⊕; None where nothing is aggregated."""
+        """⊕; None if nothing is aggregated."""
 
     @property
     def factors(self) -> Sequence[object]:
-        """What is joined, but for constants."""
+        """The factors, without constants."""
 
     @property
     def constants(self) -> Sequence[object]:
@@ -180,22 +180,22 @@ class Product(Protocol):
 
     @property
     def outermost(self) -> bool:
-        """Whether the ⊕ encloses the whole product."""
+        """True if the ⊕ encloses the whole product."""
 
 
-def may_chain(product: Product, used: Collection[TensorType], exact: bool = True) -> bool:
-    """Whether the factors of a chain may be aggregated before all of them are joined.
+def may_chain(product: ProductLike, used: Collection[TensorType], exact: bool = True) -> bool:
+    """True if the factors of a chain may be aggregated before all of them are combined.
 
-    They may not where something is not finite: 1 * inf + 0 * inf is NaN, (1 + 0) * inf is inf.
+    They may not if an entry is not finite: 1 * inf + 0 * inf is NaN, but (1 + 0) * inf is inf.
 
     Args:
         product: the chain.
         used: types of the tensors in it.
-        exact: whether what is not finite has to be as in NumPy.
+        exact: True if NaN and infinity have to be as in NumPy.
     """
     if product.reduce is None:
         return len(product.factors) + len(product.constants) > 1
-    # Around an `any`, factors are numbers; within one they are yes or no.
+    # Outside an `any`, factors are numbers; inside, they are booleans.
     inside = product.outermost and not product.constants
     if product.reduce.typing is Typing.LOGICAL and not inside:
         return False
@@ -210,15 +210,15 @@ def may_chain(product: Product, used: Collection[TensorType], exact: bool = True
     return not infinite or (combine is not MULT and len(infinite) == 1)
 
 
-def types_used(joined: Chain, types: Mapping[str, TensorType]) -> list[TensorType]:
-    """Types of the tensors that a chain reads, in whatever expressions."""
+def types_used(joined: ProductChain, types: Mapping[str, TensorType]) -> list[TensorType]:
+    """Types of the tensors that a chain reads anywhere in its factors."""
     return [types[a.tensor] for factor in joined.factors for a in accesses(factor)]
 
 
 def _first_reduction(
     expression: Expression, combine: Combine, unreduced: set[int]
 ) -> Reduce | None:
-    """The outermost ⊕ within a chain that ⊗ distributes over."""
+    """The outermost ⊕ in a chain over which ⊗ distributes."""
     if id(expression) in unreduced:
         return None
     met = []
@@ -234,7 +234,7 @@ def _first_reduction(
 def _within(
     combine: Combine, reduce: Reduce | None
 ) -> Callable[[Expression], tuple[Expression, ...]]:
-    """What the parts of an expression are as far as a chain of ⊗ and ⊕ reaches."""
+    """A function that returns the parts of an expression that belong to a chain of ⊗ and ⊕."""
 
     def parts(expression: Expression) -> tuple[Expression, ...]:
         match expression:
@@ -251,7 +251,7 @@ def _within(
 def _flatten(
     expression: Expression, combine: Combine, reduce: Reduce | None
 ) -> tuple[tuple[str, ...], list[Expression]]:
-    """The labels that a chain aggregates, and its factors with its constants."""
+    """The labels that a chain aggregates, and its factors, including constants."""
     parts = _within(combine, reduce)
     over, factors = list[str](), list[Expression]()
     for part in tree_walk.walk(expression, parts):
@@ -265,7 +265,7 @@ def _flatten(
 def _written(
     expression: Expression, combine: Combine, reduce: Reduce | None, places: Iterator[int | None]
 ) -> Tree | None:
-    """The tree of a chain's factors in the text; `places` has one for each, or None: a constant."""
+    """The tree of the factors in the text; `places` numbers them, or has None for constants."""
 
     def joined(_: Expression, sides: list[Tree | None]) -> Tree | None:
         if not sides:

@@ -21,7 +21,7 @@ from ucle.operators import (
 
 
 @dataclass(frozen=True)
-class Derived:
+class DerivedFunction:
     """A function of expressions: the names of its arguments and what it stands for."""
 
     parameters: tuple[str, ...]
@@ -34,17 +34,17 @@ CASTS = {dtype.value: dtype for dtype in DType}
 UNIFORM = "float64(random_bits(seed, position)) * 1.1102230246251565e-16"
 """Of 53 bits, the multiple of 2^-53 from 0 up to 1, which it never is."""
 
-FUNCTIONS: dict[str, Derived] = {
-    "where": Derived(("c", "x", "y"), "when(c, x) + unless(c, y)"),
-    "clip": Derived(("x", "low", "high"), "min(max(x, low), high)"),
-    "logical_and": Derived(("x", "y"), "x and y"),
-    "logical_or": Derived(("x", "y"), "x or y"),
-    "logical_xor": Derived(("x", "y"), "x xor y"),
-    "logical_not": Derived(("x",), "not x"),
-    "signbit": Derived(("x",), "x < 0"),
-    "random_uniform": Derived(("seed", "position"), UNIFORM),
+FUNCTIONS: dict[str, DerivedFunction] = {
+    "where": DerivedFunction(("c", "x", "y"), "when(c, x) + unless(c, y)"),
+    "clip": DerivedFunction(("x", "low", "high"), "min(max(x, low), high)"),
+    "logical_and": DerivedFunction(("x", "y"), "x and y"),
+    "logical_or": DerivedFunction(("x", "y"), "x or y"),
+    "logical_xor": DerivedFunction(("x", "y"), "x xor y"),
+    "logical_not": DerivedFunction(("x",), "not x"),
+    "signbit": DerivedFunction(("x",), "x < 0"),
+    "random_uniform": DerivedFunction(("seed", "position"), UNIFORM),
     # Of the middle of one of 2^52 intervals, never 0 or 1; the ends say so to the compiler.
-    "random_normal": Derived(
+    "random_normal": DerivedFunction(
         ("seed", "position"),
         f"normal_quantile(min(max((floor({UNIFORM} * 4503599627370496) + 0.5)"
         " * 2.220446049250313e-16, 1.1102230246251565e-16), 0.9999999999999999))",

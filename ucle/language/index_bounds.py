@@ -1,9 +1,9 @@
-"""Sizes of labels that no axis has: they follow from where tensors are read (``A[i+1]``).
+"""Sizes of labels that no axis has, inferred from the indices of reads (``A[i+1]``).
 
-Each read has to be inside of its axis, unless it is permissive (``~``). A label that is no axis'
-own is as long as all reads at it allow. Where a read has several labels, all but one have to be
-known: in ``A[i+w] * K[w]`` i has the size of A less what w takes. A remainder, ``A[i%3]``, says
-nothing of how long i is.
+Each read has to be inside its axis, unless it is permissive (``~``). A label that is not the label
+of an axis gets the largest size for which all its reads are inside. If a read has several labels,
+all but one have to be known: in ``A[i+w] * K[w]``, i has the size of A reduced by the extent of w.
+A remainder, ``A[i%3]``, does not constrain the size of i.
 """
 
 from __future__ import annotations
@@ -18,45 +18,45 @@ from ucle.ir.vertices import Span
 from ucle.language.syntax import Reindexed, Site, Statement
 
 LONGEST = 1 << 62
-"""More than any label has."""
+"""An upper limit of all sizes."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """A read of an axis that has to stay inside: at a function of labels."""
+    """A read at a function of labels, which has to stay inside an axis."""
 
     axis: Site
     affine: Affine
     sites: tuple[tuple[str, Site], ...]
-    """The labels of the function, with what has their sizes."""
+    """The labels of the function, with the sites that have their sizes."""
     text: str
     span: Span
 
     @cached_property
     def limited(self) -> frozenset[Site]:
-        """What has a size that the read puts an end to, which it does to no remainder."""
+        """The sites whose sizes the read limits; a remainder limits none."""
         growing = self.affine.growing
         return frozenset(site for label, site in self.sites if label in growing)
 
     @property
     def single(self) -> bool:
-        """Whether one size alone decides whether it is inside."""
+        """True if a single size decides whether the read is inside."""
         return len({site for _, site in self.sites}) == 1
 
     def longest(self, label: Site, size: Callable[[Site], int]) -> int:
-        """How long a label may be by this read, when the sizes of all others are known."""
+        """The largest size that this read allows for a label, given the sizes of all others."""
         (least, most), (lowest, highest) = (self._ends(label, n, size) for n in (1, LONGEST))
         below, above = 0, LONGEST
         while above - below > 1:
             middle = (below + above) // 2
             low, high = self._ends(label, middle, size)
-            # The end that does not move with the label is not the label's to keep inside.
+            # An end that does not move with the label cannot be kept inside by the label.
             inside = (lowest == least or low >= 0) and (highest == most or high < size(self.axis))
             below, above = (middle, above) if inside else (below, middle)
         return below
 
     def _ends(self, label: Site, long: int, size: Callable[[Site], int]) -> tuple[int, int]:
-        """What is read first and last where the label is so long."""
+        """The smallest and the largest position that is read if the label has this size."""
         site_of = dict(self.sites)
 
         def own(name: str) -> int:
@@ -65,7 +65,7 @@ class Reach:
         return self.affine.least(own), self.affine.most(own)
 
     def check(self, size: Callable[[Site], int], known: Mapping[Site, str]) -> None:
-        """Check that all reads are inside.
+        """Check that all positions that are read are inside.
 
         Raises:
             BoundError: one is not.
@@ -90,7 +90,7 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Derived:
+class DerivedBound:
     """Sites of one size that follows from reads."""
 
     sites: tuple[Site, ...]
@@ -98,12 +98,12 @@ class Derived:
     reaches: tuple[Reach, ...]
 
     def size(self, size: Callable[[Site], int]) -> int:
-        """The size."""
+        """Compute the size."""
         return min(reach.longest(self.label, size) for reach in self.reaches)
 
 
 def reaches(statements: Iterable[Statement], find: Callable[[Site], Site]) -> Iterator[Reach]:
-    """The reads that have to stay inside; each site stands for all those of its size."""
+    """Yield the reads that have to stay inside; sites are replaced by their representatives."""
     for statement in statements:
         expression = statement.expression
         if not isinstance(expression, Reindexed):
@@ -115,19 +115,19 @@ def reaches(statements: Iterable[Statement], find: Callable[[Site], Site]) -> It
             sites = tuple((label, find((target, label))) for label in index.affine.labels)
             axis, text = find((target, name)), f"{expression.source.tensor}[{index}]"
             if index.affine.label is not None and sites[0][1] == axis:
-                continue  # of one size with its axis
+                continue  # its axis has the same size
             yield Reach(axis, index.affine, sites, text, expression.source.span)
 
 
 def derive(reads: Sequence[Reach], sizes: dict[Site, int]) -> list[tuple[Site, tuple[Reach, ...]]]:
-    """Add the sizes that follow from reads, in an order in which each follows from those before.
+    """Add the sizes that follow from reads, in an order in which each depends only on earlier ones.
 
     Args:
         reads: the reads.
-        sizes: those that are known, by the site that stands for each class; more are added.
+        sizes: the known sizes, by the representative of each class; more are added.
 
     Returns:
-        What was added, each with the reads that it follows from.
+        The labels that were added, each with the reads that determine it.
     """
     added: list[tuple[Site, tuple[Reach, ...]]] = []
     waiting = dict.fromkeys(site for read in reads for _, site in read.sites if site not in sizes)
@@ -145,7 +145,7 @@ def derive(reads: Sequence[Reach], sizes: dict[Site, int]) -> list[tuple[Site, t
 def _next(
     reads: Sequence[Reach], sizes: Mapping[Site, int], waiting: Sequence[Site]
 ) -> tuple[Site, tuple[Reach, ...]] | None:
-    """The next label whose size follows from reads of it alone, or else with others."""
+    """The next label whose size follows from reads of it alone, or, failing that, with others."""
     for alone in (True, False):
         for label in waiting:
             of_label = [read for read in reads if label in read.limited]

@@ -1,9 +1,9 @@
-"""Arithmetic with labels, recognised in expressions: what is affine, and what compares labels.
+"""Arithmetic on labels, recognised in expressions: affine functions and conditions.
 
-``2 * i + w - 1`` is an affine function of labels, and so is ``i // 3`` and ``i % 3`` counted as a
-label of its own; ``abs(i - j) <= 2`` is a condition on them. What is
-neither (``i * j``, ``i / 2 < j``) is an expression of numbers like any other, in which a label is
-worth its coordinate.
+``2 * i + w - 1`` is an affine function of labels, and so are ``i // 3`` and ``i % 3``, which count
+as labels of their own; ``abs(i - j) <= 2`` is a condition on labels. Any other expression
+(``i * j``, ``i / 2 < j``) is an ordinary expression of numbers, in which the value of a label is
+its coordinate.
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.affine import Affine, Digit
 from ucle.ir.conditions import All, Compare, Condition, Sign, Some, condition_labels
 from ucle.ir.vertices import Span
-from ucle.language.syntax import Access, Binary, Call, Coordinate, Expression, Number, Split, fold
+from ucle.language.syntax import (
+    Access,
+    Binary,
+    Call,
+    Coordinate,
+    Expression,
+    LabelDivision,
+    Number,
+    fold,
+)
 from ucle.operators import (
     ADD,
     AND,
@@ -33,13 +42,13 @@ from ucle.operators import (
 )
 
 LARGEST = 2**31
-"""Numbers by which labels are multiplied, and that are added: 64 bits hold what comes out."""
+"""The largest factor and summand of labels, so that results fit into 64 bits."""
 
 
 def affine_of(expression: Expression) -> Affine | None:
-    """The affine function of labels that an expression is; None where it is something else.
+    """Recognise an expression as an affine function of labels; None if it is not one.
 
-    Inside of brackets a name without brackets of its own is a label.
+    Inside brackets, a name without brackets of its own is a label.
 
     >>> from ucle.language.parse import parse_program
     >>> print(affine_of(parse_program("x = 3 - 2 * (i + w)")[0].expression))
@@ -69,7 +78,7 @@ def _affine_of_parts(expression: Expression, parts: list[Affine | None]) -> Affi
                     return left.times(right.constant)
         case Call(operators.NEG), [Affine() as inner]:
             return inner.times(-1)
-        case Split(by=by, remainder=remainder), [Affine() as inner]:
+        case LabelDivision(by=by, remainder=remainder), [Affine() as inner]:
             return inner.digit(by, remainder)
     return None
 
@@ -78,7 +87,7 @@ def _affine_of_parts(expression: Expression, parts: list[Affine | None]) -> Affi
 
 
 def condition_expression(condition: Condition, span: Span) -> Expression:
-    """A condition with at least one part as an expression of labels, which is read back as it.
+    """Convert a condition with at least one part to an expression that parses back to it.
 
     >>> from ucle.ir.vertices import Span
     >>> from ucle.language.syntax_to_text import expression_text
@@ -102,12 +111,12 @@ def condition_expression(condition: Condition, span: Span) -> Expression:
 
 
 def affine_expression(affine: Affine, span: Span) -> Expression:
-    """A function of labels as an expression, which is read back as it."""
+    """Convert a function of labels to an expression that parses back to it."""
     result: Expression | None = None
     for term, factor in affine.terms:
         own: Expression
         if isinstance(term, Digit):
-            own = Split(affine_expression(term.of, span), term.by, term.remainder, span)
+            own = LabelDivision(affine_expression(term.of, span), term.by, term.remainder, span)
         else:
             own = Coordinate(term, span)
         if abs(factor) != 1:
@@ -125,13 +134,13 @@ def affine_expression(affine: Affine, span: Span) -> Expression:
 
 
 _Side = tuple[Affine, Fraction]
-"""A function of labels, and what is added to it, which may be no integer."""
+"""A function of labels, and a constant that is added to it, which may be a fraction."""
 _Part = Condition | Affine | Fraction | tuple[str, Affine] | None
-"""A condition; a function of labels, a number, ``abs`` of a function; nothing of these."""
+"""A condition; a function of labels, a number, ``abs`` of a function; or None."""
 
 
 def condition_of(expression: Expression) -> Condition | None:
-    """The condition on labels that an expression is; None where it is something else.
+    """Recognise an expression as a condition on labels; None if it is not one.
 
     >>> from ucle.language.parse import parse_program
     >>> text = "M[i,j] = abs(i - j) <= 2 and not i == 2 * j"
@@ -142,14 +151,14 @@ def condition_of(expression: Expression) -> Condition | None:
 
 
 def conditions_in(expression: Expression) -> dict[int, Condition]:
-    """The conditions on labels among the parts of an expression, by their identities."""
+    """Find the conditions on labels among the parts of an expression, by the ids of the parts."""
     found: dict[int, Condition] = {}
 
     def part_of(part: Expression, parts: list[_Part]) -> _Part:
         made = _condition_of_parts(part, parts)
         if not isinstance(made, Compare | All | Some):
             return made
-        # One that says nothing of a label of its text, such as i == i, is a number like others.
+        # A condition that is independent of a label in its text, such as i == i, is a number.
         labels = condition_labels(made)
         if labels and set(labels) == set(part.labels):
             found[id(part)] = made
@@ -233,7 +242,7 @@ def _side(part: _Part) -> _Side | None:
 
 
 def _plain(operator: Combine, left: _Side, right: _Side) -> Condition:
-    """A comparison without ``abs``."""
+    """The condition of a comparison without ``abs``."""
     affine, constant = right[0].plus(left[0], -1), right[1] - left[1]
     match operator:
         case operators.LESS:  # affine + constant > 0, of integers
@@ -248,7 +257,7 @@ def _plain(operator: Combine, left: _Side, right: _Side) -> Condition:
 
 
 def _absolute(operator: Combine, inner: Affine, side: _Side, *, first: bool) -> Condition:
-    """``abs(inner)`` compared with a function of labels, which stands on either side of it."""
+    """The condition that compares ``abs(inner)``, on either side, with a function of labels."""
     both = (inner, Fraction(0)), (inner.times(-1), Fraction(0))
     if operator in (LESS, LESS_EQUAL):
         if first:

@@ -1,9 +1,9 @@
-"""Reads at the entries of tensors made products: ``W[idx[i],k]`` takes W where the index hits.
+"""Gathers rewritten as products: ``W[idx[i],k]`` selects W where the index matches.
 
-The axis gets a label of its own, along which the one entry is picked at which the index hits
-(`ucle.language.syntax.Hit`): ``pick[at](when(idx[i] == at, W[at,k]))``. Indices that have labels in
-common go together, as in ``A[p[i],q[i]]``; others pick one after the other. Takes resolved
-statements and gives resolved statements.
+The axis gets a label of its own, along which the one entry is picked that the index matches
+(`ucle.language.syntax.Hit`): ``pick[at](when(idx[i] == at, W[at,k]))``. Indices that share labels
+are picked together, as in ``A[p[i],q[i]]``; others one after the other. Takes and returns resolved
+statements.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ucle.operators import PICK, PICK_OR_FILL, WHEN
 
 
 def lift_gathers(statement: Statement) -> Statement:
-    """A statement that reads tensors at labels, and functions of labels, alone.
+    """Rewrite a statement to read tensors only at labels and functions of labels.
 
     >>> from ucle.language.parse import parse_program
     >>> from ucle.language.resolve import resolve
@@ -44,7 +44,7 @@ def lift_gathers(statement: Statement) -> Statement:
     if not any(access.computed for access in accesses(statement.expression)):
         return statement
     parts = walk(statement.expression)
-    names = _Names({*statement.target.labels, *(x for part in parts for x in part.labels)})
+    names = _GatherNames({*statement.target.labels, *(x for part in parts for x in part.labels)})
 
     def lifted(part: Expression, parts: list[Expression]) -> Expression:
         whole = with_children(part, parts)
@@ -56,15 +56,15 @@ def lift_gathers(statement: Statement) -> Statement:
     return replace(statement, expression=expression, renamed={**statement.renamed, **names.renamed})
 
 
-class _Names:
-    """The labels of a statement, and for those that are added what was read at them."""
+class _GatherNames:
+    """The used labels of a statement, and the accesses for which new labels were added."""
 
     def __init__(self, taken: set[str]) -> None:
         self._taken = taken
         self.renamed: dict[str, str] = {}
 
     def gathered(self, access: Access) -> Expression:
-        """An access some of whose indices are entries of tensors."""
+        """Rewrite an access that has entries of tensors among its indices."""
         hits: list[Hit] = []
         indices: list[Index] = []
         for index in access.indices or ():
@@ -90,7 +90,7 @@ class _Names:
 
 
 def _groups(hits: Sequence[Hit]) -> list[list[Hit]]:
-    """Indices that have labels in common, directly or by way of others."""
+    """Group indices that share labels, directly or through others."""
     groups: list[tuple[set[str], list[Hit]]] = []
     for hit in hits:
         labels, members = set(hit.entries.labels), [hit]

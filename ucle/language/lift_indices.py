@@ -1,9 +1,9 @@
-"""Arithmetic with labels as statements of its own: all others read tensors at plain labels.
+"""Lift arithmetic on labels into statements of its own: all others read tensors at plain labels.
 
 ``D[i] = A[i+1] - A[i]`` becomes ``A_at[i] = A[i+1]; A_at_2[i] = A[i]; D[i] = A_at[i] - A_at_2[i]``,
-where the first two are `Reindexed`. So do a condition on labels that is a factor (it restricts
-another factor, where one has its labels), a label as a value, a label that stands twice on the
-left, and one that stands nowhere else. Takes resolved statements and gives resolved statements.
+where the first two are `Reindexed`. The same is done for a condition on labels that is a factor (it
+restricts another factor that has its labels, if there is one), a label as a value, a label that
+occurs twice on the left, and one that occurs only there. Takes and returns resolved statements.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ucle.language.syntax import (
     Expression,
     Hit,
     Index,
+    LabelDivision,
     Outside,
     Reindexed,
-    Split,
     Statement,
     accesses,
     children,
@@ -44,20 +44,20 @@ Labels = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Lifted:
-    """Statements without arithmetic on labels but for `Reindexed` ones."""
+    """Statements in which only `Reindexed` expressions have arithmetic on labels."""
 
     statements: tuple[Statement, ...]
     one: str | None
-    """The tensor without axes that is true, where one is read."""
+    """The rank-0 tensor with value true, if a statement reads it."""
 
 
 def lift_indices(statements: tuple[Statement, ...], stated: Collection[str] = ()) -> Lifted:
-    """Give each read at other places than labels, and each condition, a statement of its own.
+    """Lift each read at an index other than a label, and each condition, into its own statement.
 
     Args:
         statements: resolved, each after those that it uses.
-        stated: labels whose bounds the caller states, which may stop before the end of an axis
-            that they are read along if they are read elsewhere, too.
+        stated: labels whose bounds the caller states; these may end before the end of an axis that
+            they are read along, if they are also read elsewhere.
 
     >>> from ucle.language.parse import parse_program
     >>> from ucle.language.resolve import resolve
@@ -68,18 +68,18 @@ def lift_indices(statements: tuple[Statement, ...], stated: Collection[str] = ()
     if not any(map(_computes_with_labels, statements)):
         return Lifted(statements, None)
     uses = (x.tensor for s in statements for x in (s.target, *accesses(s.expression)))
-    names = _Names({folded(name) for name in uses})
+    names = _IndexNames({folded(name) for name in uses})
     lifted: list[Statement] = []
     for statement in statements:
         if _computes_with_labels(statement):
-            lifted += _Lift(statement, names, frozenset(stated)).statements()
+            lifted += _IndexLift(statement, names, frozenset(stated)).statements()
         else:
             lifted.append(statement)
     return Lifted(tuple(lifted), names.one)
 
 
 def shortened(statement: Statement, stated: Collection[str]) -> frozenset[str]:
-    """The labels that stop before the end of some axis, and so are read of none to its end.
+    """The labels that end before some axis, so that no axis is assumed to be read to its end.
 
     Args:
         statement: resolved.
@@ -112,34 +112,34 @@ def _computes_with_labels(statement: Statement) -> bool:
 
 
 @dataclass
-class _Names:
-    """Names that are taken by tensors, in the form in which they are compared."""
+class _IndexNames:
+    """Used names of tensors, folded for comparison."""
 
     taken: set[str]
     one: str | None = None
 
     def fresh(self, stem: str) -> str:
-        """A name for a tensor that no other has."""
+        """An unused name for a tensor."""
         (name,) = unique_names([stem], self.taken)
         return name
 
     def one_row(self) -> str:
-        """The name of the tensor without axes that is true."""
+        """The name of the rank-0 tensor with value true."""
         if self.one is None:
             self.one = self.fresh("one")
         return self.one
 
 
 _State = tuple[Expression | None, tuple[Condition, ...]]
-"""A product: what it is of, and the conditions among its factors."""
+"""A product without its conditions (None if there is no other factor), and these conditions."""
 
 
 @dataclass
-class _Lift:
-    """The statements that one becomes."""
+class _IndexLift:
+    """Rewrites one statement to several."""
 
     statement: Statement
-    names: _Names
+    names: _IndexNames
     stated: frozenset[str]
     made: list[Statement] = field(default_factory=list)
 
@@ -152,10 +152,10 @@ class _Lift:
             self._taken.update(part.labels)
         self._reduced = shortened(statement, self.stated)
         self._known: dict[object, str] = {}
-        """Tensors that were made, by what they are."""
+        """Tensors that were added, by keys of their content."""
 
     def statements(self) -> list[Statement]:
-        """What there is in the place of the statement, each after those that it uses."""
+        """The statements that replace the statement, each after those that it uses."""
         statement = self.statement
         expression = self._whole(run(self._lift(statement.expression)))
         if expression.constant:
@@ -172,7 +172,7 @@ class _Lift:
         return [*self.made, spread]
 
     def _is_whole(self, expression: Expression, made: Access) -> bool:
-        """Whether the statement is no more than what was made for it."""
+        """True if the statement only copies the last tensor that was added."""
         if not isinstance(expression, Access):
             return False
         return expression.tensor == made.tensor and expression.labels == made.labels
@@ -186,7 +186,7 @@ class _Lift:
         match expression:
             case Access():
                 return self._access(expression), ()
-            case Coordinate() | Split():
+            case Coordinate() | LabelDivision():
                 return self._value(expression), ()
             case Hit():
                 entries = self._whole((yield self._lift(expression.entries)))
@@ -208,7 +208,7 @@ class _Lift:
         return with_children(expression, parts), ()
 
     def _whole(self, state: _State) -> Expression:
-        """A product with the conditions among its factors put where they restrict others."""
+        """Apply the conditions of a product to the factors that they restrict."""
         expression, conditions = state
         if not conditions:
             assert expression is not None
@@ -237,15 +237,15 @@ class _Lift:
         return expression
 
     def _selected(self, condition: Condition, inner: Expression, span: Span) -> Expression:
-        """What ``when`` makes of an expression where labels meet a condition, and of a number."""
+        """Lift a ``when`` whose condition is on labels."""
         if set(condition_labels(condition)) <= set(inner.labels):
             return self._restrict(inner, condition, Outside.ZERO)
         return Binary(WHEN, self._mask(condition, span), inner, span)
 
-    # ---- Tensors that are made ----
+    # ---- Added tensors ----
 
     def _add(self, stem: str, key: object, labels: Labels, expression: Expression) -> Access:
-        """Read a tensor that an expression makes; what was made before is read once more."""
+        """Add a tensor for an expression, or reuse an identical one, and return its access."""
         if key not in self._known:
             self._known[key] = name = self.names.fresh(stem)
             target = Access(name, labels, expression.span)
@@ -261,7 +261,7 @@ class _Lift:
         return name
 
     def _access(self, access: Access) -> Access:
-        """A read at plain labels."""
+        """Rewrite a read to one at plain labels."""
         indices = access.indices
         if indices is None:
             if self._reduced.isdisjoint(access.labels):
@@ -279,8 +279,8 @@ class _Lift:
         key = access.tensor, indices, access.outside
         return self._add(f"{access.tensor}_at", key, labels, made)
 
-    def _value(self, expression: Coordinate | Split) -> Access:
-        """A label, or a digit of labels, as a tensor."""
+    def _value(self, expression: Coordinate | LabelDivision) -> Access:
+        """Lift a label, or a quotient or remainder of labels, into a tensor."""
         one = Access(self.names.one_row(), (), expression.span)
         value = affine_of(expression)
         assert value is not None, "checked by the parser"
@@ -290,7 +290,7 @@ class _Lift:
         return self._add(stem, ("value", value), labels, made)
 
     def _hit(self, hit: Hit, entries: Expression) -> Access:
-        """Where the entries of a tensor are the coordinate of a label, as yes or no."""
+        """A boolean tensor that is true where entries equal the coordinate of a label."""
         source = self._named(entries)
         labels = *source.labels, hit.label
         indices = tuple(Index(Affine(((x, 1),))) for x in source.labels)
@@ -299,14 +299,14 @@ class _Lift:
         return self._add(f"{source.tensor}_hits", key, labels, made)
 
     def _mask(self, condition: Condition, span: Span) -> Access:
-        """Where a condition holds, as yes or no."""
+        """A boolean tensor that is true where a condition holds."""
         labels = condition_labels(condition)
         one = Access(self.names.one_row(), (), span)
         made = Reindexed(one, (), labels, condition, span, outside=Outside.ZERO)
         return self._add(f"{self.statement.target.tensor}_mask", condition, labels, made)
 
     def _restrict(self, factor: Expression, condition: Condition, outside: Outside) -> Access:
-        """An expression where a condition holds on its labels, and 0 elsewhere."""
+        """Set an expression to 0 where a condition on its labels does not hold."""
         source = self._named(factor)
         indices = tuple(Index(Affine(((x, 1),))) for x in source.labels)
         written: Expression | None = None
@@ -319,7 +319,7 @@ class _Lift:
         return self._add(f"{source.tensor}_where", key, source.labels, made)
 
     def _named(self, expression: Expression) -> Access:
-        """An expression as a tensor with a label for each axis."""
+        """Convert an expression to a tensor with a distinct label for each axis."""
         if isinstance(expression, Access) and len(set(expression.labels)) == expression.rank:
             return expression
         labels = tuple(dict.fromkeys(expression.labels))
@@ -329,7 +329,7 @@ class _Lift:
     # ---- The left side ----
 
     def _spread(self, expression: Expression) -> Statement:
-        """A statement whose left side has labels twice, or labels that nothing on the right has."""
+        """Rewrite a statement whose left side repeats labels, or has labels the right lacks."""
         statement, target = self.statement, self.statement.target
         source = self._named(expression)
         self.made = [
@@ -380,14 +380,14 @@ def _factors(expression: Expression) -> list[Expression]:
 
 
 def _restricted(factors: list[Expression], condition: Condition) -> Expression | None:
-    """The factor that a condition restricts: one that has its labels, a tensor if there is one."""
+    """The factor that a condition restricts: one with its labels, preferably a tensor."""
     labels = set(condition_labels(condition))
     having = [x for x in factors if labels <= set(x.labels)]
     return next((x for x in having if isinstance(x, Access)), having[0] if having else None)
 
 
 def _replaced(expression: Expression, put: Mapping[int, Expression]) -> Expression:
-    """A product with other factors in the place of some, by their identities."""
+    """Replace some factors of a product, by their ids."""
 
     def replaced(part: Expression) -> Calls[Expression]:
         if id(part) in put:

@@ -1,10 +1,9 @@
-"""What goes along a label as statements of its own, of a tensor with a label for each axis.
+"""Lift scans, matrix functions and top-k into statements of their own, applied to plain tensors.
 
 ``Z[i] = cumsum[i](x[i] * y[i]) + 1`` becomes ``Z_part[i] = x[i] * y[i]; Z_scan[i] =
-cumsum[i](Z_part[i]); Z[i] = Z_scan[i] + 1``. First entries become pairs of values and positions, of
+cumsum[i](Z_part[i]); Z[i] = Z_scan[i] + 1``. Top-k entries become pairs of values and positions, of
 which one half is read: ``P[i,r] = arg_top_k[j,r](S[i,j])`` becomes ``P_first[i,r,part] =
-top_k[j,r](S[i,j]); P[i,r] = int64(P_first[i,r,1])``. Takes resolved statements and gives resolved
-ones.
+top_k[j,r](S[i,j]); P[i,r] = int64(P_first[i,r,1])``. Takes and returns resolved statements.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from ucle.ir.top_k import PAIR, POSITION, VALUE
 from ucle.language.bounds import statement_labels
 from ucle.language.syntax import (
     Access,
-    Accumulation,
     Call,
     Expression,
     First,
@@ -30,6 +28,7 @@ from ucle.language.syntax import (
     Pairs,
     Reduction,
     Retyped,
+    ScanExpression,
     Statement,
     accesses,
     children,
@@ -41,12 +40,12 @@ from ucle.language.syntax_to_text import expression_text
 from ucle.language.top_k import Gives
 from ucle.operators import ANY
 
-Made = dict[tuple[str, tuple[str, ...]], Access]
-"""What first entries are found of, by its text and labels."""
+LiftedScans = dict[tuple[str, tuple[str, ...]], Access]
+"""Arguments of top-k that are already tensors, by their texts and labels."""
 
 
 def lift_scans(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
-    """Give each running aggregation, and all first entries, a statement of their own.
+    """Lift each scan, each matrix function and each top-k into a statement of its own.
 
     >>> from ucle.language.parse import parse_program
     >>> from ucle.language.resolve import resolve
@@ -59,35 +58,35 @@ def lift_scans(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
     uses = (x.tensor for s in statements for x in (s.target, *accesses(s.expression)))
     taken = {folded(name) for name in uses}
     lifted: list[Statement] = []
-    known: Made = {}
+    known: LiftedScans = {}
     for statement in statements:
         if _has_scan(statement):
-            lifted += _Lift(statement, taken, known).statements()
+            lifted += _ScanLift(statement, taken, known).statements()
         else:
             lifted.append(statement)
     return tuple(lifted)
 
 
 def _has_scan(statement: Statement) -> bool:
-    return any(isinstance(part, Accumulation | First) for part in walk(statement.expression))
+    return any(isinstance(part, ScanExpression | First) for part in walk(statement.expression))
 
 
 @dataclass
-class _Lift:
-    """The statements that one becomes."""
+class _ScanLift:
+    """Rewrites one statement to several."""
 
     statement: Statement
     taken: set[str]
-    known: Made
+    known: LiftedScans
     made: list[Statement] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._labels = statement_labels(self.statement)
 
     def statements(self) -> list[Statement]:
-        """What there is in the place of the statement, each after those that it uses."""
+        """The statements that replace the statement, each after those that it uses."""
         expression, labels = self.statement.expression, self.statement.target.labels
-        if isinstance(expression, Accumulation) and _fits(labels, expression):
+        if isinstance(expression, ScanExpression) and _fits(labels, expression):
             argument = run(self._lifted(expression.argument))
             whole: Expression = replace(expression, argument=self._named(argument, labels))
         else:
@@ -100,7 +99,7 @@ class _Lift:
             parts.append((yield self._lifted(child)))
         if isinstance(expression, First):
             return self._first(expression, parts[0])
-        if not isinstance(expression, Accumulation):
+        if not isinstance(expression, ScanExpression):
             return with_children(expression, parts) if parts else expression
         labels = tuple(dict.fromkeys(expression.labels))
         if isinstance(expression.along, MatrixMap):
@@ -110,7 +109,7 @@ class _Lift:
         return self._add("scan", labels, replace(expression, argument=source))
 
     def _first(self, first: First, argument: Expression) -> Expression:
-        """One half of the pairs that first entries are, in its own type."""
+        """Lift a top-k into a tensor of pairs, and read one half of these in its own type."""
         function, span = first.function, first.span
         labels = tuple(dict.fromkeys(first.argument.labels))
         key = expression_text(argument), labels
@@ -142,7 +141,7 @@ class _Lift:
         return name
 
     def _named(self, expression: Expression, labels: tuple[str, ...]) -> Access:
-        """An expression as a tensor with these labels."""
+        """Convert an expression to a tensor with these labels."""
         plain = isinstance(expression, Access) and expression.indices is None
         if isinstance(expression, Access) and plain and expression.labels == labels:
             return expression
@@ -164,8 +163,8 @@ class _Lift:
         return target
 
 
-def _fits(labels: tuple[str, ...], expression: Accumulation) -> bool:
-    """Whether what is made along labels may be a whole statement for a target with some labels."""
+def _fits(labels: tuple[str, ...], expression: ScanExpression) -> bool:
+    """True if a scan may be the whole statement for a target with these labels."""
     if set(labels) != set(expression.labels):
         return False
     return not isinstance(expression.along, MatrixMap) or labels[-2:] == expression.along.labels

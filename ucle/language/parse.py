@@ -1,8 +1,9 @@
-"""Text to syntax tree: the index notation, and NumPy's einsum strings.
+"""Parser: from text in index notation to the syntax tree.
 
 The grammar is `grammar.lark`; Lark reads it and parses. Errors are `ProgramSyntaxError` with line,
-column, the offending text and what was expected there. Names of operators are looked up, here and
-nowhere else: a tree keeps those that there were. Tensor names and ranks are not looked at.
+column, the offending text and the expected tokens. Names of operators are looked up only
+here: a tree refers to the operators registered at that time. Tensor names and ranks are not
+checked.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ from ucle.language.label_arithmetic import LARGEST, affine_of
 from ucle.language.scatter import scattered
 from ucle.language.syntax import (
     Access,
-    Accumulation,
     Binary,
     Call,
     Coordinate,
     Expression,
     First,
     Index,
+    LabelDivision,
     Number,
     Reduction,
-    Split,
+    ScanExpression,
     Statement,
     accesses,
     fold,
@@ -78,19 +79,19 @@ CONTINUING = frozenset(
 GOES_ON = "a statement ends with its line, unless that ends with an operator or within brackets"
 
 MOST_TOKENS = 50_000
-"""Words and signs of a statement. Of more, seconds go by before DuckDB refuses it in the end."""
+"""The largest number of tokens in a statement; DuckDB refuses longer ones only after seconds."""
 
 MOST_DIGITS = 300
-"""Digits of an integer: what has more is no float64, either."""
+"""The largest number of digits of an integer: larger ones exceed float64, too."""
 
 SWAPPED = {
     name: other
     for other, names in ((LESS, (">", "greater")), (LESS_EQUAL, (">=", "greater_equal")))
     for name in names
 }
-"""Comparisons that are another one with its sides swapped."""
+"""Comparisons that are parsed as another one with its sides swapped."""
 
-# What the parser calls its terminals, in the words of a reader.
+# Readable names of the parser's terminals.
 TERMINALS = {
     "NAME": "a name",
     "NUMBER": "a number",
@@ -121,7 +122,7 @@ TERMINALS = {
 
 
 class _LineBreaks(PostLex):
-    """Drops line breaks inside brackets and after operators, where a statement goes on."""
+    """Drops line breaks inside brackets and after operators, where a statement continues."""
 
     always_accept = ("_END",)
 
@@ -153,8 +154,8 @@ def _parser() -> Lark:
 
 @cache
 def _parser_for(reduces: tuple[str, ...]) -> Lark:
-    """The parser of a language with these aggregations (users may register more)."""
-    with opening:  # files() takes locks of Python's imports
+    """Build the parser for these aggregations (users may register more)."""
+    with opening:  # files() takes Python's import locks
         grammar = files("ucle.language").joinpath("grammar.lark").read_text(encoding="utf-8")
     grammar = grammar.replace("REDUCES", "|".join(reduces))
     return Lark(grammar, parser="lalr", postlex=_LineBreaks(), propagate_positions=True)
@@ -172,7 +173,7 @@ def parse_program(text: str) -> tuple[Statement, ...]:
         The statements in the order of the text.
 
     Raises:
-        ProgramSyntaxError: with line, column, the offending text and what was expected.
+        ProgramSyntaxError: with line, column, the offending text and the expected tokens.
         NameResolutionError: an unknown aggregation.
 
     >>> parse_program("y[i] += A[i,j] * x[j]")[0].expression.labels
@@ -229,13 +230,13 @@ def _raise_syntax_error(error: UnexpectedInput, text: str) -> NoReturn:
 
 @dataclass(frozen=True)
 class _Permissive:
-    """What stands after a ``~`` in brackets."""
+    """An index after a ``~`` in brackets."""
 
     expression: Expression
 
 
 def _index(part: Expression | _Permissive, tensor: str, span: Span) -> Index:
-    """Where an axis is read."""
+    """Convert an expression in brackets to an index."""
     permissive = isinstance(part, _Permissive)
     expression = part.expression if isinstance(part, _Permissive) else part
     affine = affine_of(expression)
@@ -254,7 +255,7 @@ def _index(part: Expression | _Permissive, tensor: str, span: Span) -> Index:
 
 
 def _at_labels(expression: Expression) -> Expression:
-    """An index with labels as numbers: within brackets a name without brackets is a label."""
+    """Convert names without brackets in an index to labels as numbers."""
 
     def put(part: Expression, parts: list[Expression]) -> Expression:
         if isinstance(part, Access) and part.bare:
@@ -265,7 +266,7 @@ def _at_labels(expression: Expression) -> Expression:
 
 
 def _label(part: Expression | _Permissive, span: Span) -> str:
-    """A label over which something is aggregated."""
+    """Check that a part is a label to aggregate over."""
     if isinstance(part, Access) and part.bare:
         return part.tensor
     raise ProgramSyntaxError(
@@ -277,7 +278,7 @@ def _label(part: Expression | _Permissive, span: Span) -> str:
 
 
 def _with_coordinates(target: Access, expression: Expression) -> Expression:
-    """The expression with names without brackets that are labels of the statement as such."""
+    """Convert names without brackets to labels, if they are labels of the statement."""
     labels = set(target.labels)
     for part in walk(expression):
         match part:
@@ -285,7 +286,7 @@ def _with_coordinates(target: Access, expression: Expression) -> Expression:
                 labels.update(own)
             case Reduction(over=own):
                 labels.update(own)
-            case Accumulation(along):
+            case ScanExpression(along):
                 labels.update(along.labels)
             case First(label=label):
                 labels.update((label, *part.labels))
@@ -302,9 +303,9 @@ def _with_coordinates(target: Access, expression: Expression) -> Expression:
 
 
 def _check_splits(expression: Expression) -> None:
-    """Check that ``//`` and ``%`` stand between labels and numbers."""
+    """Check that ``//`` and ``%`` are applied to labels and integers."""
     for part in walk(expression):
-        if isinstance(part, Split) and (accesses(part) or affine_of(part) is None):
+        if isinstance(part, LabelDivision) and (accesses(part) or affine_of(part) is None):
             raise ProgramSyntaxError(
                 f"{part.sign} is of something else than labels",
                 where=str(part.span),
@@ -315,7 +316,7 @@ def _check_splits(expression: Expression) -> None:
 
 
 class _Builder(Transformer_NonRecursive[Token, Any]):
-    """Turns Lark's tree into the structures of `ucle.language.syntax`."""
+    """Converts Lark's tree to the structures of `ucle.language.syntax`."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -382,7 +383,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
             return Binary(swapped, right, left, self._span(name))
         return Call(function_named(str(name)), tuple(arguments), self._span(name))
 
-    def reduction(self, children: list[Any]) -> Reduction | Accumulation | First:
+    def reduction(self, children: list[Any]) -> Reduction | ScanExpression | First:
         name, *indices, argument = children
         span = self._span(name)
         over = tuple(_label(x, span) for x in indices if x is not None)
@@ -394,7 +395,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
                     expected=f"{name}[j](...)",
                     found=f"{name}[{','.join(over)}](...)",
                 )
-            return Accumulation(Running(RUNNING[name], over[0]), argument, span)
+            return ScanExpression(Running(RUNNING[name], over[0]), argument, span)
         if name in MATRIX_MAPS:
             if len(set(over)) != 2 or len(over) != 2:
                 raise ProgramSyntaxError(
@@ -403,7 +404,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
                     expected=f"{name}[i,j](...)",
                     found=f"{name}[{','.join(over)}](...)",
                 )
-            return Accumulation(MatrixMap(str(name), *over), argument, span)
+            return ScanExpression(MatrixMap(str(name), *over), argument, span)
         if name in FIRST:
             function = FIRST[name]
             if not 1 <= len(over) <= 1 + function.several or len(set(over)) < len(over):
@@ -455,13 +456,13 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     def div(self, children: list[Expression]) -> Binary:
         return self._binary(DIV, children)
 
-    def quotient(self, children: list[Expression]) -> Split:
+    def quotient(self, children: list[Expression]) -> LabelDivision:
         return self._split(children, remainder=False)
 
-    def remainder(self, children: list[Expression]) -> Split:
+    def remainder(self, children: list[Expression]) -> LabelDivision:
         return self._split(children, remainder=True)
 
-    def _split(self, children: list[Expression], *, remainder: bool) -> Split:
+    def _split(self, children: list[Expression], *, remainder: bool) -> LabelDivision:
         argument, by = children
         value = by.value if isinstance(by, Number) else None
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST:
@@ -471,7 +472,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
                 expected=f"an integer from 1 to {LARGEST}",
                 found="another expression" if value is None else repr(value),
             )
-        return Split(argument, value, remainder, argument.span)
+        return LabelDivision(argument, value, remainder, argument.span)
 
     def pow(self, children: list[Expression]) -> Binary:
         return self._binary(POW, children)
@@ -482,7 +483,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
 
 def _check_target(target: Access, accumulate: Reduce | None) -> None:
-    """The left side has labels, or entries of tensors where what meets there is aggregated."""
+    """Check that the left side has labels, or entries of tensors with an aggregation."""
     for index in target.indices or ():
         if index.plain is None and (index.entries is None or index.permissive):
             raise ProgramSyntaxError(

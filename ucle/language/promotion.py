@@ -1,8 +1,8 @@
 """Element types of expressions, by NumPy's rules.
 
-NumPy's own functions are asked what they make of a type; a constant is a Python number, which is
-weak as in NumPy: it widens integers to floats but not float32 to float64. A function that NumPy has
-only for wider numbers (the exponential of an integer) promotes its operand first.
+NumPy's own functions determine the types of results. A constant is a Python number, which is weakly
+typed as in NumPy: it widens integers to floats but not float32 to float64. A function that NumPy
+defines only for wider numbers (the exponential of an integer) promotes its operand first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ucle.operators import (
 )
 
 WIDER = {"b": DType.INT64, "i": DType.FLOAT64}
-"""What the operand of a function becomes that does not exist for its kind of number."""
+"""The promoted type of an operand whose kind of number a function does not support."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class Signature:
 def combine_signature(
     operator: Combine, left: DType | Scalar, right: DType | Scalar, where: str | None = None
 ) -> Signature:
-    """Types of a ⊗ of two tensors, or of a tensor and a constant.
+    """The types of a ⊗ of two tensors, or of a tensor and a constant.
 
     Raises:
-        ValueTypeError: NumPy has no such operation, or ucle has none for these types.
+        ValueTypeError: NumPy or ucle does not support the operation for these types.
 
     >>> from ucle.operators import COMBINES
     >>> combine_signature(COMBINES["div"], DType.INT64, 2)
@@ -69,7 +69,7 @@ def combine_signature(
 def map_signature(
     function: PointwiseMap, dtype: DType, where: str | None = None
 ) -> Signature | None:
-    """Types of a pointwise map; None where it does nothing to numbers of this kind.
+    """The types of a pointwise map; None if it is the identity on this kind of number.
 
     Raises:
         ValueTypeError: the function is not defined for the type.
@@ -86,7 +86,7 @@ def map_signature(
 
 
 def reduce_type(operator: Reduce, dtype: DType, where: str | None = None) -> DType:
-    """The type that an aggregation works in, and gives.
+    """The type in which an aggregation computes, which is also that of its result.
 
     Raises:
         ValueTypeError: the aggregation is not defined for the type.
@@ -99,10 +99,10 @@ def reduce_type(operator: Reduce, dtype: DType, where: str | None = None) -> DTy
 
 
 def expression_type(expression: Expression, types: Mapping[str, TensorType]) -> DType | Scalar:
-    """The element type of a resolved expression; the value of one without tensors.
+    """The element type of a resolved expression; for a constant, its value.
 
     Raises:
-        ValueTypeError: NumPy has no such operation, or ucle has none for these types.
+        ValueTypeError: NumPy or ucle does not support an operation for these types.
     """
 
     def type_of(part: Expression, parts: list[DType | Scalar]) -> DType | Scalar:
@@ -115,7 +115,7 @@ def expression_type(expression: Expression, types: Mapping[str, TensorType]) -> 
 def _part_type(
     expression: Expression, parts: list[DType | Scalar], types: Mapping[str, TensorType]
 ) -> DType | Scalar:
-    """The type of an expression with a tensor in it, by those of its parts."""
+    """The type of an expression that reads a tensor, from the types of its parts."""
     where = str(expression.span)
     match expression:
         case Retyped(_, like):
@@ -186,7 +186,7 @@ def _of_function(
             hint=str(error).splitlines()[0],
         ) from error
     assert result_type is not None
-    # Of two booleans, or of small constants, NumPy makes small integers and half floats.
+    # For two booleans, or small constants, NumPy returns small integers and half floats.
     if result_type is DType.FLOAT32 and not _has_float32(operands):
         return DType.FLOAT64
     return result_type

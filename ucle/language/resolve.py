@@ -1,14 +1,14 @@
-"""The meaning of a statement made explicit: what is summed where, and what functions stand for.
+"""Resolution of statements: implied sums become explicit, and composed functions are expanded.
 
-Takes the syntax tree and gives a syntax tree in which nothing is implied:
+Takes a syntax tree and returns one in which nothing is implied:
 
-- `+=`, `max=` and the like become an aggregation of the whole right side over what is missing on
-  the left.
+- `+=`, `max=` etc. become an aggregation of the whole right side over the labels that are missing
+  on the left.
 - With `=`, a label that is missing on the left is summed over the smallest subexpression that holds
   all of its occurrences, so ``relu(T[i,m] * W[m,n])`` is the relu of a sum.
-- Functions and aggregations that are written with others (`ucle.language.functions`) are.
-- The labels of an aggregation are its own: where another label of the statement bears the same
-  name, they are renamed.
+- Functions and aggregations that are defined by others (`ucle.language.functions`) are expanded.
+- The labels of an aggregation are local: if another label of the statement has the same name, they
+  are renamed.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from ucle.ir.vertices import Span
 from ucle.language.functions import AGGREGATIONS, CASTS, FUNCTIONS
 from ucle.language.syntax import (
     Access,
-    Accumulation,
     Call,
     Coordinate,
     Expression,
     First,
     Hit,
+    LabelDivision,
     Reduction,
+    ScanExpression,
     Size,
-    Split,
     Statement,
     accesses,
     children,
@@ -49,14 +49,14 @@ from ucle.operators import MAPS, REDUCES, SUM
 
 
 def resolve(statement: Statement, keep: Collection[str] = ()) -> Statement:
-    """A statement with nothing implied.
+    """Make everything that a statement implies explicit.
 
     Args:
         statement: as it was parsed, or resolved already.
-        keep: names of aggregations that stay although they are written with others.
+        keep: names of aggregations to keep although they are defined by others.
 
     Raises:
-        NameResolutionError: an unknown function, or one with a wrong number of arguments.
+        NameResolutionError: an unknown function, or one with the wrong number of arguments.
         LabelError: an aggregation over a label that its argument does not have.
 
     >>> from ucle.language.parse import parse_program
@@ -68,7 +68,7 @@ def resolve(statement: Statement, keep: Collection[str] = ()) -> Statement:
     if statement.accumulate is None:
         _check_summed(statement)
         expression = run(_sum_missing(expression, frozenset(target)))
-    else:  # over nothing, too: a count or a sum changes the type of what it counts
+    else:  # also over no label: a count or a sum changes the type
         over = tuple(dict.fromkeys(x for x in expression.labels if x not in target))
         expression = Reduction(statement.accumulate, over, expression, statement.span)
     aggregation = expression.operator if isinstance(expression, Reduction) else None
@@ -87,21 +87,21 @@ def resolve(statement: Statement, keep: Collection[str] = ()) -> Statement:
 
 
 def _sum_missing(expression: Expression, kept: frozenset[str]) -> Calls[Expression]:
-    """Sum labels that are not kept, each over the smallest subexpression that holds it."""
-    if isinstance(expression, Split):  # of labels and nothing else
+    """Sum over labels that are not kept, each in the smallest subexpression that holds it."""
+    if isinstance(expression, LabelDivision):  # it has only labels
         here = [label for label in expression.labels if label not in kept]
         return Reduction(SUM, tuple(here), expression, expression.span) if here else expression
     staying: tuple[str, ...] = ()
-    if isinstance(expression, Accumulation):
+    if isinstance(expression, ScanExpression):
         staying = expression.along.labels
     elif isinstance(expression, First) and expression.stays:
         staying = (expression.label,)
     gone = tuple(x for x in staying if x not in kept and x in expression.labels)
     if gone:
-        inner = yield _sum_missing(expression, kept.union(gone))  # they are there until the end
+        inner = yield _sum_missing(expression, kept.union(gone))  # they exist until the end
         return Reduction(SUM, gone, inner, expression.span)
     here = []
-    # Labels of an index are those of the tensor that is read at it.
+    # Labels of an index are those of the tensor that is read with it.
     inside = () if isinstance(expression, Access | Hit) else children(expression)
     below: list[set[str]] = [set() for _ in inside]
     for label in dict.fromkeys(expression.labels):
@@ -123,11 +123,11 @@ def _span(expression: Expression) -> Span:
     return expression.span
 
 
-# ---- Functions that are written with others ----
+# ---- Functions defined by others ----
 
 
 def _expanded(expression: Expression, parts: list[Expression], keep: Collection[str]) -> Expression:
-    """An expression with what is written with others written so, given its parts."""
+    """Expand an expression if it is defined by others, given its parts."""
     match expression:
         case Call(str() as name, _, span):
             if (derived := FUNCTIONS.get(name)) is not None:
@@ -138,7 +138,7 @@ def _expanded(expression: Expression, parts: list[Expression], keep: Collection[
             raise (_without_labels if aggregates else _unknown_function)(expression)
         case Call():
             _check_count(expression, 1)
-        case Accumulation(along, argument):
+        case ScanExpression(along, argument):
             missing = [label for label in along.labels if label not in argument.labels]
             if missing:
                 raise LabelError(
@@ -172,12 +172,12 @@ def _expanded(expression: Expression, parts: list[Expression], keep: Collection[
     return with_children(expression, parts)
 
 
-# ---- Labels of their own ----
+# ---- Local labels ----
 
 
 @dataclass
 class _Names:
-    """The labels of a statement that are taken, and what renamed ones were called."""
+    """The used labels of a statement, and the original names of renamed ones."""
 
     taken: set[str]
 
@@ -186,7 +186,7 @@ class _Names:
         self._sizes: dict[tuple[tuple[str, ...], Span], tuple[str, ...]] = {}
 
     def make_unique(self, expression: Expression, names: Mapping[str, str]) -> Expression:
-        """The expression with labels renamed as `names` says, and those of aggregations unique."""
+        """Rename labels by `names`, and make the labels of aggregations unique."""
         return run(self._unique(expression, dict(names)))
 
     def _unique(self, expression: Expression, names: dict[str, str]) -> Calls[Expression]:
@@ -207,9 +207,9 @@ class _Names:
                 return replace(expression, entries=entries, label=names.get(label, label))
             case Coordinate(label, span):
                 return Coordinate(names.get(label, label), span)
-            case Accumulation(running, argument, span):
+            case ScanExpression(running, argument, span):
                 inner = yield self._unique(argument, names)
-                return Accumulation(running.renamed(names), inner, span)
+                return ScanExpression(running.renamed(names), inner, span)
             case First(function, label, rank, argument, span) if expression.stays:
                 inner = yield self._unique(argument, names)
                 own_rank = None if rank is None else self._fresh(rank)
@@ -222,7 +222,7 @@ class _Names:
                 names.update({} if outer_label is None else {label: outer_label})
                 outer_rank = None if rank is None else names.get(rank, rank)
                 return First(function, own_label, outer_rank, inner, span)
-            case Size(over, span):  # of the labels of the aggregation before it in its template
+            case Size(over, span):  # over the labels of the preceding aggregation in its template
                 own = tuple(names.get(x, x) for x in over)
                 return Size(self._sizes.get((over, span), own), span)
             case Reduction(operator, over, argument, span):
@@ -252,9 +252,9 @@ class _Names:
 
 
 def _check_summed(statement: Statement) -> None:
-    """Check that every label that is missing on the left is one of something that has entries.
+    """Check that every label that is missing on the left is one at which a tensor is read.
 
-    A condition alone has none: it would be summed itself, or the bare label in it.
+    If only a condition has the label, the sum would be of the condition itself, or of the label.
     """
     kept = statement.target.labels
     missing = [label for label in statement.expression.labels if label not in kept]
@@ -274,7 +274,7 @@ def _check_summed(statement: Statement) -> None:
 
 
 def _labels_read(expression: Expression, parts: list[frozenset[str]]) -> frozenset[str]:
-    """The labels of an expression at which tensors are read in it."""
+    """The labels of an expression at which it reads tensors."""
     own = frozenset(expression.labels)
     if isinstance(expression, Access | Hit):
         return own
@@ -285,10 +285,10 @@ def _labels_read(expression: Expression, parts: list[frozenset[str]]) -> frozens
 
 
 def _check_sizes(expression: Expression, known: Collection[str]) -> None:
-    """Check that every size is one of labels that some tensor has, or that are known."""
+    """Check that all sizes are those of labels that a tensor has, or of known labels."""
     labels = {*known, *(label for access in accesses(expression) for label in access.labels)}
     labels |= {x.rank for x in walk(expression) if isinstance(x, First) and x.rank is not None}
-    labels |= {x.label for x in walk(expression) if isinstance(x, Coordinate)}  # bounds know them
+    labels |= {x.label for x in walk(expression) if isinstance(x, Coordinate)}  # in the bounds
     for size in _sizes(expression):
         for label in size.over:
             if label not in labels:

@@ -1,6 +1,6 @@
-"""Checks on parsed statements as a whole: their order, the ranks of tensors, what they need.
+"""Checks of parsed statements as a whole: their order, ranks of tensors, and inputs.
 
-Takes the syntax tree and gives it back sorted; looks at names and numbers of labels only.
+Takes the syntax tree and returns it sorted; inspects only names and numbers of labels.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def order_statements(statements: tuple[Statement, ...]) -> tuple[Statement, ...]
     """Sort statements so that each comes after those whose targets it uses.
 
     Raises:
-        NameResolutionError: a tensor is defined twice, or by means of itself.
+        NameResolutionError: a tensor is defined twice, or in terms of itself.
     """
     defined: dict[str, Statement] = {}
     for statement in statements:
@@ -66,16 +66,16 @@ def order_statements(statements: tuple[Statement, ...]) -> tuple[Statement, ...]
 
 
 def _uses(statement: Statement, defined: Mapping[str, Statement]) -> Iterator[str]:
-    """The statements that one uses, in the order of its text."""
+    """The names of the statements that a statement uses, in the order of its text."""
     names = dict.fromkeys(access.tensor for access in accesses(statement.expression))
     return iter([name for name in names if name in defined])
 
 
 def check_ranks(statements: tuple[Statement, ...]) -> None:
-    """Check that every tensor is used with one rank.
+    """Check that every tensor is used with only one rank.
 
     Raises:
-        LabelError: a tensor is used with two ranks, or with another rank than it is defined with.
+        LabelError: a tensor is used with two ranks, or with another rank than in its definition.
     """
     ranks: dict[str, Access] = {s.target.tensor: s.target for s in statements}
     for statement in statements:
@@ -91,14 +91,14 @@ def check_ranks(statements: tuple[Statement, ...]) -> None:
 
 
 def check_output_labels(statements: tuple[Statement, ...], stated: Collection[str]) -> None:
-    """Check that every label on the left of a statement stands on the right, or has a bound.
+    """Check that every label on the left of a statement is also on the right, or has a bound.
 
     Args:
         statements: the program as it is written.
         stated: labels whose bounds the caller states.
 
     Raises:
-        LabelError: an output label that no input has.
+        LabelError: no input has an output label.
     """
     for statement in statements:
         labels, available = statement.target.labels, statement.expression.labels
@@ -116,7 +116,7 @@ def check_output_labels(statements: tuple[Statement, ...], stated: Collection[st
 
 
 def input_labels(statements: tuple[Statement, ...]) -> dict[str, tuple[str, ...]]:
-    """For every input the labels of its first use, which name its columns."""
+    """The labels of each input in its first use, which name its columns."""
     defined = {statement.target.tensor for statement in statements}
     uses: dict[str, Access] = {}
     for statement in statements:
@@ -129,13 +129,13 @@ def input_labels(statements: tuple[Statement, ...]) -> dict[str, tuple[str, ...]
 def names_of_axes(
     statements: Sequence[Statement], tensor: str, stated: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Labels for the axes of a tensor in statements that are added: those that it has itself.
+    """Labels for the axes of a tensor in additional statements, named after its own labels.
 
-    They are different, and none has a bound, which may be that of a shorter axis.
+    They are distinct, and none has a stated bound, which might be that of a shorter axis.
 
     Args:
         statements: the program.
-        tensor: one that is defined or read there.
+        tensor: a tensor that is defined or read there.
         stated: labels whose bounds the caller states.
 
     >>> from ucle.language.parse import parse_program
@@ -151,7 +151,7 @@ def names_of_axes(
 
 
 def asks_for_zeros(statements: tuple[Statement, ...]) -> bool:
-    """Whether some operator needs to know of numbers that they are not 0, as quotients do."""
+    """True if some operator, such as a quotient, needs to know that numbers are not 0."""
     return any(
         _may_be_undefined(part) for statement in statements for part in walk(statement.expression)
     )
@@ -170,7 +170,7 @@ def _may_be_undefined(part: Expression) -> bool:
 def wanted(
     statements: tuple[Statement, ...], outputs: Iterable[str] | None = None
 ) -> tuple[str, ...]:
-    """The outputs of a program: those that are named, or else what no statement uses.
+    """The outputs of a program: the named ones, or else the tensors that no statement uses.
 
     Raises:
         NameResolutionError: an unknown output.
@@ -195,10 +195,10 @@ def paths_by_tensor(
     statements: tuple[Statement, ...],
     path: Sequence[Sequence[int]] | Mapping[str, Sequence[Sequence[int]]] | None,
 ) -> dict[str, tuple[tuple[int, ...], ...]]:
-    """The contraction paths that are given, by the name of the statement's tensor.
+    """The stated contraction paths, by the name of the statement's tensor.
 
     Raises:
-        NameResolutionError: it is not clear which statement a path is for, or there is none.
+        NameResolutionError: it is unclear which statement a path is for, or there is none.
     """
     names = [statement.target.tensor for statement in statements]
     if path is None:

@@ -1,8 +1,8 @@
 """NumPy's einsum notation: strings such as ``...ij,jk->...ik``, and lists of numbers for labels.
 
-Subscripts are parsed as they stand (`parse_string`, `parse_lists`); `resolve` then takes the ranks
-of the operands, puts labels in the place of each ellipsis and finds the labels of the result. Sizes
-are not looked at. What an operand itself tells of its rank, `known_rank` says.
+Subscripts are first parsed as written (`parse_string`, `parse_lists`). Then `resolve` takes the
+ranks of the operands, replaces each ellipsis by labels and determines the labels of the result.
+Sizes are not used. `known_rank` returns the rank of an operand, if the operand determines it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ELLIPSIS = "..."
 
 
 LETTERS = ascii_uppercase + ascii_lowercase
-"""What NumPy takes numbers for, so that their order is that of the letters."""
+"""The letters for NumPy's numbers, so that their order is that of the letters."""
 
 
 Labels = tuple[str, ...]
@@ -27,7 +27,7 @@ Labels = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Notation:
-    """Subscripts as written: labels and ellipses; the result's are None where it is implicit."""
+    """Subscripts as written: labels and ellipses; `output` is None if it is implicit."""
 
     operands: tuple[Labels, ...]
     output: Labels | None
@@ -46,7 +46,7 @@ class Subscripts:
 
     @property
     def labels(self) -> Labels:
-        """Distinct labels, those of the result first."""
+        """The distinct labels, those of the result first."""
         every = (x for labels in self.operands for x in labels)
         return tuple(dict.fromkeys((*self.output, *every)))
 
@@ -63,10 +63,10 @@ class Subscripts:
 def parse_string(text: str) -> Notation:
     """Parse a string of subscripts.
 
-    Labels are single letters of any alphabet; blanks between them do not count.
+    Labels are single letters of any alphabet; blanks between them are ignored.
 
     Raises:
-        ProgramSyntaxError: a character that is no label, a misplaced ``->``, a dot too few.
+        ProgramSyntaxError: a character that is not a label, a misplaced ``->``, or a missing dot.
 
     >>> parse_string("...i, i").operands
     (('...', 'i'), ('i',))
@@ -98,8 +98,8 @@ def parse_lists(operands: Sequence[Any], output: Any = None) -> Notation:
     """Parse lists of integers and Ellipsis, one for each operand and perhaps one for the result.
 
     Raises:
-        ArgumentTypeError: something else in a list, or no list.
-        ProgramSyntaxError: a number that is none of the 52 labels, a second ellipsis.
+        ArgumentTypeError: another object in a list, or not a list.
+        ProgramSyntaxError: a number outside of the 52 labels, or a second ellipsis.
 
     >>> str(parse_lists([[0, 1], [1, 2]], [0, 2]))
     'AB,BC->AC'
@@ -145,18 +145,19 @@ def _not_a_subscript(message: str, value: Any) -> ArgumentTypeError:
 
 
 def resolve(notation: Notation, ranks: Sequence[int | None], *, summed: bool = False) -> Subscripts:
-    """Labels of the operands and of the result, by NumPy's rules.
+    """Determine the labels of the operands and of the result by NumPy's rules.
 
     Args:
         notation: parsed subscripts.
-        ranks: of the operands; None where only the subscripts tell, which excludes an ellipsis.
-        summed: whether axes of an ellipsis that the result lacks are summed, which NumPy does where
-            it optimises, and refuses elsewhere.
+        ranks: ranks of the operands; None if only the subscripts determine it, which excludes an
+            ellipsis.
+        summed: True to sum over axes of an ellipsis that the result lacks, as NumPy does if it
+            optimises; otherwise they are refused, as NumPy does without optimising.
 
     Raises:
-        ProgramError: not so many operands.
-        LabelError: another rank, a label of the result that no operand has or that is repeated, a
-            result without the ellipsis that its operands have.
+        ProgramError: the wrong number of operands.
+        LabelError: a wrong rank, a label of the result that no operand has or that is repeated, or
+            a result without the ellipsis that its operands have.
 
     >>> resolve(parse_string("...i,i"), [3, 1])
     Subscripts(operands=(('e2', 'e1', 'i'), ('i',)), output=('e2', 'e1'))
@@ -179,7 +180,7 @@ def resolve(notation: Notation, ranks: Sequence[int | None], *, summed: bool = F
 
 
 def _ellipsis_rank(notation: Notation, number: int, rank: int | None) -> int:
-    """How many axes of an operand its ellipsis stands for."""
+    """The number of axes of an operand that its ellipsis stands for."""
     labels = notation.operands[number]
     named = len(labels) - (ELLIPSIS in labels)
     place = f"operand {number}"
@@ -196,7 +197,7 @@ def _ellipsis_rank(notation: Notation, number: int, rank: int | None) -> int:
 
 
 def _spelt_out(labels: Labels, span: int) -> Labels:
-    """Labels with their ellipsis replaced; its axes are numbered from the right, as they align."""
+    """Replace the ellipsis in labels; its axes are numbered from the right, as they align."""
     if ELLIPSIS not in labels:
         return labels
     at = labels.index(ELLIPSIS)

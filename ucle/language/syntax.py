@@ -1,8 +1,8 @@
 """The syntax tree of a program: statements and expressions, with their places in the text.
 
 `ucle.language.parse` builds it, `ucle.language.resolve` makes its meaning explicit and
-`ucle.lowering.syntax_to_logical` lowers it. Operators are rows of `ucle.operators`, no names;
-names of tensors are not resolved and ranks not checked here.
+`ucle.lowering.syntax_to_logical` lowers it. Operators are objects of `ucle.operators`, not
+names. Names of tensors are not resolved and ranks are not checked here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ucle.ir.affine import Affine
 from ucle.ir.conditions import Condition
 from ucle.ir.scans import Along
 from ucle.ir.vertices import Span
-from ucle.language.top_k import FirstFunction, Gives, Order
+from ucle.language.top_k import Direction, FirstFunction, Gives
 from ucle.operators import AND, Combine, PointwiseMap, Reduce
 
 T = TypeVar("T")
@@ -44,10 +44,10 @@ class Number:
 
 @dataclass(frozen=True)
 class Index:
-    """Where an axis is read: at a function of labels, or with `permissive`, ``~``, also outside.
+    """The index of an axis: a function of labels; if `permissive` (``~``), it may leave the axis.
 
-    Where it is read at the entries of tensors, as in ``W[idx[i]]``, these are `entries`, whose
-    text is `text`, and there is no function.
+    If an axis is read at the entries of tensors, as in ``W[idx[i]]``, these are `entries`, with the
+    text `text`, and there is no function.
     """
 
     affine: Affine
@@ -57,12 +57,12 @@ class Index:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels that decide where it is read."""
+        """The labels that the index depends on."""
         return self.affine.labels if self.entries is None else self.entries.labels
 
     @property
     def plain(self) -> str | None:
-        """The label that it is; None where it is something else."""
+        """The label, if the index is only a label; otherwise None."""
         return None if self.permissive or self.entries is not None else self.affine.label
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ class Index:
 
 
 class Outside(Enum):
-    """What entries are worth that are not read from a tensor (`Reindexed`)."""
+    """The values of entries of a `Reindexed` that are not read from its source."""
 
     FILL = "the fill of the tensor that is read"
     ZERO = "0, whatever they hold"
@@ -84,8 +84,8 @@ class Outside(Enum):
 class Access:
     """A tensor with its labels: ``A[i,j]``, ``s`` or ``s[]``.
 
-    Where it is read at something else than labels, as in ``A[i+1]``, `indices` say at what, axis by
-    axis, and `labels` are those that these have. `bare` says that it was written without brackets.
+    If it is read at other indices than labels, as in ``A[i+1]``, `indices` holds them, axis by
+    axis, and `labels` are their labels. `bare` is true if it was written without brackets.
     """
 
     tensor: str
@@ -93,18 +93,18 @@ class Access:
     span: Span
     indices: tuple[Index, ...] | None = None
     outside: Outside = Outside.FILL
-    """What it is worth outside of its axes, where it is read there."""
+    """The value of reads outside its axes."""
     bare: bool = field(default=False, compare=False, repr=False)
     constant: ClassVar[bool] = False
 
     @property
     def rank(self) -> int:
-        """Number of axes."""
+        """The number of axes."""
         return len(self.labels if self.indices is None else self.indices)
 
     @property
     def axis_names(self) -> tuple[str, ...]:
-        """A name for each axis: the label that it is read at, or the first one."""
+        """A name for each axis: the label at which it is read, or the first of several."""
         if self.indices is None:
             return self.labels
         return tuple((*index.affine.labels, "at")[0] for index in self.indices)
@@ -116,7 +116,7 @@ class Access:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """What stands between the brackets."""
+        """The text of the indices between the brackets."""
         return self.labels if self.indices is None else tuple(map(str, self.indices))
 
     def __str__(self) -> str:
@@ -138,8 +138,8 @@ class Coordinate:
 
 
 @dataclass(frozen=True)
-class Split:
-    """What ``//`` and ``%`` make of a function of labels: its quotient, or its remainder."""
+class LabelDivision:
+    """The quotient ``//`` or the remainder ``%`` of a function of labels."""
 
     argument: Expression
     by: int
@@ -162,8 +162,8 @@ class Split:
 class Call:
     """A function of expressions, entry by entry: ``relu(...)``, ``where(...)``; ``-x`` is ``neg``.
 
-    Functions of two arguments that are a ⊗ are parsed as `Binary`. A name stands for a function
-    that is written with others, which there is none of in a resolved expression.
+    Functions of two arguments that are a ⊗ are parsed as `Binary`. A string names a function that
+    is defined by others; a resolved expression contains none.
     """
 
     function: str | PointwiseMap | DType
@@ -175,7 +175,7 @@ class Call:
 
     @property
     def name(self) -> str:
-        """What programs call the function."""
+        """The name of the function in programs."""
         match self.function:
             case PointwiseMap(name):
                 return name
@@ -185,7 +185,7 @@ class Call:
 
     @cached_property
     def constant(self) -> bool:
-        """Whether there is no tensor in the arguments."""
+        """True if there is no tensor in the arguments."""
         return all(argument.constant for argument in self.arguments)
 
     @cached_property
@@ -208,7 +208,7 @@ class Binary:
 
     @cached_property
     def constant(self) -> bool:
-        """Whether there is no tensor on either side."""
+        """True if there is no tensor on either side."""
         return self.left.constant and self.right.constant
 
     @cached_property
@@ -219,7 +219,7 @@ class Binary:
 
 @dataclass(frozen=True)
 class Reduction:
-    """⊕ of an expression over labels: ``sum[j](...)``. The labels are its own."""
+    """⊕ of an expression over labels: ``sum[j](...)``. The labels are local to it."""
 
     operator: Reduce
     over: tuple[str, ...]
@@ -231,18 +231,18 @@ class Reduction:
 
     @cached_property
     def constant(self) -> bool:
-        """Whether there is no tensor in the argument."""
+        """True if there is no tensor in the argument."""
         return self.argument.constant
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The labels of the argument that are left."""
+        """The remaining labels of the argument."""
         return tuple(x for x in self.argument.labels if x not in self.over)
 
 
 @dataclass(frozen=True)
-class Accumulation:
-    """What is made of fibres along labels that stay: ``cumsum[j](...)``, ``inv[i,j](...)``."""
+class ScanExpression:
+    """A function of fibres whose labels remain: ``cumsum[j](...)``, ``inv[i,j](...)``."""
 
     along: Along
     argument: Expression
@@ -260,15 +260,15 @@ class Accumulation:
 
 @dataclass(frozen=True)
 class First:
-    """What comes first along a label: ``top_k[j,r](...)``, which has a rank in its place.
+    """The first entries along a label: ``top_k[j,r](...)`` replaces the label by a rank.
 
-    Where it says which entries are among the first, the label stays, and the rank is its own.
+    If the function marks the first entries, the label remains, and the rank is local.
     """
 
     function: FirstFunction
     label: str
     rank: str | None
-    """None where there is one entry, and so no label for it."""
+    """None for a single entry, which needs no label."""
     argument: Expression
     span: Span
     constant: ClassVar[bool] = False
@@ -278,12 +278,12 @@ class First:
 
     @property
     def stays(self) -> bool:
-        """Whether the label is one of the result."""
+        """True if the label is one of the result."""
         return self.function.gives is Gives.MEMBERS
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The other labels of the argument, and the rank; or those of the argument."""
+        """The argument's labels, with the rank instead of the label unless that stays."""
         if self.stays:
             return self.argument.labels
         others = tuple(x for x in self.argument.labels if x != self.label)
@@ -297,25 +297,25 @@ class Pairs:
     Only `ucle.language.lift_scans` makes such expressions.
     """
 
-    order: Order
+    order: Direction
     label: str
     rank: str
     part: str
     source: Access
     span: Span
     positions: bool = False
-    """Whether somebody is told the positions, so that they have to mean something."""
+    """True if positions are requested, so that they have to be meaningful."""
     constant: ClassVar[bool] = False
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The other labels of the source, the rank, and what tells a value from a position."""
+        """The other labels of the source, the rank, and the label of value and position."""
         return (*(x for x in self.source.labels if x != self.label), self.rank, self.part)
 
 
 @dataclass(frozen=True)
 class Retyped:
-    """An expression in the element type of a tensor. Only `ucle.language.lift_scans` makes any."""
+    """An expression cast to the element type of a tensor; made only by `lift_scans`."""
 
     argument: Expression
     like: str
@@ -330,7 +330,7 @@ class Retyped:
 
 @dataclass(frozen=True)
 class Size:
-    """How many entries labels have together: a number that is known when their bounds are."""
+    """The number of entries along labels, which is known when their bounds are."""
 
     over: tuple[str, ...]
     span: Span
@@ -344,12 +344,12 @@ class Size:
 
 @dataclass(frozen=True)
 class Hit:
-    """Yes where the entry of an expression of integers is the coordinate of a label, no elsewhere.
+    """True where an entry of an integer expression equals the coordinate of a label, else false.
 
-    That is how a tensor is read or written at the entries of another: by the label, where it hits.
-    `read` is the access as it was written, and `permissive` says that entries may be outside of the
-    bound of the label. Those of a label that is `made` say how long it is, unless something else
-    does.
+    This is how a tensor is read or written at the entries of another: at the label, where it
+    matches. `read` is the access as it was written. `permissive` is true if entries may be outside
+    the bound of the label. If the label is `made` for this purpose, the entries determine its size,
+    unless another bound does.
     """
 
     entries: Expression
@@ -359,17 +359,17 @@ class Hit:
     permissive: bool = False
     made: bool = False
     own: bool = False
-    """Whether the entries are positions along the label, whatever its coordinates are."""
+    """True if the entries are positions along the label, whatever its coordinates are."""
     constant: ClassVar[bool] = False
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Those of the expression, and the label."""
+        """The labels of the expression, and the label."""
         return tuple(dict.fromkeys((*self.entries.labels, self.label)))
 
 
 def all_hit(hits: Iterable[Hit], span: Span) -> Expression:
-    """Yes where all of some hit."""
+    """A condition that is true where all of some hits are true."""
     condition, *others = hits
     joined: Expression = condition
     for hit in others:
@@ -379,10 +379,11 @@ def all_hit(hits: Iterable[Hit], span: Span) -> Expression:
 
 @dataclass(frozen=True)
 class Reindexed:
-    """A tensor at other places, or under a condition (`ucle.ir.index_maps`): a whole right side.
+    """A tensor at other indices, or under a condition (`ucle.ir.index_maps`): a whole right side.
 
     Only `ucle.language.lift_indices` makes such expressions. The labels of `source` are those of
-    its axes; those of no index are of this expression alone. `labels` are those of the result.
+    its axes; labels that are not in an index are local to this expression. `labels` are those of
+    the result.
     """
 
     source: Access
@@ -393,18 +394,18 @@ class Reindexed:
     value: Affine | None = None
     outside: Outside = Outside.FILL
     aggregation: Reduce | None = None
-    """The one whose identity is outside."""
+    """The aggregation whose identity is the value outside."""
     written: Expression | None = None
-    """The same as a product, for numbers of which 0 times one may be NaN."""
+    """The equivalent product, for numbers for which 0 times one may be NaN."""
     same: tuple[tuple[str, str], ...] = ()
-    """Labels that have one size."""
+    """Pairs of labels of the same size."""
     hit: Hit | None = None
-    """What the entries of the source are compared with, if it is that."""
+    """The hit that the entries of the source are compared by, if there is one."""
     constant: ClassVar[bool] = False
 
 
-def _know_facts(expression: Call | Binary | Reduction | Accumulation | First) -> None:
-    """Work out now what follows from the parts: later it would take a call for every level."""
+def _know_facts(expression: Call | Binary | Reduction | ScanExpression | First) -> None:
+    """Compute the cached properties now: later this would recurse once per level."""
     expression.labels, expression.constant  # noqa: B018
 
 
@@ -412,11 +413,11 @@ Expression = (
     Number
     | Access
     | Coordinate
-    | Split
+    | LabelDivision
     | Call
     | Binary
     | Reduction
-    | Accumulation
+    | ScanExpression
     | First
     | Size
     | Hit
@@ -430,8 +431,8 @@ Expression = (
 class Statement:
     """``target[labels] = expression``, or ``+=`` with `accumulate`, the aggregation.
 
-    `renamed` gives for labels that were renamed to be unique what they were called in the text, and
-    `aggregation`, once the statement is resolved, the ⊕ of its whole right side as it was written.
+    `renamed` maps labels that were renamed to be unique to their names in the text, and
+    `aggregation`, once the statement is resolved, is the ⊕ of its whole right side as written.
     """
 
     target: Access
@@ -441,13 +442,13 @@ class Statement:
     renamed: Mapping[str, str] = field(default_factory=dict)
     aggregation: Reduce | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
-    """Sizes of labels that are stated for this statement alone."""
+    """Sizes of labels that are stated for this statement only."""
     like: Mapping[str, Site] = field(default_factory=dict)
-    """What labels have the sizes of, where nothing else that the statement reads may tell."""
+    """Sites that have the sizes of labels, for labels whose sizes may follow from nothing else."""
     shortened: frozenset[str] = frozenset()
-    """Labels that may stop before the end of axes that are read at them, as `like` says where."""
+    """Labels that may end before the end of axes that are read at them; `like` has their sizes."""
     lifted: bool = False
-    """Whether it is a part of a statement of the text, so that nobody calls its tensor by name."""
+    """True if it is a part of a statement of the text, so that its tensor's name is internal."""
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
@@ -465,7 +466,7 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return arguments
         case Binary(_, left, right):
             return (left, right)
-        case Reduction(_, _, argument) | Accumulation(_, argument) | Split(argument):
+        case Reduction(_, _, argument) | ScanExpression(_, argument) | LabelDivision(argument):
             return (argument,)
         case First(argument=argument) | Retyped(argument):
             return (argument,)
@@ -474,7 +475,7 @@ def children(expression: Expression) -> tuple[Expression, ...]:
 
 
 def with_children(expression: Expression, parts: Iterable[Expression]) -> Expression:
-    """The expression with other direct subexpressions, left to right."""
+    """Replace the direct subexpressions, given left to right."""
     match expression:
         case Access(indices=tuple(indices)) if expression.computed:
             entries = iter(parts)
@@ -496,15 +497,15 @@ def with_children(expression: Expression, parts: Iterable[Expression]) -> Expres
         case Reduction(operator, over, _, span):
             (argument,) = parts
             return Reduction(operator, over, argument, span)
-        case Accumulation(running, _, span):
+        case ScanExpression(running, _, span):
             (argument,) = parts
-            return Accumulation(running, argument, span)
+            return ScanExpression(running, argument, span)
         case First() | Retyped():
             (argument,) = parts
             return replace(expression, argument=argument)
-        case Split(_, by, remainder, span):
+        case LabelDivision(_, by, remainder, span):
             (argument,) = parts
-            return Split(argument, by, remainder, span)
+            return LabelDivision(argument, by, remainder, span)
         case Pairs():
             (source,) = parts
             assert isinstance(source, Access)
@@ -516,23 +517,23 @@ def with_children(expression: Expression, parts: Iterable[Expression]) -> Expres
 
 
 def with_indices(access: Access, indices: Iterable[Index]) -> Access:
-    """The access at other indices."""
+    """Replace the indices of an access."""
     indices = tuple(indices)
     labels = dict.fromkeys(label for index in indices for label in index.labels)
     return replace(access, labels=tuple(labels), indices=indices)
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """An expression and all below it, each before what it is made of, left to right."""
+    """Yield an expression and all its subexpressions, in preorder, left to right."""
     return tree_walk.walk(expression, children)
 
 
 def fold(expression: Expression, make: Callable[[Expression, list[T]], T]) -> T:
-    """What an expression comes to, from its leaves up, however deep it is.
+    """Compute a value for an expression bottom-up, without recursion.
 
     Args:
         expression: the expression.
-        make: what a part of it comes to, given what its direct subexpressions have come to.
+        make: computes the value of a part from the values of its direct subexpressions.
     """
     return tree_walk.fold(expression, children, make)
 

@@ -1,6 +1,6 @@
-"""Statements as text that `ucle.language.parse` reads back.
+"""Conversion of statements to text that `ucle.language.parse` reads back.
 
-Parentheses stand where the grammar needs them, and nowhere else.
+Parentheses are written only where the grammar needs them.
 """
 
 from __future__ import annotations
@@ -11,33 +11,33 @@ from ucle import operators
 from ucle.foundation.dtypes import Scalar
 from ucle.language.syntax import (
     Access,
-    Accumulation,
     Binary,
     Call,
     Coordinate,
     Expression,
     First,
     Hit,
+    LabelDivision,
     Number,
     Pairs,
     Reduction,
     Reindexed,
     Retyped,
+    ScanExpression,
     Size,
-    Split,
     Statement,
 )
-from ucle.language.top_k import Order
+from ucle.language.top_k import Direction
 from ucle.operators import (
     POW,
 )
 
 ATOM = 9
-"""How tightly names, calls and numbers bind; ``not`` binds as 3, a minus sign as 7."""
+"""The precedence of names, calls and numbers; that of ``not`` is 3, that of a minus sign 7."""
 
 
 def statement_text(statement: Statement) -> str:
-    """A statement as a person writes it.
+    """Format a statement as a person would write it.
 
     >>> from ucle.language.parse import parse_program
     >>> print(statement_text(parse_program("T[i]=sum[j](A[i,j]*(x[j]+1))")[0]))
@@ -48,7 +48,7 @@ def statement_text(statement: Statement) -> str:
 
 
 def expression_text(expression: Expression) -> str:
-    """An expression as a person writes it."""
+    """Format an expression as a person would write it."""
     return _text(expression)[0]
 
 
@@ -57,7 +57,7 @@ def _access(access: Access) -> str:
 
 
 def _text(expression: Expression) -> tuple[str, int]:
-    """The text and how tightly its outermost operator binds."""
+    """Return the text of an expression, and the precedence of its outermost operator."""
     match expression:
         case Number(value):
             return _number(value)
@@ -69,7 +69,7 @@ def _text(expression: Expression) -> tuple[str, int]:
             return f"{_within(entries, 5)} == {label}", 4
         case Reindexed(source, indices):
             return f"{source.tensor}[{','.join(map(str, indices))}]", ATOM
-        case Split(argument, by):
+        case LabelDivision(argument, by):
             return f"{_within(argument, 6)} {expression.sign} {by}", 6
         case Call(operators.NOT, (argument,)):
             return f"not {_within(argument, 3)}", 3
@@ -80,14 +80,14 @@ def _text(expression: Expression) -> tuple[str, int]:
         case Reduction(operator, over, argument):
             labels = f"[{','.join(over)}]"
             return f"{operator.name}{labels}({expression_text(argument)})", ATOM
-        case Accumulation(along, argument):
+        case ScanExpression(along, argument):
             labels = ",".join(along.labels)
             return f"{along.name}[{labels}]({expression_text(argument)})", ATOM
         case First(function, label, rank, argument):
             labels = label if rank is None else f"{label},{rank}"
             return f"{function.name}[{labels}]({expression_text(argument)})", ATOM
         case Pairs(order, label, rank, _, source):
-            name = "top_k" if order is Order.GREATEST else "bottom_k"
+            name = "top_k" if order is Direction.GREATEST else "bottom_k"
             return f"{name}[{label},{rank}]({expression_text(source)})", ATOM
         case Retyped(argument):
             return _text(argument)

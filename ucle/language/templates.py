@@ -1,8 +1,8 @@
-"""Expressions that are written as text over names, with other expressions put in their place.
+"""Templates: expressions written as text over names, which are replaced by other expressions.
 
-That is how functions are written with others (`ucle.language.functions`), and derivatives
-(`ucle.operators`). Aggregations in such a text say not over which labels, and ``size`` is the
-number of entries that these have together.
+Functions that are defined by others (`ucle.language.functions`) use templates, and so do
+derivatives (`ucle.operators`). Aggregations in a template do not name labels, and ``size`` is
+the number of entries along the labels of its aggregations.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from ucle.operators import REDUCES
 
 @cache
 def template(text: str) -> Expression:
-    """The expression of a text."""
+    """Parse the text of a template."""
     return parse_program(f"_ = {text.strip()}")[0].expression
 
 
 def substitute(
     template: Expression, values: Mapping[str, Expression], over: tuple[str, ...], span: Span
 ) -> Expression:
-    """A template with expressions in place of its names.
+    """Replace the names in a template by expressions.
 
     Args:
-        template: of a text.
+        template: a parsed template.
         values: the expressions, by name.
         over: the labels of its aggregations.
-        span: where what comes of it stands.
+        span: the place of the result in the text.
 
     >>> from ucle.language.syntax_to_text import expression_text
     >>> here, x = Span(1, 1), Access("v", ("i",), Span(1, 1))

@@ -1,9 +1,10 @@
-"""The functions of the language for what comes first along a label, and where it is.
+"""The language's functions for the first entries along a label, and for their positions.
 
-``top_k[j,r](...)`` has the greatest entries along j, the r-th of them at r; ``arg_top_k[j,r](...)``
-their positions, and ``among_top_k[j,r](...)`` yes along j where they are. Without r it is the first
-one alone. ``argmax[j](...)`` is the position of the greatest one, which in NumPy is that of the
-first NaN, if there is one; so is ``argmin``, where ``bottom_k`` has NaN at the end.
+``top_k[j,r](...)`` returns the greatest entries along j, the r-th of them at r.
+``arg_top_k[j,r](...)`` returns their positions, and ``among_top_k[j,r](...)`` is true along j where
+they are. Without r, only the first entry counts. ``argmax[j](...)`` is the position of the greatest
+entry; as in NumPy, that is the first NaN, if there is one. The same holds for ``argmin``, whereas
+``bottom_k`` puts NaN at the end.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Order(Enum):
-    """Which entries come first."""
+class Direction(Enum):
+    """The order that determines the first entries."""
 
     GREATEST = "the greatest, NaN before them"
     LEAST = "the least, NaN at the end"
@@ -22,7 +23,7 @@ class Order(Enum):
 
 
 class Gives(Enum):
-    """What a function says of the first entries."""
+    """The result of a top-k function."""
 
     VALUES = "what they are"
     POSITIONS = "where they are"
@@ -31,30 +32,30 @@ class Gives(Enum):
 
 @dataclass(frozen=True)
 class FirstFunction:
-    """A function: its order, what it gives, and whether there may be several first entries."""
+    """A top-k function: its order, its result, and whether it may return several entries."""
 
     name: str
-    order: Order
+    order: Direction
     gives: Gives
     several: bool = True
 
     @property
     def form(self) -> str:
-        """How it is written."""
+        """The syntax of a call."""
         return f"{self.name}[j,r](...)" if self.several else f"{self.name}[j](...)"
 
 
 FIRST: Mapping[str, FirstFunction] = {
     each.name: each
     for each in (
-        FirstFunction("top_k", Order.GREATEST, Gives.VALUES),
-        FirstFunction("bottom_k", Order.LEAST, Gives.VALUES),
-        FirstFunction("arg_top_k", Order.GREATEST, Gives.POSITIONS),
-        FirstFunction("arg_bottom_k", Order.LEAST, Gives.POSITIONS),
-        FirstFunction("among_top_k", Order.GREATEST, Gives.MEMBERS),
-        FirstFunction("among_bottom_k", Order.LEAST, Gives.MEMBERS),
-        FirstFunction("argmax", Order.GREATEST, Gives.POSITIONS, several=False),
-        FirstFunction("argmin", Order.LEAST_OR_NAN, Gives.POSITIONS, several=False),
+        FirstFunction("top_k", Direction.GREATEST, Gives.VALUES),
+        FirstFunction("bottom_k", Direction.LEAST, Gives.VALUES),
+        FirstFunction("arg_top_k", Direction.GREATEST, Gives.POSITIONS),
+        FirstFunction("arg_bottom_k", Direction.LEAST, Gives.POSITIONS),
+        FirstFunction("among_top_k", Direction.GREATEST, Gives.MEMBERS),
+        FirstFunction("among_bottom_k", Direction.LEAST, Gives.MEMBERS),
+        FirstFunction("argmax", Direction.GREATEST, Gives.POSITIONS, several=False),
+        FirstFunction("argmin", Direction.LEAST_OR_NAN, Gives.POSITIONS, several=False),
     )
 }
-"""By their names in programs."""
+"""The top-k functions, by their names in programs."""

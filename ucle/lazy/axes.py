@@ -1,4 +1,4 @@
-"""Which axes a caller means, and what only moves, names or adds axes: nothing is computed here."""
+"""Axis lookup, and operations that only move, name or add axes without computing anything."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RESERVED = frozenset({"and", "or", "xor", "not"})
 
 
 def find_axis(tensor: Lazy, axis: AxisLike, where: str) -> int:
-    """The place of an axis, given as a position or as a name.
+    """Find the position of an axis, given as a position or a name.
 
     Raises:
         AxisError: there is no such axis.
@@ -58,7 +58,7 @@ def find_axis(tensor: Lazy, axis: AxisLike, where: str) -> int:
 def find_axes(
     tensor: Lazy, axes: AxisLike | Sequence[AxisLike] | None, where: str
 ) -> tuple[int, ...]:
-    """The places of some axes, each once; None stands for all of them."""
+    """Find the positions of some axes, each at most once; None stands for all axes."""
     if axes is None:
         return tuple(range(len(tensor.axes)))
     listed = (axes,) if isinstance(axes, str) or not isinstance(axes, Iterable) else tuple(axes)
@@ -71,14 +71,14 @@ def find_axes(
 
 
 def permuted(tensor: Lazy, places: Sequence[int]) -> Lazy:
-    """The tensor with its axes in another order."""
+    """Reorder the axes of a tensor."""
     labels = range(len(tensor.axes))
     axes = (tensor.axes[place] for place in places)
     return apply(None, [tensor.operand(labels)], axes, places)
 
 
 def relabelled(tensor: Lazy, axes: Axes) -> Lazy:
-    """The tensor with other axes of the same sizes; those of size 1 may come and go."""
+    """Replace the axes by others of the same sizes; axes of size 1 may be added or removed."""
     long = [place for place, axis in enumerate(axes) if not axis.unit]
     labels = dict(zip(tensor.labelled, long, strict=True))
     read = tensor.operand(labels.get(n, -1) for n in range(len(tensor.axes)))
@@ -86,10 +86,10 @@ def relabelled(tensor: Lazy, axes: Axes) -> Lazy:
 
 
 def with_names(tensor: Lazy, names: Sequence[str | None]) -> Lazy:
-    """The tensor with other names of its axes, or with none.
+    """Replace the names of the axes, or remove them.
 
     Raises:
-        LabelError: another number of names than of axes, or names that cannot be labels.
+        LabelError: the wrong number of names, or names that cannot be labels.
     """
     if len(names) != len(tensor.axes):
         raise LabelError(
@@ -109,7 +109,7 @@ def check_axis_names(names: Sequence[Any]) -> None:
     """Check that names of axes can be labels of a program.
 
     Raises:
-        LabelError: one that is no identifier, or that stands twice.
+        LabelError: a name is not an identifier, or occurs twice.
     """
     for name in names:
         if not isinstance(name, str) or not name.isidentifier() or name in RESERVED:
@@ -130,18 +130,18 @@ def check_axis_names(names: Sequence[Any]) -> None:
 
 
 def renamed(tensor: Lazy, names: Mapping[str, str]) -> Lazy:
-    """The tensor with some of its axes named otherwise."""
+    """Rename some axes."""
     for name in names:
         find_axis(tensor, name, "rename")
     return with_names(tensor, [names.get(a.name or "", a.name) for a in tensor.axes])
 
 
 def with_unit_axis(tensor: Lazy, place: int, name: str | None = None) -> Lazy:
-    """The tensor with one more axis, of size 1, at a place.
+    """Insert an axis of size 1 at a position.
 
     Raises:
-        AxisError: no such place.
-        LabelError: a tensor with named axes needs a name for the new one, another must not have it.
+        AxisError: there is no such position.
+        LabelError: a tensor with named axes needs a name for the new one; others must not have it.
     """
     rank = len(tensor.axes) + 1
     if not -rank <= place < rank:
@@ -169,10 +169,10 @@ def with_unit_axis(tensor: Lazy, place: int, name: str | None = None) -> Lazy:
 
 
 def squeezed(tensor: Lazy, axes: AxisLike | Sequence[AxisLike] | None) -> Lazy:
-    """The tensor without axes of size 1: these, or all of them.
+    """Remove axes of size 1: the given ones, or all of them.
 
     Raises:
-        AxisError: an axis whose size is not known to be 1.
+        AxisError: an axis is not known to have size 1.
     """
     units = {n for n, axis in enumerate(tensor.axes) if axis.unit}
     places = units if axes is None else set(find_axes(tensor, axes, "squeeze"))

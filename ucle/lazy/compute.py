@@ -25,15 +25,15 @@ from ucle.run.results import Result
 def compile_tensors(
     outputs: Mapping[str, Lazy], /, database: Database = None, **options: Any
 ) -> EinsumProgram:
-    """One program that computes some tensors.
+    """Compile one program that computes several tensors.
 
     Args:
-        outputs: the tensors by the names that the outputs are to have.
-        database: where tables are; by default what the tensors were made with.
-        options: as of `einsum_program`. Bounds and decompositions go by the names of axes.
+        outputs: the tensors by the names of the outputs.
+        database: where tables are; by default the database that the tensors were made with.
+        options: as for `einsum_program`. Bounds and decompositions use the names of axes.
 
     Raises:
-        UcleError: whatever `einsum_program` raises; a note shows the program.
+        UcleError: as for `einsum_program`; a note shows the program.
     """
     nodes = {name: with_units(tensor) for name, tensor in outputs.items()}
     database = _database(nodes, database)
@@ -55,15 +55,15 @@ def compile_tensors(
 def computed(
     outputs: Mapping[str, Lazy], database: Database = None, **options: Any
 ) -> Iterator[Result]:
-    """Some tensors computed, for a block that takes out of them what it needs.
+    """Compute some tensors, for a block that reads the results it needs.
 
-    Where they come from no database, this is done on one in memory that the process keeps
+    If they come from no database, they are computed on one in memory that the process keeps
     (`ucle.database.macro_check.open_own`), and nothing is left in it.
 
     Args:
-        outputs: the tensors by the names that the outputs are to have.
-        database: where tables are; by default what the tensors were made with.
-        options: as of `compile_tensors`.
+        outputs: the tensors by the names of the outputs.
+        database: where tables are; by default the database that the tensors were made with.
+        options: as for `compile_tensors`.
     """
     database = _database({name: with_units(tensor) for name, tensor in outputs.items()}, database)
     with ExitStack() as stack:
@@ -75,19 +75,19 @@ def computed(
 
 @door()
 def program_of(outputs: Mapping[str, Lazy]) -> LazyProgram:
-    """The statements of some tensors, without a look at any database."""
+    """Build the statements of some tensors without querying any database."""
     nodes = {name: with_units(tensor) for name, tensor in outputs.items()}
     return to_program(nodes, _types(nodes, None, look=False))
 
 
 @door()
 def known_type(tensor: Lazy) -> DType | None:
-    """The element type, if the inputs tell it without a database."""
+    """The element type, if the inputs determine it without a database."""
     return node_types([tensor.node])[tensor.node]
 
 
 def _types(outputs: Mapping[str, Node], database: Database, look: bool = True) -> Types:
-    """Types of all nodes; tables are asked for theirs where it decides what a node means."""
+    """Infer the types of all nodes; tables are queried only if the meaning of a node needs it."""
     nodes = in_order(outputs.values())
     unknown = [node for node in nodes if isinstance(node, Leaf) and node.dtype is None]
     decided = any(isinstance(node, Apply) and depends_on_types(node) for node in nodes)
@@ -104,7 +104,7 @@ def _table_type(session: Session, leaf: Leaf) -> DType:
 
 
 def _database(outputs: Mapping[str, Node], stated: Database) -> Database:
-    """The database of a program: the one given, or that of its inputs.
+    """The database of a program: the stated one, or that of its inputs.
 
     Raises:
         DatabaseError: inputs of different databases.

@@ -1,7 +1,7 @@
-"""Tensors that nothing is stored for: one number everywhere, and functions of positions.
+"""Tensors without stored entries: constants, and functions of positions.
 
-What an entry that is not stored is worth is a fact of a tensor, its fill: zeros, ones and whatever
-else is the same everywhere are tables of no rows. Numbers that count are labels as values.
+The value of entries that are not stored is a property of a tensor, its fill: zeros, ones and all
+other constants are tables without rows. Consecutive numbers are labels used as values.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 from ucle.errors import BoundError
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.libraries import pa
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.ir.conditions import Compare, Sign
 from ucle.lazy.elementwise import elementwise
-from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, Operand, apply
+from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, NodeOperand, apply
 from ucle.lazy.places import function_of_places, number, position, where
 from ucle.operators import (
     ADD,
@@ -28,7 +28,7 @@ from ucle.operators import (
 
 
 def constant(axes: Axes, value: Any, dtype: DType) -> Lazy:
-    """One number at every position along axes of known sizes.
+    """Build a constant along axes of known sizes.
 
     >>> print(constant((Axis(size=10**6), Axis(size=10**6)), 1, DType.FLOAT32))
     (1000000, 1000000)
@@ -57,10 +57,10 @@ def _arrow_type(dtype: DType) -> Any:
 
 
 def everywhere(tensor: Lazy, value: Any, dtype: DType | None) -> Lazy:
-    """One number at every position of a tensor, whose sizes may be those of a table.
+    """Build a constant with the axes of a tensor, whose sizes may be those of a table.
 
     Args:
-        tensor: whose axes it has.
+        tensor: the tensor that supplies the axes.
         value: the number.
         dtype: its type; None for that of the tensor.
     """
@@ -79,9 +79,9 @@ def counted(size: int) -> Lazy:
 
 
 def progression(size: int, start: Scalar, step: Scalar, dtype: DType) -> Lazy:
-    """Numbers that grow by a step from position to position.
+    """Numbers that grow by a constant step from position to position.
 
-    They are what NumPy makes of these: the step times the position, and the start.
+    They are computed as in NumPy: the step times the position, plus the start.
 
     >>> print(progression(3, 0.5, 0.25, DType.FLOAT64))
     (3)
@@ -96,15 +96,15 @@ def progression(size: int, start: Scalar, step: Scalar, dtype: DType) -> Lazy:
 
 
 def with_last(numbers: Lazy, last: Scalar) -> Lazy:
-    """A vector of at least two entries with another number at its last position."""
+    """Replace the last entry of a vector of at least two entries."""
     (axis,) = numbers.axes
     at_end = Compare(position(0).plus(number(1 - (axis.size or 0))), Sign.EQUAL)
-    read = [where(at_end, numbers.axes), Operand(last), numbers.operand(range(1))]
+    read = [where(at_end, numbers.axes), NodeOperand(last), numbers.operand(range(1))]
     return apply("where", read, numbers.axes)
 
 
 def stretched(tensor: Lazy, axes: Sequence[Axis], places: Sequence[int]) -> Lazy:
-    """A tensor whose axes are at some places among others, along which it is repeated."""
+    """Place the axes of a tensor among others, along which it is repeated."""
     every = range(len(axes))
     if set(places).issuperset(n for n in every if not axes[n].unit):
         return apply(None, [tensor.operand(places)], axes)
@@ -113,10 +113,10 @@ def stretched(tensor: Lazy, axes: Sequence[Axis], places: Sequence[int]) -> Lazy
 
 
 def broadcast_to(tensor: Lazy, shape: Sequence[int]) -> Lazy:
-    """The tensor stretched to a shape: nothing is added, where it has no axis or a short one.
+    """Broadcast a tensor to a shape, along missing axes and those of size 1.
 
     Raises:
-        BoundError: it does not fit.
+        BoundError: the tensor cannot be broadcast to the shape.
     """
     axes = tuple(Axis(size=size) for size in shape)
     if tensor.named and len(shape) == len(tensor.axes):

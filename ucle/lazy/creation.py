@@ -1,4 +1,4 @@
-"""Where lazy tensors begin and end: `tensor` and `array` make them, `compute` computes several."""
+"""Entry and exit points of lazy tensors: `tensor` and `array` make them, `compute` runs several."""
 
 from __future__ import annotations
 
@@ -31,20 +31,21 @@ def tensor(
     name: str | None = None,
     database: Database = None,
 ) -> Tensor:
-    """A lazy tensor of a table, a file, an array or a sparse matrix.
+    """Make a lazy tensor from a table, a file, an array or a sparse matrix.
 
     Args:
         data: the name of a table or view, the path of a file, ``ucle.table(...)``, a table of
-            Arrow, pandas or polars, a NumPy array, nested lists, or a scipy.sparse matrix.
-            Data in memory is not copied: what is computed is that of what it holds then.
-        axes: names of the axes. Without them axes go by position.
-        ndim: how many axes a table has, where neither `axes` nor ``ucle.table(columns=...)`` tell.
-        name: what to call the input in programs and messages; a table's own name by default.
+            Arrow, pandas or polars, a NumPy array, nested lists, or a scipy.sparse matrix. Data in
+            memory is not copied: computations read its content at that time.
+        axes: names of the axes. Without names, axes are identified by position.
+        ndim: the number of axes of a table, if neither `axes` nor ``ucle.table(columns=...)``
+            determines it.
+        name: the name of the input in programs and messages; by default the table's own name.
         database: where tables are: a path or an open connection.
 
     Raises:
         InputError: it cannot be read as a tensor.
-        LabelError: names that cannot be labels, or too many of them, or nothing tells the rank.
+        LabelError: names cannot be labels, there are too many, or the rank is undetermined.
 
     >>> import scipy.sparse
     >>> print(tensor(scipy.sparse.eye_array(3), axes=("row", "column")))
@@ -66,13 +67,13 @@ def array(
     dtype: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """A lazy tensor of a NumPy array, nested lists or a scipy.sparse matrix.
+    """Make a lazy tensor from a NumPy array, nested lists or a scipy.sparse matrix.
 
     Args:
         data: the numbers; they are not copied.
-        axes: names of the axes. Without them axes go by position.
+        axes: names of the axes. Without names, axes are identified by position.
         dtype: element type; by default that of the data.
-        name: what to call the input in programs and messages.
+        name: the name of the input in programs and messages.
 
     >>> print(array([[1, 2], [3, 4]], axes=("row", "column")).sum("row"))
     <Tensor (column: 2)>
@@ -94,12 +95,12 @@ def array(
 def compute(
     *tensors: Tensor, database: Database = None, **options: Any
 ) -> tuple[TensorRelation, ...]:
-    """Compute several tensors in one program; what they have in common is computed once.
+    """Compute several tensors in one program; common parts are computed once.
 
     Args:
-        tensors: what to compute.
-        database: where tables are; by default what the tensors were made with.
-        options: as of `ucle.einsum_program`; the outputs are called ``out0``, ``out1`` ...
+        tensors: the tensors to compute.
+        database: where tables are; by default the database that the tensors were made with.
+        options: as for `ucle.einsum_program`; the outputs are called ``out0``, ``out1`` ...
 
     Returns:
         A tensor relation for each.
@@ -116,7 +117,7 @@ def compute(
 
 
 def einsum(subscripts: str, *tensors: Any) -> Tensor:
-    """NumPy's einsum as a lazy tensor; `ucle.einsum` calls it where an operand is one.
+    """NumPy's einsum as a lazy tensor; `ucle.einsum` calls it if an operand is lazy.
 
     >>> x = array([[1, 2], [3, 4]])
     >>> einsum("ij,kj->ik", x, x).to_numpy()

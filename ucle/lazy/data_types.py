@@ -1,6 +1,6 @@
-"""Element types and numbers by the array API standard's names, and what can be asked of types.
+"""Element types and constants with the array API standard's names, and queries about types.
 
-Types are NumPy's of these names; others than these there are none.
+Types are NumPy's of the same names; no others are supported.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import numpy as np
 
 from ucle.errors import ArgumentTypeError
 from ucle.foundation.dtypes import DType, nearest
-from ucle.inputs.inputs import TableInput, element_type
+from ucle.inputs.inputs import element_type
+from ucle.inputs.table_input import TableInput
 from ucle.lazy.inputs import as_scalar
 from ucle.lazy.tensor import DEVICE, Tensor, as_tensor
 
@@ -25,7 +26,7 @@ complex64, complex128 = DType.COMPLEX64.numpy, DType.COMPLEX128.numpy
 
 
 def can_cast(from_: Any, to: Any, /) -> builtins.bool:
-    """Whether a type, or that of a tensor, can become another one without loss, as in NumPy.
+    """Return True if a type, or that of a tensor, can be cast to another without loss, as in NumPy.
 
     >>> import ucle
     >>> ucle.can_cast(ucle.int64, ucle.float64), ucle.can_cast(ucle.float64, int)
@@ -35,7 +36,7 @@ def can_cast(from_: Any, to: Any, /) -> builtins.bool:
 
 
 def finfo(type: Any, /) -> Any:  # noqa: A002 - the standard's name
-    """The limits of a type of floats, or of the parts of complex numbers, as NumPy tells them.
+    """The limits of a floating-point type, or of the parts of complex numbers, as in NumPy.
 
     >>> import ucle
     >>> ucle.finfo(ucle.float32).bits
@@ -45,12 +46,12 @@ def finfo(type: Any, /) -> Any:  # noqa: A002 - the standard's name
 
 
 def iinfo(type: Any, /) -> Any:  # noqa: A002 - the standard's name
-    """The limits of a type of integers, as NumPy tells them."""
+    """The limits of an integer type, as in NumPy."""
     return np.iinfo(_type_of(type, "iinfo"))
 
 
 def isdtype(dtype: Any, kind: Any) -> builtins.bool:
-    """Whether a type is of a kind, such as ``"real floating"``, or another type, or one of several.
+    """Return True if a type is of a kind (``"real floating"``), equals a type, or one of several.
 
     >>> import ucle
     >>> ucle.isdtype(ucle.float32, ("integral", "real floating"))
@@ -60,10 +61,10 @@ def isdtype(dtype: Any, kind: Any) -> builtins.bool:
 
 
 def result_type(*arrays_and_dtypes: Any) -> Type:
-    """The type of what is computed of tensors, types and numbers; Python's numbers are weak.
+    """The result type of tensors, types and numbers; Python's numbers are weakly typed.
 
     Raises:
-        ArgumentTypeError: the type of a tensor that only a table tells.
+        ArgumentTypeError: the type of a tensor is only known to its table.
 
     >>> import ucle
     >>> ucle.result_type(ucle.array([1, 2]), ucle.float32)
@@ -97,7 +98,7 @@ bool = DType.BOOL.numpy  # noqa: A001 - the standard's name
 
 
 class __array_namespace_info__:  # noqa: N801 - the array standard's name
-    """What there is of the array API standard: types, devices, and what a lazy tensor cannot do.
+    """The supported parts of the array API standard: types, devices, and capabilities.
 
     >>> import ucle
     >>> sorted(ucle.__array_namespace_info__().dtypes(kind="real floating"))
@@ -105,19 +106,19 @@ class __array_namespace_info__:  # noqa: N801 - the array standard's name
     """
 
     def capabilities(self) -> dict[str, Any]:
-        """No result's shape depends on data, and no mask picks entries."""
+        """Capabilities: no result shape depends on data, and there is no boolean indexing."""
         return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": None}
 
     def default_device(self) -> str:
-        """The only one."""
+        """The only device."""
         return DEVICE
 
     def devices(self) -> list[str]:
-        """All of them."""
+        """All devices."""
         return [DEVICE]
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Type]:
-        """What numbers of Python become."""
+        """The types that Python's numbers become."""
         return {
             "real floating": float64,
             "complex floating": complex128,
@@ -126,7 +127,7 @@ class __array_namespace_info__:  # noqa: N801 - the array standard's name
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Type]:
-        """The types that there are, of a kind or of all."""
+        """The supported types, of one kind or of all kinds."""
         every = {dtype.value: dtype.numpy for dtype in DType}
         if kind is None:
             return every

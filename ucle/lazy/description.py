@@ -1,4 +1,4 @@
-"""What a lazy tensor says of itself, as a line of Python or in a notebook, without computing it."""
+"""Descriptions of lazy tensors, as a line of Python or in a notebook, without computing them."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import os
 from dataclasses import dataclass
 
 from ucle.foundation import html
-from ucle.inputs.inputs import TableInput
 from ucle.inputs.operands import is_relation
+from ucle.inputs.table_input import TableInput
 from ucle.lazy.compute import known_type, program_of
 from ucle.lazy.nodes import Lazy, Leaf, in_order
 
 SHOWN = 8
-"""Statements that a tensor shows of itself."""
+"""The number of statements that a description shows."""
 
 
 @dataclass(frozen=True)
-class Description:
-    """What is known of a tensor before it is computed.
+class LazyDescription:
+    """The facts about a tensor that are known before it is computed.
 
-    `inputs` holds the name of each, its axes and what it is; `statements` the last ones, and what
-    is left out of them.
+    `inputs` holds the name, the axes and the origin of each input; `statements` the last
+    statements, and the number of omitted ones.
     """
 
     axes: str
@@ -31,12 +31,12 @@ class Description:
 
     @property
     def text(self) -> str:
-        """As `repr` has it."""
+        """The `repr` of the tensor."""
         return "\n".join([f"<Tensor {self.axes}>", *self.statements])
 
     @property
     def html(self) -> str:
-        """As a notebook has it."""
+        """The HTML of the tensor in a notebook."""
         parts = [html.title("Tensor", f"{self.axes}, {self.dtype}, not computed")]
         if self.rows:
             parts.append(html.table(("axis", "size", "coordinates"), self.rows))
@@ -45,12 +45,12 @@ class Description:
         return html.element(parts)
 
 
-def describe(lazy: Lazy) -> Description:
-    """Describe a lazy tensor; no database is looked at."""
+def describe(lazy: Lazy) -> LazyDescription:
+    """Describe a lazy tensor without querying a database."""
     lines = str(program_of({"out": lazy})).splitlines()
     left_out = len(lines) - SHOWN
     dtype = known_type(lazy)
-    return Description(
+    return LazyDescription(
         str(lazy),
         "type as in the data" if dtype is None else dtype.value,
         tuple(
@@ -71,7 +71,7 @@ def describe(lazy: Lazy) -> Description:
 
 
 def _origin(value: object) -> str:
-    """What an input is: a table by its name, data from memory by its kind."""
+    """The origin of an input: the name of a table, or the kind of data in memory."""
     relation = value.relation if isinstance(value, TableInput) else value
     if isinstance(relation, str | os.PathLike):
         return os.fspath(relation)

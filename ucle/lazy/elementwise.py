@@ -1,8 +1,8 @@
-"""Functions entry by entry, and the rules by which their operands' axes are aligned.
+"""Elementwise functions, and the rules by which the axes of their operands are aligned.
 
-Axes without names are aligned as in NumPy: from the last one on, and an axis of size 1 stretches.
-Axes with names are aligned by name, in the order of their first appearance. A tensor of named axes
-and one of unnamed axes do not mix, but a number goes with everything.
+Axes without names are aligned as in NumPy: from the last one on, and an axis of size 1 is
+broadcast. Axes with names are aligned by name, in the order of their first appearance. Tensors with
+named axes and those with unnamed axes cannot be combined, but a number combines with everything.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ import numpy as np
 
 from ucle.errors import BoundError, LabelError
 from ucle.foundation.dtypes import DType, Scalar
-from ucle.inputs.inputs import TableInput
-from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, Operand, apply
+from ucle.inputs.table_input import TableInput
+from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, NodeOperand, apply
 
 
 def elementwise(function: str, *operands: Lazy | Scalar) -> Lazy:
-    """A function of tensors and numbers, at least one of them a tensor, entry by entry.
+    """Apply a function of tensors and numbers, at least one of them a tensor, entry by entry.
 
     Raises:
-        LabelError: named axes meet unnamed ones.
+        LabelError: named and unnamed axes are combined.
         BoundError: two sizes contradict each other.
     """
     tensors = [operand for operand in operands if isinstance(operand, Lazy)]
     axes, positions = align(tensors, function)
     places = iter(positions)
     read = [
-        operand.operand(next(places)) if isinstance(operand, Lazy) else Operand(operand)
+        operand.operand(next(places)) if isinstance(operand, Lazy) else NodeOperand(operand)
         for operand in operands
     ]
     return apply(function, read, axes)
 
 
 def align(tensors: Sequence[Lazy], where: str) -> tuple[Axes, list[tuple[int, ...]]]:
-    """The axes of the common shape, and for each tensor the places of its axes among them."""
+    """The axes of the common shape, and for each tensor the positions of its axes in it."""
     check_names(tensors, where)
     if any(tensor.named for tensor in tensors):
         names = list(dict.fromkeys(axis.name for tensor in tensors for axis in tensor.axes))
@@ -53,10 +53,10 @@ def align(tensors: Sequence[Lazy], where: str) -> tuple[Axes, list[tuple[int, ..
 
 
 def check_names(tensors: Sequence[Lazy], where: str) -> None:
-    """Check that either all tensors have named axes, or none has.
+    """Check that either all tensors have named axes, or none does.
 
     Raises:
-        LabelError: some have and some have not.
+        LabelError: some have names and some do not.
     """
     named = next((tensor for tensor in tensors if tensor.named), None)
     other = next((tensor for tensor in tensors if tensor.axes and not tensor.named), None)
@@ -72,10 +72,10 @@ def check_names(tensors: Sequence[Lazy], where: str) -> None:
 
 
 def merged(axes: Sequence[Axis], where: str) -> Axis:
-    """What axes of one label are together: the size that is not 1, the name of the first.
+    """Merge the axes of one label: the size that is not 1, and the name of the first.
 
     Raises:
-        BoundError: two sizes that both are not 1.
+        BoundError: two different sizes, neither of them 1.
     """
     long = [axis for axis in axes if not axis.unit]
     if not long:
@@ -100,9 +100,9 @@ def _title(axes: Sequence[Axis]) -> str:
 
 
 def ones(axes: Axes) -> Lazy:
-    """Ones of yes and no, the conditions of a ``when`` that changes neither values nor type.
+    """Boolean ones, as the conditions of a ``when`` that changes neither values nor type.
 
-    None of them is stored: they are what the fill is worth.
+    None of them is stored: they are the fill.
     """
     long = tuple(axis for axis in axes if not axis.unit)
     values = np.ones([axis.size or 0 for axis in long], dtype=bool)

@@ -12,7 +12,8 @@ from typing import Any
 
 from ucle.errors import ArgumentError
 from ucle.foundation import arguments as args
-from ucle.inputs.inputs import TableInput, element_type
+from ucle.inputs.inputs import element_type
+from ucle.inputs.table_input import TableInput
 from ucle.language.bounds import checked_size
 from ucle.lazy import products, rearranging
 from ucle.lazy.axes import AxisLike

@@ -1,4 +1,4 @@
-"""Gradients of lazy tensors: JAX's names, for tensors in the place of functions."""
+"""Gradients of lazy tensors: JAX's names, applied to tensors instead of functions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from ucle.errors import ArgumentTypeError, LabelError, ValueTypeError
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.lazy.compute import known_type
 from ucle.lazy.nodes import Backward, Gradient, Lazy, apply, in_order
 from ucle.lazy.tensor import Tensor, tensor_operand
@@ -17,23 +17,23 @@ def grad(loss: Tensor, by: Tensor) -> Tensor: ...
 @overload
 def grad(loss: Tensor, by: Sequence[Tensor]) -> tuple[Tensor, ...]: ...
 def grad(loss: Tensor, by: Any) -> Any:
-    """The gradient of a tensor without axes by another tensor, or by several.
+    """The gradient of a rank-0 tensor with respect to another tensor, or several.
 
-    It is a lazy tensor, of which there may be a gradient again; several are computed in one pass,
-    and with the loss (`ucle.compute`) that shares its work.
+    It is a lazy tensor, which can be differentiated again. Several gradients are computed in one
+    pass; together with the loss (`ucle.compute`) they share its work.
 
     Args:
         loss: a tensor without axes.
-        by: a tensor that the loss is made of, or several.
+        by: a tensor that the loss depends on, or several.
 
     Returns:
-        A tensor with the axes of `by`; a tuple of them where these are several.
+        A tensor with the axes of `by`; a tuple of them if `by` is several.
 
     Raises:
         LabelError: the loss has axes.
-        ArgumentTypeError: the loss is not made of the tensor.
+        ArgumentTypeError: the loss does not depend on the tensor.
         ValueTypeError: the tensor does not hold real numbers.
-        UnsupportedError: when it is computed: an operator has no derivative.
+        UnsupportedError: at computation: an operator has no derivative.
 
     >>> from ucle.lazy.creation import array
     >>> x = array([1.0, 2.0])
@@ -44,7 +44,7 @@ def grad(loss: Tensor, by: Any) -> Any:
 
 
 def value_and_grad(loss: Tensor, by: Any) -> tuple[Tensor, Any]:
-    """The loss and its gradient, to be computed together; arguments as of `grad`.
+    """The loss and its gradient, to be computed together; arguments are as for `grad`.
 
     >>> from ucle.lazy.creation import array, compute
     >>> x = array([1.0, 2.0])
@@ -63,7 +63,7 @@ def value_and_grad(loss: Tensor, by: Any) -> tuple[Tensor, Any]:
         )
     several = isinstance(by, list | tuple)
     tensors = [_differentiable(whole, x) for x in (by if several else [by])]
-    # A statement of its own, also where the loss is an input.
+    # This makes a statement for the loss, even if it is an input.
     named = apply(None, [whole.operand(())], ())
     backward = Backward(named.node, tuple(x.node for x in tensors))
     gradients = tuple(

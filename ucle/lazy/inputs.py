@@ -1,7 +1,7 @@
-"""What becomes an input of a lazy tensor: arrays, sparse matrices, tables and their names.
+"""Conversion of inputs to lazy tensors: arrays, sparse matrices, tables and their names.
 
-An array tells its shape; a table tells how many axes it has only by its columns, and their sizes
-when a program is compiled.
+The shape of an array is known. For a table, only the number of axes is known, from its columns;
+their sizes are known when a program is compiled.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ import numpy as np
 from ucle.errors import LabelError
 from ucle.foundation.dtypes import Scalar, nearest
 from ucle.inputs.files import reader_of
-from ucle.inputs.inputs import TEXT_FILE, TableInput, describe_array, opened
+from ucle.inputs.inputs import TEXT_FILE, describe_array, opened
 from ucle.inputs.objects import is_instance
 from ucle.inputs.operands import is_relation
 from ucle.inputs.sparse_arrays import is_sparse, to_coordinates, without_axes
+from ucle.inputs.table_input import TableInput
 from ucle.lazy.axes import check_axis_names
 from ucle.lazy.nodes import Axis, Lazy, Leaf
 
@@ -36,11 +37,11 @@ def lifted(
     name: str | None = None,
     database: Any = None,
 ) -> Lazy:
-    """A lazy tensor of an input.
+    """Make a lazy tensor from an input.
 
     Raises:
         InputError: it cannot be read as a tensor.
-        LabelError: names that cannot be labels, or nothing says how many axes a table has.
+        LabelError: names cannot be labels, or the number of axes of a table is undetermined.
     """
     plain = axes is None and ndim is None and name is None
     if plain and isinstance(data, TableInput) and data.varies:
@@ -62,9 +63,9 @@ def lifted(
 
 
 def _parameter(spec: TableInput) -> Lazy:
-    """One tensor for each parameter, so that a gradient by it is by all of its uses.
+    """Return the same tensor for every use of a parameter, so that a gradient covers all uses.
 
-    It is kept beside the fields of the parameter: inputs are no keys, as == makes tensors of them.
+    It is cached in the parameter's attributes: inputs cannot be dict keys, as == returns tensors.
     """
     kept: dict[str, Any] = vars(spec)
     if "_tensor" not in kept:
@@ -75,14 +76,14 @@ def _parameter(spec: TableInput) -> Lazy:
 
 
 def as_scalar(value: Any) -> Scalar | None:
-    """A value that is a number, as Python's; None where it is something else.
+    """Convert a number to Python's types; None for anything else.
 
-    Numbers of NumPy are arrays without axes: they have a type that counts. Integers of few bits,
-    which no tensor has, fit every type of floats as NumPy sees it, and so do numbers of Python.
+    NumPy's numbers are rank-0 arrays, whose type matters. Integers of at most 16 bits, which no
+    tensor has, are converted: they fit all floating types in NumPy, as Python's numbers do.
     """
     if isinstance(value, np.integer) and value.dtype.itemsize <= 2:
         return int(value)
-    # np.float64 and np.complex128 are floats and complex numbers to Python, too.
+    # Python also considers np.float64 and np.complex128 instances of float and complex.
     number = isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic)
     return value if number else None
 
@@ -102,11 +103,11 @@ def _lifted_array(spec: TableInput, axes: Names, ndim: int | None, title: str) -
     names: Sequence[str | None] = axes if axes is not None else _label_names(spec, len(shape))
     every = tuple(Axis(x, size) for x, size in zip(names, shape, strict=True))
     long = tuple(axis for axis in every if not axis.unit)
-    # What was handed over is read when it is computed with, as it may be changed in place.
+    # The caller's object is read at computation, because it may be changed in place.
     relation = spec.relation
     series = is_instance(relation, "pandas", "Series") or is_instance(relation, "polars", "Series")
     if is_instance(relation, "pyarrow", "Array", "ChunkedArray") or (series and len(shape) > 1):
-        relation = values  # their lists are no axes to NumPy
+        relation = values  # NumPy does not see lists as axes
     if len(long) < len(shape):
         relation = without_axes(values, [n for n, axis in enumerate(every) if axis.unit])
     array_spec = replace(
@@ -131,7 +132,7 @@ def _lifted_table(
     sizes: Sequence[int | None] = spec.bounds or (None,) * rank
     _check_rank(len(sizes), rank, f"input {title}, bounds")
     shared = _dictionaries(spec, names, title)
-    # A table's axis keeps its label, whatever its size: it is a column.
+    # A table's axis keeps its label even if its size is 1: it is a column.
     every = tuple(
         Axis(x, None if size == 1 else size, spec.encode or n in shared or n in spec.encoded_keys)
         for n, (x, size) in enumerate(zip(names, sizes, strict=True))
@@ -152,10 +153,10 @@ def _lifted_table(
 
 
 def _dictionaries(spec: TableInput, names: Sequence[str | None], title: str) -> dict[int, str]:
-    """The dictionary of each axis that has one, which goes by the name of the axis or its column.
+    """The dictionary of each axis that has one, found by the name of the axis or its column.
 
     Raises:
-        LabelError: nothing is called so.
+        LabelError: there is no axis or column of that name.
     """
     places = axes_by_name(spec, names)
     for label, _ in spec.dictionaries:
@@ -170,7 +171,7 @@ def _dictionaries(spec: TableInput, names: Sequence[str | None], title: str) -> 
 
 
 def axes_by_name(spec: TableInput, names: Sequence[str | None]) -> dict[str, int]:
-    """The axes of a table by what they may be called: their columns, and their names."""
+    """Index the axes of a table by their columns and by their names."""
     columns = spec.columns or ()
     plain = [column for column in columns if isinstance(column, str)]
     places = {column: n for n, column in enumerate(plain[: len(names)])}
@@ -178,7 +179,7 @@ def axes_by_name(spec: TableInput, names: Sequence[str | None]) -> dict[str, int
 
 
 def _table_rank(spec: TableInput) -> int | None:
-    """How many axes a table says that it has; a column of values is taken to hold numbers."""
+    """The number of axes that a table's options imply; values are assumed to be numbers."""
     if spec.bounds is not None:
         return len(spec.bounds)
     if spec.columns is None:
@@ -189,7 +190,7 @@ def _table_rank(spec: TableInput) -> int | None:
 
 
 def _label_names(spec: TableInput, rank: int) -> tuple[str | None, ...]:
-    """The labels of a dict of columns as names of axes, where it names them all."""
+    """The labels of a dict of columns as names of axes, if it names them all."""
     columns = spec.columns or ()
     if len(columns) == rank and all(isinstance(column, tuple) for column in columns):
         labels = tuple(column[0] for column in columns)
@@ -199,7 +200,7 @@ def _label_names(spec: TableInput, rank: int) -> tuple[str | None, ...]:
 
 
 def _title(relation: Any) -> str:
-    """A name for a tensor after its table."""
+    """A name for a tensor, after its table."""
     if isinstance(relation, str | os.PathLike):
         text = os.fspath(relation)
         is_file = reader_of(text) is not None or re.search(r"\.parquet\b", text)

@@ -1,4 +1,4 @@
-"""Products, traces and norms by the names of NumPy's functions, most of them of `numpy.linalg`."""
+"""Products, traces and norms with NumPy's names, most of them from `numpy.linalg`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Axes = AxisLike | Sequence[AxisLike] | None
 
 
 def dot(x: Any, y: Any) -> Tensor:
-    """Products summed over the last axis of x and the second last of y, or the only one.
+    """Sum products over the last axis of x and the second last (or only) axis of y.
 
-    With a number, products of all entries; of tensors with named axes, `matmul`.
+    If one is a number, multiply all entries; tensors with named axes are passed to `matmul`.
 
     >>> import ucle
     >>> ucle.dot([1, 2], [3, 4]).item()
@@ -40,7 +40,7 @@ def dot(x: Any, y: Any) -> Tensor:
 def trace(
     x: Any, offset: int = 0, axis1: AxisLike = 0, axis2: AxisLike = 1, dtype: Any = None
 ) -> Tensor:
-    """Sums of the entries whose positions along two axes differ by `offset`.
+    """Sum the entries whose positions along two axes differ by `offset`.
 
     >>> import ucle
     >>> ucle.trace([[1, 2], [3, 4]]).item()
@@ -50,10 +50,10 @@ def trace(
 
 
 def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: A002
-    """The norm of vectors along an axis, or of matrices along two; of all entries by default.
+    """The norm of vectors along one axis, or of matrices along two; by default of all entries.
 
     Raises:
-        UnsupportedError: a norm that needs singular values.
+        UnsupportedError: the norm needs singular values.
 
     >>> import ucle
     >>> ucle.norm([[3, 0], [0, 4]]).item(), ucle.norm([[3, 0], [1, 4]], 1).item()
@@ -77,7 +77,7 @@ def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> 
 
 
 def vector_norm(x: Any, /, *, axis: Axes = None, keepdims: bool = False, ord: float = 2) -> Tensor:  # noqa: A002
-    """The norms of vectors along an axis, or several taken as one; of all entries by default."""
+    """The norm of vectors along an axis, or several taken as one; by default of all entries."""
     if isinstance(ord, str):
         raise _no_norm(ord, "a number, also inf and -inf")
     tensor = as_tensor(x) * 1.0
@@ -96,7 +96,7 @@ def vector_norm(x: Any, /, *, axis: Axes = None, keepdims: bool = False, ord: fl
     power = float(ord)
     if power < 0:
         return (size**power).sum(axis, keepdims=keepdims) ** (1 / power)
-    # Nothing is passed back to zeros, as in PyTorch, though a root of them grows without limit.
+    # As in PyTorch, zeros get no gradient, although the derivative of a root is infinite there.
     powers = Tensor(elementwise(WHEN.name, size.lazy, (size**power).lazy))
     total = powers.sum(axis, keepdims=keepdims)
     return Tensor(elementwise(WHEN.name, total.lazy, (total ** (1 / power)).lazy))
@@ -106,7 +106,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
     """The norms of matrices along the last two axes.
 
     Raises:
-        UnsupportedError: a norm that needs singular values.
+        UnsupportedError: the norm needs singular values.
     """
     tensor = as_tensor(x)
     places = find_axes(tensor.lazy, (-2, -1), "matrix_norm")

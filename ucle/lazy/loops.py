@@ -1,7 +1,7 @@
-"""`ucle.iterate`: a function of lazy tensors, again and again, until a condition holds.
+"""`ucle.iterate`: apply a function of lazy tensors repeatedly, until a condition holds.
 
-The function is called once, on tensors that stand for the state: what it gives is the program of a
-step, which `EinsumProgram.iterate` runs on its own results.
+The function is called once, on tensors that stand for the state. The result is the program of a
+step, which `EinsumProgram.iterate` runs repeatedly on its own results.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import folded, unique_names
-from ucle.inputs.inputs import TableInput
 from ucle.inputs.random_tensors import RandomTensor
+from ucle.inputs.table_input import TableInput
 from ucle.lazy.compute import compile_tensors, known_type
 from ucle.lazy.inputs import lifted
 from ucle.lazy.nodes import Apply, Lazy, Leaf, Node
@@ -31,10 +31,10 @@ from ucle.operators import (
     NOT_EQUAL,
     Combine,
 )
-from ucle.progress import Watch
+from ucle.progress.execution import Watch
 
 CONDITION = "condition"
-"""What a history calls the number that the condition of a loop compares with another."""
+"""The name, in a history, of the number that a loop's condition compares with a constant."""
 
 _SIGNS = {
     LESS.name: "<",
@@ -48,31 +48,31 @@ _SIGNS = {
 
 @dataclass(frozen=True)
 class TensorIteration:
-    """What a loop over tensors came to; made by `ucle.iterate`."""
+    """The outcome of a loop over tensors; made by `ucle.iterate`."""
 
     state: Any
-    """The last state: a tensor, a tuple or a dict of tensors, as the first one was."""
+    """The last state: a tensor, a tuple or a dict of tensors, like the first state."""
     result: Iteration
-    """All that it computed, which holds the tables; a state can be read until it is closed."""
+    """The results of the loop, which hold the tables; the state is readable until it is closed."""
 
     @property
     def steps(self) -> int:
-        """How many steps there were."""
+        """The number of steps."""
         return self.result.steps
 
     @property
     def converged(self) -> bool:
-        """Whether the condition held after the last one."""
+        """True if the condition held after the last step."""
         return self.result.converged
 
     @property
     def interrupted(self) -> bool:
-        """Whether it was ended from the keyboard; then the last step that was whole counts."""
+        """True if it was ended from the keyboard; then the last complete step counts."""
         return self.result.interrupted
 
     @property
     def history(self) -> History:
-        """Numbers of each step: what is watched, and what the ``condition`` compares."""
+        """Numbers of each step: the watched ones, and the one that the ``condition`` compares."""
         return self.result.history
 
     def __enter__(self) -> TensorIteration:
@@ -82,7 +82,7 @@ class TensorIteration:
         self.close()
 
     def close(self) -> None:
-        """Drop the tables; the state cannot be read any more."""
+        """Drop the tables; the state cannot be read afterwards."""
         self.result.close()
 
 
@@ -109,27 +109,27 @@ def iterate(
     every: int = 10,
     **options: Any,
 ) -> TensorIteration:
-    """Compute a state from a state, again and again, until a condition holds.
+    """Compute a state from the previous state repeatedly, until a condition holds.
 
-    The functions are called with lazy tensors, and what they give is compiled: a condition in
+    The functions are called with lazy tensors, and their results are compiled: a condition in
     Python (``if``) does not see the numbers. The SQL of a step does not grow with the steps.
 
     Args:
-        step: makes the next state of a state. Of a dict it takes the tensors as keywords, of a
-            tuple as arguments, and gives such a dict or tuple.
-        state: what the loop begins with: an array, a table or a tensor, or a tuple or a dict of
-            these. The next state has the same shapes, names of axes and element types.
-        until: makes the condition, a tensor without axes, of the new state and the old one: after
-            the first step for which it holds the loop ends.
-        max_steps: how many steps there are at most; with a condition, 1000 by default.
-        watch: makes numbers, tensors without axes by name, of the new state and the old one, which
-            the history has for each step.
-        database: where tables are; by default what the tensors were made with.
-        progress: as of `EinsumProgram.iterate`.
+        step: computes the next state from a state. A dict state is passed as keywords, a tuple as
+            positional arguments; the result has the same structure.
+        state: the initial state: an array, a table or a tensor, or a tuple or a dict of these. The
+            next state has the same shapes, names of axes and element types.
+        until: computes the condition, a tensor without axes, from the new state and the old one;
+            the loop ends after the first step for which it holds.
+        max_steps: the largest number of steps; with a condition, 1000 by default.
+        watch: computes numbers, as a dict of tensors without axes, from the new state and the old
+            one; the history has them for each step.
+        database: where tables are; by default the database that the tensors were made with.
+        progress: as for `EinsumProgram.iterate`.
         checkpoint: tables for parts of the state, by the keys of a dict, ``state0`` and so on for a
             tuple, ``state`` for one tensor.
-        every: how many steps there are between two checkpoints.
-        options: as of `ucle.einsum_program`.
+        every: the number of steps between two checkpoints.
+        options: as for `ucle.einsum_program`.
 
     Returns:
         The last state, with ``steps``, ``converged`` and ``history``.
@@ -138,9 +138,9 @@ def iterate(
         NotConvergedWarning: the condition does not hold after `max_steps`.
 
     Raises:
-        ArgumentTypeError: a function gives something else than it should.
+        ArgumentTypeError: a function returns an object of the wrong kind.
         LabelError: the next state has other axes, or the condition has any.
-        UcleError: as `EinsumProgram.iterate`.
+        UcleError: as for `EinsumProgram.iterate`.
 
     >>> import ucle
     >>> A = ucle.array([[0.5, 0.25], [0.5, 0.75]])
@@ -162,7 +162,7 @@ def iterate(
     outputs = {name: x.lazy for name, x in {**new, **watched}.items()} | {
         name: lazy for name, (lazy, _) in added.items()
     }
-    # What is carried is read without the axes of size 1, which have no label.
+    # The carried state is read without its axes of size 1, which have no label.
     whole = {name: Lazy(x.lazy.node, x.lazy.node.axes) for name, x in new.items()}
     names = unique_names([f"{name}_next" for name in whole], {folded(x) for x in outputs})
     units = [any(axis.unit for axis in x.lazy.axes) for x in new.values()]
@@ -193,7 +193,7 @@ def _parts(state: Any) -> dict[str, Any]:
 
 
 def _like(state: Any, parts: Mapping[str, Any]) -> Any:
-    """Parts put together as a state is."""
+    """Assemble parts in the structure of a state."""
     if isinstance(state, Mapping):
         return dict(parts)
     return tuple(parts.values()) if isinstance(state, tuple) else parts["state"]
@@ -206,12 +206,12 @@ def _call(step: Callable[..., Any], state: Any, tensors: Any) -> Any:
 
 
 def _own(name: str) -> str:
-    """What sets a part of the state apart from the same data where it stays as it is."""
+    """A name that distinguishes a part of the state from constant inputs with the same data."""
     return f"{name} of the state"
 
 
 def _lifted(name: str, value: Any, database: Database) -> Tensor:
-    """A part of the state as a tensor."""
+    """Convert a part of the state to a tensor."""
     if isinstance(value, RandomTensor):
         value = Tensor(tensor_operand(value))
     if isinstance(value, Tensor):
@@ -222,10 +222,10 @@ def _lifted(name: str, value: Any, database: Database) -> Tensor:
 def _first(
     step: Callable[..., Any], state: Any, parts: Mapping[str, Tensor], database: Database
 ) -> dict[str, Tensor]:
-    """What the parts come to at first that have to be computed.
+    """Compute the initial values of parts that are not inputs.
 
-    Beside the step, axes may be longer than where a part is computed by itself: pages have links to
-    pages that have none.
+    They are computed together with the step, which may need longer axes than a part by itself: some
+    pages are only the targets of links.
     """
     first = {
         name: part.lazy for name, part in parts.items() if not isinstance(part.lazy.node, Leaf)
@@ -252,10 +252,10 @@ def _as_state(name: str, part: Tensor) -> Tensor:
 
 
 def _next_state(state: Any, old: Mapping[str, Tensor], after: Any) -> dict[str, Tensor]:
-    """The parts of the next state, with axes in the order of the state before.
+    """The parts of the next state, with axes in the order of the previous state.
 
     Raises:
-        ArgumentTypeError: it is put together otherwise.
+        ArgumentTypeError: it has another structure.
         LabelError: a part has other axes.
     """
     if isinstance(state, Mapping):
@@ -298,7 +298,7 @@ def _in_order(name: str, before: Tensor, value: Any) -> Tensor:
 
 
 def _condition(value: Any) -> dict[str, tuple[Lazy, str]]:
-    """The tensor for a condition, and the condition in the language."""
+    """The tensor for a condition, and the text of the condition in the language."""
     lazy = _number(value, "until")
     compared = _compared(lazy.node)
     if compared is not None:
@@ -315,7 +315,7 @@ def _condition(value: Any) -> dict[str, tuple[Lazy, str]]:
 
 
 def _compared(node: Node) -> tuple[Node, str, float] | None:
-    """A tensor that is compared with a number, if a node is that."""
+    """The tensor, the sign and the number of a node that compares a tensor with a number."""
     if not isinstance(node, Apply) or not isinstance(node.function, Combine) or node.reduce:
         return None
     left, *others = (operand.source for operand in node.operands)
@@ -342,7 +342,7 @@ def _watched(numbers: Any) -> dict[str, Tensor]:
 
 
 def _number(value: Any, where: str) -> Lazy:
-    """A tensor without axes."""
+    """Check that a value is a tensor without axes."""
     if not isinstance(value, Tensor):
         raise ArgumentTypeError(
             "this is no tensor",

@@ -1,7 +1,7 @@
-"""Functions of the array API standard that put entries elsewhere, or repeat them.
+"""Functions of the array API standard that move or repeat entries.
 
-Names and meanings are NumPy's; nothing is stored for a result. What repeats a tensor says how often
-without looking at data: a tensor of repetitions is refused.
+Names and meanings are NumPy's; nothing is stored for a result. The number of repetitions has to be
+known without reading data: a tensor of repetitions is refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ucle.operators import (
 
 
 def flip(x: Any, axis: AxisLike | Sequence[AxisLike] | None = None) -> Tensor:
-    """The tensor with the order along axes reversed, along all of them by default.
+    """Reverse the order along axes, by default along all of them.
 
     >>> import ucle
     >>> ucle.flip(ucle.array([[1, 2], [3, 4]]), axis=1).to_numpy()
@@ -49,7 +49,7 @@ def flip(x: Any, axis: AxisLike | Sequence[AxisLike] | None = None) -> Tensor:
 def moveaxis(
     x: Any, source: AxisLike | Sequence[AxisLike], destination: int | Sequence[int]
 ) -> Tensor:
-    """The tensor with some axes at other places, and the others in their order."""
+    """Move some axes to other positions; the others keep their order."""
     tensor = tensor_operand(x)
     rank = len(tensor.axes)
     sources = find_axes(tensor, source, "moveaxis")
@@ -69,15 +69,15 @@ def moveaxis(
 
 
 def repeat(x: Any, repeats: Any, /, *, axis: AxisLike | None = None) -> Tensor:
-    """The tensor with every position of an axis so often, one after the other.
+    """Repeat every position of an axis a number of times, consecutively.
 
     Args:
         x: the tensor; without an axis, all of its entries in order.
-        repeats: how often, one number or one for each position.
-        axis: whose positions.
+        repeats: the number of repetitions, one for all or one for each position.
+        axis: the axis.
 
     Raises:
-        UnsupportedError: a lazy tensor of numbers: the size of the result would depend on it.
+        UnsupportedError: `repeats` is a lazy tensor: the size of the result would depend on it.
 
     >>> import ucle
     >>> ucle.repeat(ucle.array([1, 2]), 2).to_numpy()
@@ -118,7 +118,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: AxisLike | None = None) -> Tensor:
 
 
 def tile(x: Any, repetitions: int | Sequence[int], /) -> Tensor:
-    """The whole tensor so often along each of its last axes.
+    """Repeat the whole tensor a number of times along each of its last axes.
 
     >>> import ucle
     >>> ucle.tile(ucle.array([1, 2]), (2, 2)).to_numpy()
@@ -152,7 +152,7 @@ def tile(x: Any, repetitions: int | Sequence[int], /) -> Tensor:
 
 
 def _nothing(tensor: Lazy, axes: Sequence[Axis]) -> Lazy:
-    """A tensor without entries, of the type of another."""
+    """An empty tensor with the type of another."""
     dtype = Tensor(tensor).dtype
     if dtype is None:
         raise UnsupportedError(
@@ -166,7 +166,7 @@ def _nothing(tensor: Lazy, axes: Sequence[Axis]) -> Lazy:
 
 
 def unstack(x: Any, /, *, axis: AxisLike = 0) -> tuple[Tensor, ...]:
-    """The tensor at each position of an axis, without the axis.
+    """Split a tensor into the tensors at each position of an axis, without the axis.
 
     >>> import ucle
     >>> [row.sum().item() for row in ucle.unstack(ucle.array([[1, 2], [3, 4]]))]
@@ -179,7 +179,7 @@ def unstack(x: Any, /, *, axis: AxisLike = 0) -> tuple[Tensor, ...]:
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
-    """Tensors stretched to the shape that they have together."""
+    """Broadcast tensors to their common shape."""
     tensors = [tensor_operand(x) for x in arrays]
     axes, _ = align(tensors, "broadcast_arrays")
     for place, axis in enumerate(axes):
@@ -192,10 +192,10 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: AxisLike = -1) -> Tensor:
-    """The tensor at positions of an axis that are the entries of a tensor of integers.
+    """Read a tensor at positions of an axis that are the entries of a tensor of integers.
 
     Along the other axes both are read at the same position. Entries are known when the program
-    runs: one that is negative, or beyond the axis, is a `PositionError` then.
+    runs: one that is negative, or beyond the axis, raises a `PositionError` then.
 
     >>> import ucle
     >>> x, at = ucle.array([[1, 2], [3, 4]]), ucle.array([[1, 0], [0, 0]])
@@ -221,7 +221,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: AxisLike = -1) -> Tensor:
         new if n == place else merged([own, new], "take_along_axis")
         for n, (own, new) in enumerate(zip(tensor.axes, at.axes, strict=True))
     ]
-    if tensor.axes[place].unit:  # it has no label to be found by
+    if tensor.axes[place].unit:  # it has no label to look positions up by
         tensor = padded(tensor, [(0, int(n == place)) for n in range(rank)], "constant", 0)
     new_label = rank
     labels = [new_label if n == place else n for n in range(rank)]
@@ -234,7 +234,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: AxisLike = -1) -> Tensor:
 def cumulative_sum(
     x: Any, /, *, axis: AxisLike | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
-    """Sums up to each position of an axis, which starts with a 0 if that is asked for.
+    """Sum the entries up to each position of an axis, optionally with an initial 0.
 
     >>> import ucle
     >>> ucle.cumulative_sum(ucle.array([1, 2, 3]), include_initial=True).to_numpy()
@@ -246,7 +246,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: Any, /, *, axis: AxisLike | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
-    """Products up to each position of an axis, which starts with a 1 if that is asked for."""
+    """Multiply the entries up to each position of an axis, optionally with an initial 1."""
     return _cumulative("cumulative_prod", x, axis, dtype, 1 if include_initial else None)
 
 

@@ -1,7 +1,7 @@
-"""Functions of matrices, stacks of them among them, by the names of `numpy.linalg`.
+"""Functions of matrices, or stacks of matrices, with the names of `numpy.linalg`.
 
-Those of small dense matrices work on whole arrays, one for each position of the other axes, and are
-no sums of products: a matrix is never a table of entries, whatever it is made of
+Those of small dense matrices operate on whole arrays, one for each position of the other axes. They
+are not sums of products: a matrix is never a table of entries, whatever it is computed from
 (`ucle.ir.matrix_maps`).
 """
 
@@ -19,27 +19,27 @@ from ucle.operators import (
 )
 
 NAMES = ("cholesky", "diagonal", "eigh", "eigvalsh", "inv", "solve", "trace")
-"""What `numpy.linalg` calls the functions."""
+"""The functions' names in `numpy.linalg`."""
 
 
 class Eigen(NamedTuple):
-    """Eigenvalues of symmetric matrices, the least first, and eigenvectors as columns."""
+    """Eigenvalues of symmetric matrices in increasing order, and eigenvectors as columns."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
 def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
-    """The triangles of which positive definite matrices are products with their transposes.
+    """Cholesky factors: triangular L with ``x = L @ L.T``, for positive definite matrices.
 
     Args:
-        x: at least two axes; of the last two the lower triangle is read, or else the upper one.
-        upper: whether the triangle above the diagonal is wanted.
+        x: a tensor of at least two axes; only one triangle along the last two axes is read.
+        upper: True for the upper triangle, read and returned; by default the lower one.
 
     Raises:
         BoundError: matrices are not square.
         ValueTypeError: they are complex.
-        ExecutionError: when it is computed, one of them is not positive definite.
+        ExecutionError: at computation, one of them is not positive definite.
 
     >>> import ucle
     >>> ucle.linalg.cholesky([[4.0, 2.0], [2.0, 5.0]]).to_numpy().tolist()
@@ -51,26 +51,26 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
 
 
 def inv(x: Any, /) -> Tensor:
-    """The inverses of matrices, which the last two axes are.
+    """Invert the matrices along the last two axes.
 
     Raises:
         BoundError: they are not square.
         ValueTypeError: they are complex.
-        ExecutionError: when it is computed, one of them is singular.
+        ExecutionError: at computation, one of them is singular.
 
     >>> import ucle
     >>> ucle.linalg.inv([[2.0, 0.0], [0.0, 4.0]]).to_numpy().tolist()
     [[0.5, 0.0], [0.0, 0.25]]
     """
     made = _mapped("inv", x).lazy
-    *others, rows, columns = made.axes  # those of what it takes back, under their names
+    *others, rows, columns = made.axes  # the inverse swaps rows and columns, with their names
     return Tensor(Lazy(made.node, (*others, columns, rows)))
 
 
 def eigh(x: Any, /) -> Eigen:
-    """Eigenvalues and eigenvectors of symmetric matrices, of which the lower triangle is read.
+    """Eigenvalues and eigenvectors of symmetric matrices, whose lower triangles are read.
 
-    The greatest component of each vector is positive. Raises what `inv` does.
+    The greatest component of each vector is positive. Errors are as for `inv`.
 
     >>> import ucle
     >>> values, vectors = ucle.linalg.eigh([[2.0, 0.0], [0.0, 1.0]])
@@ -81,24 +81,24 @@ def eigh(x: Any, /) -> Eigen:
 
 
 def eigvalsh(x: Any, /) -> Tensor:
-    """Eigenvalues of symmetric matrices, as of `eigh`."""
+    """Eigenvalues of symmetric matrices, as for `eigh`."""
     return _mapped("eigenvalues", x).diagonal(0, -2, -1)
 
 
 def solve(a: Any, b: Any, /) -> Tensor:
-    """What systems of linear equations come to: x where ``a @ x`` is b.
+    """Solve systems of linear equations: x with ``a @ x = b``.
 
-    By inverses, and one step of refinement, which takes back what these are off.
+    Uses inverses, and one step of refinement that corrects their rounding errors.
 
     Args:
-        a: matrices, the last two axes.
-        b: right sides: the only axis, for each of the matrices, or the second last one, of which
-            the last one has several.
+        a: matrices along the last two axes.
+        b: right-hand sides: the only axis, shared by all matrices, or the second last one, with
+            several right-hand sides along the last one.
 
     Raises:
-        BoundError: matrices are not square, or b is of another size.
+        BoundError: matrices are not square, or b has the wrong size.
         ValueTypeError: they are complex.
-        ExecutionError: when it is computed, one of the matrices is singular.
+        ExecutionError: at computation, one of the matrices is singular.
 
     >>> import ucle
     >>> ucle.linalg.solve([[2.0, 0.0], [0.0, 4.0]], [1.0, 1.0]).to_numpy().tolist()
@@ -113,12 +113,12 @@ def solve(a: Any, b: Any, /) -> Tensor:
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
-    """Entries whose positions along the last two axes differ by `offset`."""
+    """The entries whose positions along the last two axes differ by `offset`."""
     return as_tensor(x).diagonal(offset, -2, -1)
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
-    """Sums of such entries.
+    """Sum the entries whose positions along the last two axes differ by `offset`.
 
     >>> import ucle
     >>> ucle.linalg.trace([[[1, 2], [3, 4]]]).to_numpy().tolist()
@@ -133,11 +133,11 @@ ONE_BY_ONE: dict[str, Callable[[Tensor], Tensor]] = {
     "eigenvalues": lambda x: x,
     "eigenvectors": lambda x: x * 0 + 1,
 }
-"""What the functions are of matrices of one number."""
+"""The functions for matrices with one entry."""
 
 
 def _mapped(name: str, x: Any) -> Tensor:
-    """A function of the matrices that the last two axes are."""
+    """Apply a function to the matrices along the last two axes."""
     tensor = as_tensor(x).lazy
     axes = tensor.axes
     if len(axes) < 2:

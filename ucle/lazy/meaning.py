@@ -1,7 +1,7 @@
-"""What a node means in the language: its function and its aggregation as an expression.
+"""The meaning of a node in the language: its function and its aggregation as an expression.
 
-Where NumPy does one thing to booleans and another to numbers, the types of the operands decide
-which: they are known by the time that a node is put into the language.
+Where NumPy treats booleans and numbers differently, the types of the operands decide: they are
+known when a node is translated.
 """
 
 from __future__ import annotations
@@ -42,34 +42,34 @@ Kinds = Sequence[DType | Scalar | None]
 
 INVERT = "bitwise_invert"
 SIZE_SQUARED = "size_squared"
-"""``x * conj(x)``. Of a real number it is the square, whose derivatives at 0 are those of x * x."""
+"""``x * conj(x)``: for a real number the square, with the derivatives of x * x at 0."""
 
 OF_BOOLEANS = {f"bitwise_{row.name}": row for row in (AND, OR, XOR)}
-"""Bitwise operators of booleans are what the language calls so."""
+"""Bitwise operators on booleans, as operators of the language."""
 
 OF_INTEGERS = {row.name.replace("bit_", "bitwise_"): row for row in (BIT_AND, BIT_OR, BIT_XOR)}
-"""Those of integers, with which booleans are 0 and 1."""
+"""Bitwise operators on integers, where booleans are 0 and 1."""
 
 
 def depends_on_types(node: Apply) -> bool:
-    """Whether the types of its operands decide what a node means."""
+    """True if the types of its operands determine the meaning of a node."""
     return node.reduce == "dot" or node.function in TYPED
 
 
 def expression_of(
     node: Apply, parts: Sequence[Expression], kinds: Kinds, over: tuple[str, ...], span: Span
 ) -> Expression:
-    """A node as an expression of its operands.
+    """Translate a node to an expression of its operands.
 
     Args:
-        node: what is to be written.
+        node: the node.
         parts: its operands as expressions.
-        kinds: their types, numbers for themselves.
+        kinds: their types; numbers stand for themselves.
         over: the labels that are aggregated.
         span: a place for messages.
 
     Raises:
-        ValueTypeError: bitwise operators of numbers that are neither booleans nor integers.
+        ValueTypeError: bitwise operators on numbers that are neither booleans nor integers.
     """
     if node.reduce is PICK:
         indices, tensor = parts
@@ -121,7 +121,7 @@ def _bitwise(function: str, parts: Sequence[Expression], kinds: Kinds, span: Spa
 
 
 def _choice(parts: Sequence[Expression], kinds: Kinds, span: Span) -> Expression:
-    """``where(c, x, y)``, in the type of x and y, of which a number gives way to the other's."""
+    """Translate ``where(c, x, y)``, in the common type of x and y; Python numbers are weak."""
     condition, *values = parts
     samples = [kind.numpy if isinstance(kind, DType) else kind for kind in kinds[1:]]
     common = nearest(np.result_type(*samples))

@@ -1,4 +1,4 @@
-"""Lazy tensors of nothing but sizes and numbers, with the array API standard's names.
+"""Lazy tensors from sizes and numbers only, with the array API standard's names.
 
 Nothing is stored for them, whatever their sizes: see `ucle.lazy.constants`.
 """
@@ -30,7 +30,7 @@ Shape = int | Sequence[int]
 
 
 def full(shape: Shape, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """One number everywhere, in a type of its own by default.
+    """A constant, by default in the type of the number.
 
     >>> import ucle
     >>> ucle.full((1_000_000, 1_000_000), 0.5).sum().item()
@@ -41,12 +41,12 @@ def full(shape: Shape, fill_value: Any, *, dtype: Any = None, device: str | None
 
 
 def zeros(shape: Shape, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Zeros."""
+    """A tensor of zeros."""
     return full(shape, 0, dtype=dtype or float, device=device)
 
 
 def ones(shape: Shape, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Ones.
+    """A tensor of ones.
 
     >>> import ucle
     >>> ucle.ones((2, 3), dtype=int).to_numpy()
@@ -57,12 +57,12 @@ def ones(shape: Shape, *, dtype: Any = None, device: str | None = None) -> Tenso
 
 
 def empty(shape: Shape, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Zeros: a lazy tensor has no memory whose contents could be left as they are."""
+    """A tensor of zeros: a lazy tensor has no memory that could stay uninitialised."""
     return zeros(shape, dtype=dtype, device=device)
 
 
 def full_like(x: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """One number everywhere, with the axes of a tensor, and its type by default.
+    """A constant with the axes of a tensor, and by default with its type.
 
     >>> import ucle
     >>> ucle.full_like(ucle.array([[1, 2], [3, 4]], axes=("row", "column")), 7)
@@ -80,24 +80,24 @@ def full_like(x: Any, fill_value: Any, *, dtype: Any = None, device: str | None 
 
 
 def zeros_like(x: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Zeros with the axes and the type of a tensor."""
+    """A tensor of zeros with the axes and the type of a tensor."""
     return full_like(x, 0, dtype=dtype, device=device)
 
 
 def ones_like(x: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Ones with the axes and the type of a tensor."""
+    """A tensor of ones with the axes and the type of a tensor."""
     return full_like(x, 1, dtype=dtype, device=device)
 
 
 def empty_like(x: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Zeros with the axes and the type of a tensor, as of `empty`."""
+    """A tensor of zeros with the axes and the type of a tensor, as for `empty`."""
     return zeros_like(x, dtype=dtype, device=device)
 
 
 def arange(
     start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: str | None = None
 ) -> Tensor:
-    """Numbers from a start up to a stop, a step apart; with one number, from 0 up to it.
+    """Numbers from a start up to a stop in equal steps; with one argument, from 0 up to it.
 
     >>> import ucle
     >>> ucle.arange(1, 8, 3).to_numpy(), ucle.arange(1_000_000).sum().item()
@@ -116,7 +116,7 @@ def arange(
     found = nearest(np.result_type(start, stop, step))
     assert found is not None
     own = found if dtype is None else element_type(dtype, "arange")
-    if found.kind == "f":  # what NumPy adds is the distance of its first two numbers
+    if found.kind == "f":  # NumPy's step is the difference of its first two numbers
         step = (start + step) - start
     made = Tensor(constants.progression(size, start, step, found))
     return made if own is DType.INT64 and found is own else made.astype(own.value)
@@ -131,7 +131,7 @@ def linspace(
     device: str | None = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """So many numbers that are equally far apart, from a start up to a stop.
+    """Evenly spaced numbers from a start up to a stop.
 
     >>> import ucle
     >>> ucle.linspace(0, 1, 5).to_numpy()
@@ -156,10 +156,10 @@ def linspace(
 def asarray(
     obj: Any, *, dtype: Any = None, device: str | None = None, copy: bool | None = None
 ) -> Tensor:
-    """Anything that is a tensor, as a lazy one; data in memory is not copied.
+    """Convert any tensor-like object to a lazy tensor; data in memory is not copied.
 
     Raises:
-        UnsupportedError: a copy is asked for.
+        UnsupportedError: a copy is requested.
     """
     _check_device(device, "asarray")
     if copy:
@@ -179,7 +179,7 @@ def _lifted(obj: Any) -> Tensor:
 
 
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Tensor:
-    """A lazy tensor of an array of another library, whose memory it reads when it is computed.
+    """Make a lazy tensor from another library's array, whose memory is read at computation.
 
     With ``copy=True`` it reads a copy that is made now.
 
@@ -193,7 +193,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """For each vector a tensor of all their axes, along the others of which it is repeated.
+    """Broadcast each vector to a grid of all their axes.
 
     >>> import ucle
     >>> [x.to_numpy().tolist() for x in ucle.meshgrid([1, 2, 3], [4, 5])]
@@ -223,7 +223,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
 
 
 def _check_device(device: Any, where: str) -> None:
-    """Check that a device is the one that there is.
+    """Check that a device is the only one that exists.
 
     Raises:
         UnsupportedError: it is another one.

@@ -1,12 +1,12 @@
-"""Lazy tensors as data: a DAG each of whose nodes is one EinSum.
+"""Lazy tensors as data: a DAG in which each node is one EinSum.
 
-A node reads other nodes with labels, joins them by a function, aggregates the labels that its
-output does not have, and gives the rest in order: a statement of the language without a name. A
-`Lazy` is a node together with its axes. Axes of size 1 have no label: they are only noted, which
-makes broadcasting a matter of labels that an operand does not have.
+A node reads other nodes with labels, combines them by a function, aggregates the labels that its
+output does not have, and returns the rest in order: an unnamed statement of the language. A `Lazy`
+is a node together with its axes. Axes of size 1 have no label and are only recorded, so that
+broadcasting means that an operand lacks a label.
 
-Nothing here computes, and nothing knows of NumPy's rules (`ucle.lazy.elementwise` and its siblings)
-or of Python's operators (`ucle.lazy.tensor`). `ucle.lazy.statements` makes statements of nodes.
+Nothing here computes, or depends on NumPy's rules (`ucle.lazy.elementwise` and related modules) or
+on Python's operators (`ucle.lazy.tensor`). `ucle.lazy.statements` translates nodes to statements.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ TYPED = frozenset(
     {"where", "difference", "size_squared"}
     | {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"}
 )
-"""Functions that mean different things for different types."""
+"""Functions whose meaning depends on the types of operands."""
 
 
 PLACES = (Compare, All, Some, Affine)
-"""What an operand of labels alone is."""
+"""The kinds of operands that consist of labels only."""
 
 
 @dataclass(frozen=True)
 class Axis:
     """One axis of a lazy tensor.
 
-    `name` is None for an axis that has only a position. `size` is None where the data of a table
-    tells it, when the program is compiled. `encoded` says that coordinates are values of a
+    `name` is None for an axis that has only a position. `size` is None if it comes from the data of
+    a table when the program is compiled. `encoded` is true if coordinates are values of a
     dictionary and not positions.
     """
 
@@ -52,7 +52,7 @@ class Axis:
 
     @property
     def unit(self) -> bool:
-        """Whether it is known to have one position, and so needs no label."""
+        """True if it is known to have size 1, and so needs no label."""
         return self.size == 1
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ Axes = tuple[Axis, ...]
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """An input: anything that `einsum_program` takes, with an axis for each of its labels."""
+    """An input of any kind that `einsum_program` takes, with an axis for each of its labels."""
 
     value: Any
     axes: Axes
@@ -75,12 +75,11 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Operand:
-    """A node or a number as it is read; labels are numbers that mean something in one node only.
+class NodeOperand:
+    """A node or a number as it is read; labels are numbers that are local to one node.
 
-    With `indices` a node is read at functions of its labels, which these call by their numbers. A
-    condition on labels is an operand, too, of yes and no, and so is a function of labels, of
-    integers.
+    With `indices`, a node is read at functions of its labels, which refer to them by number. A
+    condition on labels is a boolean operand, and a function of labels is an integer operand.
     """
 
     source: Node | Scalar | Condition | Affine
@@ -90,38 +89,40 @@ class Operand:
 
 @dataclass(frozen=True)
 class FirstAlong:
-    """What comes first along a label: so many entries, with a label for their ranks."""
+    """The first entries along a label: their number, and a label for their ranks."""
 
     function: FirstFunction
     label: int
     rank: int | None = None
-    """None where there is one entry."""
+    """None if there is only one entry."""
     count: int = 1
 
 
 @dataclass(frozen=True, eq=False)
 class Apply:
-    """One EinSum: operands, joined by a function, aggregated to the output's labels.
+    """One EinSum: operands, combined by a function, aggregated to the output's labels.
 
-    `function` is a ⊗, a map or a cast; None stands for the one operand itself. It is a name where
-    it is written with others, or one of `TYPED`: what that means is known when types are, as with
+    `function` is a ⊗, a map or a cast; None returns the only operand itself. It is a string if it
+    is composed of other functions, or is one of `TYPED`, whose meaning depends on types, as does
     the aggregation ``"dot"``. `axes` are those of the output's labels.
     """
 
     function: Function | None
-    operands: tuple[Operand, ...]
+    operands: tuple[NodeOperand, ...]
     output: tuple[int, ...]
     axes: Axes
     reduce: Aggregation | None = None
     along: tuple[Reduce | str, tuple[int, ...]] | None = None
-    """What the one operand is aggregated by up to each position of a label, which stays; or the
-    function of matrices, and the labels of their axes."""
+    """The scan of the only operand along a label, which is kept, or a function of matrices.
+
+    The second part is the label of the scan, or the labels of the matrices' axes.
+    """
     first: FirstAlong | None = None
-    """What it says of the first entries of the one operand along a label."""
+    """The first entries of the only operand along a label, if requested."""
 
     @property
     def title(self) -> str | None:
-        """What messages call it."""
+        """The name of the node in messages."""
         if self.along is not None:
             what, _ = self.along
             return what if isinstance(what, str) else f"cum{what.stem}"
@@ -137,13 +138,13 @@ class Apply:
 
     @property
     def trivial(self) -> bool:
-        """Whether it computes nothing."""
+        """True if it computes nothing."""
         plain = self.function is None and self.reduce is None and self.along is None
         return plain and not self.placed
 
     @property
     def placed(self) -> bool:
-        """Whether it computes with labels or along one, or reads elsewhere, or repeats."""
+        """True if it uses positions: by indices, conditions, first entries or repetition."""
         read = {label for operand in self.operands for label in operand.labels}
         return (
             not read.issuperset(self.output)
@@ -154,7 +155,7 @@ class Apply:
 
 @dataclass(frozen=True, eq=False)
 class Backward:
-    """What a tensor without axes is differentiated by, all in one pass."""
+    """A tensor without axes, and the tensors by which it is differentiated in one pass."""
 
     loss: Node
     by: tuple[Node, ...]
@@ -162,14 +163,14 @@ class Backward:
 
 @dataclass(frozen=True, eq=False)
 class Gradient:
-    """One of the gradients that a backward pass gives."""
+    """One of the gradients that a backward pass computes."""
 
     backward: Backward
     number: int
 
     @property
     def axes(self) -> Axes:
-        """Those of what the loss is differentiated by."""
+        """The axes of the tensor by which the loss is differentiated."""
         return self.backward.by[self.number].axes
 
 
@@ -178,7 +179,7 @@ Node = Leaf | Apply | Gradient
 
 @dataclass(frozen=True, eq=False)
 class Lazy:
-    """A node and all the axes of its tensor; those of size 1 are not among the node's."""
+    """A node and all axes of its tensor; the node itself lacks those of size 1."""
 
     node: Node
     axes: Axes
@@ -190,13 +191,13 @@ class Lazy:
 
     @property
     def named(self) -> bool:
-        """Whether its axes have names; without axes it is named and unnamed alike."""
+        """True if its axes have names; a rank-0 tensor combines with named and unnamed axes."""
         return any(axis.name is not None for axis in self.axes)
 
-    def operand(self, labels: Iterable[int]) -> Operand:
-        """The tensor as it is read with a label for each of its axes, also those of size 1."""
+    def operand(self, labels: Iterable[int]) -> NodeOperand:
+        """The tensor as an operand, given a label for each axis, including those of size 1."""
         axis_labels = tuple(labels)
-        return Operand(self.node, tuple(axis_labels[n] for n in self.labelled))
+        return NodeOperand(self.node, tuple(axis_labels[n] for n in self.labelled))
 
     def __str__(self) -> str:
         return f"({', '.join(map(str, self.axes))})"
@@ -213,9 +214,9 @@ def sources(node: Node) -> tuple[Node, ...]:
 
 
 def in_order(outputs: Iterable[Node]) -> tuple[Node, ...]:
-    """Every node that outputs depend on, once, after those that it reads.
+    """The nodes that outputs depend on, each once, after those that it reads.
 
-    Not recursive: programs that iterate are thousands of nodes deep.
+    Not recursive: programs with loops are thousands of nodes deep.
     """
     ordered: dict[Node, None] = {}
     for output in outputs:
@@ -233,15 +234,15 @@ def in_order(outputs: Iterable[Node]) -> tuple[Node, ...]:
 
 def apply(
     function: str | None,
-    operands: Iterable[Operand],
+    operands: Iterable[NodeOperand],
     axes: Iterable[Axis],
     labels: Iterable[int] | None = None,
     *,
     reduce: str | None = None,
 ) -> Lazy:
-    """A lazy tensor with these axes, whose labels are their positions or the ones given.
+    """Make a lazy tensor with these axes, labelled by position unless labels are given.
 
-    Names are those of the operators that there are now, whatever is registered later.
+    Names refer to the operators that are registered now, whatever is registered later.
     """
     every = tuple(axes)
     axis_labels = tuple(range(len(every)) if labels is None else labels)

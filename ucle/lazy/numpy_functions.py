@@ -1,4 +1,4 @@
-"""What NumPy's own functions do when they are handed a lazy tensor: ours of the same names."""
+"""NumPy's functions for lazy tensors: they call ucle's functions of the same names."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ OTHER_NAMES = {
     "left_shift": standard_functions.bitwise_left_shift,
     "right_shift": standard_functions.bitwise_right_shift,
 }
-"""NumPy's names of functions that the array API standard calls otherwise."""
+"""NumPy's names of functions that have other names in the array API standard."""
 
 NEW = ("full_like", "zeros_like", "ones_like", "empty_like", "meshgrid")
-"""Those that make tensors of tensors."""
+"""Functions that make tensors from tensors."""
 
 
 def _public(module: ModuleType) -> Iterable[Callable[..., Any]]:
-    """The functions that a module defines for everybody."""
+    """Yield the public functions that a module defines."""
     for name, value in vars(module).items():
         own = getattr(value, "__module__", None) == module.__name__
         if callable(value) and own and not name.startswith("_"):
@@ -43,7 +43,7 @@ def _public(module: ModuleType) -> Iterable[Callable[..., Any]]:
 
 
 def _clear_of(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that NumPy's passes arguments that say nothing of a lazy tensor."""
+    """Drop arguments of NumPy's version that have no meaning for a lazy tensor."""
 
     def like(*arguments: Any, order: str = "K", subok: bool = True, **options: Any) -> Any:
         options = {name: value for name, value in options.items() if value is not None}
@@ -53,7 +53,7 @@ def _clear_of(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _in_order(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that orders entries, as NumPy calls it: any kind of sort is stable here."""
+    """Adapt a sorting function to NumPy's signature; every kind of sort is stable here."""
 
     def like(x: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Tensor:
         if axis is None:

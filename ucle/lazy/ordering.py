@@ -1,8 +1,8 @@
-"""What comes first along an axis: the greatest and least entries, their places, whole orders.
+"""Top-k along an axis: the greatest and least entries, their positions, and full sorts.
 
-NaN counts as the greatest number, and of equal entries that at the smaller position comes first.
-Nothing is stored for entries that are not asked for: the first ones of a product of matrices are
-found while it is computed.
+NaN counts as the greatest number, and among equal entries the one at the smaller position comes
+first. Nothing is stored for entries that are not requested: the top k of a matrix product are found
+while it is computed.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from ucle.lazy.tensor import FirstEntries, Tensor, as_tensor
 
 
 def top_k(x: Any, k: int, axis: AxisLike = -1) -> FirstEntries:
-    """The k greatest entries along an axis, the greatest first, and their positions.
+    """The k greatest entries along an axis in decreasing order, and their positions.
 
     Args:
         x: real numbers, integers or truth values.
-        k: how many, at least 1 and at most as many as there are.
-        axis: by position or name; ``rank`` is in its place in the results, where axes have names.
+        k: the number of entries, at least 1 and at most the size of the axis.
+        axis: by position or name; the results have an axis ``rank`` in its place if axes have
+            names.
 
     Returns:
-        Their ``values`` and their ``positions``, of the shape of `x` with k in the place of a size.
+        Their ``values`` and their ``positions``, with the shape of `x` except for size k there.
 
     Raises:
-        BoundError: there are not so many entries.
-        UnsupportedError: the coordinates of the axis are values; `among_top_k` is for these.
+        BoundError: there are fewer entries.
+        UnsupportedError: the coordinates of the axis are values; use `among_top_k` for these.
 
     >>> import ucle
     >>> best = ucle.top_k(ucle.array([[0.5, 3.0, 0.0], [1.0, 0.0, 2.0]]), 2)
@@ -39,14 +40,14 @@ def top_k(x: Any, k: int, axis: AxisLike = -1) -> FirstEntries:
 
 
 def bottom_k(x: Any, k: int, axis: AxisLike = -1) -> FirstEntries:
-    """The k least entries along an axis, the least first, and their positions, as `top_k`."""
+    """The k least entries along an axis in increasing order, and their positions; see `top_k`."""
     return as_tensor(x).bottom_k(k, axis)
 
 
 def among_top_k(x: Any, k: int, axis: AxisLike = -1) -> Tensor:
-    """Whether an entry is one of the k greatest along an axis: yes k times, on the axes of `x`.
+    """A boolean mask of the k greatest entries along an axis, on the axes of `x`.
 
-    The result is as sparse as that, and keeps the coordinates of all axes.
+    The result has only k true entries along the axis, and keeps the coordinates of all axes.
 
     >>> import ucle
     >>> ucle.among_top_k(ucle.array([[0.5, 3.0, 0.0], [1.0, 0.0, 2.0]]), 2).to_numpy().tolist()
@@ -56,14 +57,14 @@ def among_top_k(x: Any, k: int, axis: AxisLike = -1) -> Tensor:
 
 
 def among_bottom_k(x: Any, k: int, axis: AxisLike = -1) -> Tensor:
-    """Whether an entry is one of the k least along an axis, as `among_top_k`."""
+    """A boolean mask of the k least entries along an axis; see `among_top_k`."""
     return as_tensor(x).among_bottom_k(k, axis)
 
 
 def sort(
     x: Any, /, *, axis: AxisLike = -1, descending: bool = False, stable: bool = True
 ) -> Tensor:
-    """The entries along an axis in order; NaN is the greatest number.
+    """Sort the entries along an axis; NaN is the greatest number.
 
     >>> import ucle
     >>> ucle.sort(ucle.array([3, 1, 2])).to_numpy()
@@ -75,7 +76,7 @@ def sort(
 def argsort(
     x: Any, /, *, axis: AxisLike = -1, descending: bool = False, stable: bool = True
 ) -> Tensor:
-    """The positions of the entries along an axis, in the order of these; equal ones as they lie.
+    """The positions that sort the entries along an axis; equal entries keep their order.
 
     >>> import ucle
     >>> ucle.argsort(ucle.array([3, 1, 2])).to_numpy()
@@ -85,7 +86,7 @@ def argsort(
 
 
 def _ordered(least: str, greatest: str, x: Any, axis: AxisLike, descending: bool) -> Tensor:
-    """All entries along an axis, or their positions, in order, on axes of the same names."""
+    """Sort all entries along an axis, or their positions, on axes of the same names."""
     name = "argsort" if least.startswith("arg") else "sort"
     tensor = as_tensor(x).lazy
     place = find_axis(tensor, axis, name)

@@ -1,8 +1,8 @@
-"""Tensors read at functions of positions, and only where these meet a condition.
+"""Tensors read at functions of positions, optionally restricted by a condition.
 
-This is the index language as nodes: an operand with `Index`es in the place of labels, and one that
-is a condition. Labels are the positions of the result's axes, as text. Axes of size 1 have no
-label: on either side, their one position is 0.
+This is the index language in terms of nodes: an operand with `Index`es instead of labels, or one
+that is a condition. Labels are the positions of the result's axes, as text. Axes of size 1 have no
+label: their only position is 0, in operands and results.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ucle.ir.affine import Affine, Digit
 from ucle.ir.conditions import NOTHING, All, Compare, Condition, Sign, Some, condition_labels
 from ucle.language.syntax import Index
-from ucle.lazy.nodes import Axes, Lazy, Operand, apply
+from ucle.lazy.nodes import Axes, Lazy, NodeOperand, apply
 from ucle.operators import (
     WHEN,
 )
@@ -24,18 +24,20 @@ def position(axis: int) -> Affine:
 
 
 def number(value: int) -> Affine:
-    """A position that does not depend on the result's."""
+    """A position that is the same for all entries of the result."""
     return Affine((), value)
 
 
-def read(tensor: Lazy, axes: Axes, indices: Sequence[Affine], *, inside: bool = True) -> Operand:
-    """A tensor as it is read at functions of the positions along the axes of a result.
+def read(
+    tensor: Lazy, axes: Axes, indices: Sequence[Affine], *, inside: bool = True
+) -> NodeOperand:
+    """An operand that reads a tensor at functions of the positions in a result.
 
     Args:
         tensor: the tensor.
-        axes: those of the result.
-        indices: where each of its axes is read.
-        inside: whether every one of these places is there; otherwise a condition has to say where.
+        axes: the axes of the result.
+        indices: for each axis of the tensor, the function at which it is read.
+        inside: True if all these positions exist; otherwise a condition has to select them.
     """
     units = frozenset(str(n) for n, axis in enumerate(axes) if axis.unit)
     own = [_at_zero(indices[n], units) for n in tensor.labelled]
@@ -46,34 +48,34 @@ def read(tensor: Lazy, axes: Axes, indices: Sequence[Affine], *, inside: bool = 
     ]
     names = [index.label for index in own]
     if all(same) and len(set(names)) == len(names):
-        return Operand(tensor.node, tuple(int(name) for name in names if name is not None))
+        return NodeOperand(tensor.node, tuple(int(name) for name in names if name is not None))
     labels = tuple(dict.fromkeys(int(x) for index in own for x in index.labels))
     shown = (Index(x, not (inside or plain)) for x, plain in zip(own, same, strict=True))
-    return Operand(tensor.node, labels, tuple(shown))
+    return NodeOperand(tensor.node, labels, tuple(shown))
 
 
-def function_of_places(affine: Affine, axes: Axes) -> Operand:
-    """A function of the positions along the axes of a result, as integers."""
+def function_of_places(affine: Affine, axes: Axes) -> NodeOperand:
+    """A function of the positions in a result, as an integer operand."""
     units = frozenset(str(n) for n, axis in enumerate(axes) if axis.unit)
     own = _at_zero(affine, units)
     if not own.terms:
-        return Operand(own.constant)
-    return Operand(own, tuple(map(int, own.labels)))
+        return NodeOperand(own.constant)
+    return NodeOperand(own, tuple(map(int, own.labels)))
 
 
-def where(condition: Condition, axes: Axes) -> Operand:
-    """Where positions along the axes of a result meet a condition."""
+def where(condition: Condition, axes: Axes) -> NodeOperand:
+    """A boolean operand that is true where positions in a result meet a condition."""
     units = frozenset(str(n) for n, axis in enumerate(axes) if axis.unit)
     simple = _simplified(condition, units)
     if simple in (NOTHING, Some(())):
-        return Operand(simple == NOTHING)
-    return Operand(simple, tuple(map(int, condition_labels(simple))))
+        return NodeOperand(simple == NOTHING)
+    return NodeOperand(simple, tuple(map(int, condition_labels(simple))))
 
 
 def read_at(
     tensor: Lazy, axes: Axes, indices: Sequence[Affine], condition: Condition = NOTHING
 ) -> Lazy:
-    """A tensor at functions of positions, and 0 where these do not meet a condition.
+    """Read a tensor at functions of positions; the result is 0 where a condition does not hold.
 
     >>> from ucle.lazy.elementwise import ones
     >>> from ucle.lazy.nodes import Axis
@@ -88,7 +90,7 @@ def read_at(
 
 
 def _at_zero(affine: Affine, units: frozenset[str]) -> Affine:
-    """A function where some of its labels are 0."""
+    """Substitute 0 for some labels of a function."""
     result = number(affine.constant)
     for term, factor in affine.terms:
         if isinstance(term, Digit):
@@ -99,7 +101,7 @@ def _at_zero(affine: Affine, units: frozenset[str]) -> Affine:
 
 
 def _simplified(condition: Condition, units: frozenset[str]) -> Condition:
-    """A condition where some labels are 0, without parts that always or never hold."""
+    """Substitute 0 for some labels of a condition, and drop parts that are always true or false."""
     match condition:
         case Compare(affine, sign):
             own = _at_zero(affine, units)

@@ -1,7 +1,7 @@
-"""Products that sum over axes, with NumPy's rules for which: matmul, tensordot, einsum and kin.
+"""Products that sum over axes by NumPy's rules: matmul, tensordot, einsum and others.
 
-The factors of products of products are contracted in the cheapest order, whatever the order in
-which they were multiplied: the compiler sees them in one statement.
+The factors of nested products are contracted in the cheapest order, whatever the order in which
+they were multiplied: the compiler sees them in one statement.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def contracted(
     *,
     reduce: str = "dot",
 ) -> Lazy:
-    """The product of tensors, summed over the labels that are missing in the output.
+    """Multiply tensors and sum over the labels that are missing in the output.
 
-    An axis of size 1 stretches. Products of booleans are not counted: one that is true is enough.
+    An axis of size 1 is broadcast. Products of booleans are combined by `or` instead of a sum.
     """
     check_names(tensors, where)
     axes_of: dict[int, list[Axis]] = {}
@@ -56,13 +56,13 @@ def contracted(
 
 
 def matmul(left: Lazy, right: Lazy) -> Lazy:
-    """``left @ right``: over the last axis of one and the second last of the other, as in NumPy.
+    """``left @ right``: sum over the last axis of left and the second last of right, as in NumPy.
 
-    Of named axes, those are summed that both have: the order of axes says nothing.
+    For named axes, sum over those that both have: the order of axes has no meaning.
 
     Raises:
-        LabelError: a scalar, or named axes none of which both have.
-        BoundError: sizes that do not fit.
+        LabelError: a scalar, or named axes of which none is shared.
+        BoundError: sizes that do not match.
     """
     for tensor in (left, right):
         if not tensor.axes:
@@ -103,7 +103,7 @@ def matmul(left: Lazy, right: Lazy) -> Lazy:
 
 
 def dot(left: Lazy, right: Lazy, axis: AxisLike | Sequence[AxisLike]) -> Lazy:
-    """The product summed over axes that both have by name; others of one name are aligned.
+    """Multiply and sum over axes that both have by name; other axes of the same name are aligned.
 
     Raises:
         AxisError: one of them does not have the axis.
@@ -130,11 +130,11 @@ def dot(left: Lazy, right: Lazy, axis: AxisLike | Sequence[AxisLike]) -> Lazy:
 def tensordot(
     left: Lazy, right: Lazy, axes: int | tuple[Sequence[AxisLike], Sequence[AxisLike]]
 ) -> Lazy:
-    """Summed over the last axes of one and the first of the other, or over pairs of axes.
+    """Multiply and sum over the last axes of left and the first of right, or over pairs of axes.
 
     Raises:
-        AxisError: too many axes, or not as many for one as for the other.
-        BoundError: sizes that do not fit.
+        AxisError: too many axes, or different numbers of them for the two tensors.
+        BoundError: sizes that do not match.
     """
     rank = len(left.axes)
     if isinstance(axes, SupportsIndex) and not np.ndim(axes):
@@ -194,10 +194,10 @@ def vecdot(left: Lazy, right: Lazy, axis: AxisLike) -> Lazy:
 
 
 def outer(left: Lazy, right: Lazy) -> Lazy:
-    """Products of every entry of one vector with every entry of the other.
+    """Multiply every entry of one vector by every entry of the other.
 
     Raises:
-        LabelError: tensors of another rank than 1.
+        LabelError: a tensor's rank is not 1.
     """
     if len(left.axes) != 1 or len(right.axes) != 1:
         raise LabelError(
@@ -215,7 +215,7 @@ def einsum(subscripts: str, tensors: Sequence[Lazy]) -> Lazy:
 
     Raises:
         ProgramError: the subscripts do not follow NumPy's rules, or do not fit the tensors.
-        BoundError: sizes that do not fit.
+        BoundError: sizes that do not match.
     """
     resolved = resolve(parse_string(subscripts), [len(tensor.axes) for tensor in tensors])
     numbers = {label: n for n, label in enumerate(resolved.labels)}
@@ -228,7 +228,7 @@ def einsum(subscripts: str, tensors: Sequence[Lazy]) -> Lazy:
 
 
 def _diagonal(tensor: Lazy, labels: Labels) -> tuple[Lazy, Labels]:
-    """A tensor whose labels are all different: those that are repeated give its diagonal."""
+    """Make all labels of a tensor different by taking the diagonal along repeated labels."""
     own = tuple(dict.fromkeys(labels))
     if len(own) == len(labels):
         return tensor, labels
@@ -240,7 +240,7 @@ def _diagonal(tensor: Lazy, labels: Labels) -> tuple[Lazy, Labels]:
 
 
 def _check_same(left: Lazy, left_axis: int, right: Lazy, right_axis: int, where: str) -> None:
-    """Sizes of axes that are summed over do not stretch."""
+    """Check that axes to be summed over have equal sizes; they are not broadcast."""
     sizes = left.axes[left_axis].size, right.axes[right_axis].size
     if None not in sizes and sizes[0] != sizes[1]:
         raise BoundError(

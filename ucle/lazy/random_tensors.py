@@ -1,6 +1,7 @@
 """Random lazy tensors: functions of a seed and of positions, for which nothing is stored.
 
-Numbers are those of `ucle.inputs.random_tensors`, bit for bit. `ucle.random` is the public face.
+Numbers are those of `ucle.inputs.random_tensors`, bit for bit. `ucle.random` is the public
+interface.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ucle.ir.affine import Affine
 from ucle.language.bounds import checked_size
 from ucle.lazy.axes import check_axis_names
 from ucle.lazy.elementwise import elementwise
-from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, Operand, apply
+from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, NodeOperand, apply
 from ucle.lazy.places import function_of_places, position
 from ucle.operators import (
     ADD,
@@ -31,7 +32,7 @@ def named_axes(
     """The axes of a shape.
 
     Raises:
-        LabelError: names that cannot be labels, or not as many as there are axes.
+        LabelError: names that cannot be labels, or a wrong number of them.
     """
     where = f"random.{distribution}"
     sizes = [checked_size(size, f"{where}(shape=...)") for size in shape]
@@ -49,21 +50,21 @@ def named_axes(
 
 
 def random_tensor(spec: RandomTensor, axes: Axes) -> Lazy:
-    """A random tensor with axes whose sizes are known."""
+    """Make a random tensor with axes of known sizes."""
     dtype = spec.element_type
     if all(axis.unit for axis in axes):
         return Lazy(Leaf(spec.array(), (), "random", dtype), axes)
-    made = _of_distribution(spec, Operand(key_of(spec.seed)), axes, dtype)
+    made = _of_distribution(spec, NodeOperand(key_of(spec.seed)), axes, dtype)
     own = DType.BOOL if spec.distribution == BERNOULLI else DType.FLOAT64
     return made if dtype is own else elementwise(dtype.value, made)
 
 
 def keep_mask(like: Lazy, rate: float, seed: int | Lazy) -> Lazy:
-    """Yes where a random number is at least a rate, for each entry of a tensor.
+    """A mask that is true where a random number is at least a rate, for each entry of a tensor.
 
     Raises:
         LabelError: the size of an axis is not known, or the seed has axes.
-        ValueTypeError: the seed is no integer.
+        ValueTypeError: the seed is not an integer.
     """
     for axis in like.axes:
         if axis.size is None:
@@ -82,14 +83,14 @@ def keep_mask(like: Lazy, rate: float, seed: int | Lazy) -> Lazy:
             found=str(seed),
         )
     if isinstance(seed, Lazy):
-        numbers = _numbers("random_uniform", Operand(seed.node), like.axes)
+        numbers = _numbers("random_uniform", NodeOperand(seed.node), like.axes)
     else:
         spec = RandomTensor(UNIFORM, (0.0, 1.0), int(seed))
         numbers = random_tensor(spec, like.axes)
     return elementwise(LESS_EQUAL.name, rate, numbers)
 
 
-def _of_distribution(spec: RandomTensor, seed: Operand, axes: Axes, dtype: DType) -> Lazy:
+def _of_distribution(spec: RandomTensor, seed: NodeOperand, axes: Axes, dtype: DType) -> Lazy:
     if spec.distribution == BERNOULLI:
         (probability,) = spec.parameters
         return elementwise(LESS.name, _numbers("random_uniform", seed, axes), probability)
@@ -110,8 +111,8 @@ def _scaled(numbers: Lazy, by: float, start: float) -> Lazy:
     return elementwise(ADD.name, numbers, start) if start else numbers
 
 
-def _numbers(function: str, seed: Operand, axes: Axes) -> Lazy:
-    """A random number for each position, counted in row-major order."""
+def _numbers(function: str, seed: NodeOperand, axes: Axes) -> Lazy:
+    """A random number for each position, which is counted in row-major order."""
     place, stride = Affine(()), 1
     for n in reversed(range(len(axes))):
         place = place.plus(position(n), stride)
@@ -122,10 +123,10 @@ def _numbers(function: str, seed: Operand, axes: Axes) -> Lazy:
 
 
 def check_dtype(dtype: DType | None, distribution: str) -> None:
-    """Numbers are real, or of yes and no any.
+    """Check an element type: random numbers are real; Bernoulli's may be of any type.
 
     Raises:
-        ValueTypeError: they are to be something else.
+        ValueTypeError: the type is not allowed.
     """
     if dtype is not None and dtype.kind != "f" and distribution != BERNOULLI:
         raise ValueTypeError(

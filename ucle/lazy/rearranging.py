@@ -1,7 +1,7 @@
-"""Tensors whose entries go to other places: shift, roll, pad, concatenate, reshape and their kin.
+"""Tensors with moved entries: shift, roll, pad, concatenate, reshape and related functions.
 
-Names and meanings are NumPy's; what NumPy does to a flattened array is done where that is asked for
-by ``axis=None``. Where a result's sizes follow from those of its operands, these have to be known.
+Names and meanings are NumPy's; operations on a flattened array are selected by ``axis=None``. Where
+a result's sizes follow from those of its operands, these have to be known.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ucle.ir.conditions import NOTHING, All, Compare, Condition, Sign, Some
 from ucle.lazy.axes import AxisLike, find_axis, with_unit_axis
 from ucle.lazy.constants import broadcast_to
 from ucle.lazy.elementwise import check_names, elementwise, merged
-from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, Operand, apply
+from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, NodeOperand, apply
 from ucle.lazy.places import number, position, read, read_at, where
 from ucle.lazy.selection import taken
 from ucle.lazy.types import node_types
@@ -39,8 +39,8 @@ def known_size(tensor: Lazy, place: int, function: str) -> int:
     """The size of an axis, whose coordinates have to be positions.
 
     Raises:
-        BoundError: only the data of a table tells.
-        UnsupportedError: its coordinates are looked up in a dictionary.
+        BoundError: the size is only known to the data of a table.
+        UnsupportedError: its coordinates are values of a dictionary.
     """
     axis = tensor.axes[place]
     if axis.encoded:
@@ -63,12 +63,12 @@ def known_size(tensor: Lazy, place: int, function: str) -> int:
 
 
 def known_sizes(tensor: Lazy, function: str) -> list[int]:
-    """The sizes of all axes; as `known_size`."""
+    """The sizes of all axes; errors are as for `known_size`."""
     return [known_size(tensor, place, function) for place in range(len(tensor.axes))]
 
 
 def resized(axes: Axes, place: int, size: int | None) -> Axes:
-    """Axes of which one has another size."""
+    """Replace the size of one axis."""
     return (*axes[:place], replace(axes[place], size=size), *axes[place + 1 :])
 
 
@@ -77,12 +77,12 @@ def _positions(count: int) -> list[Affine]:
 
 
 def _moved(rank: int, place: int, affine: Affine) -> list[Affine]:
-    """Where the axes are read if all but one are at their positions."""
+    """The indices that read one axis at a function and the others at their own positions."""
     return [affine if n == place else position(n) for n in range(rank)]
 
 
-def _filled(condition: Condition, axes: Axes, moved: Operand, value: Any, dtype: Any) -> Lazy:
-    """What is read where a condition holds, and a number elsewhere, in the type of the former."""
+def _filled(condition: Condition, axes: Axes, moved: NodeOperand, value: Any, dtype: Any) -> Lazy:
+    """Fill with a number, in the operand's type, where a condition does not hold."""
     met = where(condition, axes)
     if met.source is True:
         return apply(None, [moved], axes)
@@ -90,7 +90,7 @@ def _filled(condition: Condition, axes: Axes, moved: Operand, value: Any, dtype:
         value = np.asarray(value).astype(dtype.numpy).item()
     if not value:
         return apply(WHEN.name, [met, moved], axes)
-    return apply("where", [met, moved, Operand(value)], axes)
+    return apply("where", [met, moved, NodeOperand(value)], axes)
 
 
 def _dtype(tensor: Lazy) -> DType | None:
@@ -101,7 +101,7 @@ def _dtype(tensor: Lazy) -> DType | None:
 
 
 def shifted(tensor: Lazy, by: int, axis: AxisLike, value: Scalar) -> Lazy:
-    """The tensor moved along an axis; what comes in is a number, what goes out is gone.
+    """Shift a tensor along an axis; fill vacated positions with a number, drop entries beyond.
 
     >>> from ucle.lazy.elementwise import ones
     >>> print(shifted(ones((Axis(size=4),)), 1, 0, 0))
@@ -119,7 +119,7 @@ def shifted(tensor: Lazy, by: int, axis: AxisLike, value: Scalar) -> Lazy:
 
 
 def rolled(tensor: Lazy, by: Any, axis: Any) -> Lazy:
-    """The tensor moved along axes, with what goes out at one end coming in at the other."""
+    """Roll a tensor along axes; entries that leave at one end enter at the other."""
     if axis is None:
         sizes = known_sizes(tensor, "roll")
         if len(sizes) == 1:
@@ -150,7 +150,7 @@ def rolled(tensor: Lazy, by: Any, axis: Any) -> Lazy:
 
 
 def differences(tensor: Lazy, times: int, axis: AxisLike, prepend: Any, append: Any) -> Lazy:
-    """What follows along an axis less what is there, again and again."""
+    """Compute differences of consecutive entries along an axis, a number of times."""
     if times < 0:
         raise ArgumentTypeError(
             "differences are taken a number of times",
@@ -171,14 +171,14 @@ def differences(tensor: Lazy, times: int, axis: AxisLike, prepend: Any, append: 
         axes = resized(tensor.axes, place, None if own.size is None else max(own.size - 1, 0))
         next_one = _moved(len(axes), place, position(place).plus(number(1)))
         read_both = [read(tensor, axes, x) for x in (next_one, _positions(len(axes)))]
-        if own.size is not None and own.size < 2:  # nothing is left, and nothing is read
+        if own.size is not None and own.size < 2:  # the result is empty, so nothing is read
             read_both = [read(tensor, axes, _positions(len(axes)), inside=True)] * 2
         tensor = apply("difference", read_both, axes)
     return tensor
 
 
 def _end(end: Any, tensor: Lazy, place: int) -> Lazy | None:
-    """What is put before or behind a tensor: a number stands for one position of it everywhere."""
+    """The tensor to put before or after another; a number is broadcast to one position."""
     if not isinstance(end, Lazy):
         return None
     if end.axes:
@@ -194,10 +194,10 @@ def _end(end: Any, tensor: Lazy, place: int) -> Lazy | None:
 
 
 def padded(tensor: Lazy, widths: Any, mode: str, values: Any) -> Lazy:
-    """The tensor with numbers around it.
+    """Pad a tensor with numbers on all sides.
 
     Raises:
-        UnsupportedError: another mode than ``constant``.
+        UnsupportedError: a mode other than ``constant``.
         ArgumentTypeError: widths or values that do not fit the axes.
     """
     if mode != "constant":
@@ -238,7 +238,7 @@ def padded(tensor: Lazy, widths: Any, mode: str, values: Any) -> Lazy:
 
 
 def _pairs(given: Any, tensor: Lazy, where: str) -> list[tuple[Any, Any]]:
-    """A pair for each axis, from what NumPy takes: a number, one pair, one for each, a dict."""
+    """A pair for each axis, from NumPy's formats: a number, one pair, one per axis, or a dict."""
     rank = len(tensor.axes)
     if isinstance(given, Mapping):
         chosen = {find_axis(tensor, axis, where): pair for axis, pair in given.items()}
@@ -262,10 +262,10 @@ def _pair(value: Any) -> tuple[Any, Any]:
 
 
 def concatenated(tensors: Sequence[Lazy], axis: AxisLike | None) -> Lazy:
-    """Tensors one after the other along an axis; without one, all of their entries.
+    """Concatenate tensors along an axis; without an axis, concatenate all their entries.
 
     Raises:
-        BoundError: sizes of other axes that differ, or that are not known.
+        BoundError: sizes of other axes differ, or sizes are not known.
     """
     _check_some(tensors, "concat")
     if axis is None:
@@ -311,14 +311,14 @@ def _check_some(tensors: Sequence[Lazy], function: str) -> None:
 
 
 def _inside(source: Affine, size: int, *, low: bool = False, high: bool = False) -> Condition:
-    """Where a function is inside of an axis, at the ends where it may not be."""
+    """A condition that a function is within an axis, tested at the given ends only."""
     parts = [Compare(source, Sign.AT_LEAST)] if low else []
     parts += [Compare(number(size - 1).plus(source, -1), Sign.AT_LEAST)] if high else []
     return All(tuple(parts))
 
 
 def _typed_like(tensor: Lazy, others: Sequence[Lazy]) -> Lazy:
-    """The tensor in the type that it has together with tensors of nothing."""
+    """Cast a tensor to the common type with other tensors, which are empty."""
     types = [_dtype(x) for x in (tensor, *others)]
     known = [x.numpy for x in types if x is not None]
     common = DType(np.result_type(*known).name) if len(known) == len(types) else None
@@ -326,7 +326,7 @@ def _typed_like(tensor: Lazy, others: Sequence[Lazy]) -> Lazy:
 
 
 def _aligned(tensor: Lazy, first: Lazy) -> Lazy:
-    """A tensor with its axes in the order of another's, by their names where they have some."""
+    """Permute a tensor's axes to the order of another's, by name if they have names."""
     if len(tensor.axes) != len(first.axes):
         raise AxisError(
             "the tensors have different numbers of axes",
@@ -342,7 +342,7 @@ def _aligned(tensor: Lazy, first: Lazy) -> Lazy:
 
 
 def stacked(tensors: Sequence[Lazy], axis: int, name: str | None) -> Lazy:
-    """Tensors of one shape along a new axis."""
+    """Stack tensors of one shape along a new axis."""
     _check_some(tensors, "stack")
     shapes = {tuple(axis.size for axis in tensor.axes) for tensor in tensors}
     if len(shapes) > 1 and not any(tensor.named for tensor in tensors):
@@ -362,11 +362,11 @@ def stacked(tensors: Sequence[Lazy], axis: int, name: str | None) -> Lazy:
 
 
 def reshaped(tensor: Lazy, shape: Any) -> Lazy:
-    """The same entries, one after the other, in another shape.
+    """Reshape a tensor, keeping the row-major order of its entries.
 
     Raises:
-        LabelError: named axes, of which a reshaped tensor has no names.
-        BoundError: a shape of another number of entries.
+        LabelError: the axes have names, which a reshaped tensor would lose.
+        BoundError: a shape with another number of entries.
     """
     if tensor.named:
         raise LabelError(
@@ -413,7 +413,7 @@ def reshaped(tensor: Lazy, shape: Any) -> Lazy:
 
 
 def diagonal(tensor: Lazy, offset: int, axis1: AxisLike, axis2: AxisLike) -> Lazy:
-    """Entries whose positions along two axes differ by a number, along a new last axis."""
+    """The entries whose positions along two axes differ by an offset, along a new last axis."""
     places = [find_axis(tensor, axis, "diagonal") for axis in (axis1, axis2)]
     if places[0] == places[1]:
         raise AxisError(
@@ -453,7 +453,7 @@ def diagonal(tensor: Lazy, offset: int, axis1: AxisLike, axis2: AxisLike) -> Laz
 
 
 def triangle(tensor: Lazy, offset: int, *, lower: bool) -> Lazy:
-    """The tensor on one side of a diagonal of its last two axes, and 0 on the other."""
+    """Keep a tensor on one side of a diagonal of its last two axes; set the other side to 0."""
     rank, function = len(tensor.axes), "tril" if lower else "triu"
     if rank < 2:
         raise AxisError(
@@ -472,17 +472,17 @@ def triangle(tensor: Lazy, offset: int, *, lower: bool) -> Lazy:
 
 
 def identity(rows: int, columns: int, offset: int, dtype: DType) -> Lazy:
-    """Ones on a diagonal of a matrix."""
+    """A matrix with ones on a diagonal."""
     axes = Axis(size=rows), Axis(size=columns)
     on = position(1).plus(position(0), -1).plus(number(-offset))
     met = where(Compare(on, Sign.EQUAL), axes)
-    if isinstance(met.source, bool):  # of one entry
+    if isinstance(met.source, bool):  # a matrix with one entry
         return Lazy(Leaf(np.array(met.source, dtype.numpy), (), "eye", dtype), axes)
     return apply(dtype.value, [met], axes)
 
 
 def kronecker(left: Lazy, right: Lazy) -> Lazy:
-    """Every entry of one tensor times the whole other one, in blocks."""
+    """The Kronecker product: blocks of one tensor, scaled by each entry of the other."""
     check_names([left, right], "kron")
     rank = max(len(left.axes), len(right.axes))
     while len(left.axes) < rank:

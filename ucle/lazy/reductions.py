@@ -1,6 +1,6 @@
-"""Aggregations along axes, and what is written with them: variance, softmax, argmax.
+"""Aggregations along axes, and functions composed of them: variance, softmax, argmax.
 
-Axes are positions or names, one or several; without any, all axes are aggregated.
+Axes are positions or names, one or several; by default all axes are aggregated.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Along = AxisLike | Sequence[AxisLike] | None
 
 
 def reduced(operator: str, tensor: Lazy, axis: Along = None, keepdims: bool = False) -> Lazy:
-    """A tensor aggregated along axes by an aggregation of the language.
+    """Aggregate a tensor along axes by an aggregation of the language.
 
     >>> from ucle.lazy.elementwise import ones
     >>> print(reduced("sum", ones((Axis("node", 4), Axis("feature", 3))), "node"))
@@ -52,7 +52,7 @@ def reduced(operator: str, tensor: Lazy, axis: Along = None, keepdims: bool = Fa
 
 
 def running(operator: str, tensor: Lazy, axis: AxisLike | None) -> Lazy:
-    """A tensor aggregated up to each position of an axis; without one, of all entries in order.
+    """Scan a tensor along an axis by an aggregation; without an axis, scan all entries in order.
 
     >>> from ucle.lazy.elementwise import ones
     >>> print(running("cumsum", ones((Axis("node", 4), Axis("feature", 3))), "node"))
@@ -63,7 +63,7 @@ def running(operator: str, tensor: Lazy, axis: AxisLike | None) -> Lazy:
     place, reduce = find_axis(tensor, axis, operator), RUNNING[operator]
     labels = range(len(tensor.axes))
     read = tensor.operand(labels)
-    if tensor.axes[place].unit:  # of one entry each, in the type of what they come to
+    if tensor.axes[place].unit:  # scans of one entry, in the result type of the aggregation
         return apply(None, [read], tensor.axes, labels, reduce=reduce.name)
     made = apply(None, [read], tensor.axes, labels)
     assert isinstance(made.node, Apply)
@@ -71,10 +71,10 @@ def running(operator: str, tensor: Lazy, axis: AxisLike | None) -> Lazy:
 
 
 def variance(tensor: Lazy, axis: Along, correction: float, keepdims: bool) -> Lazy:
-    """Mean of the squared distances from the mean; `correction` is taken from their number.
+    """The mean squared distance from the mean; `correction` is subtracted from the count.
 
     Raises:
-        BoundError: a correction needs sizes that only the data of a table tells.
+        BoundError: a correction needs sizes that are only known to the data of a table.
     """
     mean = reduced(MEAN.name, tensor, axis, keepdims=True)
     distance = elementwise(SUB.name, tensor, mean)
@@ -87,7 +87,7 @@ def variance(tensor: Lazy, axis: Along, correction: float, keepdims: bool) -> La
 
 
 def root(tensor: Lazy) -> Lazy:
-    """Square roots of what is not below 0; nothing is passed back to those of 0, as in PyTorch."""
+    """Square roots of nonnegative numbers; as in PyTorch, zeros get no gradient."""
     return elementwise(WHEN.name, tensor, elementwise(SQRT.name, tensor))
 
 
@@ -105,7 +105,7 @@ def _count(tensor: Lazy, axis: Along, where: str) -> int:
 
 
 def softmax(tensor: Lazy, axis: AxisLike) -> Lazy:
-    """Exponentials divided by their sum along an axis, the greatest taken out so that none is inf.
+    """Exponentials divided by their sum along an axis; the maximum is subtracted to avoid overflow.
 
     Source: transformer attention, as in the SparseEinSum paper, section 2.
     """
@@ -118,18 +118,18 @@ def softmax(tensor: Lazy, axis: AxisLike) -> Lazy:
 def first_entries(
     function: str, tensor: Lazy, axis: AxisLike | None, count: int | None = None
 ) -> Lazy:
-    """What comes first along an axis, or where, by a function of the language.
+    """The first entries along an axis, or their positions, by a top-k function of the language.
 
     Args:
         function: its name (`ucle.language.top_k`).
-        tensor: of real numbers.
-        axis: along which; None is for a tensor of one axis, or for all entries in their order.
-        count: how many; they are numbered in the place of the axis. None is the first alone, and
-            there is no axis for it.
+        tensor: a tensor of real numbers.
+        axis: the axis; None is for a tensor of one axis, or for all entries in their order.
+        count: the number of entries, which are ranked along a new axis in the place of `axis`. None
+            returns only the first, without a new axis.
 
     Raises:
-        BoundError: there are not so many.
-        UnsupportedError: the coordinates of the axis are no positions, and those are asked for.
+        BoundError: there are fewer entries.
+        UnsupportedError: positions are requested, but coordinates of the axis are not positions.
 
     >>> from ucle.lazy.elementwise import ones
     >>> print(first_entries("top_k", ones((Axis("node", 4), Axis("feature", 3))), "node", 2))
@@ -170,12 +170,12 @@ def first_entries(
 
 
 def _ranks(tensor: Lazy, count: int | None) -> tuple[Axis, ...]:
-    """The axis that numbers what comes first, if there is one."""
+    """The axis of ranks, if there is one."""
     return () if count is None else (Axis("rank" if tensor.named else None, count),)
 
 
 def _of_one(tensor: Lazy, place: int, gives: Gives, count: int | None) -> Lazy:
-    """What comes first of one entry: it, at position 0."""
+    """The first entry along an axis of size 1: that entry, at position 0."""
     axes = (*tensor.axes[:place], *_ranks(tensor, count), *tensor.axes[place + 1 :])
     if gives is Gives.VALUES:
         return Lazy(tensor.node, axes)
@@ -186,9 +186,9 @@ def _of_one(tensor: Lazy, place: int, gives: Gives, count: int | None) -> Lazy:
 
 
 def extreme_position(operator: str, tensor: Lazy, axis: AxisLike | None, keepdims: bool) -> Lazy:
-    """The first position along an axis that holds the greatest (``max``) or least (``min``) value.
+    """The first position along an axis of the greatest (``max``) or least (``min``) value.
 
-    NaN is both. Raises as `first_entries`.
+    NaN counts as both. Errors are as for `first_entries`.
     """
     found = first_entries(f"arg{operator}", tensor, axis)
     if not keepdims:

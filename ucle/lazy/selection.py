@@ -1,8 +1,8 @@
-"""Picking positions of an axis: slices, lists of positions, and coordinates by name.
+"""Selecting positions of an axis: slices, lists of positions, and coordinates by name.
 
-A selection is an EinSum as well: a join with a small tensor of yes and no, one entry for each
-position picked. ``t[[4, 2], :]`` is ``S[p,i]`` with (0, 4) and (1, 2), and of the rows i only those
-that it names survive the join. The ⊗ is ``when``, which NaN and infinity pass unharmed.
+A selection is an EinSum as well: a join with a small boolean tensor that has one entry for each
+selected position. ``t[[4, 2], :]`` is ``S[p,i]`` with entries at (0, 4) and (1, 2), and only the
+rows i that it names survive the join. The ⊗ is ``when``, which passes NaN and infinity unchanged.
 """
 
 from __future__ import annotations
@@ -16,23 +16,20 @@ import numpy as np
 from ucle.errors import ArgumentTypeError, BoundError, LabelError, PositionError, UnsupportedError
 from ucle.foundation.dtypes import DType
 from ucle.foundation.libraries import pa
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.lazy.axes import AxisLike, check_axis_names, find_axis, with_unit_axis
 from ucle.lazy.elementwise import check_names, ones
-from ucle.lazy.nodes import Apply, Axis, Lazy, Leaf, Operand, apply
-from ucle.operators import (
-    PICK,
-    WHEN,
-)
+from ucle.lazy.nodes import Apply, Axis, Lazy, Leaf, NodeOperand, apply
+from ucle.operators import PICK, WHEN
 
 
 def indexed(tensor: Lazy, key: Any) -> Lazy:
     """``t[key]`` with integers, slices, lists of positions, an ellipsis and None, as in NumPy.
 
     Raises:
-        PositionError: a position outside its axis, or too many of them; lists of several lengths.
+        PositionError: a position outside its axis, too many positions, or lists that do not match.
         BoundError: a slice that counts from the end of an axis whose size is not known.
-        UnsupportedError: masks, and lists for several axes that have names.
+        UnsupportedError: masks, and lists for several named axes.
     """
     keys = list(key) if isinstance(key, tuple) else [key]
     for part in keys:
@@ -59,7 +56,7 @@ def indexed(tensor: Lazy, key: Any) -> Lazy:
         elif isinstance(part, slice):
             if part != slice(None):
                 tensor = taken(tensor, place, _range(part, tensor, place))
-        elif _is_list(part) or listed:  # beside a list, an integer is a list of one position
+        elif _is_list(part) or listed:  # together with a list, an integer is a list of one position
             picked[place] = integers(part if _is_list(part) else [operator.index(part)])
             picking.append(n)
             named = place if _is_list(part) else named
@@ -80,14 +77,14 @@ def _is_list(key: Any) -> bool:
 def _gathered(
     tensor: Lazy, picked: Mapping[int, Sequence[int]], lists: int, named: int, position: int
 ) -> Lazy:
-    """The tensor at positions of several axes at once, which become one axis at a position.
+    """Select positions of several axes jointly, which become one axis at a given place.
 
     Args:
         tensor: the tensor.
         picked: positions by the place of their axis, in lists of one length or of length 1.
-        lists: how many of them the caller has given as lists.
-        named: the place of the axis whose name the new one has.
-        position: where the new axis is to be.
+        lists: the number of axes for which the caller has given a list.
+        named: the place of the axis whose name the new axis gets.
+        position: the place of the new axis.
     """
     if lists > 1 and tensor.named:
         raise UnsupportedError(
@@ -132,7 +129,7 @@ def _gathered(
         bounds=tuple(axis.size for axis in read),
         dtype=DType.BOOL,
     )
-    chosen = Operand(Leaf(spec, tuple(read), "picked", DType.BOOL), tuple(labels))
+    chosen = NodeOperand(Leaf(spec, tuple(read), "picked", DType.BOOL), tuple(labels))
     every = tensor.operand(range(len(tensor.axes)))
     return apply(WHEN.name, [chosen, every], axes, order, reduce="dot")
 
@@ -166,10 +163,10 @@ def _text(keys: Sequence[Any]) -> str:
 
 
 def integers(key: Any) -> list[int]:
-    """Positions, as integers.
+    """Check positions and convert them to integers.
 
     Raises:
-        PositionError: something else.
+        PositionError: they are not a list of integers.
     """
     values = np.asarray(key)
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
@@ -208,11 +205,11 @@ def _range(key: slice, tensor: Lazy, place: int) -> range:
 
 
 def taken(tensor: Lazy, place: int, positions: Sequence[int]) -> Lazy:
-    """The tensor at positions of one axis, in their order; they may repeat, and count from the end.
+    """Select positions of one axis, in the given order; they may repeat or count from the end.
 
     Raises:
         PositionError: a position outside the axis.
-        UnsupportedError: the axis has coordinates and no positions.
+        UnsupportedError: the axis has coordinates instead of positions.
     """
     offsets = _checked(tensor, place, positions)
     axis = tensor.axes[place]
@@ -223,10 +220,10 @@ def taken(tensor: Lazy, place: int, positions: Sequence[int]) -> Lazy:
 
 
 def check_entries(dtype: np.dtype[Any] | None) -> None:
-    """Refuse entries that are no positions, where that is known.
+    """Check that entries can be positions, if their type is known.
 
     Raises:
-        ArgumentTypeError: they are no integers.
+        ArgumentTypeError: they are not integers.
     """
     if dtype is not None and dtype.kind != "i":
         raise ArgumentTypeError(
@@ -239,13 +236,13 @@ def check_entries(dtype: np.dtype[Any] | None) -> None:
 
 
 def taken_at(tensor: Lazy, place: int, indices: Lazy) -> Lazy:
-    """The tensor at the entries of another, whose axes take the place of an axis.
+    """Index an axis by the entries of another tensor, whose axes replace the axis.
 
     The entries are known when the program runs: one that is negative, or beyond the axis, is an
     error then.
 
     Raises:
-        LabelError: an axis without a name beside those that have one, or two of one name.
+        LabelError: named and unnamed axes are mixed, or two axes have the same name.
     """
     check_names([tensor, indices], "take")
     first = len(tensor.axes)
@@ -256,7 +253,7 @@ def taken_at(tensor: Lazy, place: int, indices: Lazy) -> Lazy:
     check_axis_names([axis.name for axis in axes if axis.name is not None])
     source = tensor.operand(range(first))
     if tensor.axes[place].unit:
-        source = Operand(_with_label(tensor, place), (place, *source.labels))
+        source = NodeOperand(_with_label(tensor, place), (place, *source.labels))
     read = indices.operand(added), source
     return Lazy(
         Apply(
@@ -271,17 +268,17 @@ def taken_at(tensor: Lazy, place: int, indices: Lazy) -> Lazy:
 
 
 def _with_label(tensor: Lazy, place: int) -> Apply:
-    """A node whose first label is that of an axis of size 1, which has none otherwise."""
+    """A node that gives an axis of size 1 a label, which it normally lacks, as its first label."""
     axis = tensor.axes[place]
     values = TableInput(np.ones(1, dtype=bool), fill=True)
     leaf = Leaf(values, (axis,), "ones", DType.BOOL)
     others = tensor.operand(range(len(tensor.axes)))
     axes = (axis, *(tensor.axes[n] for n in tensor.labelled))
-    return Apply(WHEN, (Operand(leaf, (place,)), others), (place, *others.labels), axes)
+    return Apply(WHEN, (NodeOperand(leaf, (place,)), others), (place, *others.labels), axes)
 
 
 def _checked(tensor: Lazy, place: int, positions: Sequence[int]) -> list[int]:
-    """Positions of an axis, counted from its beginning."""
+    """Check positions of an axis and count them from its beginning."""
     axis = tensor.axes[place]
     if axis.encoded:
         raise UnsupportedError(
@@ -295,7 +292,7 @@ def _checked(tensor: Lazy, place: int, positions: Sequence[int]) -> list[int]:
 
 
 def dropped(tensor: Lazy, place: int, position: int) -> Lazy:
-    """The tensor at one position of an axis, without the axis."""
+    """Select one position of an axis, and drop the axis."""
     single = taken(tensor, place, [position])
     return Lazy(single.node, (*single.axes[:place], *single.axes[place + 1 :]))
 
@@ -313,16 +310,16 @@ def _position(position: int, axis: Axis, place: int, tensor: Lazy) -> int:
 
 
 def selected(tensor: Lazy, coordinates: Mapping[AxisLike, Any]) -> Lazy:
-    """The tensor at coordinates of named axes: one of them drops its axis, a list keeps it.
+    """Select coordinates of named axes: a single one drops its axis, a list keeps it.
 
-    Coordinates are what stands in the key columns of tables: strings, dates, or integers. An axis
-    of a table keeps those that are picked, in their order in the data; one of an array goes by
-    position.
+    Coordinates are the values in the key columns of tables: strings, dates, or integers. An axis of
+    a table keeps the selected coordinates, in their order in the data; an axis of an array uses
+    positions as coordinates.
 
     Raises:
-        AxisError: no such axis.
-        LabelError: coordinates of another type than integers for an axis that goes by position,
-            or one that is given twice.
+        AxisError: there is no such axis.
+        LabelError: coordinates are not integers for an axis that uses positions, or a coordinate is
+            given twice.
         UnsupportedError: a slice of coordinates.
     """
     for axis, picked in coordinates.items():
@@ -355,7 +352,7 @@ def selected(tensor: Lazy, coordinates: Mapping[AxisLike, Any]) -> Lazy:
 
 
 def _sliced(tensor: Lazy, place: int, key: slice, where: str) -> Lazy:
-    """A slice of an axis that goes by position."""
+    """Select a slice of an axis that uses positions."""
     bounds = (key.start, key.stop, key.step)
     whole = all(bound is None or hasattr(bound, "__index__") for bound in bounds)
     if key == slice(None):
@@ -372,7 +369,7 @@ def _sliced(tensor: Lazy, place: int, key: slice, where: str) -> Lazy:
 
 
 def _coordinates(picked: Any, where: str) -> pa.Array:
-    """Coordinates as a column, each once."""
+    """Convert coordinates to a column."""
     values = [_python_value(value) for value in picked]
     try:
         column = pa.array(values)
@@ -400,7 +397,7 @@ def _coordinates(picked: Any, where: str) -> pa.Array:
 
 
 def _python_value(value: Any) -> Any:
-    """A coordinate as Python has it: dates of NumPy count in units that tables do not have."""
+    """Convert a coordinate to a Python value; NumPy's dates are converted to microseconds."""
     if isinstance(value, np.ndarray) and not value.ndim:
         value = value[()]
     if isinstance(value, np.datetime64):
@@ -409,7 +406,7 @@ def _python_value(value: Any) -> Any:
 
 
 def _at_coordinates(tensor: Lazy, place: int, values: pa.Array, single: bool, where: str) -> Lazy:
-    """The join with the coordinates of a table's axis that are picked, which stay its own."""
+    """Join with the selected coordinates of a table's axis, which the axis keeps."""
     axis, new = tensor.axes[place], len(tensor.axes)
     if len(values.unique()) < len(values):
         raise LabelError(
@@ -438,7 +435,7 @@ def _at_coordinates(tensor: Lazy, place: int, values: pa.Array, single: bool, wh
 
 
 def _joined(tensor: Lazy, place: int, positions: Sequence[int], new_axis: Axis) -> Lazy:
-    """The join with a selection: one row for each position of the axis that is picked."""
+    """Join with a selection: one row for each selected position of the axis."""
     axis, new = tensor.axes[place], len(tensor.axes)
     columns = {"picked": pa.array(positions, pa.int64())}
     axes: tuple[Axis, ...] = (axis,)
@@ -454,11 +451,11 @@ def _joined(tensor: Lazy, place: int, positions: Sequence[int], new_axis: Axis) 
 def _where_picked(
     tensor: Lazy, place: int, new_axis: Axis, picked: Leaf, labels: tuple[int, ...]
 ) -> Lazy:
-    """A join with a table of booleans; where its axis is new, it takes the place of the picked."""
+    """Join with a boolean table; its new axis, if any, replaces the selected one."""
     new = len(tensor.axes)
     return apply(
         WHEN.name,
-        [Operand(picked, labels), tensor.operand(range(new))],
+        [NodeOperand(picked, labels), tensor.operand(range(new))],
         [new_axis if n == place else a for n, a in enumerate(tensor.axes)],
         [new if n == place else n for n in range(new)],
         reduce="dot",
@@ -466,10 +463,10 @@ def _where_picked(
 
 
 def _repeated(tensor: Lazy, place: int, new_axis: Axis) -> Lazy:
-    """An axis of size 1 repeated any number of times."""
+    """Repeat an axis of size 1 any number of times."""
     axes = [new_axis if n == place else a for n, a in enumerate(tensor.axes)]
     if new_axis.unit:
         return tensor
     many = ones((new_axis,))
-    read = [Operand(many.node, (place,)), tensor.operand(range(len(axes)))]
+    read = [NodeOperand(many.node, (place,)), tensor.operand(range(len(axes)))]
     return apply(WHEN.name, read, axes)  # a product would make NaN of infinite complex numbers

@@ -1,6 +1,7 @@
-"""Functions entry by entry that the array API standard has beside those of `ucle.lazy.functions`.
+"""The array API standard's elementwise functions that `ucle.lazy.functions` does not define.
 
-Names and meanings are NumPy's. Zeros and NaN have no sign here: what is not stored has none.
+Names and meanings are NumPy's. Zeros and NaN have no sign here, because entries that are not stored
+have none.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ from ucle.operators import (
 
 
 def sin(x: Any) -> Tensor:
-    """Sines; NaN of infinities."""
+    """Sines; NaN for infinities."""
     return pointwise(SIN.name, x)
 
 
 def cos(x: Any) -> Tensor:
-    """Cosines; NaN of infinities."""
+    """Cosines; NaN for infinities."""
     return pointwise(COS.name, x)
 
 
@@ -54,12 +55,12 @@ def tan(x: Any) -> Tensor:
 
 
 def asin(x: Any) -> Tensor:
-    """Arc sines; NaN beyond -1 and 1."""
+    """Arc sines; NaN outside [-1, 1]."""
     return pointwise(ASIN.name, x)
 
 
 def acos(x: Any) -> Tensor:
-    """Arc cosines; NaN beyond -1 and 1."""
+    """Arc cosines; NaN outside [-1, 1]."""
     return pointwise(ACOS.name, x)
 
 
@@ -89,7 +90,7 @@ def acosh(x: Any) -> Tensor:
 
 
 def atanh(x: Any) -> Tensor:
-    """Inverse hyperbolic tangents; NaN beyond -1 and 1."""
+    """Inverse hyperbolic tangents; NaN outside [-1, 1]."""
     return pointwise(ATANH.name, x)
 
 
@@ -109,17 +110,17 @@ def log10(x: Any) -> Tensor:
 
 
 def trunc(x: Any) -> Tensor:
-    """The integers towards 0."""
+    """Entries rounded towards 0."""
     return pointwise(TRUNC.name, x)
 
 
 def isinf(x: Any) -> Tensor:
-    """Where entries are infinite."""
+    """A mask that is true where entries are infinite."""
     return pointwise(ISINF.name, x)
 
 
 def signbit(x: Any) -> Tensor:
-    """Where entries are less than 0."""
+    """A mask that is true where entries are less than 0."""
     return pointwise("signbit", x)
 
 
@@ -129,7 +130,7 @@ def reciprocal(x: Any) -> Tensor:
 
 
 def positive(x: Any) -> Tensor:
-    """The tensor as it is."""
+    """The tensor unchanged."""
     return as_tensor(x)
 
 
@@ -139,37 +140,37 @@ def atan2(y: Any, x: Any) -> Tensor:
 
 
 def hypot(x: Any, y: Any) -> Tensor:
-    """``sqrt(x * x + y * y)``, without overflow on the way."""
+    """``sqrt(x * x + y * y)``, without intermediate overflow."""
     return pointwise(HYPOT.name, x, y)
 
 
 def logaddexp(x: Any, y: Any) -> Tensor:
-    """``log(exp(x) + exp(y))``, without overflow on the way."""
+    """``log(exp(x) + exp(y))``, without intermediate overflow."""
     return pointwise(LOGADDEXP.name, x, y)
 
 
 def copysign(x: Any, y: Any) -> Tensor:
-    """The size of x with the sign of y."""
+    """The magnitude of x with the sign of y."""
     return pointwise(COPYSIGN.name, x, y)
 
 
 def nextafter(x: Any, y: Any) -> Tensor:
-    """The next number of the type on the way from x to y."""
+    """The next representable number from x towards y."""
     return pointwise(NEXTAFTER.name, x, y)
 
 
 def remainder(x: Any, y: Any) -> Tensor:
-    """What ``floor_divide`` leaves, with the sign of y."""
+    """The remainder of ``floor_divide``, with the sign of y."""
     return pointwise(REMAINDER.name, x, y)
 
 
 def floor_divide(x: Any, y: Any) -> Tensor:
-    """Quotients, rounded down; of integers by 0 they are 0."""
+    """Quotients, rounded down; division of integers by 0 gives 0."""
     return pointwise(FLOOR_DIVIDE.name, x, y)
 
 
 def bitwise_left_shift(x: Any, y: Any) -> Tensor:
-    """``x << y`` of integers; bits that are lost are an error."""
+    """``x << y`` of integers; losing bits is an error."""
     return pointwise(BITWISE_LEFT_SHIFT.name, x, y)
 
 

@@ -1,9 +1,9 @@
-"""From the nodes of lazy tensors to the statements of a program.
+"""Translation of the nodes of lazy tensors to the statements of a program.
 
-A node that is read once goes into the expression that reads it, so that products of products are
-seen as one chain and are contracted in the cheapest order. A node that is read several times, and
-one that would make an expression long, gets a statement of its own. Labels are called as the axes
-are; axes without names get letters.
+A node that is read once becomes a part of the expression that reads it, so that nested products
+form one chain and are contracted in the cheapest order. A node that is read several times, or would
+make an expression too long, gets a statement of its own. Labels are named after the axes; axes
+without names get letters.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ucle.errors import InputError
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import folded, unique_names
 from ucle.gradients.differentiate import differentiate
-from ucle.inputs.inputs import TableInput
 from ucle.inputs.operands import is_relation
 from ucle.inputs.random_tensors import RandomTensor
+from ucle.inputs.table_input import TableInput
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import All, Compare, Some, renamed_condition
 from ucle.ir.matrix_maps import MatrixMap
@@ -31,7 +31,7 @@ from ucle.ir.scans import Running
 from ucle.ir.vertices import Span
 from ucle.language.label_arithmetic import affine_expression, condition_expression
 from ucle.language.statements import input_labels
-from ucle.language.syntax import Access, Accumulation, Expression, First, Index, Number, Statement
+from ucle.language.syntax import Access, Expression, First, Index, Number, ScanExpression, Statement
 from ucle.language.syntax_to_text import statement_text
 from ucle.lazy.axes import RESERVED
 from ucle.lazy.inputs import axes_by_name
@@ -44,7 +44,7 @@ from ucle.lazy.nodes import (
     Lazy,
     Leaf,
     Node,
-    Operand,
+    NodeOperand,
     in_order,
     sources,
 )
@@ -56,7 +56,7 @@ from ucle.operators import (
 )
 
 LONGEST = 32
-"""Operands in one statement."""
+"""The largest number of operands in one statement."""
 
 
 LETTERS = "ijklmnpqrstuvwxyz"
@@ -64,7 +64,7 @@ LETTERS = "ijklmnpqrstuvwxyz"
 
 @dataclass(frozen=True)
 class LazyProgram:
-    """Statements with the inputs that they read, by name."""
+    """Statements, and the inputs that they read, by name."""
 
     statements: tuple[Statement, ...]
     inputs: Mapping[str, Any]
@@ -79,17 +79,17 @@ def _text(statement: Statement) -> str:
 
 
 def to_program(outputs: Mapping[str, Node], types: Types) -> LazyProgram:
-    """The program that computes some nodes.
+    """Build the program that computes some nodes.
 
     Args:
-        outputs: the nodes by the names that they are to have.
-        types: element types of the nodes; those of an output's nodes have to be known where
-            `meaning.depends_on_types` says so.
+        outputs: the nodes by the names that they get.
+        types: element types of the nodes; for nodes that an output reads, they have to be known if
+            `meaning.depends_on_types` is true.
     """
     nodes = in_order(outputs.values())
     inputs = _name_inputs(nodes, outputs)
     taken = {folded(name) for name in (*inputs.values(), *outputs)}
-    writer = _Writer(types, dict(inputs.items()), taken)
+    writer = _StatementWriter(types, dict(inputs.items()), taken)
     own: dict[Node, str] = {}
     for name, node in outputs.items():
         own.setdefault(node, name)
@@ -104,7 +104,7 @@ def to_program(outputs: Mapping[str, Node], types: Types) -> LazyProgram:
         size = sum(1 if s in writer.names else sizes[s] for s in _reads(node)) + 1
         sizes[node] = size
         shared = (uses[node] > 1 and not _is_trivial(node)) or size > LONGEST
-        # What goes along a label would go along another axis, too, where a diagonal is read.
+        # An operation along a label would affect a second axis if its result's diagonal is read.
         along = isinstance(node, Apply) and (node.placed or node.along is not None)
         alone = along or node in read_whole
         if isinstance(node, Apply) and (node in own or shared or alone):
@@ -119,20 +119,20 @@ def to_program(outputs: Mapping[str, Node], types: Types) -> LazyProgram:
 
 
 def with_units(tensor: Lazy) -> Node:
-    """A node for a tensor that is an output, with labels also for its axes of size 1."""
+    """A node for an output tensor, with labels also for its axes of size 1."""
     units = tuple(n for n, axis in enumerate(tensor.axes) if axis.unit)
     if not units:
         return tensor.node
     every = range(len(tensor.axes))
     values = TableInput(np.ones([1] * len(units), dtype=bool), fill=True)
     leaf = Leaf(values, tuple(tensor.axes[n] for n in units), "ones", DType.BOOL)
-    read = (Operand(leaf, units), tensor.operand(every))
+    read = (NodeOperand(leaf, units), tensor.operand(every))
     # A product would make NaN of infinite complex numbers.
     return Apply(WHEN, read, tuple(every), tensor.axes)
 
 
 def _name_inputs(nodes: Sequence[Node], outputs: Iterable[str]) -> dict[Leaf, str]:
-    """A name for each input, that of the table where it is one; the same input has one name."""
+    """Name each input, a table after itself; the same input gets only one name."""
     by_identity: dict[Any, list[Leaf]] = {}
     for node in nodes:
         if isinstance(node, Leaf):
@@ -149,7 +149,7 @@ def _name_inputs(nodes: Sequence[Node], outputs: Iterable[str]) -> dict[Leaf, st
 
 
 def _identity(leaf: Leaf) -> Any:
-    """What is equal for two inputs that are one: a table by its name, all else by the object."""
+    """A key that is equal for identical inputs: a table's name, or the identity of an object."""
     spec = leaf.value
     if not isinstance(spec, TableInput):
         return id(spec)
@@ -160,7 +160,7 @@ def _identity(leaf: Leaf) -> Any:
 
 
 def _read_whole(nodes: Iterable[Node]) -> Iterator[Node]:
-    """The nodes that are read by their names: at other places than labels, or differentiated."""
+    """Yield the nodes that need a name: read at indices instead of labels, or differentiated."""
     for node in nodes:
         match node:
             case Gradient():
@@ -176,7 +176,7 @@ def _is_trivial(node: Node) -> bool:
 
 
 def _reads(node: Node) -> Iterator[Node]:
-    """What a node reads, as often as its expression will name it."""
+    """Yield the nodes that a node reads, as often as its expression will contain them."""
     if isinstance(node, Gradient):
         yield from sources(node)
     elif isinstance(node, Apply):
@@ -187,7 +187,7 @@ def _reads(node: Node) -> Iterator[Node]:
 
 
 def _uses(nodes: Sequence[Node], outputs: Iterable[Node]) -> Counter[Node]:
-    """How often each node would be written; what reads a node and computes nothing is no reader."""
+    """Count how often each node would be written; trivial nodes pass their uses on."""
     uses = Counter(outputs)
     for node in reversed(nodes):
         for source in _reads(node):
@@ -196,7 +196,7 @@ def _uses(nodes: Sequence[Node], outputs: Iterable[Node]) -> Counter[Node]:
 
 
 def relabelled(leaf: Leaf, labels: Sequence[str]) -> Any:
-    """An input whose dictionaries go by the labels that the program has for its axes."""
+    """Rename the dictionaries of an input after the program's labels for its axes."""
     spec = leaf.value
     _check_shape(leaf)
     if not (isinstance(spec, TableInput) and spec.dictionaries):
@@ -207,10 +207,10 @@ def relabelled(leaf: Leaf, labels: Sequence[str]) -> Any:
 
 
 def _check_shape(leaf: Leaf) -> None:
-    """An array still has the shape that it had when a tensor was made of it.
+    """Check that an array still has the shape that it had when a tensor was made from it.
 
     Raises:
-        InputError: it has another one.
+        InputError: it has another shape.
     """
     array = leaf.value.relation if isinstance(leaf.value, TableInput) else leaf.value
     if is_relation(array) or isinstance(array, RandomTensor):
@@ -228,18 +228,18 @@ def _check_shape(leaf: Leaf) -> None:
 
 
 @dataclass
-class _Writer:
-    """Collects statements; `names` tells the nodes that have one, and the inputs."""
+class _StatementWriter:
+    """Collects statements; `names` holds the names of inputs and of nodes with a statement."""
 
     types: Types
     names: dict[Node, str]
     taken: set[str]
-    """Names of tensors, in the form in which they are compared."""
+    """Used names of tensors, folded for comparison."""
     statements: list[Statement] = field(default_factory=list)
     gradients: dict[Backward, tuple[str, ...]] = field(default_factory=dict)
 
     def write(self, node: Node, name: str) -> None:
-        """Add the statement of a node; from then on it is read by its name."""
+        """Add the statement of a node; afterwards the node is read by its name."""
         span = Span(len(self.statements) + 1, 1)
         labels = _Labels(node.axes)
         sizes: dict[str, int] = {}
@@ -258,7 +258,7 @@ class _Writer:
         )
 
     def differentiate(self, gradient: Gradient) -> None:
-        """Add the backward pass of which a node is a gradient, if it is not there yet."""
+        """Add the backward pass that computes a gradient, unless it was added before."""
         backward = gradient.backward
         if backward not in self.gradients:
             by = [self.names[node] for node in backward.by]
@@ -281,7 +281,7 @@ class _Writer:
         over = []
         for operand in node.operands:
             if operand.indices is not None or not isinstance(operand.source, Node):
-                continue  # of labels of the output
+                continue  # it has only labels of the output
             for label, axis in zip(operand.labels, operand.source.axes, strict=True):
                 if label not in label_names:
                     label_names[label] = labels.fresh(axis)
@@ -302,11 +302,11 @@ class _Writer:
         what, places = node.along
         own, *other = (label_names[label] for label in places)
         if isinstance(what, str):
-            return Accumulation(MatrixMap(what, own, *other), expression, span)
-        return Accumulation(Running(what, own), expression, span)
+            return ScanExpression(MatrixMap(what, own, *other), expression, span)
+        return ScanExpression(Running(what, own), expression, span)
 
     def _operand(
-        self, operand: Operand, names: Mapping[int, str], labels: _Labels, span: Span
+        self, operand: NodeOperand, names: Mapping[int, str], labels: _Labels, span: Span
     ) -> Expression:
         source, own = operand.source, tuple(names[x] for x in operand.labels)
         texts = {str(number): name for number, name in names.items()}
@@ -330,11 +330,11 @@ class _Labels:
         self._taken: set[str] = set()
         self.renamed: dict[str, str] = {}
         self.sizes: dict[str, int] = {}
-        """Of labels that are not the output's."""
+        """Sizes of labels that the output does not have."""
         self.output = tuple(self.fresh(axis) for axis in output)
 
     def fresh(self, axis: Axis) -> str:
-        """A label that the statement does not have yet."""
+        """A label that is not yet used in the statement."""
         if axis.name is None:
             numbered = (f"{x}{n or ''}" for n in count() for x in LETTERS)
             label = next(x for x in numbered if x not in self._taken)

@@ -1,9 +1,9 @@
-"""`ucle.Tensor`: lazy tensors as a user of NumPy or PyTorch expects them.
+"""`ucle.Tensor`: lazy tensors with the interface that users of NumPy or PyTorch expect.
 
-A tensor is an expression. Operators and methods make larger expressions and compute nothing;
-`compute`, `to_numpy` and their like compile the whole expression to one program and run it. The
-rules stand in `ucle.lazy.elementwise` (alignment), `products`, `reductions` and `selection`; here
-is what ties them to Python and NumPy.
+A tensor is an expression. Operators and methods build larger expressions and compute nothing;
+`compute`, `to_numpy` and similar methods compile the whole expression to one program and run it.
+The rules are in `ucle.lazy.elementwise` (alignment), `products`, `reductions` and `selection`; this
+module connects them with Python and NumPy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from ucle.foundation.dtypes import Scalar
 from ucle.foundation.fork_safety import import_late
 from ucle.foundation.libraries import pa
 from ucle.inputs.arithmetic import Arithmetic, to_lazy_tensor
-from ucle.inputs.inputs import TableInput, element_type
+from ucle.inputs.inputs import element_type
+from ucle.inputs.table_input import TableInput
 from ucle.lazy import axes as moves
 from ucle.lazy import products, rearranging, reductions, selection
 from ucle.lazy.axes import AxisLike
@@ -61,18 +62,18 @@ if TYPE_CHECKING:
 
 
 class FirstEntries(NamedTuple):
-    """What comes first along an axis, and where it stands there."""
+    """The first entries along an axis, and their positions there."""
 
     values: Tensor
     positions: Tensor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Tensor(Arithmetic):
-    """A lazy tensor; made by `ucle.tensor`, `ucle.array` and by operators on what these give.
+class Tensor(Arithmetic["Tensor"]):
+    """A lazy tensor; made by `ucle.tensor`, `ucle.array` and by operators on their results.
 
     Axes have names, or only positions. Tensors with named axes are aligned by name, ``@`` sums over
-    the axes that both have, and the order of axes says nothing. Tensors without follow NumPy.
+    the axes that both have, and the order of axes has no meaning. Other tensors follow NumPy.
 
     >>> import ucle
     >>> A = ucle.array([[0.0, 1.0], [2.0, 0.0]], axes=("src", "dst"))
@@ -88,28 +89,28 @@ class Tensor(Arithmetic):
 
     @property
     def axes(self) -> tuple[str | None, ...]:
-        """Names of the axes, None where they have none."""
+        """Names of the axes; None for axes without a name."""
         return tuple(axis.name for axis in self.lazy.axes)
 
     @property
     def shape(self) -> tuple[int | None, ...]:
-        """Sizes of the axes, None where only the data of a table tells."""
+        """Sizes of the axes; None if a size is only known to the data of a table."""
         return tuple(axis.size for axis in self.lazy.axes)
 
     @property
     def ndim(self) -> int:
-        """How many axes there are."""
+        """The number of axes."""
         return len(self.lazy.axes)
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
-        """Element type, None where only the data of a table tells."""
+        """The element type; None if it is only known to the data of a table."""
         element_type = known_type(self.lazy)
         return None if element_type is None else element_type.numpy
 
     @property
     def device(self) -> str:
-        """Where its data is: in the memory of the process, or in a database on its disk."""
+        """The device of its data: the memory of the process, or a database on its disk."""
         return DEVICE
 
     def program_text(self) -> str:
@@ -126,17 +127,17 @@ class Tensor(Arithmetic):
         return describe(self.lazy).text
 
     def _repr_html_(self) -> str:
-        """What a notebook shows; it computes nothing."""
+        """The HTML for a notebook; nothing is computed."""
         return describe(self.lazy).html
 
     # ---- Computing ----
 
     def program(self, database: Database = None, **options: Any) -> EinsumProgram:
-        """The tensor as a compiled program, whose output is called ``out``.
+        """Compile the tensor to a program, whose output is called ``out``.
 
         Args:
-            database: where tables are; by default what `ucle.tensor` was told.
-            options: as of `ucle.einsum_program`: `decomposition`, `memory_limit`, `bounds` ...
+            database: where tables are; by default the one given to `ucle.tensor`.
+            options: as for `ucle.einsum_program`: `decomposition`, `memory_limit`, `bounds` ...
         """
         return compile_tensors({"out": self.lazy}, database, **options)
 
@@ -144,7 +145,7 @@ class Tensor(Arithmetic):
         """Compute the tensor; the arguments are those of `program`.
 
         Returns:
-            The tensor relation, in a temporary table that goes with it.
+            The tensor relation, in a temporary table that is dropped with it.
 
         >>> import ucle
         >>> ucle.array([[1, 2], [3, 4]], axes=("i", "j")).sum("j").compute().to_numpy()
@@ -158,7 +159,7 @@ class Tensor(Arithmetic):
             return result["out"].to_numpy()
 
     def to_scipy(self, database: Database = None, **options: Any) -> scipy.sparse.coo_array:
-        """Compute the entries that differ from 0; the arguments are those of `program`."""
+        """Compute the entries other than 0; the arguments are those of `program`."""
         with computed({"out": self.lazy}, database, **options) as result:
             return result["out"].to_scipy()
 
@@ -175,11 +176,11 @@ class Tensor(Arithmetic):
         """Compute the tensor as an Arrow table.
 
         Args:
-            database: where; by default what `ucle.tensor` was told.
-            keys: axes that are to have a column, as of `to_table`.
-            rows: which rows, as of `to_table`.
-            max_rows: how many there may be of ``rows="all"``.
-            options: as of `program`.
+            database: where tables are; by default the one given to `ucle.tensor`.
+            keys: axes that get a column, as for `to_table`.
+            rows: the rows to export, as for `to_table`.
+            max_rows: the largest number of rows for ``rows="all"``.
+            options: as for `program`.
         """
         with computed({"out": self.lazy}, database, **self._keyed(keys, options)) as result:
             return result["out"].to_arrow(keys, rows, max_rows=max_rows)
@@ -194,7 +195,7 @@ class Tensor(Arithmetic):
         max_rows: int = MAX_ROWS,
         **options: Any,
     ) -> Any:
-        """Compute the tensor as a pandas frame; arguments as of `to_arrow`."""
+        """Compute the tensor as a pandas frame; arguments are as for `to_arrow`."""
         with computed({"out": self.lazy}, database, **self._keyed(keys, options)) as result:
             return result["out"].to_pandas(keys, rows, max_rows=max_rows)
 
@@ -208,12 +209,12 @@ class Tensor(Arithmetic):
         max_rows: int = MAX_ROWS,
         **options: Any,
     ) -> Any:
-        """Compute the tensor as a polars frame; arguments as of `to_arrow`."""
+        """Compute the tensor as a polars frame; arguments are as for `to_arrow`."""
         with computed({"out": self.lazy}, database, **self._keyed(keys, options)) as result:
             return result["out"].to_polars(keys, rows, max_rows=max_rows)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The computed tensor for whoever reads Arrow streams, as `to_arrow` gives it."""
+        """Compute the tensor and export it as an Arrow stream, as `to_arrow` does."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     @door(
@@ -233,7 +234,7 @@ class Tensor(Arithmetic):
         partition_by: Sequence[str] | None = None,
         **options: Any,
     ) -> None:
-        """Compute the tensor and write it to a file: `TensorRelation.save` tells the formats."""
+        """Compute the tensor and write it to a file; see `TensorRelation.save` for the formats."""
         with computed({"out": self.lazy}, database, **self._keyed(keys, options)) as result:
             result["out"].save(
                 path, keys=keys, rows=rows, max_rows=max_rows, partition_by=partition_by
@@ -263,17 +264,17 @@ class Tensor(Arithmetic):
         """Compute the tensor and store it as a table of the database.
 
         Args:
-            name: of the table.
-            database: where; by default what `ucle.tensor` was told.
-            keys: axes that are to have a column, by default all; the others are in arrays.
-            rows: ``"nonfill"``, which is the default where the fill is 0 or the identity of the
-                aggregation that made the tensor, or else ``"all"``; or ``"stored"``.
-            mode: what becomes of a table that is there: ``"error"``, ``"replace"``, ``"append"`` or
+            name: the name of the table.
+            database: where the table is; by default the one given to `ucle.tensor`.
+            keys: axes that get a column, by default all; the others are in arrays.
+            rows: ``"nonfill"``, the default if the fill is 0 or the identity of the aggregation
+                that made the tensor; ``"all"``, the default otherwise; or ``"stored"``.
+            mode: the treatment of an existing table: ``"error"``, ``"replace"``, ``"append"`` or
                 ``"upsert"``.
-            on: columns by which ``"upsert"`` knows a row again; by default all keys.
-            max_rows: how many rows there may be of ``rows="all"``.
+            on: columns by which ``"upsert"`` identifies a row; by default all keys.
+            max_rows: the largest number of rows for ``rows="all"``.
             replace: another way to write ``mode="replace"``.
-            options: as of `program`.
+            options: as for `program`.
 
         >>> import duckdb, ucle
         >>> with duckdb.connect() as connection:
@@ -287,9 +288,9 @@ class Tensor(Arithmetic):
             )
 
     def _keyed(self, keys: Sequence[str] | None, options: dict[str, Any]) -> dict[str, Any]:
-        """Options for a plan that has the tensor with these keys already, unless one is given.
+        """Add a decomposition with these keys to the options, unless they contain one.
 
-        Keys that the tensor does not have are left to whoever writes it.
+        Keys that the tensor does not have are ignored here; the export reports them.
         """
         by_axes = keys is not None and not isinstance(keys, str) and set(keys) <= set(self.axes)
         pinned = {"decomposition": {"out": list(keys or ())}} if by_axes else {}
@@ -301,7 +302,7 @@ class Tensor(Arithmetic):
 
     @door(database=args.database, analyze=args.flag)
     def explain(self, database: Database = None, *, analyze: bool = False, **options: Any) -> str:
-        """How the tensor is computed: decomposition, statistics, costs and steps."""
+        """Explain how the tensor is computed: decomposition, statistics, costs and steps."""
         return self.program(database, **options).explain(analyze=analyze)
 
     def item(self, database: Database = None, **options: Any) -> Scalar:
@@ -312,7 +313,7 @@ class Tensor(Arithmetic):
     # ---- Axes ----
 
     def named(self, *names: str) -> Tensor:
-        """The tensor with these names for its axes, in order.
+        """Name the axes, in order.
 
         >>> import ucle
         >>> ucle.array([[1, 2]]).named("row", "column").axes
@@ -321,12 +322,12 @@ class Tensor(Arithmetic):
         return Tensor(moves.with_names(self.lazy, names))
 
     def unnamed(self) -> Tensor:
-        """The tensor with axes that have only positions, as NumPy's have."""
+        """Remove the names of the axes, so that they have only positions, as in NumPy."""
         return Tensor(moves.with_names(self.lazy, [None] * self.ndim))
 
     @door(names=args.mapping(args.text, args.text, "a dict from name to name"))
     def rename(self, names: Mapping[str, str]) -> Tensor:
-        """The tensor with some axes named otherwise: ``t.rename({"dst": "node"})``."""
+        """Rename some axes: ``t.rename({"dst": "node"})``."""
         return Tensor(moves.renamed(self.lazy, names))
 
     @property
@@ -344,7 +345,7 @@ class Tensor(Arithmetic):
 
     @door(axes=args.ordered_axes)
     def permute_dims(self, axes: Sequence[AxisLike]) -> Tensor:
-        """The tensor with its axes in the order given, by position or by name."""
+        """Reorder the axes, given by position or by name."""
         places = moves.find_axes(self.lazy, tuple(axes), "permute_dims")
         if len(places) != self.ndim:
             raise ArgumentTypeError(
@@ -356,22 +357,22 @@ class Tensor(Arithmetic):
         return Tensor(moves.permuted(self.lazy, places))
 
     def transpose(self, *axes: AxisLike) -> Tensor:
-        """`permute_dims`, or `T` without arguments; NumPy's name."""
+        """Apply `permute_dims`, or `T` without arguments; NumPy's name."""
         return self.permute_dims(axes) if axes else self.T
 
     @door(axis=args.integer, name=args.text)
     def expand_dims(self, axis: int = 0, name: str | None = None) -> Tensor:
-        """The tensor with one more axis, of size 1; with a name where the others have names."""
+        """Insert an axis of size 1, with a name if the others have names."""
         return Tensor(moves.with_unit_axis(self.lazy, axis, name))
 
     @door(axis=args.along)
     def squeeze(self, axis: AxisLike | Sequence[AxisLike] | None = None) -> Tensor:
-        """The tensor without these axes, which are of size 1; by default without all such."""
+        """Remove the given axes, which have size 1; by default remove all such axes."""
         return Tensor(moves.squeezed(self.lazy, axis))
 
     @door()
     def reshape(self, *shape: Any) -> Tensor:
-        """The same entries in another shape, of which one size may be -1.
+        """Reshape the tensor, keeping the order of its entries; one size may be -1.
 
         >>> import ucle
         >>> ucle.array([[1, 2, 3], [4, 5, 6]]).reshape(3, -1).to_numpy()
@@ -384,26 +385,26 @@ class Tensor(Arithmetic):
 
     @door(axis1=args.axis, axis2=args.axis)
     def diagonal(self, offset: int = 0, axis1: AxisLike = 0, axis2: AxisLike = 1) -> Tensor:
-        """Entries whose positions along two axes differ by `offset`, along a new last axis."""
+        """The entries whose positions along two axes differ by `offset`, along a new last axis."""
         return Tensor(rearranging.diagonal(self.lazy, offset, axis1, axis2))
 
     @door(shape=args.shape)
     def broadcast_to(self, shape: Sequence[int]) -> Tensor:
-        """The tensor stretched to a shape, as in NumPy."""
+        """Broadcast the tensor to a shape, as in NumPy."""
         return Tensor(broadcast_to(self.lazy, shape))
 
     # ---- Entry by entry ----
 
     @door(function=args.text, swapped=args.flag)
     def combine(self, function: str, other: Any, *, swapped: bool = False) -> Tensor:
-        """This tensor and another, or a number, joined by a ⊗ of the language."""
+        """Combine this tensor with another, or a number, by a ⊗ of the language."""
         lazy_other = operand(other)
         pair = (lazy_other, self.lazy) if swapped else (self.lazy, lazy_other)
         return Tensor(elementwise(function, *pair))
 
     @door(function=args.text)
     def map(self, function: str) -> Tensor:
-        """A pointwise function of the language, such as ``gelu``, of every entry."""
+        """Apply a pointwise function of the language, such as ``gelu``, to every entry."""
         if function in COMBINES:
             raise ArgumentError(
                 "this is a function of two values",
@@ -415,15 +416,15 @@ class Tensor(Arithmetic):
         return Tensor(elementwise(function, self.lazy))
 
     def astype(self, dtype: Any) -> Tensor:
-        """The tensor in another element type."""
+        """Cast the tensor to another element type."""
         return self.map(element_type(dtype, "astype").value)
 
     def relu(self) -> Tensor:
-        """What is greater than 0; else 0."""
+        """Replace negative entries by 0."""
         return self.map(RELU.name)
 
     def clip(self, low: Any = None, high: Any = None) -> Tensor:
-        """Every entry brought into the bounds that are given."""
+        """Limit every entry to the given bounds."""
         clipped = self if low is None else self.combine(GREATEST.name, low)
         return clipped if high is None else clipped.combine(LEAST.name, high)
 
@@ -450,32 +451,32 @@ class Tensor(Arithmetic):
     def mean(
         self, axis: Along = None, dtype: Any = None, out: None = None, keepdims: bool = False
     ) -> Tensor:
-        """Means along axes, of all entries, stored or not."""
+        """Means along axes, over all entries, stored or not."""
         return self._typed(dtype, out)._reduced(MEAN.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def max(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
-        """Greatest entries along axes."""
+        """The greatest entries along axes."""
         return self._typed(None, out)._reduced(MAX.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def min(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
-        """Least entries along axes."""
+        """The least entries along axes."""
         return self._typed(None, out)._reduced(MIN.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def any(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
-        """Whether an entry along axes is not 0."""
+        """True where any entry along axes is not 0."""
         return self._typed(None, out)._reduced(ANY.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def all(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
-        """Whether no entry along axes is 0."""
+        """True where no entry along axes is 0."""
         return self._typed(None, out)._reduced(ALL.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def count_nonzero(self, axis: Along = None, keepdims: bool = False) -> Tensor:
-        """How many entries along axes are not 0."""
+        """The number of entries along axes that are not 0."""
         return self._reduced(COUNT.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
@@ -494,10 +495,10 @@ class Tensor(Arithmetic):
         *,
         correction: float | None = None,
     ) -> Tensor:
-        """Variances along axes; `correction` (NumPy's `ddof`) is taken from the number of entries.
+        """Variances along axes; `correction` (NumPy's `ddof`) is subtracted from the count.
 
         Raises:
-            BoundError: a correction, and a size that only the data of a table tells.
+            BoundError: a correction, and a size that is only known to the data of a table.
         """
         subtracted = ddof if correction is None else correction
         source = self._typed(dtype, out).lazy
@@ -514,7 +515,7 @@ class Tensor(Arithmetic):
         *,
         correction: float | None = None,
     ) -> Tensor:
-        """Standard deviations along axes: roots of `var`."""
+        """Standard deviations along axes: the roots of `var`."""
         spread = self.var(axis, dtype, out, ddof, keepdims, correction=correction)
         return Tensor(reductions.root(spread.lazy))
 
@@ -522,7 +523,7 @@ class Tensor(Arithmetic):
     def argmax(
         self, axis: AxisLike | None = None, out: None = None, *, keepdims: bool = False
     ) -> Tensor:
-        """Positions of the first greatest entries along an axis; without one, of all in order.
+        """Positions of the first greatest entries along an axis; by default among all in order.
 
         Raises:
             UnsupportedError: the coordinates of the axis are values.
@@ -534,28 +535,28 @@ class Tensor(Arithmetic):
     def argmin(
         self, axis: AxisLike | None = None, out: None = None, *, keepdims: bool = False
     ) -> Tensor:
-        """Positions of the first least entries along an axis, as `argmax`."""
+        """Positions of the first least entries along an axis; see `argmax`."""
         source = self._typed(None, out).lazy
         return Tensor(reductions.extreme_position(MIN.name, source, axis, keepdims))
 
     @door(k=args.count(1), axis=args.axis)
     def top_k(self, k: int, axis: AxisLike = -1) -> FirstEntries:
-        """The k greatest entries along an axis, and their positions: `ucle.top_k`."""
+        """The k greatest entries along an axis, and their positions; see `ucle.top_k`."""
         return FirstEntries(self._first("top_k", k, axis), self._first("arg_top_k", k, axis))
 
     @door(k=args.count(1), axis=args.axis)
     def bottom_k(self, k: int, axis: AxisLike = -1) -> FirstEntries:
-        """The k least entries along an axis, and their positions: `ucle.bottom_k`."""
+        """The k least entries along an axis, and their positions; see `ucle.bottom_k`."""
         return FirstEntries(self._first("bottom_k", k, axis), self._first("arg_bottom_k", k, axis))
 
     @door(k=args.count(1), axis=args.axis)
     def among_top_k(self, k: int, axis: AxisLike = -1) -> Tensor:
-        """Whether an entry is one of the k greatest along an axis: `ucle.among_top_k`."""
+        """A mask of the k greatest entries along an axis; see `ucle.among_top_k`."""
         return self._first("among_top_k", k, axis)
 
     @door(k=args.count(1), axis=args.axis)
     def among_bottom_k(self, k: int, axis: AxisLike = -1) -> Tensor:
-        """Whether an entry is one of the k least along an axis: `ucle.among_bottom_k`."""
+        """A mask of the k least entries along an axis; see `ucle.among_bottom_k`."""
         return self._first("among_bottom_k", k, axis)
 
     def _first(self, function: str, k: int, axis: AxisLike) -> Tensor:
@@ -574,12 +575,12 @@ class Tensor(Arithmetic):
 
     @door(axis=args.optional(args.axis))
     def cumsum(self, axis: AxisLike | None = None, dtype: Any = None, out: None = None) -> Tensor:
-        """Sums up to each position of an axis; without one, of all entries in order."""
+        """Sums up to each position of an axis; by default of all entries in order."""
         return Tensor(reductions.running("cumsum", self._typed(dtype, out).lazy, axis))
 
     @door(axis=args.optional(args.axis))
     def cumprod(self, axis: AxisLike | None = None, dtype: Any = None, out: None = None) -> Tensor:
-        """Products up to each position of an axis; without one, of all entries in order."""
+        """Products up to each position of an axis; by default of all entries in order."""
         return Tensor(reductions.running("cumprod", self._typed(dtype, out).lazy, axis))
 
     @door(axis=args.optional(args.axis))
@@ -593,7 +594,7 @@ class Tensor(Arithmetic):
         return Tensor(reductions.running("cummin", self.lazy, axis))
 
     def _typed(self, dtype: Any, out: None) -> Tensor:
-        """The tensor in the type that an aggregation is to have; NumPy passes `out`, too."""
+        """Cast to the result type of an aggregation, and refuse `out`, which NumPy passes."""
         if out is not None:
             raise ArgumentTypeError(
                 "lazy tensors are not written to arrays",
@@ -607,14 +608,14 @@ class Tensor(Arithmetic):
     # ---- Products ----
 
     def matmul(self, other: Any, *, swapped: bool = False) -> Tensor:
-        """``self @ other``: NumPy's rules; over the axes in common where axes have names."""
+        """``self @ other``: NumPy's rules, or over the axes in common if axes have names."""
         lazy_other = tensor_operand(other)
         pair = (lazy_other, self.lazy) if swapped else (self.lazy, lazy_other)
         return Tensor(products.matmul(*pair))
 
     @door(axis=args.along)
     def dot(self, other: Any, axis: AxisLike | Sequence[AxisLike] | None = None) -> Tensor:
-        """The product summed over named axes that both have; without `axis`, ``self @ other``.
+        """Multiply and sum over named axes that both have; without `axis`, ``self @ other``.
 
         >>> import ucle
         >>> x = ucle.array([[1, 2], [3, 4]], axes=("item", "feature"))
@@ -634,10 +635,10 @@ class Tensor(Arithmetic):
 
     @door(axis=args.axis)
     def take(self, indices: Sequence[int] | Tensor, axis: AxisLike = 0) -> Tensor:
-        """The tensor at positions of an axis, in their order.
+        """Select positions of an axis, in the given order.
 
-        Positions may be the entries of a tensor of integers, whose axes take the place of the axis;
-        these do not count from the end.
+        Positions may be the entries of a tensor of integers, whose axes replace the axis; these
+        cannot count from the end.
 
         >>> import ucle
         >>> embedding, words = ucle.array([[1, 2], [3, 4], [5, 6]]), ucle.array([2, 0, 2])
@@ -652,11 +653,11 @@ class Tensor(Arithmetic):
 
     @door(coordinates=args.mapping(args.axis, args.anything, "a dict from axis to coordinates"))
     def sel(self, coordinates: Mapping[AxisLike, Any] | None = None, /, **by_name: Any) -> Tensor:
-        """The tensor at coordinates: of a table's key columns, or positions where it has none.
+        """Select coordinates: those of a table's key columns, or positions for other axes.
 
         Args:
-            coordinates: by axis, a coordinate or a list of them; one drops its axis.
-            by_name: the same for axes whose names can be keywords.
+            coordinates: by axis, a coordinate or a list of them; a single one drops its axis.
+            by_name: the same, for axes whose names can be keywords.
 
         >>> import ucle
         >>> x = ucle.array([[1, 2], [3, 4]], axes=("node", "feature"))
@@ -671,7 +672,7 @@ class Tensor(Arithmetic):
     # ---- NumPy ----
 
     def __dlpack__(self, **options: Any) -> Any:
-        """The computed tensor for whoever reads arrays by DLPack, as `to_numpy` gives it."""
+        """Compute the tensor and export it by DLPack, as `to_numpy` does."""
         return self.to_numpy().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -737,28 +738,28 @@ def _lazy(message: str, where: str, hint: str) -> LazyError:
 
 
 DEVICE = "cpu"
-"""What the array standard calls the one device that there is."""
+"""The array API standard's name of the only device."""
 
 ACCUMULATED = {"add": "cumsum", "multiply": "cumprod", "maximum": "cummax", "minimum": "cummin"}
-"""What `accumulate` of NumPy's functions is called."""
+"""The scans that `accumulate` of NumPy's functions stands for."""
 
 NUMPY_FUNCTIONS: dict[str, Any] = {}
-"""What NumPy's functions of a name do with lazy tensors; `ucle.lazy.numpy_functions` fills it."""
+"""Functions for lazy tensors, by NumPy's names; filled by `ucle.lazy.numpy_functions`."""
 
 
 def _numpy_function(name: str) -> Any:
-    import_late("ucle.lazy.numpy_functions")  # nobody may have asked for one of ours
+    import_late("ucle.lazy.numpy_functions")  # it may not have been imported yet
     return NUMPY_FUNCTIONS.get(name)
 
 
 def operand(value: Any) -> Lazy | Scalar:
-    """A lazy tensor, or a Python number, which takes the type of what it meets."""
+    """Convert to a lazy tensor, or to a Python number, which adopts the type of other operands."""
     number = as_scalar(value)
     return tensor_operand(value) if number is None else number
 
 
 def tensor_operand(value: Any) -> Lazy:
-    """Anything that is a tensor, as a lazy one."""
+    """Convert a tensor-like object to a lazy tensor."""
     if isinstance(value, Tensor):
         return value.lazy
     if isinstance(value, str):
@@ -773,12 +774,12 @@ def tensor_operand(value: Any) -> Lazy:
 
 
 def as_tensor(value: Any) -> Tensor:
-    """Anything that is a tensor, as a lazy one with its methods."""
+    """Convert a tensor-like object to a `Tensor`."""
     return Tensor(tensor_operand(value))
 
 
 def pointwise(function: str, *values: Any) -> Tensor:
-    """A function of the language, entry by entry; without a tensor, the first number is made one.
+    """Apply a function entry by entry; if no value is a tensor, convert the first to one.
 
     >>> pointwise("sqrt", 4.0).item()
     2.0

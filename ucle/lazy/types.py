@@ -1,8 +1,7 @@
 """Element types of lazy tensors, as far as they are known.
 
-Types follow from those of the inputs, by the rules that the compiler has
-(`ucle.language.promotion`); an input that is a table may not say its own before a database is
-asked.
+Types follow from those of the inputs by the compiler's rules (`ucle.language.promotion`); the type
+of a table may be unknown until a database is queried.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from ucle.lazy.meaning import expression_of
 from ucle.lazy.nodes import Apply, FirstAlong, Gradient, Leaf, Node, in_order
 
 Types = dict[Node, DType | None]
-"""The element type of each node, None where it is not known."""
+"""The element type of each node; None if it is not known."""
 
 NOWHERE = Span(1, 1)
 
@@ -33,14 +32,14 @@ NOWHERE = Span(1, 1)
 def node_types(
     outputs: Iterable[Node], leaf_type: Callable[[Leaf], DType | None] = lambda leaf: leaf.dtype
 ) -> Types:
-    """The element types of all nodes that outputs depend on.
+    """Infer the element types of all nodes that outputs depend on.
 
     Args:
         outputs: the nodes.
-        leaf_type: the type of an input, if it is known.
+        leaf_type: returns the type of an input, if it is known.
 
     Raises:
-        ValueTypeError: NumPy has no such operation on these types, or ucle has none.
+        ValueTypeError: NumPy or ucle does not support an operation on these types.
     """
     types: Types = {}
     for node in in_order(outputs):
@@ -55,7 +54,7 @@ def node_types(
 
 
 def operand_types(node: Apply, types: Types) -> tuple[DType | Scalar | None, ...]:
-    """The types of what a node reads; a number stands for itself."""
+    """The types of a node's operands; a number stands for itself."""
     return tuple(_operand_type(operand.source, types) for operand in node.operands)
 
 
@@ -90,7 +89,7 @@ def _apply_type(node: Apply, types: Types) -> DType | None:
     output = tuple(f"i{label}" for label in (node.output if node.first is None else read))
     over = dict.fromkeys(x for part in parts for x in part.labels if x not in output)
     expression = expression_of(node, parts, kinds, tuple(over), NOWHERE)
-    if node.along is not None:  # its type is that of the whole
+    if node.along is not None:  # a scan has the type of the full aggregation
         what, _ = node.along
         if not isinstance(what, str):
             expression = Reduction(what, (), expression, NOWHERE)

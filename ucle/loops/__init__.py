@@ -1,11 +1,11 @@
-"""Programs that run again and again: prepared ones, and loops of which each step feeds the next.
+"""Programs that run repeatedly: prepared ones, and loops in which each step feeds the next.
 
-carried           which outputs fit the inputs in whose places they come
-stages            what a program computes once, and what each run computes
+carried           checks that outputs fit the inputs that they replace
+stages            the parts of a program that run once and in each run
 prepared_program  a program that was checked once, for many runs on one connection
 iterate           a loop around it, until a condition holds
 
-In: a compiled program. Out: results of its runs, of which each costs what it computes. How a plan
-is divided stands in `ucle.plan.hoist_invariants`. May import: `ucle.prepared`, `ucle.compile` and
-what is below them.
+In: a compiled program. Out: results of its runs, without repeated overhead.
+`ucle.plan.hoist_invariants` divides the plan. May import: `ucle.compile` and
+modules below it.
 """

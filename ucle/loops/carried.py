@@ -1,20 +1,20 @@
-"""What one step of a loop leaves for the next: outputs that take the places of inputs."""
+"""The data that one step of a loop leaves for the next: outputs that replace inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ucle.artifacts import Compiled
 from ucle.database.session import Session
 from ucle.database.temporary_tables import TemporaryTable
 from ucle.errors import BoundError, InputError, LabelError, NameResolutionError, did_you_mean
 from ucle.ir.tensor_types import TensorType
+from ucle.pipeline.artifacts import Compiled
 from ucle.run.results import TensorRelation
 from ucle.sqlgen.script import differ_query, sql_text
 
 
 def check_carry(compiled: Compiled, carry: Mapping[str, str]) -> None:
-    """Each output fits the input in whose place it comes.
+    """Check that each output fits the input that it replaces.
 
     Args:
         compiled: the program.
@@ -53,10 +53,10 @@ def check_state(
     state: Mapping[str, TensorRelation],
     dictionaries: Mapping[str, TemporaryTable],
 ) -> None:
-    """What an earlier run left still fits the inputs, after tables may have changed.
+    """Check that the state of an earlier run fits the inputs, after tables may have changed.
 
     Args:
-        session: where it lies.
+        session: the session that holds it.
         compiled: the program.
         state: tensors by the inputs that they replace.
         dictionaries: those by which the program numbers ids now.
@@ -87,7 +87,7 @@ def _stale(name: str, found: str) -> InputError:
 
 
 def fits_in_place(given: TensorType, made: TensorType) -> bool:
-    """Whether whatever is known of an input holds of the output that replaces it.
+    """True if everything known of an input also holds of the output that replaces it.
 
     Otherwise the output is stored with all of its tuples.
     """

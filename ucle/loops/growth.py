@@ -1,8 +1,8 @@
-"""States that outgrow their plan: a search begins at one node and ends with all of them.
+"""States that outgrow their plan: a graph search starts at one node and ends with all of them.
 
-A loop is planned for what its inputs hold when it begins. After its 1st, 2nd, 4th, ... step it is
-looked how many tuples the state has, and where there are many more than the plan counted on, a
-decomposition is chosen anew for as many. What a step computes is the same by either.
+A loop is planned for the data that its inputs hold at the start. After its 1st, 2nd, 4th, ... step
+the tuples of the state are counted. Where there are many more than the plan assumed, a
+decomposition is chosen again for that number. The results of a step are the same with either.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ucle.artifacts import Compiled
 from ucle.database.session import Session
 from ucle.options import Options
-from ucle.replan import plan_for_statistics
+from ucle.pipeline.artifacts import Compiled
+from ucle.pipeline.replan import plan_for_statistics
 from ucle.run.results import TensorRelation
 from ucle.sqlgen.script import count_tuples_query, sql_text
 from ucle.stats.model import TensorStatistics
 
 GROWTH = 8
-"""Times as many entries as were planned for that are worth another plan."""
+"""Growth in entries over the planned number from which on the program is planned again."""
 
 
 def is_looked_at(steps: int) -> bool:
-    """Whether it is looked at the state after so many steps.
+    """True if the state is checked after so many steps.
 
     >>> [n for n in range(20) if is_looked_at(n)]
     [1, 2, 4, 8, 16]
@@ -34,10 +34,10 @@ def is_looked_at(steps: int) -> bool:
 def outgrown(
     session: Session, compiled: Compiled, state: Mapping[str, TensorRelation], options: Options
 ) -> Compiled | None:
-    """The same program planned for the state that there is now; None where the plan is still right.
+    """Plan the program for the current state; None where the plan is still right.
 
     Args:
-        session: where the state lies.
+        session: the session that holds the state.
         compiled: the program as it is planned.
         state: tensors by the inputs that they replace.
         options: with which it was compiled.
@@ -65,7 +65,7 @@ def outgrown(
 def _statistics(
     session: Session, tensor: TensorRelation, before: TensorStatistics
 ) -> TensorStatistics | None:
-    """T and V of a state that has outgrown them; None where it has not, or nothing tells.
+    """T and V of a state that has outgrown its plan; None where it has not, or cannot be told.
 
     Arrays without keys are one tuple, however many entries they have.
     """

@@ -1,4 +1,4 @@
-"""Loops: a program whose outputs take the places of its inputs until a condition holds."""
+"""Loops: a program whose outputs replace its inputs until a condition holds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucle.compile import Build, extended
+from ucle.compile.build import Build, extended
 from ucle.database.session import Session
 from ucle.errors import ArgumentError, LabelError, NotConvergedWarning
 from ucle.foundation.logs import warn_caller
@@ -20,19 +20,19 @@ from ucle.language.syntax import Access, Binary, Number, Statement
 from ucle.language.syntax_to_text import expression_text
 from ucle.loops.prepared_program import PreparedProgram
 from ucle.options import RUNS
-from ucle.progress import Progress, Watch
+from ucle.progress.execution import Progress, Watch
 from ucle.run.results import Result, TensorRelation
 from ucle.run.write_table import transaction
 from ucle.sqlgen.script import scalars_query, sql_text
 
 MAX_STEPS = 1000
-"""Steps after which a loop that has a condition ends without it."""
+"""Steps after which a loop with a condition ends even if the condition does not hold."""
 
 History = Mapping[str, NDArray[Any]]
 
 
 class Iteration(Result):
-    """The outputs of the last step of a loop, and how it went."""
+    """The outputs of the last step of a loop, with the course of the loop."""
 
     def __init__(
         self,
@@ -44,21 +44,21 @@ class Iteration(Result):
         interrupted: bool,
         history: History,
     ) -> None:
-        """Hand out what a loop came to."""
+        """Wrap the results of a loop."""
         super().__init__(session, tensors, [x.table for x in tensors.values()])
         self.steps = steps
-        """How many there were."""
+        """The number of steps."""
         self.converged = converged
-        """Whether the condition held after the last one."""
+        """True if the condition held after the last step."""
         self.interrupted = interrupted
-        """Whether it was ended from the keyboard; then the last step that was whole counts."""
+        """True if the keyboard interrupted it; the outputs are those of the last whole step."""
         self.history = history
-        """Numbers of each step by name: outputs without axes, and what the condition compares."""
+        """Numbers of each step by name: outputs without axes, and the compared value."""
 
 
 @dataclass(frozen=True)
 class Loop:
-    """What a loop does."""
+    """The arguments of a loop."""
 
     carry: Mapping[str, str]
     until: str | None
@@ -129,16 +129,16 @@ class _Watched:
 
     build: Build
     outputs: tuple[str, ...]
-    """Those that it had before."""
+    """The outputs that it had before."""
     titles: tuple[str, ...]
-    """What numbers are called in the history."""
+    """Names of the numbers in the history."""
     numbers: tuple[str, ...]
-    """The tensors that hold them, and at the end the one that says whether the condition holds."""
+    """The tensors that hold these numbers, and at the end the one that holds the condition."""
     done: bool
 
 
 def _watched(program: Build, session: Session, loop: Loop) -> _Watched:
-    """The program that a loop runs: with all that it carries, and its condition, compiled once."""
+    """Return the program that a loop runs, with its carried tensors and condition compiled in."""
     database, carried = session.connection, tuple(loop.carry.values())
     varying = (*loop.carry, *loop.swap)
     if loop.until is None:
@@ -175,7 +175,7 @@ def _numbers_among(program: Build, outputs: Sequence[str]) -> tuple[str, ...]:
 
 
 def _condition(program: Build, until: str) -> tuple[tuple[Statement, ...], str | None, str]:
-    """Statements for a condition, what the number is called that it compares, and its tensor."""
+    """Return statements for a condition, the title of the number it compares, and its tensor."""
     request = program.request
     taken = {folded(x) for x in (*request.inputs, *(x.target.tensor for x in request.statements))}
     value, done = unique_names(["until_value", "until"], taken)
@@ -194,9 +194,9 @@ def _condition(program: Build, until: str) -> tuple[tuple[Statement, ...], str |
 def _about(
     condition: Statement, value: str, defined: Collection[str]
 ) -> tuple[tuple[Statement, ...], str | None]:
-    """Statements for a condition, and what the number is called that it compares with another.
+    """Return statements for a condition, and the name of the number that it compares.
 
-    That is a tensor of the program, or one that is made for it: of an expression, or an input.
+    The number is a tensor of the program, or one that is added for an expression or an input.
     """
     compared = condition.expression
     if not isinstance(compared, Binary) or not isinstance(compared.right, Number):
@@ -241,7 +241,7 @@ def _check_checkpoint(loop: Loop, outputs: tuple[str, ...]) -> None:
 def _save(session: Session, run: PreparedProgram, latest: Result, loop: Loop) -> None:
     """Write tensors to their tables, all or none."""
     where = "iterate, checkpoint"
-    with session.writing(where), transaction(session):  # the file of a path is writable by then
+    with session.writing(where), transaction(session):  # by then the file of a path is writable
         for name, table in loop.checkpoint.items():
             tensor = run.state[name] if name in loop.carry else latest[name]
             tensor.to_table(table, mode="replace")

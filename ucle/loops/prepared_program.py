@@ -1,4 +1,4 @@
-"""A program that was checked once and runs again and again on one connection."""
+"""A program that was checked once and runs repeatedly on one connection."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
-from ucle.compile import Build, varied, with_outputs
+from ucle.compile.build import Build, varied, with_outputs
+from ucle.compile.prepared import Preparations, Prepared
 from ucle.database.session import Session
 from ucle.database.temporary_tables import Temporary
 from ucle.errors import ArgumentError, ResultClosedError
@@ -19,21 +20,20 @@ from ucle.loops.carried import check_carry, check_state
 from ucle.loops.growth import is_looked_at, outgrown
 from ucle.loops.stages import Stage, Stages
 from ucle.options import RUNS
-from ucle.plan.sources import Source, TableSource
-from ucle.prepared import Preparations, Prepared
+from ucle.plan.sources import InputSource, TableSource
 from ucle.run.execute import Executed, execute_script
 from ucle.run.results import Result, TensorRelation
 
 
 class PreparedProgram:
-    """A program that runs again and again; made by `EinsumProgram.prepare`.
+    """A program for repeated runs; returned by `EinsumProgram.prepare`.
 
     Call it to run the program once, with other data for inputs as keywords. Use it as a context
-    manager, or `close` it: then all tables that it has made are dropped, those of its results among
-    them.
+    manager, or `close` it: then all tables that it has made are dropped, including those of its
+    results.
 
-    What it reads is looked at when it is made, and again only where an input was named in ``swap``
-    or is passed: a table that is changed afterwards may or may not be seen as it is then.
+    Its data is checked when it is made, and again only where an input was named in ``swap`` or is
+    passed: later changes of other tables may or may not be seen.
     """
 
     def __init__(
@@ -48,8 +48,8 @@ class PreparedProgram:
         Args:
             build: the program.
             session: where it runs; it is closed with this.
-            carry: inputs, and the outputs that take their places in the next run.
-            swap: inputs that are looked at before each run.
+            carry: inputs, and the outputs that replace them in the next run.
+            swap: inputs that are checked before each run.
 
         Raises:
             UcleError: the data does not pass the checks, or an output does not fit an input.
@@ -61,7 +61,7 @@ class PreparedProgram:
         self._carry = dict(carry)
         self._swap = tuple(x for x in swap if x not in carry)
         given = self._build.request.inputs
-        # Arrays that are followed when they are changed in place.
+        # Arrays in which changes in place are tracked.
         self._watched = {x: given[x] for x in self._swap if x in self._build.marks}
         self._marks = dict(self._build.marks)
         self._given: dict[str, Any] = {}
@@ -70,7 +70,7 @@ class PreparedProgram:
         self._stages: dict[int, Stages] = {}
         self._closed = False
         self.steps = 0
-        """How many runs there were."""
+        """The number of runs so far."""
         self._compile()
 
     def __call__(self, **inputs: Any) -> Result:
@@ -89,10 +89,10 @@ class PreparedProgram:
 
         Args:
             inputs: other arrays for some of its inputs, for this run and those after it. An input
-                that is carried begins anew with its array.
+                that is carried starts again from its array.
 
         Raises:
-            ExecutionError: DuckDB refused a statement. What is carried is as it was before.
+            ExecutionError: DuckDB refused a statement. The carried state is unchanged.
             NameResolutionError: there is no such input.
             InputError: an array has another shape than the input.
             ResultClosedError: it is closed.
@@ -124,11 +124,11 @@ class PreparedProgram:
 
     @property
     def state(self) -> Mapping[str, TensorRelation]:
-        """What the next run reads in the places of the inputs that are carried."""
+        """The tensors that the next run reads in place of the carried inputs."""
         return dict(self._state)
 
     def restore(self, state: Mapping[str, TensorRelation]) -> None:
-        """Go on from an earlier `state`."""
+        """Continue from an earlier `state`."""
         self._state = dict(state)
 
     def __enter__(self) -> PreparedProgram:
@@ -152,7 +152,7 @@ class PreparedProgram:
         return (*self._carry, *self._swap)
 
     @property
-    def _followed(self) -> frozenset[Source]:
+    def _followed(self) -> frozenset[InputSource]:
         """The tables that may hold other rows in each run."""
         inputs = self._build.compiled.all_inputs
         sources = (inputs[name].source for name in self._swap)
@@ -169,13 +169,13 @@ class PreparedProgram:
         self._adopt(self._preparations.fresh(self._session))
 
     def _adopt(self, prepared: Prepared) -> None:
-        """Run a program from now on; what was made once is made anew."""
+        """Switch to another program; results that are computed once are computed again."""
         self._prepared = prepared
         self._inputs = with_numbers(prepared.compiled.inputs, self._given)
         self._stages.clear()
 
     def _take(self, new: Mapping[str, Any]) -> None:
-        """Take other arrays for inputs; those that were not expected to change do from now on."""
+        """Take other arrays for inputs; inputs that were constant so far vary from now on."""
         known = self._build.compiled.all_inputs
         check_names(known, new, "prepared program")
         for name, value in new.items():
@@ -199,7 +199,7 @@ class PreparedProgram:
             self._state.pop(name, None)
 
     def _follow(self) -> None:
-        """Look again at the tables that may hold other rows by now."""
+        """Check the tables that may hold other rows by now."""
         prepared = self._preparations.fresh(self._session)
         if prepared is self._prepared:
             return
@@ -210,7 +210,7 @@ class PreparedProgram:
             self._adopt(prepared)
 
     def _grow(self) -> None:
-        """Plan anew for a state that is many times larger than what was planned for."""
+        """Plan again for a state that is many times larger than planned."""
         compiled, options = self._prepared.compiled, self._build.options
         planned = outgrown(self._session, compiled, self._state, options)
         if planned is not None:

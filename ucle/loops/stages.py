@@ -1,11 +1,10 @@
-"""The plan of a program that runs again and again, in its two parts, and their scripts."""
+"""The plan of a program for repeated runs, in its two parts, and their scripts."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from ucle.artifacts import Compiled
 from ucle.database.session import Session
 from ucle.database.temporary_tables import TemporaryColumn
 from ucle.errors import ValueTypeError
@@ -13,7 +12,8 @@ from ucle.inputs.small_arrays import small_arrays
 from ucle.inputs.states import BoundInput
 from ucle.ir.tensor_types import TensorType
 from ucle.loops.carried import fits_in_place
-from ucle.plan.hoist_invariants import FIXED, Split, complete, held_name, hold, split
+from ucle.pipeline.artifacts import Compiled
+from ucle.plan.hoist_invariants import FIXED, HoistedPlan, complete, held_name, hold, split
 from ucle.plan.steps import Plan, Read
 from ucle.run.execute import Executed, execute_script
 from ucle.run.results import TensorRelation
@@ -23,17 +23,17 @@ from ucle.sqlgen import Capabilities
 
 @dataclass(frozen=True)
 class Stage:
-    """What runs each time, where the inputs that are carried lie in certain layouts."""
+    """The part that runs each time, for certain layouts of the carried inputs."""
 
     script: Script
     outputs: Mapping[str, Read]
-    """Those of the program, and how they lie."""
+    """The outputs of the program with their layouts."""
     done: Mapping[str, str]
-    """Outputs that are made once, and the steps that make them."""
+    """Outputs that are computed once, and the steps that compute them."""
 
 
 class Stages:
-    """One plan of a program, with what it makes once."""
+    """A plan of a program, with its results that are computed once."""
 
     def __init__(
         self, compiled: Compiled, carry: Mapping[str, str], changing: Collection[str]
@@ -56,7 +56,7 @@ class Stages:
         self._before: Executed | None = None
 
     def first(self, session: Session, inputs: Mapping[str, BoundInput]) -> Executed:
-        """What is made once; it is made when it is first asked for."""
+        """Return the results that are computed once; the first call computes them."""
         if self._before is None:
             before = self._split({}).before
             script = script_of(self._physical(before), session.capabilities, keep_dictionaries=True)
@@ -64,10 +64,10 @@ class Stages:
         return self._before
 
     def stage(self, state: Mapping[str, TensorRelation], capabilities: Capabilities) -> Stage:
-        """What runs each time.
+        """Return the part that runs each time.
 
         Args:
-            state: what is in the places of inputs that are carried; nothing at the first time.
+            state: the tensors in place of carried inputs; empty in the first run.
             capabilities: of the route.
         """
         tables = held_tables(state)
@@ -83,7 +83,7 @@ class Stages:
         return self._stages[key]
 
     def check(self, executed: Executed) -> None:
-        """What the next run takes to be finite is so.
+        """Check that everything that the next run assumes to be finite is finite.
 
         Raises:
             ValueTypeError: a number is not.
@@ -99,7 +99,7 @@ class Stages:
                 )
 
     def held(self, state: Mapping[str, TensorRelation]) -> dict[str, str]:
-        """The tables that are there already, by the names that scripts have for them."""
+        """The tables that exist already, by their names in scripts."""
         tables = {read.step: state[x].table.place[0] for x, read in held_tables(state).items()}
         if self._before is None:
             return tables
@@ -108,7 +108,7 @@ class Stages:
             tables[held_name(FIXED if row else step)] = made.place[0]
         return tables | {name: table.name for name, table in self._before.dictionaries.items()}
 
-    def _split(self, tables: Mapping[str, Read]) -> Split:
+    def _split(self, tables: Mapping[str, Read]) -> HoistedPlan:
         constants = small_arrays(self.compiled.inputs)
         rows = not self.compiled.decomposed.relational
         return split(hold(self._plan, tables), self._changing, constants, rows=rows)
@@ -118,7 +118,7 @@ class Stages:
 
 
 def held_tables(state: Mapping[str, TensorRelation]) -> dict[str, Read]:
-    """Where plans find what a run has left: in tables of their own, or in rows with others."""
+    """Reads of the results of a run: in tables of their own, or in rows with others."""
     rows: dict[str, str] = {}
     tables = {}
     for name, tensor in state.items():
@@ -132,6 +132,6 @@ def held_tables(state: Mapping[str, TensorRelation]) -> dict[str, Read]:
 
 
 def _has_to_be(given: TensorType, made: TensorType) -> bool:
-    """Whether an output that is carried has to be finite, and might not be."""
+    """True if a carried output has to be finite, and is not proven to be."""
     proven = made.entries.finite and not made.entries.overflows
     return given.entries.finite and not proven and made.dtype.kind in "fc"

@@ -1,7 +1,7 @@
-"""Products with 1.0 as what they are: casts to floats, and nothing where there are floats already.
+"""Replace products with 1.0 by casts to floats, or by nothing if there are floats already.
 
-So functions that are written with others say that they compute with floats, whatever they are given
-(`ucle.language.functions`).
+Functions that are defined by other functions use such products to compute with floats, whatever
+their arguments are (`ucle.language.functions`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ucle.operators import MULT
 
 
 def ones_as_casts(expression: Expression, types: Mapping[str, TensorType]) -> Expression:
-    """The expression with casts in the place of products with 1.0."""
+    """Return the expression with casts in place of products with 1.0."""
     if not any(map(_is_with_one, walk(expression))):
         return expression
 

@@ -1,10 +1,10 @@
-"""A logical program and trees of its products to the vertices of the EinSum DAG.
+"""Contract a logical program: trees of its products become vertices of the EinSum DAG.
 
-Steps become unary and binary vertices, one after the other; the factors of chains are joined in a
-tree, the text's or another. Here vertices get their names, and what two of them have in common is
-computed once (`ucle.lowering.share_subexpressions`). Types (bounds, element type, fill, values) are
-derived from those of the operands (`ucle.ir.vertex_types`). Which joins are right when a fill is
-not 0 is not decided here but in `ucle.ir.fills`.
+Steps become unary and binary vertices in sequence; the factors of chains are joined in a tree, the
+text's or another one. Here vertices get their names, and common work is computed once
+(`ucle.lowering.share_subexpressions`). Types (bounds, element type, fill, values) are derived from
+those of the operands (`ucle.ir.vertex_types`). The kind of join that a fill other than 0 needs is
+decided not here but in `ucle.ir.fills`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ucle.ir.contraction_trees import Tree, leaves, tree_of
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.scans import Along
-from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.top_k import TopK
 from ucle.ir.vertex_types import along_type, reindexed_type, top_type, unary_type
 from ucle.ir.vertices import Operand, Program, Span, Vertex
@@ -30,10 +30,10 @@ from ucle.lowering.logical import (
     Use,
 )
 from ucle.lowering.pairwise import KnownPairwise, Pairwise, alone, binary_vertex, leaf
-from ucle.lowering.products import Product, ProductKey, outgrow, ranked_orders
+from ucle.lowering.products import ContractedProduct, ProductKey, outgrow, ranked_orders
 from ucle.lowering.share_subexpressions import SharedVertices
 from ucle.operators import Reduce
-from ucle.stats.estimate import Measured, Statistics, as_measured
+from ucle.stats.estimate import MeasuredInputs, Statistics, as_measured
 
 
 @dataclass(frozen=True)
@@ -42,33 +42,33 @@ class Contracted:
 
     program: Program
     types: Mapping[str, TensorType]
-    products: tuple[Product, ...]
+    products: tuple[ContractedProduct, ...]
 
 
 def contract(
     logical: LogicalProgram,
     trees: Mapping[ProductKey, Tree] | None = None,
-    measured: Measured | None = None,
+    measured: MeasuredInputs | None = None,
     known: KnownPairwise | None = None,
 ) -> Contracted:
     """Make the vertices of a logical program.
 
     Args:
         logical: the program.
-        trees: in which order to join the factors of products; the others as they are written.
-        measured: T and V of the inputs; given, the factors of all others are joined in the order
-            of the fewest tuples.
-        known: pairs of factors that were worked out for other orders of the same statements.
+        trees: orders in which to join the factors of products; the others are joined as written.
+        measured: T and V of the inputs; if given, the factors of all other products are joined in
+            the order of the fewest tuples.
+        known: pairs of factors already worked out for other orders of the same statements.
 
     Raises:
-        PathError: a contraction path that is given does not fit.
-        ValueTypeError: a type cannot hold what entries that are not stored are worth.
-        BoundError: an aggregation of nothing that has no value.
+        PathError: a given contraction path does not fit.
+        ValueTypeError: an element type cannot hold a fill.
+        BoundError: an aggregation over no entries has no value.
     """
     contraction = _Contraction(logical, trees or {}, measured, known or KnownPairwise())
     for statement in logical.statements:
         contraction.add_statement(statement)
-    inputs = tuple(Tensor(name, logical.types[name]) for name in logical.inputs)
+    inputs = tuple(NamedTensor(name, logical.types[name]) for name in logical.inputs)
     program = Program(inputs, tuple(contraction.vertices), logical.outputs)
     return Contracted(remove_dead_vertices(program), contraction.types, tuple(contraction.products))
 
@@ -90,18 +90,18 @@ class _Contraction:
     """Collects the vertices of a program; one instance contracts all of its statements."""
 
     _statement: LogicalStatement
-    """The one that is being contracted."""
+    """The statement that is being contracted."""
 
     def __init__(
         self,
         logical: LogicalProgram,
         trees: Mapping[ProductKey, Tree],
-        measured: Measured | None,
+        measured: MeasuredInputs | None,
         pairwise: KnownPairwise,
     ) -> None:
         self.types = {name: logical.types[name] for name in logical.inputs}
         self.vertices = SharedVertices()
-        self.products: list[Product] = []
+        self.products: list[ContractedProduct] = []
         self._exact = logical.exact
         self._trees = trees
         self._pairwise = pairwise
@@ -111,16 +111,17 @@ class _Contraction:
             self._known = {x: measured.input(x, self.types[x]) for x in logical.inputs}
         self._taken = {*logical.inputs, *logical.by_name}
         self._repeated: dict[str, tuple[Labels, Operand]] = {}
-        """Tensors that an earlier vertex holds: their labels, and its tensor under these."""
+        """Tensors that an earlier vertex computes: their labels, and that vertex's tensor under
+        these labels."""
         self._made: dict[str, Use] = {}
-        """What the steps of the statement have become."""
+        """The uses that the steps of the statement have become."""
         self._first_product = 0
-        """Of the statement."""
+        """The number of products before the statement."""
         self._next_number = 1
-        """All smaller ones are taken in names of the statement's vertices."""
+        """The next number for a vertex name; all smaller ones are taken in this statement."""
 
     def add_statement(self, statement: LogicalStatement) -> None:
-        """Add the vertices of a statement; the last one bears its name."""
+        """Add the vertices of a statement; the last one has its name."""
         self._statement = statement
         if statement.index is not None:
             vertex = self._reindexed(statement, statement.index)
@@ -149,9 +150,9 @@ class _Contraction:
         del self.types[last.name]
         self._known.pop(last.name, None)
         self._taken.discard(last.name)
-        # Labels of the last vertex may be those of the vertex whose work it repeats.
+        # The last vertex may have the labels of the vertex whose work it repeats.
         type_ = replace(last.tensor.type, axes=last.labels).transposed(labels)
-        renamed = replace(last, tensor=Tensor(name, type_), labels=labels)
+        renamed = replace(last, tensor=NamedTensor(name, type_), labels=labels)
         self.vertices.replace_last(renamed)
         self._know(renamed)
 
@@ -164,7 +165,7 @@ class _Contraction:
         return name
 
     def _release(self, name: str) -> None:
-        """Give the name back that was made last."""
+        """Release the name that was made last."""
         self._next_number -= 1
         self._taken.discard(name)
 
@@ -197,7 +198,7 @@ class _Contraction:
         return self._read(self._plain(use)) if len(use.maps) >= MOST_MAPS else use
 
     def _value(self, use: Use) -> Use:
-        """A use of a tensor that exists, in the place of one of a step."""
+        """Return a use of an existing tensor in place of a step's use."""
         if use.tensor in self._repeated:
             labels, operand = self._repeated[use.tensor]
             names = dict(zip(labels, use.labels, strict=True))
@@ -213,7 +214,7 @@ class _Contraction:
         return Use(operand.tensor, operand.labels, self.types[operand.tensor].dtype)
 
     def _plain(self, use: Use) -> Operand:
-        """One tensor access without maps."""
+        """Return a use as a tensor access without maps."""
         if not use.maps:
             return use.operand
         return self._add(self._unary(use, use.labels)).operand
@@ -224,7 +225,7 @@ class _Contraction:
     # ---- Chains ----
 
     def _joined(self, step: Contraction, factors: list[Operand]) -> Use:
-        """The factors of a chain, joined two at a time."""
+        """Join the factors of a chain two at a time."""
         if len(factors) == 1:
             return self._read(factors[0])
 
@@ -234,9 +235,9 @@ class _Contraction:
         operands = {leaf(number): operand for number, operand in enumerate(factors)}
         use = self._read(factors[0])
         for vertex in pairwise.vertices(self._tree(step, factors, pairwise)):
-            # A vertex that was found to exist already may have its labels in another order.
+            # A shared vertex may have its labels in another order.
             inputs = tuple(operands[operand.tensor] for operand in vertex.inputs)
-            tensor = Tensor(self._fresh(), vertex.tensor.type)
+            tensor = NamedTensor(self._fresh(), vertex.tensor.type)
             use = self._add(replace(vertex, tensor=tensor, inputs=inputs))
             operands[vertex.name] = use.operand
         return use
@@ -247,7 +248,7 @@ class _Contraction:
         factors: Sequence[Operand],
         pairwise: Pairwise,
     ) -> Tree:
-        """The tree of a product, which is noted."""
+        """Return the tree of a product, and record the product."""
         written = step.written
         assert written is not None
         assert step.combine is not None
@@ -258,7 +259,7 @@ class _Contraction:
         if steps is not None:
             return tree_of(steps, len(factors))
         if outgrow(pairwise.vertices(written)):
-            return written  # the order decides what outgrows its type
+            return written  # the order decides which numbers overflow
         ranked: tuple[Tree, ...] = ()
         key = self._statement.target, len(self.products) - self._first_product
         tree = self._trees.get(key, written)
@@ -273,9 +274,11 @@ class _Contraction:
                 self._measured.estimator,
             )
             tree = ranked[0]
-        if len(leaves(tree)) != len(factors):  # that of another chain, as types are others now
+        if len(leaves(tree)) != len(factors):  # the tree of another chain, as types have changed
             tree = written
-        self.products.append(Product(key, step.combine, tuple(factors), written, tree, ranked))
+        self.products.append(
+            ContractedProduct(key, step.combine, tuple(factors), written, tree, ranked)
+        )
         return tree
 
     # ---- Vertices ----
@@ -285,20 +288,22 @@ class _Contraction:
     ) -> Vertex:
         source = self.types[use.tensor]
         type_ = unary_type(source, use.labels, use.maps, labels, reduce, self._span)
-        tensor = Tensor(name or self._fresh(), type_)
+        tensor = NamedTensor(name or self._fresh(), type_)
         return Vertex(tensor, (use.operand,), labels, maps=use.maps, reduce=reduce, span=self._span)
 
     def _reindexed(self, statement: LogicalStatement, index: IndexMap) -> Vertex:
         operand, labels = self._value(statement.result).operand, statement.labels
         type_ = reindexed_type(self.types[operand.tensor], operand.labels, index, labels)
-        tensor = Tensor(statement.target, type_)
+        tensor = NamedTensor(statement.target, type_)
         return Vertex(tensor, (operand,), labels, span=statement.span, index=index)
 
     def _along(self, statement: LogicalStatement, along: Along) -> Vertex:
         operand, labels = self._plain(self._value(statement.result)), statement.labels
         if operand.labels != labels:
             operand = self._add(self._unary(self._read(operand), labels)).operand
-        tensor = Tensor(statement.target, along_type(self.types[operand.tensor], along, labels))
+        tensor = NamedTensor(
+            statement.target, along_type(self.types[operand.tensor], along, labels)
+        )
         return Vertex(tensor, (operand,), labels, span=statement.span, along=along)
 
     def _first_entries(self, statement: LogicalStatement, top: TopK) -> Vertex:
@@ -308,11 +313,11 @@ class _Contraction:
         if kept != labels[: len(kept)]:
             operand = self._add(self._unary(self._read(operand), statement.result.labels)).operand
         type_ = top_type(self.types[operand.tensor], top, operand.labels, labels)
-        tensor = Tensor(statement.target, type_)
+        tensor = NamedTensor(statement.target, type_)
         return Vertex(tensor, (operand,), labels, span=statement.span, top=top)
 
     def _add_or_repeat(self, vertex: Vertex) -> None:
-        """Add the vertex of a statement that nobody names, or remember which one does the same."""
+        """Add the vertex of a lifted statement, or remember the vertex that computes the same."""
         existing = self.vertices.find(vertex)
         if existing is None:
             self._record(vertex)
@@ -333,17 +338,17 @@ class _Contraction:
         self._know(vertex)
 
     def _know(self, vertex: Vertex) -> None:
-        """Remember type and statistics of a vertex's tensor."""
+        """Record the type and the statistics of a vertex's tensor."""
         self.types[vertex.name] = vertex.tensor.type
         if self._measured is None:
-            return  # they would not be asked for
+            return  # nothing reads them
         estimator = self._measured.estimator
         derived = estimator.derive(vertex, tuple(self._known[x.tensor] for x in vertex.inputs))
-        # The orders of one product are not worth a look back at others.
+        # Orders of one product are ranked without looking back at other products.
         self._known[vertex.name] = as_measured(estimator, derived)
 
 
 def _without(labels: Labels, over: Labels) -> Labels:
-    """The labels that are left, each once."""
+    """Return the labels that are left, each once."""
     gone: set[Label] = set(over)
     return tuple(label for label in dict.fromkeys(labels) if label not in gone)

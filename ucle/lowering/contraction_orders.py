@@ -1,11 +1,11 @@
-"""Proposals for the order in which the factors of a product are joined, two at a time.
+"""Propose orders in which the factors of a product are joined, two at a time.
 
-Of few factors every tree is proposed. Of more, opt_einsum proposes paths for the sizes of labels,
-and for how many different coordinates of each are in use: it knows nothing of sparsity, by which a
-product that keeps all labels may be the smallest. Statistics rank them by the tuples that they send
-through joins; what they cost once they are decomposed is `ucle.optimiser.join_order`'s question. A
-path may also be given, as opt_einsum and NumPy write it: positions of operands, whose result goes
-to the end.
+For few factors every tree is proposed. For more, opt_einsum proposes paths for the sizes of labels,
+and for the number of distinct coordinates of each label in use: it knows nothing of sparsity, which
+may make a product that keeps all labels the smallest. Statistics rank the trees by the tuples that
+they send through joins; `ucle.optimiser.join_order` finds their cost with decompositions. A path
+may also be given, as opt_einsum and NumPy write it: positions of operands, whose result goes to the
+end.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import opt_einsum
 
 from ucle.errors import PathError
 from ucle.ir.contraction_trees import Path, Tree, every_tree, in_order, tree_of
-from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.stats.estimate import Estimator, ProgramStatistics, Statistics
 
 EVERY_TREE = 4
-"""Of up to so many factors every tree is proposed: 15 of four, 105 of five."""
+"""The most factors for which every tree is proposed: 15 trees of four, 105 of five."""
 
 EXHAUSTIVE_FACTORS = 6
-"""Up to so many factors opt_einsum looks at every path."""
+"""The most factors for which opt_einsum tries every path."""
 
 
 def propose_trees(
@@ -33,12 +33,12 @@ def propose_trees(
     statistics: Mapping[str, Statistics],
     written: Tree,
 ) -> list[Tree]:
-    """Different orders worth a closer look, that of the text first.
+    """Return distinct orders worth a closer look, that of the text first.
 
     Args:
-        factors: what is joined.
+        factors: the factors to join.
         kept: names of the labels that stay; the others are aggregated.
-        statistics: of the factors, by tensor.
+        statistics: statistics of the factors, by tensor.
         written: the order of the text.
     """
     if len(factors) <= EVERY_TREE:
@@ -84,14 +84,13 @@ def ranked_trees(
     statistics: Mapping[str, Statistics],
     estimator: Estimator,
 ) -> tuple[Tree, ...]:
-    """Trees by the tuples that their joins emit, by estimate; the fewest come first.
+    """Return trees sorted by the estimated tuples that their joins emit, the fewest first.
 
     Args:
         trees: the candidates.
-        contract: the vertices that a tree makes; their inputs are tensors that exist, and each
-            other.
+        contract: gives the vertices of a tree; they read tensors that exist, and each other.
         types: types of the tensors that exist.
-        statistics: of the tensors that exist.
+        statistics: statistics of the tensors that exist.
         estimator: estimates the others.
     """
     if len(trees) == 1:
@@ -101,19 +100,21 @@ def ranked_trees(
         vertices = tuple(contract(tree))
         own = {vertex.name for vertex in vertices}
         read = {x.tensor for vertex in vertices for x in vertex.inputs} - own
-        program = Program(tuple(Tensor(name, types[name]) for name in sorted(read)), vertices, ())
+        program = Program(
+            tuple(NamedTensor(name, types[name]) for name in sorted(read)), vertices, ()
+        )
         return joined_tuples(program, ProgramStatistics(program, statistics, estimator))
 
     return tuple(sorted(trees, key=tuples))
 
 
 def joined_tuples(program: Program, statistics: ProgramStatistics) -> float:
-    """The tuples that the joins of a program emit where every label is promoted, by estimate."""
+    """Return the estimated tuples that a program's joins emit with every label promoted."""
     return sum(statistics.join_rows(vertex, vertex.all_promoted) for vertex in program.vertices)
 
 
 def pairs(path: Path, count: int, where: str | None = None) -> list[tuple[int, int]]:
-    """A path as steps of two operands: longer steps are taken from the left, single ones move.
+    """Return a path as pairs of operands: longer steps are split from the left, single ones move.
 
     Raises:
         PathError: the path does not fit the number of operands.
@@ -122,7 +123,7 @@ def pairs(path: Path, count: int, where: str | None = None) -> list[tuple[int, i
     [(0, 1), (0, 1)]
     """
     steps: list[tuple[int, int]] = []
-    # What stands where, in the path that is given and in that of pairs.
+    # The operands by position, in the given path and in that of pairs.
     written = held = list(range(count))
     result = count
     for step in path:

@@ -1,10 +1,9 @@
-"""The order of a product whose joins emit the fewest tuples: a dynamic program with pruning.
+"""Exact join orders: a pruned dynamic program for the order whose joins emit the fewest tuples.
 
-A set of factors that hang together by labels is joined once, in its best way; two such sets are
-joined where they share a label, and whole components last. To join all factors that have a label
-eliminates it, so that an order of joins is one of eliminations (galley.txt, 4.4 to 4.6). What costs
-more than the best order that is known is not looked at, nor what would take longer to find than it
-can save.
+A set of factors connected by labels is joined once, in its best way. Two such sets are joined if
+they share a label, and whole components last. Joining all factors that have a label eliminates it,
+so that an order of joins is one of eliminations (galley.txt, 4.4 to 4.6). A set that costs more
+than the best known order is pruned, and the search stops if it would take longer than it can save.
 """
 
 from __future__ import annotations
@@ -12,27 +11,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ucle.ir.vertices import Operand
-from ucle.lowering.joined_parts import Part, Parts
+from ucle.lowering.joined_parts import JoinedFactors, Parts
 
 MOST_PARTS = 12
-"""Products of more factors, after those without labels of their own, are left to greedy orders."""
+"""The most factors, after absorbing those without labels of their own; larger products are left to
+greedy orders."""
 
 LEAST_JOINS, MOST_JOINS = 40, 200
-"""Joins that may be looked at, of products that emit few and very many tuples."""
+"""The joins that may be computed for products that emit few and very many tuples."""
 
 TUPLES_OF_A_JOIN = 20_000
-"""The tuples that are joined in some five times the time that it takes to look at one join."""
+"""The tuples that are joined in some five times the time that the search takes for one join."""
 
 
-def exact_order(parts: Parts, known: float) -> Part | None:
-    """The order of the fewest tuples.
+def exact_order(parts: Parts, known: float) -> JoinedFactors | None:
+    """Return the order with the fewest tuples.
 
     Args:
-        parts: of the product.
-        known: the tuples that the joins of the best other order emit.
+        parts: parts of the product.
+        known: tuples that the joins of the best other order emit.
 
     Returns:
-        The order; None where none is better, or found within the effort that it is worth.
+        The order; None if no better order was found within the effort that it is worth.
 
     Raises:
         UcleError: some pair of factors has no type that holds its fill.
@@ -42,9 +42,9 @@ def exact_order(parts: Parts, known: float) -> Part | None:
         return None
     effort = min(MOST_JOINS, max(LEAST_JOINS, known / TUPLES_OF_A_JOIN))
     components, before = _components(parts.factors), parts.looked_at
-    best: list[dict[int, Part]] = [{}, {part.factors: part for part in single}]
+    best: list[dict[int, JoinedFactors]] = [{}, {part.factors: part for part in single}]
     for size in range(2, len(single) + 1):
-        joined: dict[int, Part] = {}
+        joined: dict[int, JoinedFactors] = {}
         for one, other in _pairs(best, size, components):
             both = one.factors | other.factors
             most = joined[both].emitted if both in joined else known
@@ -60,9 +60,9 @@ def exact_order(parts: Parts, known: float) -> Part | None:
 
 
 def _pairs(
-    best: list[dict[int, Part]], size: int, components: list[int]
-) -> Iterator[tuple[Part, Part]]:
-    """Parts of so many factors together that share a label, or are whole components."""
+    best: list[dict[int, JoinedFactors]], size: int, components: list[int]
+) -> Iterator[tuple[JoinedFactors, JoinedFactors]]:
+    """Yield pairs of parts with `size` factors that share a label or are whole components."""
     for less in range(1, size // 2 + 1):
         for one in best[less].values():
             for other in best[size - less].values():
@@ -76,7 +76,7 @@ def _pairs(
 
 
 def _components(factors: tuple[Operand, ...]) -> list[int]:
-    """The factors that hang together by labels, as bits."""
+    """Return the connected components of factors by shared labels, as bits."""
     components: list[tuple[int, frozenset[str]]] = []
     for number, factor in enumerate(factors):
         names = frozenset(factor.names)

@@ -1,10 +1,10 @@
 """Find the statements that may be inlined in the one that uses them (`inline_statements`).
 
-A statement is merged where nobody could tell: it is a chain of the same ⊗ and ⊕ as the one in which
-it is a factor, nobody else wants its tensor, and both are of one element type. What entries that
-are not stored are worth must absorb in ⊗, so that no order makes sparse tensors dense, and all
-inputs are finite. Sums of integers that overflow in one order do not in another: a program that was
-merged, and overflows, runs again as it is written (`ucle.prepared`).
+A statement is merged if that cannot be noticed: it is a chain with the same ⊗ and ⊕ as the chain in
+which it is a factor, its tensor has no other reader, and both have one element type. Fills must
+absorb in ⊗, so that no order makes sparse tensors dense, and all inputs must be finite. Sums of
+integers may overflow in one order and not in another: if a merged program overflows, it runs again
+as written (`ucle.compile.prepared`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def find_merges(
     fixed: Collection[str],
     known: KnownMerges | None = None,
 ) -> dict[str, str]:
-    """The statements that may be merged into another.
+    """Return the statements that may be merged, each with the one that takes it.
 
     Args:
         logical: the program.
-        types: of its tensors.
-        fixed: tensors whose statements have to stay as they are written.
-        known: remembers what has been merged, for `merge`.
+        types: types of its tensors.
+        fixed: tensors whose statements have to stay as written.
+        known: remembers merged statements, for `merge`.
     """
     known = known or KnownMerges()
     uses = Counter(name for statement in logical.statements for name in statement.reads)
@@ -57,7 +57,7 @@ def find_merges(
 
 
 class _Facts:
-    """What is known of tensors and steps, asked again and again."""
+    """A cache of facts about tensors and steps that are used repeatedly."""
 
     def __init__(self, logical: LogicalProgram, types: Mapping[str, TensorType]) -> None:
         self._types = types
@@ -68,12 +68,12 @@ class _Facts:
         self._uses: dict[tuple[object, ...], TensorType] = {}
 
     def learn(self, statement: LogicalStatement) -> None:
-        """Know the steps of a statement that has taken in another one."""
+        """Add the steps of a statement that has taken in another one."""
         self._steps.update(statement.by_name)
         add_diagonals(self._all_types, statement)
 
     def may_merge(self, inner: LogicalStatement, into: LogicalStatement, place: Place) -> bool:
-        """Whether a statement is a chain, and its tensor a factor of one with the same algebra."""
+        """Return whether a statement is a chain that is a factor of one with the same algebra."""
         one, other = inner.chain, place.step
         if one is None or one.combine is not other.combine or one.combine is None:
             return False
@@ -84,7 +84,7 @@ class _Facts:
             return False
         dtype = self._types[inner.target].dtype
         if dtype.kind == "f" and any(x.may_outgrow for x in values):
-            return False  # the order of products decides what outgrows its type
+            return False  # the order of products decides which numbers overflow
         if other.dtype is not dtype:
             return False
         if not all(is_finite(constant.value) for constant in (*one.constants, *other.constants)):
@@ -99,7 +99,7 @@ class _Facts:
         return may_chain(together, [self._type_of(factor) for factor in factors], self._exact)
 
     def _is_read(self, use: Use, statements: Collection[LogicalStatement]) -> bool:
-        """Whether a factor is a tensor as the text has it, or a diagonal of one."""
+        """Return whether a factor is a tensor as in the text, or a diagonal of one."""
         if use.maps:
             return False
         steps = [x.by_name[use.tensor] for x in statements if use.tensor in x.by_name]

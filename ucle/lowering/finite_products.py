@@ -1,9 +1,9 @@
-"""Products in which 0 annihilates all, as what they are of finite numbers: ordinary ones.
+"""Replace products in which 0 annihilates by ordinary ones if all operands are finite.
 
-The backward pass writes `sparse_mult` where what is passed back is masked
-(`ucle.gradients.masked`). Of finite numbers that is `*`, for which there are more orders, kernels
-and rewrites. Takes an expression whose sizes are numbers, and the types of the tensors that it
-reads; gives an expression that is worth the same.
+The backward pass writes `sparse_mult` if the gradient passed back is masked
+(`ucle.gradients.masked`). For finite numbers that equals `*`, which has more orders, kernels and
+rewrites. Takes an expression whose sizes are numbers, and the types of the tensors that it reads;
+gives an expression of equal value.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ UNKNOWN = anything(DType.FLOAT64, finite=False)
 
 
 def finite_products(expression: Expression, types: Mapping[str, TensorType]) -> Expression:
-    """The expression with ordinary products of what is finite on both sides."""
+    """Return the expression with ordinary products where both sides are finite."""
     if not any(isinstance(x, Binary) and x.operator is SPARSE_MULT for x in walk(expression)):
         return expression
     values: dict[int, Values] = {}
@@ -45,14 +45,14 @@ def finite_products(expression: Expression, types: Mapping[str, TensorType]) -> 
             case Binary(operator) if operator is SPARSE_MULT and all(x.finite for x in known):
                 made = Binary(MULT, made.left, made.right, made.span)
         values[id(made)] = _values(made, known, types)
-        kept.append(made)  # so that no other one has its identity
+        kept.append(made)  # keep it alive, so that its identity stays unique
         return made
 
     return fold(expression, written)
 
 
 def _values(part: Expression, known: list[Values], types: Mapping[str, TensorType]) -> Values:
-    """What an expression can be, by what its parts can be; as far as that is simple to tell."""
+    """Return the range of an expression from the ranges of its parts, by simple rules."""
     dtype = DType.FLOAT64
     match part:
         case Access(tensor):

@@ -1,9 +1,9 @@
-"""Orders of many factors by what their joins emit, found step by step.
+"""Greedy join orders of many factors, by the tuples that their joins emit.
 
-opt_einsum goes by sizes of labels, for which a graph of 10,000 nodes is 10,000 x 10,000 numbers.
-Here each step joins the two factors whose join emits the fewest tuples, by the statistics that it
-is priced by afterwards; a label is aggregated as soon as no other factor has it, so that to join
-what has a label eliminates it (galley.txt, 4.4 to 4.6, whose greedy search goes by labels).
+opt_einsum uses the sizes of labels, for which a graph of 10,000 nodes is 10,000 x 10,000 numbers.
+Here each step joins the two factors whose join emits the fewest tuples, by the same statistics that
+price it later. A label is aggregated as soon as no other factor has it, so joining all factors with
+a label eliminates it (galley.txt, 4.4 to 4.6, whose greedy search chooses labels).
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from ucle.lowering.joined_parts import Part, Parts
+from ucle.lowering.joined_parts import JoinedFactors, Parts
 
 MOST_FACTORS = 48
-"""Products of more are left to opt_einsum: circuits, whose tensors are small and full."""
+"""The most factors for greedy orders; larger products are left to opt_einsum: circuits, whose
+tensors are small and full."""
 
 SMALL_SPACE = 2**20
-"""Values of all labels of a product together up to which its order matters little."""
+"""The number of joint values of all labels of a product up to which its order matters little."""
 
 
-def greedy_orders(parts: Parts) -> list[Part]:
-    """Two orders: that which joins the cheapest two first, and that which grows from these.
+def greedy_orders(parts: Parts) -> list[JoinedFactors]:
+    """Return two orders: one joins the cheapest pair at each step, the other grows from the first.
 
     Raises:
         UcleError: some pair of factors has no type that holds its fill.
@@ -33,22 +34,22 @@ def greedy_orders(parts: Parts) -> list[Part]:
     return [_order(parts, pairs) for pairs in (_any_two, _with_the_last)]
 
 
-Pairs = Callable[[Sequence[Part]], list[tuple[Part, Part]]]
-"""The pairs among which the next one is chosen."""
+Pairs = Callable[[Sequence[JoinedFactors]], list[tuple[JoinedFactors, JoinedFactors]]]
+"""Gives the pairs among which the next join is chosen."""
 
 
-def _any_two(parts: Sequence[Part]) -> list[tuple[Part, Part]]:
+def _any_two(parts: Sequence[JoinedFactors]) -> list[tuple[JoinedFactors, JoinedFactors]]:
     return [(one, other) for at, one in enumerate(parts) for other in parts[at + 1 :]]
 
 
-def _with_the_last(parts: Sequence[Part]) -> list[tuple[Part, Part]]:
-    """All pairs to begin with; from then on what was joined, which comes last, with each other."""
+def _with_the_last(parts: Sequence[JoinedFactors]) -> list[tuple[JoinedFactors, JoinedFactors]]:
+    """Return the pairs of the last part, which is the latest join, with each other part."""
     *others, last = parts
     return [(one, last) for one in others]
 
 
-def _order(parts: Parts, pairs: Pairs) -> Part:
-    """An order in which each step takes the cheapest of some pairs, if they share a label."""
+def _order(parts: Parts, pairs: Pairs) -> JoinedFactors:
+    """Return an order of the cheapest pair at each step, preferring a shared label."""
     now, first = parts.absorbed, True
     while len(now) > 1:
         candidates = _any_two(now) if first else pairs(now)
@@ -59,6 +60,6 @@ def _order(parts: Parts, pairs: Pairs) -> Part:
     return now[0]
 
 
-def _emits(parts: Parts, one: Part, other: Part) -> float:
-    """What the join of two parts emits by itself."""
+def _emits(parts: Parts, one: JoinedFactors, other: JoinedFactors) -> float:
+    """Return the tuples that the join of two parts emits by itself."""
     return parts.joined(one, other).emitted - one.emitted - other.emitted

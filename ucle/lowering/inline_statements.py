@@ -1,9 +1,9 @@
-"""Statements that are merged into the one statement that uses them.
+"""Inline statements in the one statement that uses them.
 
-``P[i,m] += N[i,j] * H[j,m]; Q[i,n] += P[i,m] * W[m,n]`` says the same as
-``Q[i,n] += N[i,j] * H[j,m] * W[m,n]``, where the three factors may be associated in any order: the
-factors of one chain stand in the place of a factor of another. `ucle.lowering.find_inlinable` tells
-which statements can go that way; whether it pays is asked in `ucle.optimiser.join_order`.
+``P[i,m] += N[i,j] * H[j,m]; Q[i,n] += P[i,m] * W[m,n]`` means the same as ``Q[i,n] += N[i,j] *
+H[j,m] * W[m,n]``, where the three factors may be associated in any order: the factors of one chain
+replace a factor of another. `ucle.lowering.find_inlinable` finds the statements that can be merged;
+`ucle.optimiser.join_order` decides whether it pays.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from ucle.lowering.logical import (
 )
 
 Merges = Mapping[str, str]
-"""Tensors of statements that are merged, each with the tensor of the statement that takes it; those
+"""Tensors of merged statements, each with the tensor of the statement that takes it; statements
 that take others come after them."""
 
 
 def merge(
     logical: LogicalProgram, merges: Merges, known: KnownMerges | None = None
 ) -> LogicalProgram:
-    """The program without the statements that are merged, which others have taken in.
+    """Return the program with some statements merged into those that use them.
 
     Args:
         logical: the program.
-        merges: as `find_merges` gives them, or some of them.
-        known: what has been merged before.
+        merges: the result of `find_merges`, or some of it.
+        known: statements that have been merged before.
 
     >>> from ucle.operators import COMBINES, SUM
     >>> from ucle.ir.tensor_types import TensorType
@@ -72,14 +72,14 @@ def merge(
 
 
 class KnownMerges:
-    """Statements that have taken in others: orders of one program have most of them in common."""
+    """A cache of merged statements: orders of one program share most of them."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[LogicalStatement, ...]] = {}
-        """By the identities of both, which are kept with what they have become."""
+        """Keyed by the identities of both statements, which are kept alive with the result."""
 
     def merged(self, inner: LogicalStatement, into: LogicalStatement) -> LogicalStatement:
-        """A statement with the chain of another one in the place of its tensor."""
+        """Return a statement with the chain of another one in place of its tensor."""
         key = id(inner), id(into)
         if key not in self._known:
             place = place_of(inner.target, into)
@@ -90,7 +90,7 @@ class KnownMerges:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a chain uses a tensor: as which of its factors, under which labels.
+    """The place where a chain uses a tensor: the step, the number of the factor, and its labels.
 
     `diagonal` is the step between them that picks a diagonal of the tensor, if there is one.
     """
@@ -102,7 +102,7 @@ class Place:
 
 
 def place_of(name: str, statement: LogicalStatement) -> Place | None:
-    """The chain of a statement that has a tensor as one of its factors, which stands there once."""
+    """Return the place of a tensor that occurs once as a factor in a chain of a statement."""
     diagonal: str | None = None
     labels: tuple[Label, ...] = ()
     for step in statement.steps:
@@ -124,7 +124,7 @@ def place_of(name: str, statement: LogicalStatement) -> Place | None:
 
 
 def add_diagonals(types: dict[str, TensorType], statement: LogicalStatement) -> None:
-    """Add the types of the diagonals that only other labels have made."""
+    """Add the types of the diagonals that only relabelling has made."""
     for step in statement.steps:
         if step.is_diagonal and step.name not in types:
             (read,) = step.factors
@@ -134,7 +134,7 @@ def add_diagonals(types: dict[str, TensorType], statement: LogicalStatement) -> 
 
 
 def _merged(inner: LogicalStatement, into: LogicalStatement, place: Place) -> LogicalStatement:
-    """A statement with the chain of another one in the place of its tensor."""
+    """Return a statement with the chain of another one in place of its tensor."""
     names = labels_there(inner, into, place.labels)
     renamed = list(renamed_steps(inner, names))
     (chain,) = (step for step in renamed if step.name == inner.result.tensor)
@@ -158,9 +158,9 @@ def _merged(inner: LogicalStatement, into: LogicalStatement, place: Place) -> Lo
 def labels_there(
     inner: LogicalStatement, into: LogicalStatement, labels: Labels
 ) -> dict[Label, Label]:
-    """What the labels of a statement are called in another, which uses its tensor under `labels`.
+    """Return the names of a statement's labels in another, which uses its tensor under `labels`.
 
-    Those that the statement aggregates are called as nothing is there.
+    Labels that the statement aggregates get names that are unused there.
     """
     names = dict(zip(inner.labels, labels, strict=True))
     taken = {label.name for label in (*into.labels, *into.own_labels)}
@@ -176,7 +176,7 @@ def labels_there(
 def renamed_steps(
     statement: LogicalStatement, names: Mapping[Label, Label]
 ) -> Iterator[Contraction]:
-    """The steps of a statement under other labels; what reads a diagonal now has a step for it."""
+    """Yield the steps of a statement under other labels, with a step for each new diagonal."""
     for step in statement.steps:
         factors = []
         for number, factor in enumerate(step.factors):
@@ -195,7 +195,7 @@ def renamed_steps(
 
 
 def _substituted(step: Contraction, number: int, inner: Contraction) -> Contraction:
-    """A chain with the factors of another one in the place of one of its own."""
+    """Return a chain with the factors of another one in place of one of its own."""
     more = len(inner.factors) - 1
     before = [x for x in step.constants if x.place <= number]
     after = [Constant(x.place + more, x.value) for x in step.constants if x.place > number]
@@ -211,7 +211,7 @@ def _substituted(step: Contraction, number: int, inner: Contraction) -> Contract
 
 
 def _grafted(tree: Tree | None, number: int, inner: Tree | None, more: int) -> Tree:
-    """A tree with another one in the place of a leaf; later leaves are so many numbers later."""
+    """Return a tree with another in place of a leaf; later leaves are renumbered by `more`."""
     assert tree is not None
     assert inner is not None
 
@@ -229,7 +229,7 @@ def _grafted(tree: Tree | None, number: int, inner: Tree | None, more: int) -> T
 
 
 def _first_step(steps: list[Contraction], chain: Contraction, number: int) -> int:
-    """Where the steps of a factor belong: after those of the factors that stand before it."""
+    """Return the position for the steps of a factor: after those of the factors before it."""
     places = {step.name: at for at, step in enumerate(steps)}
     before = [places[x.tensor] for x in chain.factors[:number] if x.tensor in places]
     if before:

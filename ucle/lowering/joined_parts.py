@@ -1,6 +1,6 @@
-"""Factors of a product that are joined already: what orders of many factors are built of.
+"""Joined parts: factors of a product that are already joined, to build orders of many factors.
 
-Whatever the order, a factor all of whose labels another one has too is joined with that one first
+In every order, a factor whose labels another one has, too, is joined with that one first
 (galley.txt, 4.4): a vertex label of a pattern leaves fewer edges before these are joined.
 """
 
@@ -17,11 +17,11 @@ from ucle.stats.estimate import Estimator, Statistics, as_measured
 
 
 @dataclass(frozen=True)
-class Part:
-    """Some factors, as bits, with how they are joined and the tuples that their joins emit.
+class JoinedFactors:
+    """Some factors, as bits, with their join tree and the tuples that its joins emit.
 
-    `operand` and `statistics` are of what they are then, `statistics` as they are derived: most
-    parts are looked at for what they emit, and never joined with others.
+    `operand` and `statistics` describe the joined part. `statistics` are as derived: most parts are
+    only inspected for the tuples they emit, and never joined with others.
     """
 
     factors: int
@@ -35,18 +35,18 @@ class Part:
         """The first of its factors, as a bit."""
         return self.factors & -self.factors
 
-    def shares_labels(self, other: Part) -> bool:
-        """Whether another part has a label of this one."""
+    def shares_labels(self, other: JoinedFactors) -> bool:
+        """Return whether another part shares a label with this one."""
         return not set(self.operand.names).isdisjoint(other.operand.names)
 
 
 class Parts:
-    """The parts of one product; the same two are joined once.
+    """The parts of one product; each pair is joined once.
 
     Args:
         pairwise: the factors, and the vertices that join them.
-        statistics: of the factors, by their names there.
-        estimator: estimates what joins emit.
+        statistics: statistics of the factors, by their names there.
+        estimator: estimates the tuples that joins emit.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class Parts:
         self.factors = pairwise.factors
         self._pairwise = pairwise
         self._estimator = estimator
-        self._joined: dict[tuple[str, str], Part] = {}
+        self._joined: dict[tuple[str, str], JoinedFactors] = {}
         self._singles = [
-            Part(1 << n, n, 0.0, factor, statistics[factor.tensor])
+            JoinedFactors(1 << n, n, 0.0, factor, statistics[factor.tensor])
             for n, factor in enumerate(self.factors)
         ]
 
-    def joined(self, one: Part, other: Part) -> Part:
-        """Two parts as one, that with the first factor on the left.
+    def joined(self, one: JoinedFactors, other: JoinedFactors) -> JoinedFactors:
+        """Return two parts joined, with the part of the first factor on the left.
 
         Raises:
             UcleError: the pair has no type that holds its fill.
@@ -76,12 +76,12 @@ class Parts:
 
     @property
     def looked_at(self) -> int:
-        """The joins that were looked at."""
+        """The number of joins computed so far."""
         return len(self._joined)
 
     @cached_property
-    def absorbed(self) -> list[Part]:
-        """The factors, those without labels of their own joined with others that have them.
+    def absorbed(self) -> list[JoinedFactors]:
+        """The factors; one without labels of its own is joined with another that has them.
 
         Raises:
             UcleError: as `joined`.
@@ -96,14 +96,14 @@ class Parts:
                 parts = [*rest, self.joined(part, one)]
         return sorted(parts, key=lambda part: part.first)
 
-    def _join(self, one: Part, other: Part) -> Part:
+    def _join(self, one: JoinedFactors, other: JoinedFactors) -> JoinedFactors:
         both = one.factors | other.factors
         rest = [x for n, x in enumerate(self.factors) if not both >> n & 1]
         vertex = self._pairwise.joined(one.operand, other.operand, rest)
         derived = self._estimator.derive(vertex, (self._known(one), self._known(other)))
         assert derived.derived is not None
         own = self._estimator.joined(derived.derived, vertex.all_promoted).estimate
-        return Part(
+        return JoinedFactors(
             both,
             (one.tree, other.tree),
             one.emitted + other.emitted + own,
@@ -111,8 +111,8 @@ class Parts:
             derived,
         )
 
-    def _known(self, part: Part) -> Statistics:
-        """What is known of a part that is joined with another one."""
+    def _known(self, part: JoinedFactors) -> Statistics:
+        """Return the statistics of a part that is joined with another one."""
         if isinstance(part.tree, int):
             return part.statistics
         return as_measured(self._estimator, part.statistics)

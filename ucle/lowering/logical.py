@@ -1,4 +1,4 @@
-"""The logical program: what statements compute, before it is decided how products are joined.
+"""The logical program: the work of statements, before the order of products is chosen.
 
     program     = statement*                         and the types of all tensors, where known
     statement   = tensor[label, ...] = use           after its steps, each after those that it uses
@@ -9,8 +9,8 @@
     tensor      = an input, the target of a statement before, or a step
 
 Every step is a `Contraction` and has a name that no tensor can have. In a chain, ⊕ distributes over
-⊗, so that each label may be aggregated as soon as no other factor has it; one without factors but
-one is a product with numbers alone. Nothing is shared yet but what is one step, and nothing has an
+⊗, so that each label may be aggregated as soon as no other factor has it; a chain with a single
+factor is its product with numbers. Nothing is shared yet beyond single steps, and nothing has an
 order but the factors of the text. `ucle.lowering.syntax_to_logical` makes such programs,
 `ucle.lowering.inline_statements` moves steps between statements, and `ucle.lowering.contract` makes
 vertices.
@@ -36,17 +36,17 @@ from ucle.operators import Combine, Reduce
 Labels = tuple[Label, ...]
 
 MOST_MAPS = 50
-"""Pointwise functions of one vertex, which becomes one expression of SQL: what writes it and what
-reads it call themselves for each."""
+"""The most pointwise functions of one vertex. They become one expression of SQL, which its writers
+and readers process recursively."""
 
 
 @dataclass(frozen=True)
 class Use:
-    """One use of a tensor, and the maps that are to be applied to its entries, first to last.
+    """One use of a tensor, and the maps to be applied to its entries, first to last.
 
-    The labels of a tensor stand axis by axis. Those of a step are its own, and which axis is whose
-    is decided when there are vertices. `indicator` says that what is yes or no here was a 1 or 0 of
-    another type before the last cast.
+    The labels of a tensor stand axis by axis. A step's use has the step's own labels; their axes
+    are assigned when there are vertices. `indicator` is True if the truth values here were 1 or 0
+    of another type before the last cast.
     """
 
     tensor: str
@@ -74,25 +74,25 @@ class Use:
         return first.source if isinstance(first, Cast) else first.dtype
 
     def then(self, function: Pointwise) -> Use:
-        """The same with one more map."""
+        """Return this use with one more map."""
         return Use(self.tensor, self.labels, function.result, (*self.maps, function))
 
     def with_maps(self, count: int) -> Use:
-        """The same with the first of its maps alone."""
+        """Return this use with only the first `count` of its maps."""
         if count == len(self.maps):
             return self
         dtype = self.maps[count - 1].result if count else self.read_dtype
         return Use(self.tensor, self.labels, dtype, self.maps[:count])
 
     def mapped(self, maps: Iterable[Pointwise]) -> Use:
-        """The same with more maps."""
+        """Return this use with more maps."""
         use = self
         for function in maps:
             use = use.then(function)
         return use
 
     def cast(self, dtype: DType) -> Use:
-        """The same in another element type.
+        """Return this use in another element type.
 
         >>> yes = Use("A", (), DType.FLOAT64).indicating(DType.BOOL)
         >>> yes.cast(DType.FLOAT64).maps
@@ -100,13 +100,13 @@ class Use:
         """
         if dtype is self.dtype:
             return self
-        if self.indicator and isinstance(self.maps[-1], Cast):  # 1 and 0 are what they were
+        if self.indicator and isinstance(self.maps[-1], Cast):  # undo the cast of 1 and 0
             source = self.maps[-1].source
             return Use(self.tensor, self.labels, source, self.maps[:-1]).cast(dtype)
         return self.then(Cast(self.dtype, dtype))
 
     def indicating(self, dtype: DType) -> Use:
-        """The same, which is 1 or 0, in the type of yes and no."""
+        """Return this use, whose values are 1 or 0, as truth values."""
         return self if dtype is self.dtype else replace(self.cast(dtype), indicator=True)
 
     def __str__(self) -> str:
@@ -118,7 +118,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Constant:
-    """A number among the factors of a chain, with how many of them stand before it."""
+    """A number among the factors of a chain; `place` is the number of factors before it."""
 
     place: int
     value: Scalar
@@ -126,12 +126,12 @@ class Constant:
 
 @dataclass(frozen=True)
 class Contraction:
-    """⊕ over labels of the ⊗ of factors.
+    """⊕ over some labels of the ⊗ of factors.
 
-    `combine` is None where there is one factor and nothing to join it with. `dtype` is the type in
+    `combine` is None if there is one factor and nothing to join it with. `dtype` is the type in
     which factors are joined. `written` is the tree in which the text joins the factors of a chain;
-    what has none is no chain, and is one vertex. `outermost` says that the ⊕ encloses the whole
-    product in the text.
+    a contraction without it is not a chain, and is one vertex. `outermost` is True if the ⊕
+    encloses the whole product in the text.
     """
 
     name: str
@@ -146,7 +146,7 @@ class Contraction:
 
     @property
     def is_chain(self) -> bool:
-        """Whether the factors may be joined in any order."""
+        """True if the factors may be joined in any order."""
         return self.written is not None
 
     @cached_property
@@ -168,11 +168,11 @@ class Contraction:
 
     @property
     def is_diagonal(self) -> bool:
-        """Whether it does nothing but to read a tensor under fewer labels than it has axes."""
+        """True if the step only reads a tensor under fewer labels than it has axes."""
         return self.combine is None and self.reduce is None and not self.factors[0].maps
 
     def expression(self, of_use: Callable[[Use], str] = str) -> str:
-        """What it computes as a person would write it; `of_use` tells how its factors."""
+        """Return the step as a person would write it; `of_use` gives the text of a factor."""
         parts = [of_use(factor) for factor in self.factors]
         for constant in reversed(self.constants):
             parts.insert(constant.place, number_text(constant.value))
@@ -191,10 +191,10 @@ class Contraction:
 
 @dataclass(frozen=True)
 class LogicalStatement:
-    """The steps of a statement, and which use of them, or of a tensor, is the whole.
+    """The steps of a statement, and the use that is its result.
 
-    `text` has the tensors that the text reads, by name, and the labels that it aggregates, in the
-    order in which they stand there. `path` is a contraction path that is given for its product.
+    `text` has the tensors that the text reads, by name, and the labels that it aggregates, in their
+    order in the text. `path` is a given contraction path for its product.
     """
 
     target: str
@@ -205,13 +205,14 @@ class LogicalStatement:
     text: tuple[str | Label, ...] = ()
     path: Path | None = None
     index: IndexMap | None = None
-    """Where the tensor of `result` is read, if the statement is that and nothing else."""
+    """The index map through which the tensor of `result` is read, if the statement is only that."""
     along: Along | None = None
-    """What is made of `result` along labels that stay."""
+    """The scan or function of matrices that is applied to `result`."""
     top: TopK | None = None
-    """Which first entries of `result` along a label there are."""
+    """The top-k operation that is applied to `result`."""
     lifted: bool = False
-    """Whether it is a part of a statement of the text, so that nobody calls its tensor by name."""
+    """True if it is a part of a statement of the text, so that its tensor has no name of the
+    user's."""
 
     @cached_property
     def by_name(self) -> Mapping[str, Contraction]:
@@ -220,7 +221,7 @@ class LogicalStatement:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The tensors that the text reads, once for each time."""
+        """The tensors that the text reads, once for each read."""
         return tuple(part for part in self.text if isinstance(part, str))
 
     @property
@@ -230,14 +231,14 @@ class LogicalStatement:
 
     @property
     def chain(self) -> Contraction | None:
-        """The chain that the whole statement is; None where it is something else."""
+        """The chain that is the whole statement; None if it is anything else."""
         if self.along is not None or self.top is not None:
             return None
         step = None if self.result.maps else self.by_name.get(self.result.tensor)
         return step if step is not None and step.is_chain else None
 
     def expression(self, use: Use) -> str:
-        """A use of a tensor or of a step, with all steps written out."""
+        """Return the text of a use, with all steps written out."""
         step = self.by_name.get(use.tensor)
         text = str(use.operand) if step is None else step.expression(self.expression)
         for function in use.maps:
@@ -260,9 +261,9 @@ class LogicalStatement:
 class LogicalProgram:
     """Statements in an order in which they can be computed.
 
-    `types` are those of inputs, of statements' tensors and of steps, as they are where all factors
-    are joined in the order of the text. `exact` says whether NaN and infinities meet entries that
-    are not stored as in NumPy.
+    `types` are the types of inputs, statements' tensors and steps, if all factors are joined in the
+    order of the text. `exact` is True if NaN and infinities meet entries that are not stored as in
+    NumPy.
     """
 
     inputs: tuple[str, ...]
@@ -278,7 +279,7 @@ class LogicalProgram:
 
     @property
     def reindexed(self) -> frozenset[str]:
-        """The tensors whose statements read another one by an index map, or go along a label."""
+        """The tensors of statements with an index map, a scan, a matrix function or top-k."""
         return frozenset(
             x.target
             for x in self.statements
@@ -293,7 +294,7 @@ class LogicalProgram:
 
 
 def _check_steps(inputs: Sequence[str], statements: Sequence[LogicalStatement]) -> None:
-    """What is used is there before, and the labels of a statement are those of its result."""
+    """Check that tensors exist before they are used, and that labels match those of the result."""
     known = set(inputs)
     for statement in statements:
         own: set[str] = set()
@@ -310,7 +311,7 @@ def _check_steps(inputs: Sequence[str], statements: Sequence[LogicalStatement]) 
 
 
 def read_steps(steps: Sequence[Contraction], result: Use) -> tuple[Contraction, ...]:
-    """The steps that a result is made of."""
+    """Return the steps that a result depends on."""
     needed, kept = {result.tensor}, list[Contraction]()
     for step in reversed(steps):
         if step.name in needed:
@@ -320,7 +321,7 @@ def read_steps(steps: Sequence[Contraction], result: Use) -> tuple[Contraction, 
 
 
 def text_of(steps: Sequence[Contraction], result: Use) -> tuple[str | Label, ...]:
-    """What a statement's text would have (`LogicalStatement.text`) if it had these steps."""
+    """Return the `LogicalStatement.text` of a statement with these steps."""
     own = {step.name for step in steps}
     text: list[str | Label] = []
     for step in steps:
@@ -331,9 +332,9 @@ def text_of(steps: Sequence[Contraction], result: Use) -> tuple[str | Label, ...
 def needed(
     logical: LogicalProgram, statements: Sequence[LogicalStatement]
 ) -> list[LogicalStatement]:
-    """Those of other statements for a program that its outputs are made of.
+    """Return those of new statements for a program that its outputs need.
 
-    What nobody read in the program stays, as somebody may ask for it.
+    Statements that had no reader in the program stay, because a caller may ask for them.
     """
     unread = {x.target for x in logical.statements}.difference(logical.outputs)
     unread -= {name for x in logical.statements for name in x.reads}

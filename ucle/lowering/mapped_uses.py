@@ -1,6 +1,6 @@
 """Uses with one map more: a function of a use, and ⊗ of a use and a constant.
 
-Neither is a step of its own: what reads the use applies its maps. Types are those of NumPy.
+Neither is a step of its own: the reader of the use applies its maps. Types follow NumPy.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from ucle.operators import WHEN, Combine, PointwiseMap, Typing
 
 
 def with_function(function: PointwiseMap, use: Use, where: Span, statement: Span) -> Use:
-    """A pointwise function of a use.
+    """Return a pointwise function of a use.
 
     Args:
         function: the function.
-        use: of what.
+        use: the argument.
         where: the place of the call.
-        statement: that of the statement.
+        statement: the place of the statement.
 
     Raises:
-        ValueTypeError: NumPy does not have it for this type.
+        ValueTypeError: NumPy does not have the operation for the types at hand.
     """
     signature = map_signature(function, use.dtype, str(where))
     if signature is None:
@@ -40,17 +40,17 @@ def with_function(function: PointwiseMap, use: Use, where: Span, statement: Span
 def with_constant(
     operator: Combine, use: Use, constant: Scalar, first: bool, statement: Span
 ) -> Use:
-    """⊗ of a use and a constant.
+    """Return ⊗ of a use and a constant.
 
     Args:
         operator: ⊗.
-        use: the one side.
-        constant: the other.
-        first: whether the constant is the left side.
+        use: one side.
+        constant: the other side.
+        first: True if the constant is the left side.
         statement: the place of the statement.
 
     Raises:
-        ValueTypeError: NumPy does not have it for these types.
+        ValueTypeError: NumPy does not have the operation for the types at hand.
     """
     left: DType | Scalar = constant if first else use.dtype
     right: DType | Scalar = use.dtype if first else constant
@@ -67,10 +67,10 @@ def with_constant(
 
 
 def number_of(constant: Scalar, dtype: DType, statement: Span) -> Scalar:
-    """A constant in the type that it is used in.
+    """Return a constant in the type in which it is used.
 
     Raises:
-        ValueTypeError: the type does not have it.
+        ValueTypeError: the type cannot hold it.
     """
     try:
         return dtype.scalar(constant)

@@ -1,9 +1,9 @@
-"""How a mask passes through the steps of a statement, operator by operator.
+"""Push a mask through the steps of a statement, operator by operator.
 
-It goes through maps as it is, also through those that move the fill: nobody looks there. It goes
-through aggregations in the labels that are left. A chain gets it as one more factor, so that the
-search for an order finds the join along its entries; of the two operands of another ⊗, each that
-lacks labels of the mask becomes ``when(mask, operand)``.
+It passes maps unchanged, also those that change the fill, because the hidden entries are not
+needed. It passes aggregations in the labels that are left. A chain gets it as one more factor, so
+that the search for an order finds the join along its entries. Of the two operands of another ⊗,
+each that lacks labels of the mask becomes ``when(mask, operand)``.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ucle.operators import ANY, WHEN
 
 
 @dataclass
-class Rewriting:
-    """A statement that is being rewritten, and what comes of it.
+class MaskRewriting:
+    """The state of a statement's rewriting, and its results.
 
-    `known` gives the types of all tensors, and takes those of new steps in `types`; `of_statement`
-    rewrites a statement before this one behind a mask, and says whether there was anything to do.
-    `made` collects the new steps, each after those that it uses, and `reads` has the tensors that
-    are read for masks. `raises` says that a new step may raise what the written ones do not.
+    `types` takes the types of new steps. `of_statement` rewrites an earlier statement behind a
+    mask, and returns whether anything changed. `made` collects the new steps, each after those that
+    it uses, and `reads` has the tensors that are read for masks. `raises` is True if a new step may
+    raise an error that the written ones do not.
     """
 
     program: MaskedProgram
@@ -44,12 +44,12 @@ class Rewriting:
         self.shared = Counter(use.tensor for use in uses(self.statement))
 
     def now(self) -> StepTypes:
-        """The types of what there is, new steps included."""
+        """Return the types of all steps, new ones included."""
         steps: Mapping[str, Contraction] = {x.name: x for x in (*self.statement.steps, *self.made)}
         return StepTypes(steps, {**self.program.types, **self.types}, self.program.exact)
 
     def written(self, *, exact: bool | None = None) -> StepTypes:
-        """The types of what there was before."""
+        """Return the types of the written steps."""
         exact = self.program.exact if exact is None else exact
         return StepTypes(self.statement.by_name, self.program.types, exact)
 
@@ -61,13 +61,13 @@ class Rewriting:
         self.made.append(step)
         known = step.combine is None or step.combine.rule is not None
         known = known and (step.reduce is None or step.reduce.rule is not None)
-        # What is only selected has been computed before, however large it is.
+        # Selected values have been computed before, however large they are.
         computed = step.combine is not WHEN or step.reduce is not None
         self.raises = self.raises or not known or (computed and may_overflow(type_))
         return step
 
     def checked(self, use: Use) -> Use:
-        """A use of what is new, which is noted where its maps may raise."""
+        """Return a use of a new step, and record if its maps may raise."""
         span = self.statement.span
         self.raises = self.raises or not never_raises(use, self.now(), span)
         return use
@@ -75,15 +75,15 @@ class Rewriting:
 
 @dataclass
 class Behind:
-    """What one mask makes of the steps of a statement."""
+    """The rewriting of a statement's steps behind one mask."""
 
     mask: Use
-    rewriting: Rewriting
+    rewriting: MaskRewriting
 
     def restricted(self, use: Use, *, alone: bool) -> Use | None:
-        """A use of what is computed behind the mask alone; None where that changes nothing.
+        """Return a use computed behind the mask alone; None if that changes nothing.
 
-        `alone` says that nobody else reads what is used.
+        `alone` means that the tensor of the use has no other reader.
         """
         rewriting = self.rewriting
         alone = alone and rewriting.shared[use.tensor] == 1
@@ -102,10 +102,10 @@ class Behind:
         return rewriting.checked(replace(use, tensor=new.name, labels=new.labels))
 
     def step(self, step: Contraction, *, alone: bool) -> Contraction | None:
-        """A step behind the mask, whose labels are among its own."""
+        """Return a step rewritten behind the mask, whose labels are among its own."""
         chooses = step.combine is WHEN and step.factors[0].tensor == self.mask.tensor
         if chooses and step.factors[0].labels == self.mask.labels:
-            return None  # it is behind it already
+            return None  # the step is behind the mask already
         found = [self.restricted(factor, alone=alone) for factor in step.factors]
         factors = [new or old for new, old in zip(found, step.factors, strict=True)]
         made: Contraction | None = replace(step, factors=tuple(factors)) if any(found) else None
@@ -119,7 +119,7 @@ class Behind:
     # ---- Chains ----
 
     def _is_covered(self, factors: Sequence[Use]) -> bool:
-        """Whether a sparse factor has all labels of the mask: one more would gain little."""
+        """Return whether a sparse factor has all labels of the mask: one more would gain little."""
         labels, statement = set(self.mask.labels), self.rewriting.statement
         types = self.rewriting.written(exact=True)
         return any(
@@ -130,7 +130,7 @@ class Behind:
         )
 
     def _with_mask(self, step: Contraction, factors: Sequence[Use]) -> Contraction:
-        """A chain with the mask as its first factor, which is joined first."""
+        """Return a chain with the mask as its first factor, which is joined first."""
         assert step.written is not None
 
         def leaf(number: int) -> Tree:
@@ -151,7 +151,7 @@ class Behind:
     # ---- Joins ----
 
     def _wrapped(self, step: Contraction, factors: Sequence[Use]) -> list[Use] | None:
-        """Operands that all have the labels of the mask; None where no join is spared by that."""
+        """Return operands that all have the mask's labels; None if that saves no join."""
         labels = set(self.mask.labels)
         lacking = [not labels.issubset(factor.labels) for factor in factors]
         if not any(lacking) or self._is_sparse(step, lacking):
@@ -165,11 +165,11 @@ class Behind:
             for factor, lack in zip(factors, lacking, strict=True)
         ]
         if not step.is_chain and every[0] != every[1]:
-            return None  # dense in the labels that one of them has, all the same
+            return None  # dense anyway in the labels that only one of them has
         return [self._when(x) if lack else x for x, lack in zip(factors, lacking, strict=True)]
 
     def _is_sparse(self, step: Contraction, lacking: Sequence[bool]) -> bool:
-        """Whether an operand that lacks labels absorbs, by its own fill, what the others hold."""
+        """Return whether an operand that lacks labels absorbs the others by its own fill."""
         program, statement = self.rewriting.program, self.rewriting.statement
         types = self.rewriting.written()
         own = [types.of_use(factor.cast(step.dtype), statement.span) for factor in step.factors]
@@ -185,7 +185,7 @@ class Behind:
         )
 
     def _when(self, use: Use) -> Use:
-        """A use behind the mask, with all labels of it."""
+        """Return a use behind the mask, with all labels of the mask."""
         factors = (self._read_mask(use.dtype), use)
         step = Contraction("", factors, WHEN, None, (), use.dtype)
         return _use(self.rewriting.add(step))
@@ -198,7 +198,7 @@ class Behind:
         return self.mask.cast(dtype)
 
     def _projected(self, step: Contraction) -> Use | None:
-        """The mask in labels of a step alone; None where too few are left to be worth it."""
+        """Return the mask in a step's labels alone; None if too few of its labels are left."""
         labels = self.mask.labels
         over = tuple(label for label in labels if label not in step.labels)
         if not over:
@@ -210,7 +210,7 @@ class Behind:
         return _use(self.rewriting.add(some))
 
     def _restricts_statement(self, use: Use) -> bool:
-        """Whether the statement whose tensor is used was rewritten behind the mask."""
+        """Rewrite the statement of a used tensor behind the mask; return whether that was done."""
         program, name, mask = self.rewriting.program, use.tensor, self.mask
         inner = program.statements.get(name)
         if inner is None or inner.path is not None:
@@ -230,16 +230,16 @@ class Behind:
             return False
         if not self.rewriting.of_statement(name, there):
             return False
-        # The others read what is new as it is: 0 has to hide it as well.
+        # The other readers read the new tensor unchanged, so 0 has to hide it as well.
         type_ = self.rewriting.types[name]
         finite = type_.entries.finite and is_finite(type_.fill)
         self.rewriting.raises = self.rewriting.raises or not (alone or finite)
         return True
 
     def _stays_exact(self, step: Contraction, use: Use) -> bool:
-        """Whether no integer overflows in a step and in what is made of it, wherever one looks.
+        """Return whether no integer can overflow in a step and its maps, at any entry.
 
-        Then no plan hides an error that another one raises.
+        So no plan hides an error that another one raises.
         """
         types, span = self.rewriting.written(exact=True), self.rewriting.statement.span
         if may_overflow(self.rewriting.program.types[step.name]):

@@ -1,7 +1,7 @@
-"""Where masks come from: which factors of a product are sparse, and hide what others are.
+"""Sources of masks: the factors of a product that are sparse and hide entries of others.
 
-A `MaskedProgram` is a program whose masks are being passed down: its statements as they are so far,
-and what is asked of them on the way.
+A `MaskedProgram` is a program during mask push-down: its statements in their current form, and
+queries about them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ucle.lowering.step_types import StepTypes
 
 
 class MaskedProgram:
-    """The statements as they are so far; one instance passes all masks of a program down.
+    """The current statements; one instance pushes down all masks of a program.
 
-    `sparse` are the inputs that are worth a mask, `fixed` tensors whose statements stay.
+    `sparse` are the inputs that are worth a mask, `fixed` the tensors whose statements stay.
     """
 
     def __init__(
@@ -33,16 +33,16 @@ class MaskedProgram:
         self._sparse = sparse
         self._order = {name: place for place, name in enumerate(self.statements)}
         self._known_sparse: dict[str, bool] = {}
-        """Tensors of statements, of which many may read the same one."""
+        """A cache for tensors of statements, because many may read the same one."""
         self._names = 0
 
     def fresh(self, target: str) -> str:
-        """A name for a step of a statement."""
+        """Return a new name for a step of a statement."""
         self._names += 1
         return f"{target}.m{self._names}"
 
     def masks(self, target: str, step: Contraction, number: int) -> list[int]:
-        """The factors whose entries are all that another one is looked at, the best first."""
+        """Return the factors at whose entries alone another one is needed, the best first."""
         statement, own = self.statements[target], set(step.factors[number].labels)
         shared: dict[int, int] = {}
         for place, factor in enumerate(step.factors):
@@ -50,19 +50,19 @@ class MaskedProgram:
             if place == number or not common or len(factor.maps) >= MOST_MAPS - 2:
                 continue
             if len(common) < 2 and len(factor.distinct) > 1:
-                continue  # hardly a row of a matrix is empty
+                continue  # rows of a matrix are hardly ever empty
             if self.is_sparse(statement, factor) and self._hides(statement, step, place, number):
                 shared[place] = len(common)
         return sorted(shared, key=lambda place: -shared[place])
 
     def is_sparse(self, statement: LogicalStatement, use: Use) -> bool:
-        """Whether an input makes a tensor sparse, wherever its fill is left as what it is."""
+        """Return whether a sparse input makes a tensor sparse, if fills are left unchanged."""
         return self._sparse_within(statement, use.tensor, {})
 
     def _sparse_within(
         self, statement: LogicalStatement, tensor: str, steps: dict[str, bool]
     ) -> bool:
-        """The same of a tensor or a step of a statement, of which some are known."""
+        """Return whether a tensor or a step of a statement is sparse; `steps` caches steps."""
         step = statement.by_name.get(tensor)
         if step is None:
             return self._sparse_made(tensor)
@@ -85,10 +85,10 @@ class MaskedProgram:
     def adopt(
         self, statements: Mapping[str, LogicalStatement], types: Mapping[str, TensorType]
     ) -> None:
-        """Take statements in the place of those of their names, and the types of their steps."""
+        """Replace statements by new ones of the same names, and add the types of their steps."""
         self.statements.update(statements)
         self.types.update(types)
-        # What comes before the first of them reads none of them.
+        # Statements before the first of them read none of them.
         first = min(self._order[name] for name in statements)
         for name in [x for x in self._known_sparse if self._order[x] >= first]:
             del self._known_sparse[name]
@@ -96,7 +96,7 @@ class MaskedProgram:
     def _hides(
         self, statement: LogicalStatement, step: Contraction, place: int, number: int
     ) -> bool:
-        """Whether the fill of one factor makes one value of whatever another one is."""
+        """Return whether the fill of one factor gives one value with whatever another one holds."""
         types = StepTypes(statement.by_name, self.types, self.exact)
         one, other = (
             types.of_use(step.factors[n].cast(step.dtype), statement.span) for n in (place, number)
@@ -104,17 +104,17 @@ class MaskedProgram:
         return annihilates(step, one, other, first=place < number, exact=self.exact)
 
     def is_read_behind(self, name: str, mask: Use) -> bool:
-        """Whether whoever reads a statement's tensor looks at it behind a mask alone.
+        """Return whether every reader of a statement's tensor needs it only behind a mask.
 
         Args:
-            name: of the statement.
-            mask: under the labels of the statement.
+            name: name of the statement.
+            mask: mask under the labels of the statement.
         """
         readers = [x for x in self.statements.values() if any(y.tensor == name for y in uses(x))]
         return all(self._hides_all(statement, name, mask) for statement in readers)
 
     def _hides_all(self, statement: LogicalStatement, name: str, mask: Use) -> bool:
-        """The same of the uses in one statement: in each product a factor is the mask."""
+        """Return whether a statement's products that use a tensor all have the mask as a factor."""
         if statement.result.tensor == name:
             return False
         own = self.statements[name].labels
@@ -133,19 +133,19 @@ class MaskedProgram:
         return True
 
     def readers(self, name: str) -> int:
-        """How many uses of a statement's tensor there are."""
+        """Return the number of uses of a statement's tensor."""
         return sum(
             use.tensor == name for statement in self.statements.values() for use in uses(statement)
         )
 
     def is_before(self, tensor: str, target: str) -> bool:
-        """Whether a tensor is there when a statement is computed."""
+        """Return whether a tensor exists when a statement is computed."""
         place = self._order.get(tensor)
         return tensor in self.types and (place is None or place < self._order[target])
 
 
 def _holds_at_few(index: IndexMap) -> bool:
-    """Whether a read is worth something where labels have one relation alone, as i == j."""
+    """Return whether a read is not fill only where labels are related, as in i == j."""
     return any(
         isinstance(each, Compare) and each.sign is Sign.EQUAL and len(each.affine.labels) > 1
         for each in conjuncts(index.condition)
@@ -153,7 +153,7 @@ def _holds_at_few(index: IndexMap) -> bool:
 
 
 def uses(statement: LogicalStatement) -> Iterator[Use]:
-    """All that a statement uses."""
+    """Yield all uses of a statement."""
     for step in statement.steps:
         yield from step.factors
     yield statement.result

@@ -1,7 +1,7 @@
-"""Masks: where a factor holds something else than its fill, and what such a fill hides.
+"""Masks: the places where a factor differs from its fill, and what an absorbing fill hides.
 
-A fill that absorbs makes one value of whatever it meets, so that of the other factors nothing is
-looked at beside the entries of this one. ``A[i,j] != 0`` is then a mask for them.
+An absorbing fill gives one value with whatever it meets, so that the other factors are only needed
+at the entries of this one. ``A[i,j] != 0`` is then a mask for them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ucle.operators import (
 
 
 def mask_of(factor: Use, types: StepTypes, span: Span) -> Use:
-    """Where a factor holds something else than its fill, as yes or no.
+    """Return the mask of a factor: True where it differs from its fill.
 
     >>> from ucle.ir.layouts import Label
     >>> i, j = Label("i", 9), Label("j", 9)
@@ -44,7 +44,7 @@ def mask_of(factor: Use, types: StepTypes, span: Span) -> Use:
 
 
 def _yes_or_no(use: Use) -> Use:
-    """A use as yes or no, where it is that in another type."""
+    """Return a use as truth values, if it is that in another type."""
     match use.maps[-1:]:
         case (Cast(source=DType.BOOL),):
             return replace(use, dtype=DType.BOOL, maps=use.maps[:-1])
@@ -59,14 +59,14 @@ def _yes_or_no(use: Use) -> Use:
 def annihilates(
     step: Contraction, one: TensorType, other: TensorType, *, first: bool, exact: bool
 ) -> bool:
-    """Whether the fill of one factor makes one value of whatever another one is.
+    """Return whether the fill of one factor gives one value with whatever another one holds.
 
     Args:
         step: the product.
-        one: the type of the factor whose fill it is.
-        other: that of the other one.
-        first: whether the one stands on the left.
-        exact: whether NaN and infinities meet entries that are not stored as in NumPy.
+        one: type of the factor with the fill.
+        other: type of the other factor.
+        first: True if the factor with the fill stands on the left.
+        exact: True if NaN and infinities meet entries that are not stored as in NumPy.
     """
     operator = step.combine
     assert operator is not None
@@ -78,7 +78,7 @@ def annihilates(
         return False
     if other.entries.full:
         return True
-    # What the other one does not store may be infinite where all is finite that it stores.
+    # The other factor's fill may be infinite although all its stored entries are finite.
     unit = replace(other, fill=step.dtype.scalar(1))
     pairs = [(one, x) if first else (x, one) for x in (other, unit)]
     worth = [operator.scalar(a.fill, b.fill, step.dtype) for a, b in pairs]
@@ -86,17 +86,17 @@ def annihilates(
 
 
 def held(use: Use, beside: TensorType, written: TensorType, span: Span) -> Use:
-    """A rewritten factor whose fill is a number that the written one might hold, if there is one.
+    """Return a rewritten factor clamped so that its fill is a value that the written one may hold.
 
-    Where nobody looks, a divisor of positive numbers is 0 now, or a reciprocal infinite. Then what
-    the product makes would count as possibly infinite, and what is made of that as dense. A maximum
-    or a minimum that changes no number of the written factor keeps it among them.
+    Where no entry is needed, a divisor of positive numbers is now 0, or a reciprocal infinite. Then
+    the product would count as possibly infinite, and its results as dense. A maximum or minimum
+    that changes no number of the written factor keeps the fill in range.
 
     Args:
-        use: the factor as it is rewritten.
-        beside: its type.
-        written: the type of what it is rewritten from.
-        span: of the statement.
+        use: the rewritten factor.
+        beside: type of the rewritten factor.
+        written: type of the written factor.
+        span: span of the statement.
     """
     known, fill = written.every, beside.fill
     if use.dtype.kind != "f" or not known.finite or known.overflows or isinstance(fill, complex):
@@ -113,32 +113,32 @@ def held(use: Use, beside: TensorType, written: TensorType, span: Span) -> Use:
 
 
 def _power_below(value: float) -> float:
-    """The largest power of two up to a positive number and 1.
+    """Return the largest power of two that is at most a positive number and at most 1.
 
-    Numbers that are as rough as that are the same for much data that changes.
+    Such a coarse bound stays the same for much data that changes.
     """
     return 2.0 ** min(math.frexp(value)[1] - 1, 0)
 
 
 def _power_above(value: float) -> float:
-    """The smallest power of two beyond a number, and 1; infinity where a type might not hold it."""
+    """Return the smallest power of two above a number and 1; infinity if it may be out of range."""
     return 2.0 ** max(math.frexp(value)[1], 0) if value < 2.0**100 else math.inf
 
 
 def unseeing(
     step: Contraction, own: Sequence[TensorType], place: int, number: int, *, exact: bool
 ) -> Contraction | None:
-    """A product that does not see what one factor holds outside of the mask that another one is.
+    """Return a product that hides what one factor holds outside of another factor's mask.
 
     Args:
         step: the product, one factor of which was rewritten behind the mask.
-        own: the types of its factors.
-        place: which factor is the mask.
-        number: which one was rewritten.
+        own: types of its factors.
+        place: number of the factor that is the mask.
+        number: number of the factor that was rewritten.
         exact: as in `annihilates`.
 
     Returns:
-        The product, with another ⊗ where that needs it; None where there is none.
+        The product, with another ⊗ if necessary; None if there is no such ⊗.
     """
     assert step.combine is not None
     if annihilates(step, own[place], own[number], first=place < number, exact=exact):
@@ -147,7 +147,7 @@ def unseeing(
     if operator is None:
         return None
     if step.combine.division is None:
-        # 0 * inf is to be NaN where the text has it.
+        # 0 * inf must be NaN where the text has it.
         others = (_is_finite(type_) for n, type_ in enumerate(own) if n != number)
         numbers = (is_finite(constant.value) for constant in step.constants)
         if exact and not (all(others) and all(numbers)):
@@ -163,11 +163,10 @@ def _is_finite(type_: TensorType) -> bool:
 
 
 def never_raises(use: Use, types: StepTypes, span: Span) -> bool:
-    """Whether nothing is raised by the maps of a use, wherever one looks.
+    """Return whether the maps of a use raise nothing, wherever they are computed.
 
-    What is computed outside of a mask is other numbers than those of the text. Integers must not
-    overflow there, floats that become integers must fit, and of operators of the user's own
-    nothing is known.
+    Outside of a mask, other numbers are computed than in the text. Integers must not overflow
+    there, floats that become integers must fit, and nothing is known of user-defined operators.
     """
     before = types.of_use(use.with_maps(0), span)
     for count, function in enumerate(use.maps, 1):
@@ -186,17 +185,17 @@ def never_raises(use: Use, types: StepTypes, span: Span) -> bool:
 
 
 def may_overflow(type_: TensorType) -> bool:
-    """Whether integers may reach an end of their type, and so lie beyond it."""
+    """Return whether integers may reach an end of their type, and so lie beyond it."""
     return reaches_the_end(type_.every, type_.dtype)
 
 
 def outgrows(type_: TensorType) -> bool:
-    """Whether numbers may outgrow their type, floats to infinity."""
+    """Return whether numbers may outgrow their type, floats to infinity."""
     return type_.every.overflows or may_overflow(type_)
 
 
 def _fits_integers(type_: TensorType) -> bool:
-    """Whether all floats of a tensor are integers of 64 bits once they are cut."""
+    """Return whether all floats of a tensor fit 64-bit integers once they are truncated."""
     if not _is_finite(type_) or type_.entries.overflows:
         return False
     return not reaches_the_end(type_.every, DType.INT64)

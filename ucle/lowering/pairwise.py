@@ -1,7 +1,7 @@
-"""A contraction and a tree of its factors as binary vertices, under names that no program has.
+"""Turn a contraction and a tree of its factors into binary vertices, under temporary names.
 
 Each label is aggregated as soon as no other factor needs it. Nothing is named, shared or added to a
-program here: what costs, and which types come out, can be asked of many trees.
+program here, so that the costs and types of many trees can be computed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 
 from ucle.ir.annihilation import annihilating
 from ucle.ir.contraction_trees import Tree, joins
-from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertex_types import binary_type
 from ucle.ir.vertices import Operand, Span, Vertex
 from ucle.lowering.logical import Contraction, Labels
@@ -19,7 +19,7 @@ from ucle.operators import Combine, Reduce
 from ucle.stats.estimate import Statistics
 
 Factor = tuple[Labels, TensorType]
-"""A factor as it is joined: its labels axis by axis, and its type."""
+"""A factor of a join: its labels, axis by axis, and its type."""
 
 
 def binary_vertex(
@@ -32,7 +32,7 @@ def binary_vertex(
     span: Span | None,
     exact: bool,
 ) -> Vertex:
-    """⊗ of two operands, with its type.
+    """Return the vertex for ⊗ of two operands, with its type.
 
     Raises:
         UcleError: as `ucle.ir.vertex_types.binary_type`.
@@ -42,11 +42,13 @@ def binary_vertex(
         operator = annihilating(operator, one, other)
     every = (*inputs[0].labels, *inputs[1].labels)
     type_ = binary_type(operator, (one, other), every, labels, reduce, span)
-    return Vertex(Tensor(name, type_), inputs, labels, combine=operator, reduce=reduce, span=span)
+    return Vertex(
+        NamedTensor(name, type_), inputs, labels, combine=operator, reduce=reduce, span=span
+    )
 
 
 def alone(factors: Sequence[Labels], over: Labels) -> list[Labels]:
-    """For each factor the labels that are aggregated and that no other factor has.
+    """Return for each factor the aggregated labels that no other factor has.
 
     >>> from ucle.ir.layouts import Label
     >>> i, j, k = (Label(name, 2) for name in "ijk")
@@ -59,16 +61,17 @@ def alone(factors: Sequence[Labels], over: Labels) -> list[Labels]:
 
 
 class Pairwise:
-    """The vertices of one chain in any tree; what two trees have in common is worked out once.
+    """The vertices of one chain in any tree; work that two trees have in common is done once.
 
-    Inputs are the factors, by the names that `leaf` gives, and other vertices of the same tree.
+    The inputs of a vertex are factors, by the names that `leaf` gives, and other vertices of the
+    same tree.
 
     Args:
         step: the chain.
-        factors: what is joined, without maps and in one element type.
-        span: of the statement.
+        factors: factors to join, without maps and in one element type.
+        span: span of the statement.
         exact: as in `ucle.lowering.logical.LogicalProgram`.
-        wanted: labels in the order in which results are best.
+        wanted: labels in the preferred order of results.
 
     >>> from ucle.foundation.dtypes import DType
     >>> from ucle.ir.layouts import Label
@@ -100,15 +103,15 @@ class Pairwise:
         self._holders = Counter(name for x in self._operands for name in set(x.names))
         self._vertices: dict[tuple[str, str], Vertex] = {}
         self.ranked: dict[tuple[Tree | Statistics, ...], tuple[Tree, ...]] = {}
-        """Trees that were compared, by the written one and the statistics of the factors."""
+        """Trees that were ranked, by the written tree and the statistics of the factors."""
 
     @property
     def factors(self) -> tuple[Operand, ...]:
-        """What is joined, by the names that `leaf` gives."""
+        """The factors to join, by the names that `leaf` gives."""
         return tuple(self._operands)
 
     def joined(self, left: Operand, right: Operand, others: Iterable[Operand]) -> Vertex:
-        """The vertex that joins two factors, or vertices, while `others` are still to be joined.
+        """Return the vertex that joins two operands while `others` are still to be joined.
 
         Raises:
             UcleError: as `binary_vertex`.
@@ -116,7 +119,7 @@ class Pairwise:
         return self._joined(left, right, Counter(x for other in others for x in set(other.names)))
 
     def vertices(self, tree: Tree) -> list[Vertex]:
-        """The vertices of a tree, each after those that it reads.
+        """Return the vertices of a tree, each after those that it reads.
 
         Raises:
             UcleError: as `binary_vertex`.
@@ -137,7 +140,7 @@ class Pairwise:
     def _joined(self, left: Operand, right: Operand, holders: Mapping[str, int]) -> Vertex:
         key = left.tensor, right.tensor
         vertex = self._vertices.get(key)
-        if vertex is None:  # which labels are needed follows from which factors are joined
+        if vertex is None:  # the needed labels follow from the factors joined
             vertex = self._vertices[key] = self._vertex(left, right, holders)
         return vertex
 
@@ -156,12 +159,12 @@ class Pairwise:
 
 
 def leaf(number: int) -> str:
-    """What a factor is called where it has no name yet; no tensor is called so."""
+    """Return the name of a factor that has no name yet; no tensor has such a name."""
     return f"({number})"
 
 
 class KnownPairwise:
-    """The pairs of all chains that were asked for, by what decides them."""
+    """A cache of the `Pairwise` of all chains, by the arguments that decide them."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], Pairwise] = {}
@@ -174,7 +177,7 @@ class KnownPairwise:
         exact: bool,
         wanted: Labels,
     ) -> Pairwise:
-        """The vertices of a chain; arguments are those of `Pairwise`."""
+        """Return the `Pairwise` of a chain; the arguments are those of `Pairwise`."""
         key = step.combine, step.reduce, step.over, tuple(factors), span, exact, wanted
         if key not in self._known:
             self._known[key] = Pairwise(step, factors, span, exact, wanted)
@@ -182,11 +185,12 @@ class KnownPairwise:
 
 
 def labels_in_place(left: Labels, right: Labels, needed: Set[str], wanted: Labels = ()) -> Labels:
-    """Those labels of a product that are needed, in the order of the factor that has more of them.
+    """Return the needed labels of a product, in the order of the factor that has more labels.
 
-    What only the other one has stands where this one's aggregated labels stood. So a state keeps
-    the order of its axes whatever acts on it, and kernels work on long runs of it. Of two factors
-    with as many labels it is that whose order is `wanted`: what acts may stand on either side.
+    Labels that only the other factor has take the places of the aggregated labels. So a state keeps
+    the order of its axes whatever is applied to it, and kernels work on long runs of it. If both
+    factors have the same number of labels, the one whose order is `wanted` decides: an operator may
+    stand on either side.
 
     >>> from ucle.ir.layouts import Label
     >>> i, j, k, l = (Label(name, 2) for name in "ijkl")

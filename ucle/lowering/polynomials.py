@@ -1,11 +1,11 @@
-"""Sums of products: what steps of +, -, * and sums over labels come to, however they are bracketed.
+"""Sums of products: the value of steps of +, -, * and sums over labels, for any bracketing.
 
     polynomial = monomial + ... + monomial
     monomial   = coefficient * sum[over](use * ... * use)
 
-A coefficient is an exact rational number, so that equal terms meet, and cancel, exactly. Every
-program of sums and products has one polynomial in which no factor is a sum itself, up to the names
-of labels that are summed; two programs with the same one compute the same (SPORES, Theorem 2.3).
+A coefficient is an exact rational number, so that equal terms combine and cancel exactly. Every
+program of sums and products has one polynomial in which no factor is itself a sum, up to the names
+of summed labels. Two programs with the same polynomial compute the same (SPORES, Theorem 2.3).
 `ucle.lowering.read_polynomials` reads polynomials off a logical program, one bracket at a time, and
 `ucle.lowering.write_polynomials` writes them into one.
 """
@@ -25,13 +25,13 @@ from ucle.ir.layouts import Label
 from ucle.lowering.logical import Labels, Use
 
 MOST_TERMS = 32
-"""Monomials of one polynomial: brackets that would make more are not multiplied out."""
+"""The most monomials of one polynomial: brackets that would make more are not multiplied out."""
 
 MOST_FACTORS = 24
-"""Factors of one monomial, of which an order is still looked for."""
+"""The most factors of one monomial for which an order is still searched."""
 
 MOST_TIES = 5
-"""Summed labels that look alike, all of whose orders are compared to find equal terms."""
+"""The most summed labels that look alike whose orders are all compared to find equal terms."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class Monomial:
 
     @cached_property
     def key(self) -> object:
-        """The same for monomials that differ in coefficients, order, and names of summed labels.
+        """A key that is equal for monomials up to coefficients, order, and names of summed labels.
 
-        Summed labels are told apart by what they index (colour refinement); of those that still
-        look alike, all orders are compared where they are few.
+        Summed labels are distinguished by what they index (colour refinement). For labels that
+        still look alike, all orders are compared if they are few.
         """
         colours = _refined(self)
         tied = Counter(colours[label] for label in self.over)
@@ -68,17 +68,17 @@ class Monomial:
         return min(keys, key=lambda key: [text for _, *text in key])
 
     def without(self, places: Collection[int]) -> tuple[Use, ...]:
-        """The factors but for those at some places."""
+        """Return the factors except those at some places."""
         return tuple(x for n, x in enumerate(self.factors) if n not in places)
 
     def summed(self, over: Iterable[Label]) -> Monomial:
-        """The sum over labels, of which those that it does not have repeat it."""
+        """Return the sum over labels; a label that the monomial lacks multiplies it by its size."""
         own = tuple(label for label in over if label in self.labels)
         repeated = math.prod(label.bound for label in over if label not in self.labels)
         return Monomial(self.coefficient * repeated, self.factors, (*self.over, *own))
 
     def renamed(self, names: Mapping[Label, Label]) -> Monomial:
-        """The same under other labels."""
+        """Return this monomial under other labels."""
         factors = (
             replace(x, labels=tuple(names.get(label, label) for label in x.labels))
             for x in self.factors
@@ -95,7 +95,7 @@ class Monomial:
 
 @dataclass(frozen=True)
 class Polynomial:
-    """A sum of monomials, all of one element type; `labels` are those of what it computes.
+    """A sum of monomials of one element type; `labels` are the labels of its result.
 
     >>> i, j, k = (Label(name, 9) for name in "ijk")
     >>> A, x = Use("A", (i, j), DType.FLOAT64), Use("x", (j,), DType.FLOAT64)
@@ -114,9 +114,9 @@ class Polynomial:
         return tuple(dict.fromkeys(x for m in self.monomials for x in m.factors))
 
     def simplified(self) -> Polynomial | None:
-        """Equal terms as one; None where nothing is left, or not all labels are.
+        """Combine equal terms; None if no term with factors is left, or labels are missing.
 
-        A tensor that is 0 everywhere, or the same along a label, has no factor that says so.
+        A tensor that is 0 everywhere, or constant along a label, has no factor with that label.
         """
         first: dict[object, Monomial] = {}
         for monomial in self.monomials:
@@ -131,14 +131,14 @@ class Polynomial:
         return replace(self, monomials=left)
 
     def summed(self, over: Labels) -> Polynomial:
-        """The sum over labels of its own."""
+        """Return the sum over some of its labels."""
         labels = tuple(label for label in self.labels if label not in over)
         return Polynomial(labels, self.dtype, tuple(m.summed(over) for m in self.monomials))
 
     def expanded(
         self, which: Callable[[Use], bool], definition: Callable[[Use], Polynomial]
     ) -> Polynomial | None:
-        """Some factors by what they are defined as, multiplied out; None if that is too long."""
+        """Replace some factors by their definitions and multiply out; None if that is too long."""
         monomials: list[Monomial] = []
         taken = {label.name: label for m in self.monomials for label in _every(m)}
         for monomial in self.monomials:
@@ -169,7 +169,7 @@ def _every(monomial: Monomial) -> set[Label]:
 
 
 def fresh(over: Labels, taken: dict[str, Label]) -> dict[Label, Label]:
-    """Summed labels under names that nothing else has, which are taken from then on."""
+    """Return new names for summed labels, and mark them as taken."""
     names: dict[Label, Label] = {}
     for label in over:
         name = label.name
@@ -182,11 +182,11 @@ def fresh(over: Labels, taken: dict[str, Label]) -> dict[Label, Label]:
 # ---- Equal terms ----
 
 Colours = Mapping[Label, str]
-"""What labels look like: the name of a free one, and of a summed one where it stands."""
+"""The colours of labels: the name of a free one, and the surroundings of a summed one."""
 
 
 def _refined(monomial: Monomial) -> Colours:
-    """Colours that tell apart all labels which stand in different places."""
+    """Return colours that distinguish all labels in different places."""
     over = set(monomial.over)
     colours = {x: f"sum {x.bound}" if x in over else x.name for x in _every(monomial)}
     for _ in over:
@@ -200,14 +200,14 @@ def _refined(monomial: Monomial) -> Colours:
 
 
 def _surroundings(monomial: Monomial, label: Label, colours: Colours) -> str:
-    """How a label looks, with what stands beside it in each factor that has it."""
+    """Return a label's colour, with the colours beside it in each factor that has it."""
     factors = [x for x in monomial.factors if label in x.labels]
     marked = {**colours, label: f"<{colours[label]}>"}
     return " ".join(map(str, [colours[label], *(x[1:] for x in _coloured(factors, marked))]))
 
 
 def _coloured(factors: Iterable[Use], colours: Colours) -> tuple[tuple[object, ...], ...]:
-    """Factors with colours in the place of labels, in an order that their texts give."""
+    """Return the factors with colours in place of labels, sorted by their texts."""
     coloured = (
         (
             (x.tensor, x.maps, x.dtype),

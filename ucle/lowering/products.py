@@ -1,7 +1,7 @@
 """Products: the chains of factors that can be joined in any order, and the orders to try.
 
-A product is a step of the logical program when its factors have become operands. Which trees are
-worth trying is proposed and ranked by `ucle.lowering.contraction_orders`.
+A product is a step of the logical program whose factors have become operands.
+`ucle.lowering.contraction_orders` proposes the trees worth trying and ranks them.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from ucle.operators import Combine
 from ucle.stats.estimate import Estimator, Statistics
 
 ProductKey = tuple[str, int]
-"""A product: the tensor of its statement, and its number among the products there."""
+"""The key of a product: the tensor of its statement, and its number among the products there."""
 
 
 @dataclass(frozen=True)
-class Product:
+class ContractedProduct:
     """A product that was contracted: its factors, and the tree in which they were joined.
 
-    `written` is the tree of the text. `ranked` holds the trees that were compared, if they were;
-    the first one is that which sends the fewest tuples through joins.
+    `written` is the tree of the text. `ranked` holds the trees that were compared, if any; the
+    first one sends the fewest tuples through joins.
     """
 
     key: ProductKey
@@ -52,16 +52,16 @@ def ranked_orders(
     known: Mapping[str, Statistics],
     estimator: Estimator,
 ) -> tuple[Tree, ...]:
-    """The trees of a product that are worth trying, that of the fewest tuples first.
+    """Return the trees of a product that are worth trying, with the fewest tuples first.
 
     Args:
         step: the product.
-        factors: its factors, which exist.
+        factors: its factors, which already exist.
         written: the tree of the text.
         pairwise: the vertices that join its factors.
         types: types of the tensors that exist.
         known: statistics of the tensors that exist.
-        estimator: estimates those of the others.
+        estimator: estimates the statistics of the other tensors.
     """
     over = set(step.over)
     kept = frozenset(x.name for operand in factors for x in operand.labels if x not in over)
@@ -83,7 +83,7 @@ def ranked_orders(
 
 
 def _by_tuples(parts: Parts) -> list[Tree]:
-    """Orders by what joins emit: greedy ones, and the best one where it is worth to look for it."""
+    """Return orders by the tuples that joins emit: greedy ones, and the best one if worthwhile."""
     with suppress(UcleError):  # some pair of factors has no type that holds its fill
         orders = greedy_orders(parts)
         if orders:
@@ -93,9 +93,9 @@ def _by_tuples(parts: Parts) -> list[Tree]:
 
 
 def outgrow(vertices: Sequence[Vertex]) -> bool:
-    """Whether numbers may outgrow their type in some vertices, of operands that are finite.
+    """Return whether numbers may outgrow their type in some vertices although operands are finite.
 
-    Of numbers that are going to be replaced nobody knows; the order is the cheapest one.
+    Numbers that are going to be replaced are unknown; they get the cheapest order.
     """
     types = [v.tensor.type for v in vertices if v.tensor.type.dtype.kind == "f"]
     return any(type_.entries.may_outgrow for type_ in types)

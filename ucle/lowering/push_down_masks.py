@@ -1,74 +1,77 @@
-"""Demand: what of a factor is looked at is all that is computed of it.
+"""Mask push-down: compute a factor only where a sparse factor of the same product is stored.
 
-``A[i,j] * abs(x[i] - y[j])`` looks at ``abs(x[i] - y[j])`` where A is stored, and nowhere else: a
-fill that absorbs is a mask for the other factors (`ucle.lowering.mask_sources`). The mask, A != 0,
-is passed down to the steps that a factor is made of (`ucle.lowering.mask_rewriter`), in its own
-statement and in those that nobody else reads.
+``A[i,j] * abs(x[i] - y[j])`` needs ``abs(x[i] - y[j])`` where A is stored, and nowhere else: a fill
+that absorbs is a mask for the other factors (`ucle.lowering.mask_sources`). The mask, A != 0, is
+pushed down to the steps that a factor is made of (`ucle.lowering.mask_rewriter`), in its own
+statement and in those with no other reader.
 
-What is no longer computed must not have been seen. So a mask is passed on only where its fill
-absorbs by the rules of `ucle.ir.ranges.absorbs`: what it meets is finite, or ⊗ annihilates all.
-Elsewhere the rewritten steps hold something else than the written ones. Where that is infinite, or
-0 where the written ones are not (a divisor), it is held to what the written ones can be; where it
-may be NaN or infinite all the same (``log`` of what is 0 now), the ⊗ that demands becomes the one
-in which 0 annihilates (`ucle.ir.annihilation`); where it may raise, everything stays as it is
-written. Integers that may overflow where nobody looks stay, too, so that no plan hides an error
-that another one raises.
+Entries that are no longer computed must not have mattered. So a mask is pushed down only if its
+fill absorbs by the rules of `ucle.ir.ranges.absorbs`: the entries that it meets are finite, or ⊗
+annihilates all. Elsewhere the rewritten steps hold other values than the written ones. If these are
+infinite, or 0 where the written ones are not (a divisor), they are clamped to the range of the
+written ones. If they may still be NaN or infinite (``log`` of an entry that is now 0), the masking
+⊗ becomes the one in which 0 annihilates (`ucle.ir.annihilation`). If they may raise an error,
+everything stays as written. Integers that may overflow where no entry is needed stay as well, so
+that no plan hides an error that another one raises.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from ucle.errors import UcleError
 from ucle.foundation.dtypes import Scalar
 from ucle.ir.maps import number_text
 from ucle.ir.tensor_types import TensorType
+from ucle.lowering.applied_rewrites import RewriteCosts
 from ucle.lowering.logical import Contraction, LogicalProgram, LogicalStatement, Use, read_steps
-from ucle.lowering.mask_rewriter import Behind, Rewriting
+from ucle.lowering.mask_rewriter import Behind, MaskRewriting
 from ucle.lowering.mask_sources import MaskedProgram
 from ucle.lowering.masks import held, mask_of, unseeing
 from ucle.lowering.step_types import types_of
 
 MASKS_TRIED = 4
-"""Factors of one product that are tried as the mask of another one."""
+"""The most factors of one product that are tried as the mask of another one."""
 
 
 @dataclass(frozen=True)
-class Demanded:
-    """A program in which masks were passed down, and a line about each."""
+class PushedMasks:
+    """A program in which masks were pushed down, and a line about each."""
 
     program: LogicalProgram
     lines: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Demand:
-    """What `demand` was asked, and what was said of it.
-
-    `sparse` and `fixed` are its arguments, `lines` say what went where, `written` is the predicted
-    cost of the program as written (infinite where that cannot be run), and `cost` that of this one.
-    """
+class MaskPushDown:
+    """Masks that were pushed down: the arguments of `push_down_masks`, and what went where."""
 
     sparse: frozenset[str]
     fixed: frozenset[str]
     lines: tuple[str, ...]
-    cost: float
-    written: float
+    costs: RewriteCosts
+    key: ClassVar[str] = "demand"
+
+    def replay(self, logical: LogicalProgram) -> LogicalProgram:
+        """A program that differs in sizes, with masks pushed down likewise."""
+        pushed = push_down_masks(logical, self.sparse, self.fixed)
+        return logical if pushed is None else pushed.program
 
 
-def demand(
+def push_down_masks(
     logical: LogicalProgram, sparse: Collection[str], fixed: Collection[str] = ()
-) -> Demanded | None:
-    """Pass masks down to what is only looked at behind them.
+) -> PushedMasks | None:
+    """Push masks down to the steps that are only needed behind them.
 
     Args:
         logical: the program.
-        sparse: the inputs that store so little that they are worth a mask.
+        sparse: inputs with so few entries that they are worth a mask.
         fixed: tensors whose statements stay as they are.
 
     Returns:
-        The program, equal in all that its outputs are; None where there is nothing to pass down.
+        The program, with equal outputs; None if there is nothing to push down.
 
     >>> from ucle.foundation.dtypes import DType
     >>> from ucle.ir.layouts import Label
@@ -84,7 +87,8 @@ def demand(
     >>> result = Use("T.2", (i, j), number)
     >>> statement = LogicalStatement("T", (i, j), (inner, outer), result, Span(1, 1), tuple("AUV"))
     >>> types = {use.tensor: TensorType(use.labels) for use in (A, U, V, mapped, result)}
-    >>> print(demand(LogicalProgram(tuple("AUV"), (statement,), ("T",), types), {"A"}).program)
+    >>> written = LogicalProgram(tuple("AUV"), (statement,), ("T",), types)
+    >>> print(push_down_masks(written, {"A"}).program)
     T.m1 = sum[f]((A[i,j] != 0) * U[i,f] * V[j,f])
     T.2 = A[i,j] * sigmoid(T.m1[i,j])
     T[i,j] = T.2[i,j]
@@ -100,25 +104,25 @@ def demand(
             return None
         statements = tuple(program.statements.values())
         types = types_of(logical, statements)
-    except UcleError:  # a fill that a type cannot hold: what is wrong is said of what is written
+    except UcleError:  # a fill without a type: the written program reports it
         return None
-    return Demanded(replace(logical, statements=statements, types=types), tuple(pushed))
+    return PushedMasks(replace(logical, statements=statements, types=types), tuple(pushed))
 
 
 def _has_inner_steps(statement: LogicalStatement) -> bool:
-    """Whether a product could demand something here, or in a statement before."""
+    """Return whether a product could push a mask to steps here, or to an earlier statement."""
     return any(step.combine is not None and len(step.factors) > 1 for step in statement.steps)
 
 
 def _visit(program: MaskedProgram, target: str) -> Iterator[str]:
-    """Let each product of a statement demand what it looks at, the inner ones first."""
+    """Push masks down from each product of a statement, inner products first."""
     for step in program.statements[target].steps:
         if step.combine is None or len(step.factors) < 2:
             continue
         for number in range(len(step.factors)):
             statement = program.statements[target]
             now = statement.by_name.get(step.name)
-            # A use of an input has nothing in it to be spared.
+            # A use of an input has no computation to save.
             if now is not None and now.factors[number].tensor in {
                 *statement.by_name,
                 *program.statements,
@@ -127,12 +131,12 @@ def _visit(program: MaskedProgram, target: str) -> Iterator[str]:
 
 
 def _push(program: MaskedProgram, target: str, step: Contraction, number: int) -> Iterator[str]:
-    """Pass the first mask down to a factor that changes anything; a line about it."""
+    """Push the first useful mask down to a factor; yield a line about it."""
     for place in program.masks(target, step, number)[:MASKS_TRIED]:
         attempt = _Attempt(program, target)
         try:
             restricted = attempt.of_factor(step, place, number)
-        except UcleError:  # a fill that the written program does not make
+        except UcleError:  # a fill that the written program lacks
             continue
         if restricted:
             into = _text(program.statements, target, step.factors[number])
@@ -143,9 +147,10 @@ def _push(program: MaskedProgram, target: str, step: Contraction, number: int) -
 
 @dataclass
 class _Attempt:
-    """One factor of one product, rewritten behind a mask; what that takes is kept until it is done.
+    """One attempt to rewrite a factor of a product behind a mask, with its pending changes.
 
-    `statements` are those that change, `types` those of new steps; `why` says what hides the rest.
+    `statements` are the changed statements, `types` the types of new steps; `why` says what hides
+    the other entries.
     """
 
     program: MaskedProgram
@@ -156,7 +161,7 @@ class _Attempt:
     why: str = ""
 
     def of_factor(self, step: Contraction, place: int, number: int) -> bool:
-        """Rewrite a factor of a product behind another one; whether there was anything to do."""
+        """Rewrite a factor of a product behind another one; return whether anything changed."""
         statement = self.program.statements[self.target]
         rewriting = self._rewriting(statement)
         mask = mask_of(step.factors[place].cast(step.dtype), rewriting.written(), statement.span)
@@ -187,7 +192,7 @@ class _Attempt:
         return True
 
     def of_statement(self, name: str, mask: Use) -> bool:
-        """Rewrite a whole statement behind a mask; whether there was anything to do."""
+        """Rewrite a whole statement behind a mask; return whether anything changed."""
         if name in self.statements:
             return False
         statement = self.program.statements[name]
@@ -201,11 +206,11 @@ class _Attempt:
         self.types[name] = type_.transposed(statement.labels)
         return True
 
-    def _rewriting(self, statement: LogicalStatement) -> Rewriting:
-        return Rewriting(self.program, statement, self.types, self.of_statement)
+    def _rewriting(self, statement: LogicalStatement) -> MaskRewriting:
+        return MaskRewriting(self.program, statement, self.types, self.of_statement)
 
-    def _change(self, rewriting: Rewriting, steps: Sequence[Contraction], result: Use) -> None:
-        """Keep a statement with other steps, without those that nothing reads any more."""
+    def _change(self, rewriting: MaskRewriting, steps: Sequence[Contraction], result: Use) -> None:
+        """Record a statement with new steps, without the steps that nothing reads any more."""
         statement = rewriting.statement
         self.statements[statement.target] = replace(
             statement,
@@ -216,7 +221,7 @@ class _Attempt:
 
 
 def _hidden(step: Contraction, fill: Scalar, *, first: bool) -> str:
-    """What a fill makes of whatever it meets."""
+    """Return a text that says what a fill makes of whatever it meets."""
     assert step.combine is not None
     sides = [number_text(fill), "x"] if first else ["x", number_text(fill)]
     values = (fill, step.dtype.scalar(1)) if first else (step.dtype.scalar(1), fill)
@@ -225,7 +230,7 @@ def _hidden(step: Contraction, fill: Scalar, *, first: bool) -> str:
 
 
 def _text(statements: dict[str, LogicalStatement], target: str, use: Use) -> str:
-    """What a use stands for, with the step or statement that is used written out."""
+    """Return the text of a use, with the step or statement that it reads written out."""
     steps = statements[target].by_name
     step = steps.get(use.tensor)
     if step is None:

@@ -1,16 +1,17 @@
-"""Quotients that are divided once they are summed, and not term by term.
+"""Move division after summation: divide a sum once instead of each term.
 
-``Y[i,d] += E[i,j] * V[j,d] / D[i]`` divides for each edge what could be divided for each node; and
-where D may be 0, what no edge is between is 0 / 0, so that all pairs of nodes are looked at. A
-divisor that lacks the labels of a sum comes after it, ``sum[j](E * V) / D``, if that is the same:
+``Y[i,d] += E[i,j] * V[j,d] / D[i]`` divides for each edge although it could divide for each node.
+If D may be 0, pairs without an edge are 0 / 0, so that all pairs of nodes have to be computed. A
+divisor that lacks the summed labels can come after the sum, ``sum[j](E * V) / D``, if the result is
+the same:
 
 - nothing outgrows its type, so that the divisor is never 0; or
 - where it is 0, all terms are: it is a sum of E itself, which is never negative (means, softmax),
   and both forms are 0 / 0.
 
-The quotient may be a factor of the sum's product, in a statement of its own, too: the weights of
-``P = E / D; Y += P * V`` then need not be there. Rounding differs as it does between two orders of
-a product: each term of the sum is divided in one form, the sum in the other.
+The quotient may be a factor of the sum's product, also in a statement of its own: the weights of
+``P = E / D; Y += P * V`` then need not be computed. Rounding differs as it does between two orders
+of a product: one form divides each term of the sum, the other divides the sum.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections import ChainMap
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -49,7 +51,7 @@ from ucle.operators import (
 )
 
 MOST_STEPS = 40
-"""Steps of a statement, beyond which there are too many to look at each."""
+"""The most steps of a statement that is considered."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,13 @@ class Divided:
     program: LogicalProgram
     fixed: frozenset[str]
     lines: tuple[str, ...]
+    key: ClassVar[str] = "divided"
+    costs: ClassVar[None] = None
+
+    def replay(self, logical: LogicalProgram) -> LogicalProgram:
+        """A program that differs in sizes, with its divisors moved likewise."""
+        divided = divide_last(logical, self.fixed)
+        return logical if divided is None else divided.program
 
 
 def divide_last(logical: LogicalProgram, fixed: Collection[str] = ()) -> Divided | None:
@@ -72,8 +81,7 @@ def divide_last(logical: LogicalProgram, fixed: Collection[str] = ()) -> Divided
         fixed: tensors whose statements stay as they are.
 
     Returns:
-        The program, equal in all that its outputs are but for rounding; None where there is nothing
-        to move.
+        The program, with outputs that are equal but for rounding; None if there is nothing to move.
 
     >>> from ucle.foundation.dtypes import DType
     >>> from ucle.ir.layouts import Label
@@ -115,9 +123,9 @@ def divide_last(logical: LogicalProgram, fixed: Collection[str] = ()) -> Divided
 
 @dataclass(frozen=True)
 class _Scope:
-    """Steps that are there, each after those that it reads, and what is known of them.
+    """The existing steps, each after those that it reads, with their types.
 
-    `types` are those of all tensors, `now` the statements before.
+    `types` are the types of all tensors, `now` the earlier statements.
     """
 
     steps: Mapping[str, Contraction]
@@ -131,11 +139,11 @@ class _Scope:
         return StepTypes(self.steps, self.types, self.exact)
 
     def type_of(self, use: Use) -> TensorType:
-        """The type of a use."""
+        """Return the type of a use."""
         return self._step_types.of_use(use, self.span)
 
     def plus(self, steps: Iterable[Contraction]) -> _Scope:
-        """The same with more steps."""
+        """Return this scope with more steps."""
         scope = self
         for step in steps:
             type_ = scope._step_types.of_step(step, self.span)
@@ -144,14 +152,14 @@ class _Scope:
         return scope
 
     def product(self, use: Use) -> Contraction | None:
-        """The product that a use is; None where it is none, or a sum of one."""
+        """Return the product that a use reads; None if it is not one, or a sum of one."""
         step = None if use.maps else self.steps.get(use.tensor)
         if step is None or step.combine is not MULT or not step.is_chain:
             return None
         return step if step.reduce is None else None
 
     def factors(self, product: Contraction) -> Iterator[Use]:
-        """The factors of a product, with those of products in their places."""
+        """Yield the factors of a product, with nested products replaced by their factors."""
         for factor in product.factors:
             inner = self.product(factor)
             if inner is None or inner.constants:
@@ -160,7 +168,7 @@ class _Scope:
                 yield from self.factors(inner)
 
     def definition(self, use: Use) -> Contraction | None:
-        """The step that a use reads, be it the whole of another statement."""
+        """Return the step that a use reads, which may be the whole of another statement."""
         if not all(map(_keeps_zero_apart, use.maps)):
             return None
         if use.tensor in self.steps:
@@ -182,12 +190,12 @@ class _Fraction:
 
 
 class _Dividing:
-    """One statement, whose steps are looked at one after the other.
+    """Moves divisors out of sums in one statement, step by step.
 
     Args:
-        scope: what is there before its steps.
+        scope: the scope before its steps.
         statement: the statement.
-        fixed: tensors whose statements nobody takes in.
+        fixed: tensors whose statements are never inlined.
     """
 
     def __init__(self, scope: _Scope, statement: LogicalStatement, fixed: frozenset[str]) -> None:
@@ -199,7 +207,7 @@ class _Dividing:
             self._scope = self._with_step(step)
 
     def statement(self) -> LogicalStatement:
-        """The statement as it is now."""
+        """Return the statement in its current form."""
         if not self.lines:
             return self._statement
         result = self._statement.result
@@ -207,7 +215,7 @@ class _Dividing:
         return replace(self._statement, steps=steps, text=text_of(steps, result))
 
     def _with_step(self, step: Contraction) -> _Scope:
-        """What is there with one more step, which may be divided last."""
+        """Return the scope with one more step, whose division may be moved last."""
         fraction = None
         if step.reduce is SUM and step.dtype.kind in "fc":
             fraction = self._fraction(step)
@@ -219,10 +227,10 @@ class _Dividing:
         self.lines.append(f"{self._statement.target} by {divisors}, after its sum")
         return divided
 
-    # ---- What is divided ----
+    # ---- Quotients ----
 
     def _fraction(self, step: Contraction) -> _Fraction | None:
-        """A sum as one of products over divisors without its labels; None where it is no such."""
+        """Return a sum as products over divisors without its labels; None if it is not one."""
         over, factors = set(step.over), [factor.cast(step.dtype) for factor in step.factors]
         if step.combine is DIV:
             numerator, divisor = factors
@@ -246,15 +254,16 @@ class _Dividing:
                 inlined += steps[:-1]
         if not divisors:
             return None
-        # A quotient that may be NaN where nothing is stored is no factor of a chain; this one is.
+        # A quotient that may be NaN where nothing is stored is not a factor of a chain; this one
+        # is.
         written = (0, 1) if step.combine and not step.is_chain else step.written
         total = replace(step, factors=tuple(factors), written=written)
         return _Fraction(total, tuple(divisors), tuple(inlined))
 
     def _quotient(self, factor: Use) -> list[Contraction]:
-        """The quotient that a factor is, the last of the steps that it takes; empty if it is none.
+        """Return the steps of a factor that is a quotient, which is the last; else none.
 
-        They are those of another statement if it is not in this one.
+        They are the steps of another statement if the quotient is not in this one.
         """
         if factor.maps:
             return []
@@ -267,7 +276,7 @@ class _Dividing:
         return steps
 
     def _taken_in(self, factor: Use) -> list[Contraction]:
-        """The steps of the statement whose tensor is used, under the labels of the use."""
+        """Return the steps of the statement whose tensor is used, under the labels of the use."""
         inner = self._scope.now.get(factor.tensor)
         if inner is None or inner.target in self._fixed or inner.path is not None:
             return []
@@ -278,10 +287,10 @@ class _Dividing:
         steps = list(renamed_steps(inner, names))
         return steps if self._scope.steps.keys().isdisjoint(x.name for x in steps) else []
 
-    # ---- Whether it may be divided last ----
+    # ---- Conditions for dividing last ----
 
     def _divided(self, step: Contraction, fraction: _Fraction) -> _Scope | None:
-        """What is there with a sum and what divides it; None where that may be something else."""
+        """Return the scope with a sum and its divisions; None if the values may differ."""
         target = self._statement.target
         number = sum(name.startswith(f"{target}.q") for name in self._scope.steps)
         total = replace(fraction.sum, name=f"{target}.q{number + 1}")
@@ -298,7 +307,7 @@ class _Dividing:
             return None
         if not same_value(after.types[step.name].fill, old.types[step.name].fill):
             return None
-        # What is divided by something that may be 0 has no limits, and counts as outgrown.
+        # A quotient by something that may be 0 is unbounded, and counts as outgrown.
         fits = not outgrows(old.types[step.name])
         sums = (_is_sum_of_a_factor(before, divisor, total) for divisor in fraction.divisors)
         return after if fits or all(sums) else None
@@ -314,9 +323,9 @@ def _is_finite_product(scope: _Scope, product: Contraction) -> bool:
 
 
 def _is_sum_of_a_factor(scope: _Scope, divisor: Use, product: Contraction) -> bool:
-    """Whether a divisor is a sum of what is never negative, and a factor is 0 where all of it is.
+    """Return whether a divisor is a sum of entries >= 0, and a factor is 0 where all of them are.
 
-    Where there is nothing to sum, 0 would be divided by 0.
+    With nothing to sum, 0 would be divided by 0.
     """
     definition = scope.definition(divisor)
     if definition is None or definition.combine is not None or definition.reduce is not SUM:
@@ -336,18 +345,18 @@ def _is_sum_of_a_factor(scope: _Scope, divisor: Use, product: Contraction) -> bo
 
 
 def _is_one_of(entry: Labels, terms: Labels, names: Mapping[Label, Label]) -> bool:
-    """Whether an entry is among those that are summed where these labels are given `names`.
+    """Return whether an entry is among those that are summed for labels given by `names`.
 
-    A sum over a diagonal has no others: of one summed label there is one coordinate.
+    A sum over a diagonal has no other entries: a summed label has one coordinate there.
     """
     every = {**dict(zip(terms, entry, strict=True)), **names}
     return all(every[x] == y for x, y in zip(terms, entry, strict=True))
 
 
 def _fits_as_weight(scope: _Scope, weight: Use, product: Contraction) -> bool:
-    """Whether a sum of products fits into its type if one factor is between 0 and 1.
+    """Return whether a sum of products fits its type if one factor lies between 0 and 1.
 
-    Nor is it a sum of nothing, which is 0, and no quotient of zeros.
+    Nor may it be an empty sum, which is 0 and would give 0 / 0.
     """
     values = [scope.type_of(x).every for x in scope.factors(product) if x is not weight]
     numbers = [constant.value for constant in product.constants]
@@ -357,14 +366,14 @@ def _fits_as_weight(scope: _Scope, weight: Use, product: Contraction) -> bool:
 
 
 def _vanish_together(term: tuple[Pointwise, ...], factor: tuple[Pointwise, ...]) -> bool:
-    """Whether a factor is 0 wherever a term of the same tensor is, by the maps of both."""
+    """Return whether a factor is 0 wherever a term of the same tensor is, by the maps of both."""
     while term and term != factor[: len(term)] and _keeps_zero_apart(term[-1]):
         term = term[:-1]
     return term == factor[: len(term)] and all(isinstance(x, Cast) for x in factor[len(term) :])
 
 
 def _keeps_zero_apart(function: Pointwise) -> bool:
-    """Whether what it makes is 0 only where its operand is."""
+    """Return whether a function's result is 0 only where its operand is."""
     match function:
         case Cast(source, result):
             wider = (source, result) == (DType.FLOAT32, DType.FLOAT64)

@@ -1,9 +1,9 @@
-"""Polynomials of a logical program: what each use of a tensor is the sum of products of.
+"""Read polynomials off a logical program: the sum of products that each use equals.
 
 One bracket is opened at a time: the polynomial of ``(X[i,j] - P[i,j]) * V[j,k]`` has the difference
-as a factor, whose own polynomial is asked for where it pays to multiply out. What is no sum of
-products (``log``, ``max``, a cast) is a factor that stays whole. A quotient is a product with 1 / x
-where x is never 0.
+as a factor, whose own polynomial is read if multiplying out may pay. A use that is not a sum of
+products (``log``, ``max``, a cast) is a factor that stays whole. A quotient is a product with 1 /
+x, where x is never 0.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from ucle.operators import (
 )
 
 KINDS = "ifc"
-"""Kinds of numbers that are added and multiplied; yes and no are something else."""
+"""Kinds of numbers that are added and multiplied; truth values are not."""
 
 MOST_POWER = 4
-"""The highest power that is a product."""
+"""The highest power that is written as a product."""
 
 ONE = Fraction(1)
 
@@ -43,8 +43,8 @@ ONE = Fraction(1)
 class Polynomials:
     """The polynomials of a program, by the uses that they define.
 
-    `fixed` are tensors whose statements stay as they are; `sums` are polynomials that have got a
-    name of their own, as what a factor was taken out of.
+    `fixed` are tensors whose statements stay as they are. `sums` are polynomials with names of
+    their own: the cofactors of factored-out factors.
     """
 
     def __init__(self, logical: LogicalProgram, fixed: Collection[str]) -> None:
@@ -55,16 +55,16 @@ class Polynomials:
         self._types = StepTypes(self._steps, logical.types, logical.exact)
         self._known: dict[Use, Polynomial | None] = {}
         self.exact: dict[Use, bool] = {}
-        """Uses that nothing has rounded, and others, as `ucle.lowering.rounding` has found."""
+        """Uses, each with True if nothing has rounded it, as found by `ucle.lowering.rounding`."""
 
     def with_sums(self, sums: Mapping[str, Polynomial]) -> Polynomials:
-        """The same with other named sums; what is known of the program is kept."""
+        """Return these polynomials with other named sums; the cache for the program is kept."""
         other = copy(self)
         other.sums = sums
         return other
 
     def of(self, use: Use) -> Polynomial | None:
-        """What a use is the sum of products of, in its labels; None where it is no such thing."""
+        """Return the sum of products that a use equals, in its labels; None if it is not one."""
         if not use.maps and use.tensor in self.sums:
             return _under(self.sums[use.tensor], use)
         if use not in self._known:
@@ -72,49 +72,49 @@ class Polynomials:
         return self._known[use]
 
     def normal_form(self, use: Use) -> Polynomial | None:
-        """The polynomial of a use with all brackets multiplied out; None if it has none."""
+        """Return the polynomial of a use with all brackets multiplied out; None if it has none."""
         now = Polynomial(use.distinct, use.dtype, (Monomial(ONE, (use,)),)).simplified()
         while now is not None and any(self.of(x) is not None for x in now.uses):
             now = now.expanded(lambda x: self.of(x) is not None, self.known)
         return now
 
     def known(self, use: Use) -> Polynomial:
-        """What a use is the sum of products of, which it has to be."""
+        """Return the sum of products of a use that is known to have one."""
         polynomial = self.of(use)
         assert polynomial is not None
         return polynomial
 
     def terms_summed(self, use: Use) -> Polynomial | None:
-        """The sum whose sum over labels is used; None where it is something else."""
+        """Return the sum of terms that a use sums over labels; None if it is anything else."""
         step = None if use.maps else self._steps.get(use.tensor)
         if step is None or step.combine not in SIGNS or not step.over:
             return None
         return _of_step(replace(step, reduce=None, over=()))
 
     def step(self, name: str) -> Contraction | None:
-        """The step of a name; None where it is no step."""
+        """Return the step of a name; None if it is not a step."""
         return self._steps.get(name)
 
     def is_local(self, use: Use) -> bool:
-        """Whether a use reads a step, which only its own statement can."""
+        """Return whether a use reads a step, which only its own statement can."""
         return use.tensor in self._steps or use.tensor in self.sums
 
     def is_finite(self, use: Use) -> bool:
-        """Whether no entry of what is used is NaN or infinite."""
+        """Return whether no entry of a use is NaN or infinite."""
         polynomial = None if use.maps else self.sums.get(use.tensor)
         if polynomial is not None:
             return all(map(self.is_finite, polynomial.uses))
         return self.type_of(use).every.finite
 
     def is_finite_inside(self, use: Use) -> bool:
-        """Whether nothing is NaN or infinite of what a use is the sum of products of.
+        """Return whether nothing in the sum of products of a use is NaN or infinite.
 
-        Else terms that are equal may neither meet nor cancel.
+        Otherwise equal terms may neither be combined nor cancel.
         """
         return self.is_finite(use) and all(map(self.is_finite, self.known(use).uses))
 
     def type_of(self, use: Use) -> TensorType:
-        """The type of a use of what the program itself has.
+        """Return the type of a use from the program itself.
 
         Raises:
             UcleError: as `ucle.lowering.step_types.StepTypes.of_use`.
@@ -122,18 +122,18 @@ class Polynomials:
         return self._types.of_use(use, None)
 
     def signs(self, use: Use) -> tuple[bool, bool]:
-        """Whether a use may be negative anywhere, and whether it may be positive."""
+        """Return whether a use may be negative anywhere, and whether it may be positive."""
         if self.is_named_sum(use) or use.dtype.kind == "c":
             return True, True
         type_ = self.type_of(use)
         return type_.every.low < 0, type_.every.high > 0
 
     def is_named_sum(self, use: Use) -> bool:
-        """Whether what is used is what a factor was taken out of."""
+        """Return whether a use reads a named sum, from which a factor was taken out."""
         return use.tensor in self.sums
 
     def fits(self, polynomial: Polynomial) -> bool:
-        """Whether steps are used under their own labels alone, as they have to be."""
+        """Return whether steps are used only under their own labels, as required."""
         for use in polynomial.uses:
             if use.tensor in self._steps and use.labels != self._steps[use.tensor].labels:
                 return False
@@ -162,7 +162,7 @@ class Polynomials:
         return self._of_statement(statement, use)
 
     def _of_statement(self, statement: LogicalStatement, use: Use) -> Polynomial | None:
-        """What another statement computes, of tensors alone."""
+        """Return the polynomial of another statement, in tensors alone."""
         own = Polynomial(statement.labels, use.dtype, (Monomial(ONE, (statement.result,)),))
         result: Polynomial | None = own
         while result is not None and any(map(self.is_local, result.uses)):
@@ -175,7 +175,7 @@ class Polynomials:
 
 
 def _under(polynomial: Polynomial, use: Use) -> Polynomial:
-    """What a use reads under its labels, which are not those under which it is defined."""
+    """Return a polynomial under the labels of a use instead of those of its definition."""
     if polynomial.labels == use.labels:
         return polynomial
     names = dict(zip(polynomial.labels, use.labels, strict=True))
@@ -185,7 +185,7 @@ def _under(polynomial: Polynomial, use: Use) -> Polynomial:
 
 
 def _mapped(function: Pointwise, inner: Monomial) -> tuple[Monomial, ...] | None:
-    """What a function makes of one factor, as monomials."""
+    """Return the monomials that a function makes of one factor; None if there are none."""
     match function:
         case Map(function=operator) if operator is NEG:
             return (replace(inner, coefficient=-ONE),)
@@ -199,7 +199,7 @@ def _mapped(function: Pointwise, inner: Monomial) -> tuple[Monomial, ...] | None
 def _with_constant(
     combine: Combine, constant: Scalar, inner: Monomial, *, first: bool
 ) -> tuple[Monomial, ...] | None:
-    """What ⊗ makes of one factor and a constant."""
+    """Return the monomials that ⊗ makes of one factor and a constant."""
     number = _rational(constant)
     if number is None:
         return None
@@ -226,7 +226,7 @@ def _power(inner: Monomial, exponent: int) -> Monomial:
 
 
 def _rational(constant: Scalar) -> Fraction | None:
-    """A number as it is, exactly; None where it is not real or not finite."""
+    """Return a number as an exact fraction; None if it is not real or not finite."""
     if isinstance(constant, complex) or not is_finite(constant):
         return None
     return Fraction(constant)
@@ -238,7 +238,7 @@ SIGNS: Mapping[Combine, int] = {ADD: 1, SUB: -1}
 
 
 def _of_step(step: Contraction) -> Polynomial | None:
-    """What a step is the sum of products of."""
+    """Return the sum of products of a step."""
     if step.reduce not in (None, SUM) or step.dtype.kind not in KINDS:
         return None
     factors = tuple(factor.cast(step.dtype) for factor in step.factors)
@@ -260,12 +260,12 @@ def _of_step(step: Contraction) -> Polynomial | None:
 
 
 def reciprocal(use: Use) -> Use:
-    """1 / x."""
+    """Return 1 / x for a use x."""
     return use.then(Partial(DIV, use.dtype.scalar(1), True, use.dtype))
 
 
 def divisor(use: Use) -> Use | None:
-    """The x of what is 1 / x; None where it is something else."""
+    """Return the x of a use 1 / x; None if it is anything else."""
     match use.maps[-1:]:
         case (Partial(combine=combine, constant=1, constant_first=True),) if combine is DIV:
             return use.with_maps(len(use.maps) - 1)
@@ -273,7 +273,7 @@ def divisor(use: Use) -> Use | None:
 
 
 def _product(constants: Iterable[Scalar]) -> Fraction | None:
-    """The exact product of numbers; None where one of them is none that is real and finite."""
+    """Return the exact product of numbers; None if one is not real and finite."""
     result = ONE
     for constant in constants:
         number = _rational(constant)

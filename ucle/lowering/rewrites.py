@@ -1,14 +1,14 @@
-"""Rewrites of sums of products: brackets opened, multiplied out, and put around other terms.
+"""Rewrites of sums of products: opening brackets, multiplying out, and factoring out.
 
-A `Rewritten` program has polynomials in the place of some uses. Each `Rewrite` makes one of
-another, by a law of arithmetic:
+A `Rewritten` program has polynomials in place of some uses. Each `Rewrite` derives one from another
+by a law of arithmetic:
 
-- *open*: a use becomes its polynomial, with products of products as one product, whose factors may
+- *open*: a use becomes its polynomial, with nested products as one product, whose factors may
   be joined in any order, and sums over labels within its terms;
 - *multiply out*: one sum among the factors is distributed over the others;
-- *take out*: what several terms have as a factor is multiplied with the sum of the rest.
+- *take out*: a common factor of several terms is multiplied by the sum of their cofactors.
 
-Rewrites are told apart by names and not by sizes (`Rewrite.key`), so that they can be done again
+Rewrites are identified by names and not by sizes (`Rewrite.key`), so that they can be applied again
 when the sizes of the data have changed.
 """
 
@@ -27,12 +27,12 @@ from ucle.lowering.read_polynomials import Polynomials
 from ucle.lowering.rounding import may_multiply_out, may_sum_terms
 
 OPEN, MULTIPLY_OUT, TAKE_OUT = "opened", "multiplied out", "taken out"
-"""The laws, as they are told."""
+"""The laws, by their names in explanations."""
 
 
 @dataclass(frozen=True)
 class Root:
-    """What a polynomial stands for: a use in a statement, or a name for the rest of some terms."""
+    """The use that a polynomial defines: one in a statement, or a name for a cofactor."""
 
     statement: str
     use: Use
@@ -40,7 +40,7 @@ class Root:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """One law, applied to the polynomial of a root; a `factor` is multiplied out or taken out."""
+    """One law, applied to the polynomial of a root; `factor` is multiplied out or taken out."""
 
     law: str
     root: Root
@@ -48,19 +48,19 @@ class Rewrite:
 
     @property
     def key(self) -> object:
-        """The same in programs that differ in the sizes of labels."""
+        """A key that is equal in programs that differ only in the sizes of labels."""
         uses = [self.root.use, *([] if self.factor is None else [self.factor])]
         return self.law, self.root.statement, [(x.tensor, x.operand.names, x.maps) for x in uses]
 
     def text(self, written: LogicalStatement) -> str:
-        """What was done, with the steps of the statement as it was written out."""
+        """Return a text about the rewrite, with the steps of the written statement written out."""
         text = f"{self.law} in {self.root.statement}"
         return text if self.factor is None else f"{text}: {written.expression(self.factor)}"
 
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A program with polynomials in the place of uses; `sums` are those with names of their own."""
+    """A program with polynomials in place of uses; `sums` are those with names of their own."""
 
     roots: Mapping[Root, Polynomial]
     sums: Mapping[Root, Polynomial]
@@ -68,11 +68,11 @@ class Rewritten:
 
     @property
     def key(self) -> object:
-        """The same for programs that are the same, however they came about."""
+        """A key that is equal for equal programs, whatever rewrites made them."""
         return frozenset([*self.roots.items(), *self.sums.items()])
 
     def of(self, root: Root) -> Polynomial:
-        """The polynomial of a root."""
+        """Return the polynomial of a root."""
         return self.sums[root] if root in self.sums else self.roots[root]
 
 
@@ -82,7 +82,7 @@ class Rewriter:
     Args:
         logical: the program.
         fixed: tensors whose statements stay as they are.
-        algebraic: whether brackets are opened that may lose digits.
+        algebraic: True if brackets may be opened even if that loses digits.
     """
 
     def __init__(
@@ -102,13 +102,13 @@ class Rewriter:
         ]
 
     def within(self, statements: Collection[str]) -> Rewriter:
-        """The rewrites of some statements alone."""
+        """Return a rewriter of some statements alone."""
         other = copy(self)
         other._roots = [root for root in self._roots if root.statement in statements]
         return other
 
     def opened(self, statement: str) -> list[str]:
-        """The statements that one reads whose brackets may be opened in it, once for each time."""
+        """Return the statements that one reads and may open brackets of, once for each read."""
         reads = self.logical.by_name[statement].reads
         return [name for name in reads if self._is_sum_of_products(name)]
 
@@ -124,7 +124,7 @@ class Rewriter:
         return Rewritten({}, {})
 
     def normal_form(self) -> Rewritten:
-        """The program with all brackets multiplied out that may be, as far as they are."""
+        """Return the program with all brackets multiplied out, as far as allowed."""
         now = self.written
         for root in self._roots:
             if self._is_worth_opening(root):
@@ -139,14 +139,14 @@ class Rewriter:
             now = self.apply(now, rewrite) or now
 
     def neighbours(self, now: Rewritten) -> Iterator[Rewritten]:
-        """What one more rewrite makes."""
+        """Yield the programs that one more rewrite makes."""
         for rewrite in self._rewrites(now):
             rewritten = self.apply(now, rewrite)
             if rewritten is not None:
                 yield rewritten
 
     def again(self, rewrites: Collection[Rewrite]) -> Rewritten | None:
-        """What rewrites of a program with other sizes make of this one; None if they do not fit."""
+        """Apply the rewrites of a program with other sizes to this one; None if they do not fit."""
         now = self.written
         for rewrite in rewrites:
             same = (x for x in self._rewrites(now) if x.key == rewrite.key)
@@ -157,20 +157,20 @@ class Rewriter:
         return now
 
     def apply(self, now: Rewritten, rewrite: Rewrite) -> Rewritten | None:
-        """What a rewrite makes; None where it makes nothing."""
+        """Apply a rewrite; None if it does not change anything."""
         if rewrite.factor is None:
             return self._opened(now, rewrite.root)
         rule = self._multiplied_out if rewrite.law == MULTIPLY_OUT else self._taken_out
         return rule(now, rewrite.root, rewrite.factor)
 
     def known(self, now: Rewritten) -> Polynomials:
-        """The polynomials of the program, with the sums that have names of their own."""
+        """Return the polynomials of the program, including the sums with names of their own."""
         return self.polynomials.with_sums({x.use.tensor: p for x, p in now.sums.items()})
 
-    # ---- Where ----
+    # ---- Places ----
 
     def _uses(self, statement: LogicalStatement) -> Iterator[Use]:
-        """The uses of a statement that are sums of products of what is none."""
+        """Yield the uses that are sums of products inside steps that are none."""
         outer = [statement.result]
         for step in statement.steps:
             if self.polynomials.of(Use(step.name, step.labels, step.dtype)) is None:
@@ -178,7 +178,7 @@ class Rewriter:
         yield from dict.fromkeys(core for use in outer if (core := self._core(use)) is not None)
 
     def _core(self, use: Use) -> Use | None:
-        """A use without the functions that are applied to a sum of products."""
+        """Return a use without the functions that are applied to a sum of products."""
         for count in range(len(use.maps), -1, -1):
             core = use.with_maps(count)
             if self.polynomials.is_local(core) and self.polynomials.of(core) is not None:
@@ -194,7 +194,7 @@ class Rewriter:
             yield from self._on(known, root, polynomial)
 
     def _on(self, known: Polynomials, root: Root, polynomial: Polynomial) -> Iterator[Rewrite]:
-        """The rewrites of one polynomial."""
+        """Yield the rewrites of one polynomial."""
         for use in polynomial.uses:
             if self._may_multiply_out(known, polynomial, use):
                 yield Rewrite(MULTIPLY_OUT, root, use)
@@ -203,7 +203,7 @@ class Rewriter:
                 yield Rewrite(TAKE_OUT, root, use)
 
     def _is_worth_opening(self, root: Root) -> bool:
-        """Whether the polynomial of a use is more than what the text has, or may become it."""
+        """Return whether a use's polynomial differs from the text, or can by more rewrites."""
         if root not in self._worth:
             self._worth[root] = self._gains(root)
         return self._worth[root]
@@ -218,7 +218,7 @@ class Rewriter:
         step = self.polynomials.step(root.use.tensor)
         products = any(len(term.factors) > 1 for term in polynomial.monomials)
         if step is not None and step.combine is None and products:
-            return True  # a sum of a product, with which it is one chain
+            return True  # a sum of a product, which is one chain with it
         if any(self._on(self.polynomials, root, polynomial)):
             return True
         gone = self._shared.difference(use.tensor for use in polynomial.uses)
@@ -238,7 +238,7 @@ class Rewriter:
             if _same(factor, use)
         )
 
-    # ---- What ----
+    # ---- Laws ----
 
     def _opened(self, now: Rewritten, root: Root) -> Rewritten | None:
         polynomial = self.polynomials.of(root.use)
@@ -261,7 +261,7 @@ class Rewriter:
         return self._changed(now, root, flat, done)
 
     def _taken_out(self, now: Rewritten, root: Root, factor: Use) -> Rewritten | None:
-        """A factor times the sum of what it is multiplied by, under labels of its first term."""
+        """Factor out: a factor times the sum of its cofactors, under labels of its first term."""
         polynomial = now.of(root)
         over: Labels = ()
         rest, others = list[Monomial](), list[Monomial]()
@@ -288,7 +288,7 @@ class Rewriter:
         return self._changed(now, root, changed, done)
 
     def _flat(self, known: Polynomials, polynomial: Polynomial | None) -> Polynomial | None:
-        """A polynomial with factors that are products as their factors, where all are finite."""
+        """Return a polynomial with factors that are products flattened, if all are finite."""
 
         def is_product(use: Use) -> bool:
             inner = known.of(use)
@@ -311,15 +311,15 @@ class Rewriter:
 
 
 def _same(one: Use, other: Use) -> bool:
-    """Whether two uses read the same, under whatever labels."""
+    """Return whether two uses read the same tensor with the same maps, under any labels."""
     return (one.tensor, one.maps) == (other.tensor, other.maps)
 
 
 def _with_factor(term: Monomial, factor: Use, free: Labels) -> tuple[Labels, Monomial] | None:
-    """What a factor is multiplied by in a term, and the labels of the factor that are summed then.
+    """Return the rest of a term beside a factor, and the factor's labels that are summed.
 
-    Summed labels of the term are called what they are called in the factor; `free` are those that
-    are not summed. None where there is no such factor.
+    Summed labels of the term get the names that they have in the factor; `free` are the labels that
+    are not summed. None if there is no such factor.
     """
     for place, own in enumerate(term.factors):
         if not _same(own, factor) or own.dtype is not factor.dtype:
@@ -343,7 +343,7 @@ def _with_factor(term: Monomial, factor: Use, free: Labels) -> tuple[Labels, Mon
 
 
 def _ordered(monomial: Monomial) -> Iterator[Label]:
-    """The labels that are left, in the order of their first use."""
+    """Yield the labels that are left, in the order of their first use."""
     for factor in monomial.factors:
         yield from (label for label in factor.labels if label in monomial.labels)
 
@@ -351,7 +351,7 @@ def _ordered(monomial: Monomial) -> Iterator[Label]:
 def _needed(
     roots: Mapping[Root, Polynomial], sums: Mapping[Root, Polynomial]
 ) -> dict[Root, Polynomial]:
-    """The named sums that something is made of."""
+    """Return the named sums that the polynomials need."""
     by_name = {root.use.tensor: (root, polynomial) for root, polynomial in sums.items()}
     needed: dict[Root, Polynomial] = {}
     waiting = list(roots.values())

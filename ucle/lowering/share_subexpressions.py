@@ -1,8 +1,8 @@
-"""Common subexpressions: vertices that compute the same are one.
+"""Common subexpressions: vertices that compute the same become one.
 
-Two vertices compute the same where their shapes are equal: the same operators over the same
-tensors, with labels in the same places, whatever the labels are called. Operands of a ⊗ that is
-commutative are put in order first: by their tensors, two of the same tensor by their labels.
+Two vertices compute the same if their shapes are equal: the same operators over the same tensors,
+with labels in the same places, whatever the labels' names are. Operands of a commutative ⊗ are
+sorted first: by their tensors, and two of the same tensor by their labels.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ucle.operators import Combine, Reduce
 
 @dataclass(frozen=True)
 class Shape:
-    """What makes two vertices compute the same; labels are numbers, in order of first use."""
+    """The shape of a vertex, equal for equal work; labels are numbers, in order of first use."""
 
     tensors: tuple[str, ...]
     labels: tuple[tuple[int, ...], ...]
@@ -33,17 +33,17 @@ class Shape:
     along: Along | None = None
     top: TopK | None = None
     bounds: tuple[int, ...] = ()
-    """Of the labels, where it is left to them how far the result reaches."""
+    """The bounds of the labels, if they decide the size of the result."""
 
 
 def shape(vertex: Vertex) -> tuple[Shape, dict[Label, int]]:
-    """The shape of a vertex, and the number of each of its labels in it.
+    """Return the shape of a vertex, and the number of each of its labels in it.
 
     >>> from ucle.operators import COMBINES
-    >>> from ucle.ir.tensor_types import Tensor, TensorType
+    >>> from ucle.ir.tensor_types import NamedTensor, TensorType
     >>> i, j = Label("i", 2), Label("j", 2)
     >>> one, other = Operand("A", (i,)), Operand("B", (j,))
-    >>> tensor = Tensor("T", TensorType((i, j)))
+    >>> tensor = NamedTensor("T", TensorType((i, j)))
     >>> both = [Vertex(tensor, x, (i, j), COMBINES["mult"]) for x in [(one, other), (other, one)]]
     >>> shape(both[0])[0] == shape(both[1])[0]
     True
@@ -57,7 +57,7 @@ def shape(vertex: Vertex) -> tuple[Shape, dict[Label, int]]:
 
 
 def _shape(vertex: Vertex, inputs: tuple[Operand, ...]) -> tuple[Shape, dict[Label, int]]:
-    """The shape of a vertex with its operands in some order."""
+    """Return the shape of a vertex with its operands in the given order."""
     order: dict[Label, int] = {}
     own = vertex.labels if vertex.relabels else ()
     for label in (*(x for operand in inputs for x in operand.labels), *own):
@@ -84,7 +84,7 @@ def _places(found: tuple[Shape, dict[Label, int]]) -> tuple[object, ...]:
 
 
 class SharedVertices:
-    """The vertices of a program as it is made, each computed once."""
+    """The vertices of a program under construction, each computed once."""
 
     def __init__(self) -> None:
         self._vertices: list[Vertex] = []
@@ -97,7 +97,7 @@ class SharedVertices:
         return len(self._vertices)
 
     def find(self, vertex: Vertex) -> Operand | None:
-        """The tensor that holds what a vertex computes, under the labels of that vertex."""
+        """Return the tensor that already holds a vertex's result, under that vertex's labels."""
         key, order = shape(vertex)
         if (place := self._places.get(key)) is None:
             return None
@@ -108,12 +108,12 @@ class SharedVertices:
         return Operand(existing.name, labels)
 
     def add(self, vertex: Vertex) -> None:
-        """Add a vertex, which will be found in the place of those that compute the same."""
+        """Add a vertex, which `find` then gives for those that compute the same."""
         self._places.setdefault(shape(vertex)[0], len(self._vertices))
         self._vertices.append(vertex)
 
     def replace_last(self, vertex: Vertex) -> None:
-        """Put a vertex in the place of the last one, that computes the same by another name."""
+        """Replace the last vertex by one that computes the same under another name."""
         self._vertices[-1] = vertex
 
     @property

@@ -1,6 +1,7 @@
-"""The types of what steps make where all factors are joined in the order of the text.
+"""The types of steps' results if all factors are joined in the order of the text.
 
-They say whether a product may be joined in another order at all, which no order changes.
+They decide whether a product may be joined in another order at all, which does not depend on the
+order.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from ucle.operators import Reduce
 
 @dataclass(frozen=True)
 class StepTypes:
-    """What steps make where their factors are joined as the text says.
+    """The types of steps' results, with factors joined as in the text.
 
-    `steps` are those that may be used, by name, and `types` the types of all tensors.
+    `steps` are the steps that may be used, by name, and `types` the types of all tensors.
     """
 
     steps: Mapping[str, Contraction]
@@ -29,7 +30,7 @@ class StepTypes:
     exact: bool
 
     def of_use(self, use: Use, span: Span | None) -> TensorType:
-        """The type of what a use is, its maps applied.
+        """Return the type of a use with its maps applied.
 
         Raises:
             UcleError: as `ucle.ir.vertex_types.unary_type`.
@@ -37,10 +38,10 @@ class StepTypes:
         return self._unary(use, use.labels, None, span)
 
     def of_step(self, step: Contraction, span: Span | None) -> TensorType:
-        """The type of what a step makes, without the constants of a chain.
+        """Return the type of a step's result, without the constants of a chain.
 
-        Where a chain cannot be joined as the text says, it is not said here: it may be in another
-        order, and there is nothing to be known of it before.
+        If a chain cannot be joined as in the text, no error is raised here: another order may work,
+        and until then nothing is known of its type.
 
         Raises:
             UcleError: as `ucle.ir.vertex_types.unary_type`.
@@ -70,7 +71,7 @@ class StepTypes:
     def _unary(
         self, use: Use, labels: Labels, reduce: Reduce | None, span: Span | None
     ) -> TensorType:
-        """The type of a use with its maps, and the constants of the step that it is of."""
+        """Return the type of a use with its maps, and the constants of the step that it reads."""
         step = self.steps.get(use.tensor)
         maps = use.maps if step is None else (*step.maps, *use.maps)
         return unary_type(self.types[use.tensor], use.labels, maps, labels, reduce, span)
@@ -98,7 +99,7 @@ def _without(type_: TensorType, over: Labels, reduce: Reduce, span: Span | None)
 def types_of(
     logical: LogicalProgram, statements: Sequence[LogicalStatement]
 ) -> dict[str, TensorType]:
-    """The types of a program's tensors if it had these statements.
+    """Return the types of a program's tensors if it had these statements.
 
     Raises:
         UcleError: as `ucle.ir.vertex_types.unary_type`.

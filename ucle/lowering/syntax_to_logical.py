@@ -1,9 +1,9 @@
-"""Resolved statements to a logical program: each expression becomes a step, or maps of one.
+"""Lower resolved statements to a logical program: expressions become steps or maps of steps.
 
-`ucle.language.resolve` has made explicit what is aggregated where. A product of several factors, or
-any other ⊗ that chains under an ⊕ it distributes over, becomes one contraction; whether it may be
-one depends on the types of its factors, which are derived on the way (`ucle.lowering.step_types`).
-This happens once for a program, whatever orders of its products are looked at.
+`ucle.language.resolve` has made all aggregations explicit. A product of several factors, or any
+other ⊗ that chains under an ⊕ over which it distributes, becomes one contraction. Whether it may
+depends on the types of its factors, which are derived on the way (`ucle.lowering.step_types`). This
+is done once for a program, for all orders of its products.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ucle.ir.vertex_types import along_type, reindexed_type, top_type
 from ucle.ir.vertices import Span
 from ucle.language.bounds import Bounds
 from ucle.language.factors import (
-    Chain,
+    ProductChain,
     chain,
     constant_value,
     may_chain,
@@ -39,7 +39,6 @@ from ucle.language.promotion import combine_signature, expression_type, reduce_t
 from ucle.language.statements import wanted
 from ucle.language.syntax import (
     Access,
-    Accumulation,
     Binary,
     Call,
     Expression,
@@ -49,10 +48,11 @@ from ucle.language.syntax import (
     Reduction,
     Reindexed,
     Retyped,
+    ScanExpression,
     Statement,
     walk,
 )
-from ucle.language.top_k import Order
+from ucle.language.top_k import Direction
 from ucle.lowering.casts import ones_as_casts
 from ucle.lowering.finite_products import finite_products
 from ucle.lowering.logical import (
@@ -85,16 +85,16 @@ from ucle.operators import (
 )
 
 EXTREMES = ((WHEN_LOWEST, MAX), (WHEN_HIGHEST, MIN))
-"""What picks an entry of a tensor whose fill is infinite, and leaves that fill."""
+"""The operators that pick an entry of a tensor whose fill is infinite, and keep that fill."""
 
 
 @dataclass(frozen=True)
-class Source:
-    """What is lowered: resolved statements, and what is known of their tensors.
+class ResolvedProgram:
+    """The input of lowering: resolved statements, and the facts about their tensors.
 
     `statements` are in the order that `order_statements` gives, `types` are those of the inputs.
-    `outputs` are the tensors wanted; None stands for those that nobody consumes. `paths` are
-    contraction paths that are given, by the tensor of a statement.
+    `outputs` are the requested tensors; None means all tensors with no reader. `paths` are given
+    contraction paths, by the tensor of a statement.
     """
 
     statements: tuple[Statement, ...]
@@ -103,17 +103,17 @@ class Source:
     outputs: tuple[str, ...] | None = None
     paths: Mapping[str, Path] = field(default_factory=dict)
     exact: bool = True
-    """Whether NaN and infinities meet entries that are not stored as in NumPy."""
+    """True if NaN and infinities meet entries that are not stored as in NumPy."""
 
 
-def syntax_to_logical(source: Source) -> LogicalProgram:
+def syntax_to_logical(source: ResolvedProgram) -> LogicalProgram:
     """Lower resolved statements.
 
     Raises:
-        NameResolutionError: an unknown output.
-        UnsupportedError: a statement without tensors.
-        ValueTypeError: an operation that NumPy does not have for the types at hand.
-        BoundError: an aggregation of nothing that has no value.
+        NameResolutionError: an output is unknown.
+        UnsupportedError: a statement has no tensors.
+        ValueTypeError: NumPy does not have an operation for the types at hand.
+        BoundError: an aggregation over no entries has no value.
 
     >>> from ucle.language.bounds import AxisBound, infer_bounds, size_classes
     >>> from ucle.language.parse import parse_program
@@ -123,7 +123,7 @@ def syntax_to_logical(source: Source) -> LogicalProgram:
     >>> bounds = {name: (AxisBound(9, True, name),) * rank for name, rank in axes.items()}
     >>> bounds = infer_bounds(statements, bounds, {}, size_classes(statements))
     >>> types = {name: TensorType((Label("x", 9),) * rank) for name, rank in axes.items()}
-    >>> print(syntax_to_logical(Source(statements, types, bounds)))
+    >>> print(syntax_to_logical(ResolvedProgram(statements, types, bounds)))
     T.1 = sum[j,k](relu(A[i,j]) * B[j,k] * c[k] * 2)
     T[i] = T.1[i]
     """
@@ -141,7 +141,7 @@ def syntax_to_logical(source: Source) -> LogicalProgram:
 
 @dataclass
 class _Lowering:
-    """Lowers one statement after the other, and keeps the types of what they make."""
+    """Lowers statements in order, and keeps the types of their tensors and steps."""
 
     types: dict[str, TensorType]
     bounds: Bounds
@@ -153,12 +153,12 @@ class _Lowering:
         self._target = ""
         self._span = Span(1, 1)
         self._unreduced: set[int] = set()
-        """Parts of the statement within which nothing is aggregated (`ucle.language.factors`)."""
+        """Parts of the statement that contain no aggregation (`ucle.language.factors`)."""
         self._lowered: dict[int, Use] = {}
-        """The uses that parts of the statement have become, by their identity."""
+        """The uses that parts of the statement have become, by the identity of the part."""
 
     def statement(self, statement: Statement) -> LogicalStatement:
-        """The steps of a statement."""
+        """Lower a statement to its steps."""
         self._target, self._span = statement.target.tensor, statement.span
         self._steps.clear()
         self._lowered.clear()
@@ -169,7 +169,7 @@ class _Lowering:
                 return self._reindexed(statement, reindexed)
             assert reindexed.written is not None
             statement = replace(statement, expression=reindexed.written)
-        if isinstance(statement.expression, Accumulation):
+        if isinstance(statement.expression, ScanExpression):
             return self._accumulated(statement, statement.expression)
         if isinstance(statement.expression, Pairs):
             return self._first_entries(statement, statement.expression)
@@ -196,13 +196,13 @@ class _Lowering:
         )
 
     def _needs_product(self, reindexed: Reindexed) -> bool:
-        """Whether 0 times an entry may be NaN, so that a condition is a factor after all."""
+        """Return whether 0 times an entry may be NaN, so that a condition must be a factor."""
         if reindexed.outside is not Outside.PRODUCT or not self.exact:
             return False
         return not self.types[reindexed.source.tensor].every.finite
 
     def _reindexed(self, statement: Statement, reindexed: Reindexed) -> LogicalStatement:
-        """A statement that is an index map."""
+        """Lower a statement that is an index map."""
         source = self._access(reindexed.source)
         self._check_numbered(reindexed)
         type_ = self.types[source.tensor]
@@ -233,8 +233,8 @@ class _Lowering:
         parts = (self._target, labels, (), source, self._span, text)
         return LogicalStatement(*parts, index=index, lifted=statement.lifted)
 
-    def _accumulated(self, statement: Statement, expression: Accumulation) -> LogicalStatement:
-        """A statement that aggregates along a label."""
+    def _accumulated(self, statement: Statement, expression: ScanExpression) -> LogicalStatement:
+        """Lower a statement that scans or transforms along labels that stay."""
         source, along = expression.argument, expression.along
         assert isinstance(source, Access), "lifted"
         use = self._access(source)
@@ -254,20 +254,20 @@ class _Lowering:
         return LogicalStatement(self._target, labels, steps, use, self._span, text, along=along)
 
     def _is_of_names(self, along: Along) -> bool:
-        """Whether an order of coordinates says nothing: that of the rows of an inverse does not."""
+        """Return whether the order of coordinates is irrelevant, as for an inverse's rows."""
         if not isinstance(along, MatrixMap) or along.name != "inv":
             return False
         rows, columns = (self._label(label).dictionary for label in along.labels)
         return rows == columns
 
     def _along_dtype(self, along: Along, dtype: DType, span: Span) -> DType:
-        """The type that something is computed in along labels."""
+        """Return the element type of a computation along labels."""
         if isinstance(along, Running):
             return reduce_type(along.reduce, dtype, str(self._span))
         return matrix_dtype(along.name, dtype, str(span))
 
     def _first_entries(self, statement: Statement, pairs: Pairs) -> LogicalStatement:
-        """A statement of first entries with their positions."""
+        """Lower a statement of top-k entries with their positions."""
         use = self._access(pairs.source)
         dtype = pair_dtype(use.dtype)
         if dtype is None:
@@ -282,9 +282,9 @@ class _Lowering:
             what = f"positions along the label {pairs.label!r} mean nothing"
             hint = "among_top_k tells which entries come first, by their coordinates"
             self._check_no_dictionary(pairs.label, what, pairs.span, hint)
-        largest = pairs.order is Order.GREATEST
+        largest = pairs.order is Direction.GREATEST
         use = use.cast(dtype)
-        if pairs.order is Order.LEAST_OR_NAN and dtype.kind == "f":
+        if pairs.order is Direction.LEAST_OR_NAN and dtype.kind == "f":
             use, largest = with_function(NEG, use, pairs.span, self._span), True
         if use.maps:
             use = self._plain(use)
@@ -296,7 +296,7 @@ class _Lowering:
         return LogicalStatement(self._target, labels, steps, use, self._span, text, top=top)
 
     def _check_numbered(self, reindexed: Reindexed) -> None:
-        """Check that no label is computed with whose coordinates are no numbers."""
+        """Check that no label without numeric coordinates is computed with."""
         own = zip(reindexed.source.labels, reindexed.indices, strict=True)
         computed = [Affine(((x, 1),)) for x, index in own if index.affine.label != x]
         computed += [] if reindexed.value is None else [reindexed.value]
@@ -320,7 +320,7 @@ class _Lowering:
         span: Span,
         hint: str = "number them in a column of their own",
     ) -> None:
-        """Check that coordinates of a label are positions; else, `what` is wrong."""
+        """Check that the coordinates of a label are positions; otherwise `what` is the error."""
         if self._label(name).dictionary is not None:
             raise LabelError(
                 what,
@@ -349,9 +349,9 @@ class _Lowering:
         reduce: Reduce | None,
         over: Labels,
         dtype: DType,
-        found: Chain | None = None,
+        found: ProductChain | None = None,
     ) -> Use:
-        """Add a step; `found` is the chain that it is."""
+        """Add a step; `found` is its chain if it is one."""
         name = f"{self._target}.{len(self._steps) + 1}"
         step = Contraction(name, tuple(factors), combine, reduce, over, dtype)
         if found is not None:
@@ -367,11 +367,14 @@ class _Lowering:
         return Use(name, step.labels, dtype)
 
     def _plain(self, use: Use) -> Use:
-        """The same without maps, which a step applies."""
+        """Return a use without maps, which a new step applies."""
         return self._step([use], None, None, (), use.dtype)
 
     def _maps(self, use: Use) -> int:
-        """How many maps one vertex would apply; constants of which there are too many have one."""
+        """Return the number of maps that one vertex would apply, with constants if they are few.
+
+        Too many constants get a vertex of their own.
+        """
         step = self._steps.get(use.tensor)
         constants = len(step.constants) if step is not None else 0
         return len(use.maps) + (constants if constants < MOST_MAPS else 0)
@@ -379,7 +382,7 @@ class _Lowering:
     # ---- Expressions ----
 
     def _lower(self, expression: Expression) -> Calls[Use]:
-        """What a part of the statement becomes; what was asked for before is not lowered again."""
+        """Lower a part of the statement, at most once for each part."""
         use = self._lowered.get(id(expression))
         if use is None:
             use = yield self._lower_anew(expression)
@@ -445,7 +448,7 @@ class _Lowering:
         return self._reduce(use, operator, over)
 
     def _lower_pick(self, expression: Reduction, over: Labels) -> Calls[Use]:
-        """The one entry that is selected, by operators that leave what is not stored as it is."""
+        """Lower the selection of one entry, by operators that keep entries not stored as is."""
         selection = expression.argument
         assert isinstance(selection, Binary)
         source: Use = yield self._lower(selection.right)
@@ -459,7 +462,7 @@ class _Lowering:
                 return picked
         add = ANY if dtype is DType.BOOL else SUM
         picked = yield self._lower_binary(selection, add, over)
-        # What is picked from may be what was picked by another index, which leaves 0 elsewhere.
+        # The source of a pick may itself be picked by another index, which leaves 0 elsewhere.
         whole: Use = yield self._picked_from(selection)
         fill = self._step_types.of_use(whole, self._span).fill
         if expression.operator is PICK or same_value(fill, dtype.scalar(0)):
@@ -470,7 +473,7 @@ class _Lowering:
         return self._step([picked, elsewhere], ADD, None, (), dtype)
 
     def _picked_from(self, selection: Binary) -> Calls[Use]:
-        """The tensor that indices read at the entries of others."""
+        """Lower the tensor that indices read at the entries of other tensors."""
         source = selection.right
         while isinstance(source, Reduction) and source.operator in (PICK, PICK_OR_FILL):
             assert isinstance(source.argument, Binary)
@@ -485,7 +488,7 @@ class _Lowering:
         return self._step([use], None, operator if over else None, over, use.dtype)
 
     def _lower_binary(self, expression: Binary, reduce: Reduce | None, over: Labels) -> Calls[Use]:
-        """⊗ of two expressions, aggregated in the same step where there are kernels for that."""
+        """Lower ⊗ of two expressions, aggregated in the same step if there are kernels for that."""
         left: Use = yield self._lower(expression.left)
         right: Use = yield self._lower(expression.right)
         operator, where = expression.operator, str(expression.span)
@@ -508,11 +511,11 @@ class _Lowering:
 
     # ---- Chains ----
 
-    def _may_chain(self, found: Chain) -> Calls[bool]:
-        """Whether a chain may be contracted in parts; of its factors it is known what they make."""
+    def _may_chain(self, found: ProductChain) -> Calls[bool]:
+        """Return whether a chain may be contracted in parts, given the types of its factors."""
         if not may_chain(found, types_used(found, self.types), self.exact):
             return False
-        # The largest of real numbers plus a complex one is no largest of complex numbers.
+        # A maximum of real numbers plus a complex one is not a maximum of complex numbers.
         if found.reduce is not None and self._type(found).kind not in found.reduce.kinds:
             return False
         if found.reduce is None or all(isinstance(x, Access) for x in found.factors):
@@ -527,15 +530,15 @@ class _Lowering:
             uses.append((yield self._lower(expression)))
         return uses
 
-    def _type(self, found: Chain) -> DType:
-        """The type in which the factors of a chain are joined."""
+    def _type(self, found: ProductChain) -> DType:
+        """Return the type in which the factors of a chain are joined."""
         dtype = expression_type(found.expression, self.types)
         assert isinstance(dtype, DType)
         return dtype
 
-    def _lower_chain(self, found: Chain) -> Calls[Use]:
+    def _lower_chain(self, found: ProductChain) -> Calls[Use]:
         factors = yield self._lower_all(found.factors)
-        # What is cast first and what last is all one: a product of yes and no that is summed, say.
+        # The order of casts does not matter, as for a summed product of truth values.
         dtype = self._type(found)
         for constant in found.constants:
             number_of(constant, dtype, self._span)
@@ -544,7 +547,7 @@ class _Lowering:
 
 
 def _check_positions(hit: Hit, dtype: DType) -> None:
-    """Check that what a tensor is read or written at are integers."""
+    """Check that the indices at which a tensor is read or written are integers."""
     if dtype is not DType.INT64:
         raise ValueTypeError(
             "an index is no integer",

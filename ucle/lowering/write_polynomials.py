@@ -1,8 +1,8 @@
-"""Polynomials into a logical program: each monomial a chain, each sum steps of + and -.
+"""Write polynomials into a logical program: monomials as chains, sums as steps of + and -.
 
-What is written must be what was there, but for rounding. So it is refused where NaN or infinity may
-meet other factors than in the text, where numbers may outgrow their type, and where entries that
-are not stored would be worth something else.
+The written program must have the same values, except for rounding. So rewriting is refused if NaN
+or infinity may meet other factors than in the text, if numbers may outgrow their type, or if
+entries that are not stored would have another value.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from ucle.operators import (
 
 
 def write_polynomials(rewriter: Rewriter, rewritten: Rewritten) -> LogicalProgram | None:
-    """The program with polynomials in the place of uses; None where that may be something else."""
+    """Return the program with polynomials in place of uses; None if its values may differ."""
     logical = rewriter.logical
     known = rewriter.known(rewritten)
     own = {root.statement for root in rewritten.roots}
@@ -61,28 +61,28 @@ def write_polynomials(rewriter: Rewriter, rewritten: Rewritten) -> LogicalProgra
         program = replace(
             logical, statements=tuple(statements), types=types_of(logical, statements)
         )
-    except (UcleError, _OtherValueError):  # what is wrong is said of what is written
+    except (UcleError, _OtherValueError):  # errors are reported for the written program
         return None
     return program if _is_as_good(program, logical, own) else None
 
 
 class _OtherValueError(Exception):
-    """What is written would be worth something else."""
+    """The written expression would have another value."""
 
 
 def _may_outgrow(logical: LogicalProgram, changed: set[str]) -> bool:
-    """Whether numbers of statements may outgrow their type as they are written.
+    """Return whether numbers of statements may outgrow their type in the written form.
 
-    Integers that overflow in the text do so in every form. What is infinite in the text may be NaN
-    where it meets another term or factor, and is gone where equal terms cancel; what is made of an
-    infinity that is read counts as outgrown, too.
+    Integers that overflow in the text do so in every form. An infinity in the text may become NaN
+    where it meets another term or factor, and disappears where equal terms cancel. Results of an
+    infinity that is read count as outgrown, too.
     """
     texts = (x for x in logical.statements if x.target in changed)
     return any(outgrows(type_) for text in texts for type_ in _made(text, logical.types))
 
 
 def _is_as_good(program: LogicalProgram, logical: LogicalProgram, changed: set[str]) -> bool:
-    """Whether all is worth what it was, and no number can outgrow its type."""
+    """Return whether all values stay the same, and no number can outgrow its type."""
     for statement in program.statements:
         name = statement.target
         new, old = program.types[name], logical.types[name]
@@ -96,12 +96,12 @@ def _is_as_good(program: LogicalProgram, logical: LogicalProgram, changed: set[s
 
 
 def _made(statement: LogicalStatement, types: Mapping[str, TensorType]) -> list[TensorType]:
-    """The types of what a statement computes."""
+    """Return the types of a statement's steps and of its tensor."""
     return [types[x] for x in (*statement.by_name, statement.target)]
 
 
 class _Writing:
-    """A statement whose uses become polynomials; one instance writes one statement."""
+    """Writes one statement whose uses become polynomials."""
 
     def __init__(
         self, known: Polynomials, statement: LogicalStatement, rewritten: Rewritten
@@ -119,7 +119,7 @@ class _Writing:
         self._done: dict[Use, Use] = {}
 
     def statement(self) -> LogicalStatement:
-        """The statement, with the steps that it needs now."""
+        """Return the statement, with the steps that it needs now."""
         result = self._value(self._statement.result)
         steps = tuple(self._steps.values())
         return replace(self._statement, steps=steps, result=result, text=text_of(steps, result))
@@ -134,7 +134,7 @@ class _Writing:
     # ---- Uses ----
 
     def _value(self, use: Use) -> Use:
-        """A use of what is written now."""
+        """Return a use in its new form."""
         if use not in self._done:
             self._done[use] = self._value_anew(use)
         return self._done[use]
@@ -153,7 +153,7 @@ class _Writing:
         return use
 
     def _root(self, core: Use) -> Use:
-        """A use that has become a polynomial; what cannot be negative is made so."""
+        """Return a use that is now a polynomial; if it cannot be negative, it is clamped at 0."""
         new = self._sum(self._roots[core])
         old_type, type_ = self._known.type_of(core), self._type_of(new)
         if not same_value(old_type.fill, type_.fill):
@@ -168,7 +168,7 @@ class _Writing:
     # ---- Sums and products ----
 
     def _sum(self, polynomial: Polynomial) -> Use:
-        """A polynomial; a term that is not subtracted comes first, where there is one."""
+        """Write a polynomial; a term that is not subtracted comes first, if there is one."""
         dtype = polynomial.dtype
         terms = sorted(
             (m for m in polynomial.monomials if m.factors), key=lambda m: m.coefficient < 0
@@ -187,7 +187,7 @@ class _Writing:
         return total.then(Map(NEG, dtype)) if negative else total
 
     def _term(self, term: Monomial, dtype: DType) -> Use:
-        """A monomial without its sign; what it is divided by comes after its sum, if it may."""
+        """Write a monomial without its sign; it is divided after its sum if possible."""
         last = [x for x in term.factors if divisor(x) and set(term.over).isdisjoint(x.labels)]
         rest = [x for x in term.factors if x not in last]
         if not last or not rest:
@@ -215,7 +215,7 @@ class _Writing:
         return _times(use, abs(term.coefficient))
 
     def _distinct(self, use: Use) -> Use:
-        """A use under labels each of which it has once: a step picks the diagonal."""
+        """Return a use with distinct labels; a step picks the diagonal if necessary."""
         if len(use.distinct) == len(use.labels):
             return use
         read = Use(use.tensor, use.labels, use.read_dtype)
@@ -239,7 +239,7 @@ def _power(use: Use, exponent: int) -> Use:
 
 
 def _times(use: Use, coefficient: Fraction) -> Use:
-    """A use times a positive number; a quotient of small integers is divided by the lower one."""
+    """Return a use times a positive number; for a ratio of small integers it is also divided."""
     dtype = use.dtype
     if coefficient == 1:
         return use
@@ -252,11 +252,10 @@ def _times(use: Use, coefficient: Fraction) -> Use:
 
 
 def _number(value: Fraction, dtype: DType) -> int | float:
-    """A number in a type.
+    """Return a number in an element type.
 
     Raises:
-        _OtherValueError: the type has none that is so large, or one that has lost digits because
-            it is so small.
+        _OtherValueError: the number is too large for the type, or so small that it loses digits.
     """
     if dtype.kind == "i":
         if value.denominator > 1 or not -(2**63) <= value < 2**63:

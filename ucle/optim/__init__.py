@@ -1,4 +1,4 @@
-"""Optimisers: how parameters follow from their gradients, as statements of the language.
+"""Optimisers: updates of parameters by their gradients, as statements of the language.
 
 The meanings and the defaults are PyTorch's. `EinsumProgram.minimize` adds the statements of an
 optimiser to a program.
@@ -7,8 +7,8 @@ schedules          learning rates as functions of the number of the step
 descent            sgd, adam and adamw: the texts of an update
 update_statements  these texts as statements for the parameters of a program
 
-In: names of parameters and of their gradients. Out: statements, and which states they need.
-May import: `ucle.language` and what is below it.
+In: names of parameters and of their gradients. Out: statements, and the states that they need.
+May import: `ucle.language` and modules below it.
 
 >>> import ucle
 >>> ucle.optim.adam(ucle.optim.cosine(1e-2, 200), weight_decay={"W1": 5e-4}).states

@@ -1,8 +1,8 @@
 """Optimisers: the update of one parameter as texts of the language.
 
-A text is over the parameter ``w``, its gradient ``g``, its states, and the numbers that all
-parameters share. States are those before the step; with ``_next`` behind their names they are those
-after it.
+A text refers to the parameter ``w``, its gradient ``g``, its states, and the numbers that all
+parameters share. States are those before the step; with the suffix ``_next`` they are those after
+it.
 
 Source of Adam: Kingma and Ba (ICLR 2015); of its decoupled weight decay: Loshchilov and Hutter
 (ICLR 2019).
@@ -21,28 +21,28 @@ from ucle.foundation.arguments import door
 from ucle.optim.schedules import Schedule, not_negative, number, positive, schedule_of
 
 Decay = float | Mapping[str, float]
-"""Weight decay of all parameters, or by name of those that have one."""
+"""Weight decay of all parameters, or a dict of decays by parameter name."""
 
 
 @dataclass(frozen=True)
 class Optimiser:
-    """What all optimisers have; made by `sgd`, `adam` and `adamw`."""
+    """Common settings of all optimisers; returned by `sgd`, `adam` and `adamw`."""
 
     rate: Schedule
     weight_decay: Decay = 0.0
     clip_value: float | None = None
-    """What no entry of a gradient exceeds."""
+    """The largest absolute value that an entry of a gradient may have."""
     clip_norm: float | None = None
-    """What the norm of all gradients together does not exceed."""
+    """The largest norm that all gradients together may have."""
 
     @property
     def states(self) -> tuple[str, ...]:
-        """Stems of the tensors that each parameter has beside it from step to step."""
+        """Stems of the state tensors that are kept for each parameter from step to step."""
         return ()
 
     @property
     def counts(self) -> bool:
-        """Whether it depends on the number of the step."""
+        """True if it depends on the number of the step."""
         return self.rate.varies
 
     @property
@@ -60,11 +60,11 @@ class Optimiser:
         return self.weight_decay
 
     def shared(self) -> dict[str, str]:
-        """Numbers that all parameters share: their texts over ``step`` and those before them."""
+        """Numbers that all parameters share: their texts over ``step`` and earlier ones."""
         return {"rate": self.rate.text} if self.rate.varies else {}
 
     def updates(self, decay: float) -> dict[str, str]:
-        """The texts of each state and of ``w`` after a step, in order; `decay` is the weight's."""
+        """Return the texts of each state and of ``w`` after a step, in order, for a decay."""
         raise NotImplementedError
 
     @property
@@ -72,14 +72,14 @@ class Optimiser:
         return "rate" if self.rate.varies else self.rate.text
 
     def _gradient(self, decay: float) -> str:
-        """The gradient after clipping, with that of the weight's square if it decays so."""
+        """The gradient after clipping, plus that of coupled weight decay, if any."""
         text = self.clipped if self.clip_norm is None else f"{self.clipped} * clip"
         return f"({text} + {number(decay)} * w)" if decay else f"({text})"
 
 
 @dataclass(frozen=True)
 class Sgd(Optimiser):
-    """Stochastic gradient descent; made by `sgd`."""
+    """Stochastic gradient descent; returned by `sgd`."""
 
     momentum: float = 0.0
     nesterov: bool = False
@@ -90,7 +90,7 @@ class Sgd(Optimiser):
         return ("m",) if self.momentum else ()
 
     def updates(self, decay: float) -> dict[str, str]:
-        """The running sum and the parameter."""
+        """Return the texts of the running sum and the parameter."""
         g = self._gradient(decay)
         if not self.momentum:
             return {"w": f"w - {self._rate} * {g}"}
@@ -100,7 +100,7 @@ class Sgd(Optimiser):
 
 @dataclass(frozen=True)
 class Adam(Optimiser):
-    """Adam, with weight decay as part of the gradient or apart from it; made by `adam`, `adamw`."""
+    """Adam, with coupled or decoupled weight decay; returned by `adam` and `adamw`."""
 
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
@@ -113,11 +113,11 @@ class Adam(Optimiser):
 
     @property
     def counts(self) -> bool:
-        """The means begin at 0, which is corrected by the number of the step."""
+        """True: the means begin at 0, and the correction depends on the number of the step."""
         return True
 
     def shared(self) -> dict[str, str]:
-        """The rate by which the first mean counts, and the root of what the second lacks."""
+        """The corrected rate of the first mean, and the root of the second mean's correction."""
         first, second = map(number, self.betas)
         return {
             **super().shared(),
@@ -126,7 +126,7 @@ class Adam(Optimiser):
         }
 
     def updates(self, decay: float) -> dict[str, str]:
-        """Both means and the parameter."""
+        """Return the texts of both means and the parameter."""
         first, second = self.betas
         g = self._gradient(0.0 if self.decoupled else decay)
         w = "w"
@@ -190,12 +190,12 @@ def sgd(
     clip_value: float | None = None,
     clip_norm: float | None = None,
 ) -> Sgd:
-    """Stochastic gradient descent, as PyTorch's ``SGD``.
+    """Return stochastic gradient descent, as PyTorch's ``SGD``.
 
     Args:
         rate: the learning rate: a number, or a schedule.
-        momentum: by which factor the running sum of gradients goes on.
-        nesterov: whether the gradient is taken where momentum leads to.
+        momentum: the factor on the running sum of gradients in each step.
+        nesterov: whether the gradient is taken after the momentum step.
         weight_decay: times the parameter is added to its gradient; a dict has it by name.
         clip_value: entries of gradients are cut off at it, on either side.
         clip_norm: gradients are scaled so that the norm of all of them together is at most this.
@@ -234,12 +234,12 @@ def adam(
     clip_value: float | None = None,
     clip_norm: float | None = None,
 ) -> Adam:
-    """Adam, as PyTorch's: each entry by its own gradients' mean and size.
+    """Return Adam, as PyTorch's ``Adam``: each entry is scaled by its own gradients' moments.
 
     Args:
         rate: the learning rate: a number, or a schedule.
-        betas: by which factors the running means of gradients and of their squares go on.
-        eps: is added to the size that is divided by.
+        betas: the decay factors of the running means of gradients and of their squares.
+        eps: a constant that is added to the divisor.
         weight_decay: times the parameter is added to its gradient; a dict has it by name.
         clip_value: entries of gradients are cut off at it, on either side.
         clip_norm: gradients are scaled so that the norm of all of them together is at most this.
@@ -268,10 +268,10 @@ def adamw(
     clip_value: float | None = None,
     clip_norm: float | None = None,
 ) -> Adam:
-    """Adam with decoupled weight decay, as PyTorch's ``AdamW``.
+    """Return Adam with decoupled weight decay, as PyTorch's ``AdamW``.
 
     Parameters are multiplied by 1 - rate * weight_decay, and their gradients stay as they are; all
-    else is as of `adam`.
+    else is as in `adam`.
 
     >>> adamw().weight_decay
     0.01

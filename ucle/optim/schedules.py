@@ -1,7 +1,7 @@
 """Learning rates as functions of the number of the step, which is 0 for the first.
 
 A schedule is a text of the language over the scalar tensor ``step``, so that a program computes its
-rate and is not compiled anew.
+rate and is not compiled again.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from ucle.foundation.arguments import door
 
 @dataclass(frozen=True)
 class Schedule:
-    """A learning rate; made by the functions of `ucle.optim`.
+    """A learning rate; returned by the functions of `ucle.optim`.
 
     `text` is an expression over ``step``. It calls no tensors.
     """
 
     text: str
     varies: bool = True
-    """Whether it is another from step to step."""
+    """True if the rate changes from step to step."""
 
 
 def number(value: float) -> str:
-    """A number as the language writes it, in brackets where it has a sign."""
+    """Write a number in the language, in parentheses where it has a sign."""
     text = repr(float(value))
     return f"({text})" if value < 0 else text
 
 
 def positive(value: float, where: str) -> None:
-    """A finite number greater than 0.
+    """Check for a finite number greater than 0.
 
     Raises:
         ArgumentError: it is none.
@@ -44,7 +44,7 @@ def positive(value: float, where: str) -> None:
 
 
 def not_negative(value: float, where: str) -> None:
-    """A finite number of at least 0.
+    """Check for a finite number of at least 0.
 
     Raises:
         ArgumentError: it is none.
@@ -65,7 +65,7 @@ def _unfit(where: str, expected: str, value: object) -> ArgumentError:
 
 @door(rate=not_negative)
 def constant(rate: float) -> Schedule:
-    """The same rate in every step; a number in the place of a schedule is one.
+    """Return a schedule with the same rate in every step; equivalent to a plain number.
 
     >>> constant(0.1).text
     '0.1'
@@ -75,24 +75,24 @@ def constant(rate: float) -> Schedule:
 
 @door(rate=not_negative, every=args.count(1), factor=positive)
 def step_decay(rate: float, every: int, factor: float = 0.1) -> Schedule:
-    """A rate that is multiplied by a factor after every so many steps; PyTorch's ``StepLR``.
+    """Return a schedule multiplied by a factor every so many steps; PyTorch's ``StepLR``.
 
     Args:
         rate: of the first steps.
-        every: how many steps have one rate.
-        factor: what it is multiplied by.
+        every: the number of steps with one rate.
+        factor: the factor.
 
     >>> step_decay(0.1, 30, 0.5).text
     '0.1 * 0.5 ^ floor((step + 0.5) / 30.0)'
     """
-    # Half a step keeps quotients away from integers, which they might just miss.
+    # Half a step keeps quotients away from integers, which they might miss by rounding.
     text = f"{number(rate)} * {number(factor)} ^ floor((step + 0.5) / {number(every)})"
     return Schedule(text)
 
 
 @door(rate=not_negative, factor=positive)
 def exponential_decay(rate: float, factor: float) -> Schedule:
-    """A rate that is multiplied by a factor after every step; PyTorch's ``ExponentialLR``.
+    """Return a schedule multiplied by a factor every step; PyTorch's ``ExponentialLR``.
 
     >>> exponential_decay(0.1, 0.99).text
     '0.1 * 0.99 ^ step'
@@ -102,11 +102,12 @@ def exponential_decay(rate: float, factor: float) -> Schedule:
 
 @door(rate=not_negative, steps=args.count(1), least=not_negative)
 def cosine(rate: float, steps: int, least: float = 0.0) -> Schedule:
-    """A rate that falls to the least one by half a wave of the cosine, and stays there.
+    """Return a schedule that falls to the least rate by half a cosine wave, and stays there.
 
     Args:
         rate: of the first step.
-        steps: how many steps it takes; PyTorch's ``CosineAnnealingLR(T_max=steps)`` up to there.
+        steps: the number of steps to the least rate; up to there it is PyTorch's
+            ``CosineAnnealingLR(T_max=steps)``.
         least: the rate in the end.
 
     >>> cosine(1.0, 100).varies
@@ -119,11 +120,11 @@ def cosine(rate: float, steps: int, least: float = 0.0) -> Schedule:
 
 @door(steps=args.count(1))
 def warmup(steps: int, then: float | Schedule) -> Schedule:
-    """A rate that rises evenly to the first one of a schedule, which begins after that.
+    """Return a schedule that rises linearly to the first rate of another one, then follows that.
 
     Args:
-        steps: how many; step n of them has (n + 1) / steps of the rate.
-        then: what comes after it.
+        steps: their number; step n of them has (n + 1) / steps of the rate.
+        then: the rate after it.
 
     >>> warmup(10, 0.1).text
     'min((step + 1.0) / 10.0, 1.0) * (0.1)'
@@ -134,7 +135,7 @@ def warmup(steps: int, then: float | Schedule) -> Schedule:
 
 
 def schedule_of(rate: float | Schedule, where: str) -> Schedule:
-    """A schedule, also of a number.
+    """Return a schedule, which may be given as a number.
 
     Raises:
         ArgumentTypeError: neither of them.

@@ -1,4 +1,4 @@
-"""The statements by which the parameters of a program and their states go a step further."""
+"""The statements that advance the parameters of a program and their states by one step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ucle.optim.descent import Optimiser
 HERE = Span(1, 1)
 
 NORM_EPS = 1e-6
-"""What PyTorch adds to a norm that it divides by."""
+"""The constant that PyTorch adds to a norm before dividing by it."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class Trained:
 
 @dataclass(frozen=True)
 class Update:
-    """What a step adds to a program.
+    """The additions of a step to a program.
 
-    `states` are new inputs, by the parameters that they are shaped as; `step` is that which counts
-    steps, if any does. `carry` has for each input that goes on the tensor which takes its place.
+    `states` are new inputs, by the parameters that have their shapes; `step` is the one that counts
+    steps, if there is one. `carry` has for each input that changes the tensor that replaces it.
     """
 
     statements: tuple[Statement, ...]
@@ -48,15 +48,15 @@ class Update:
 def update_statements(
     optimiser: Optimiser, parameters: Sequence[Trained], taken: set[str]
 ) -> Update:
-    """The statements of one step.
+    """Return the statements of one step.
 
     Args:
-        optimiser: what is to be done.
-        parameters: what it is done to.
+        optimiser: the optimiser.
+        parameters: the parameters that it updates.
         taken: folded names that are in use; those of new tensors are added.
 
     Raises:
-        NameResolutionError: the weight decay names something that is no parameter.
+        NameResolutionError: the weight decay names something that is not a parameter.
 
     >>> from ucle.language.syntax_to_text import statement_text
     >>> from ucle.optim import sgd
@@ -119,7 +119,7 @@ def _statement(
 
 
 def _clip(name: str, optimiser: Optimiser, parameters: Sequence[Trained]) -> Statement:
-    """By what all gradients are multiplied, so that their norm together is not too large."""
+    """Return the factor on all gradients that limits their joint norm, as a statement."""
     squares: list[Expression] = []
     for parameter in parameters:
         values = {"g": Access(parameter.gradient, parameter.labels, HERE)}

@@ -1,6 +1,6 @@
-"""Which decomposition a program gets: the one that is given, or the cheapest, within the memory.
+"""The decomposition of a program: the given one, or the cheapest that fits into memory.
 
-The last check before a program is planned: whatever was chosen or pinned has to fit.
+This is the last check before a program is planned: any decomposition, chosen or pinned, must fit.
 """
 
 from __future__ import annotations
@@ -42,12 +42,13 @@ def decompose(
 ) -> DecomposedProgram:
     """Choose the decomposition, or take the one that is given.
 
-    The search judges vertices one by one. Where the whole of what it finds, with repartitions,
-    needs more memory than there is, it looks again for what needs less.
+    The search judges vertices one by one. If its result with all repartitions needs more memory
+    than there is, it searches again for one that needs less.
 
     Raises:
-        MemoryLimitError: nothing was found that fits into the memory.
-        UnsupportedError, KernelsMissingError: what is given asks for kernels that there are not.
+        MemoryLimitError: no decomposition was found that fits into the memory.
+        UnsupportedError, KernelsMissingError: the given decomposition needs kernels that do not
+            exist.
     """
     costed = price_program(program, bound, statistics, options, prices)
     decomposed = _decompose(costed, options)
@@ -66,19 +67,19 @@ def decompose(
 
 
 def check_memory(costed: CostedProgram, decomposed: DecomposedProgram) -> None:
-    """Check that a decomposition can be run, within the memory that there is.
+    """Check that a decomposition can be run within the available memory.
 
     Raises:
         MemoryLimitError: it needs more memory.
-        UnsupportedError: it asks for a kernel that there is not.
-        KernelsMissingError: there are none at all, and it asks for one.
+        UnsupportedError: it needs a kernel that does not exist.
+        KernelsMissingError: it needs a kernel and none are installed.
     """
     if (refused := refusal(costed, decomposed)) is not None:
         raise refused
 
 
 TIGHTER = (0.5, 0.25, 0.1)
-"""Shares of the memory within which the search looks once more before a program is refused."""
+"""Shares of the memory to which the search is limited before a program is refused."""
 
 
 def _is_searched(options: Options) -> bool:
@@ -88,7 +89,7 @@ def _is_searched(options: Options) -> bool:
 def refusal(
     costed: CostedProgram, decomposed: DecomposedProgram
 ) -> MemoryLimitError | UnsupportedError | KernelsMissingError | None:
-    """Why a decomposition cannot be run, if it cannot."""
+    """Return the reason why a decomposition cannot be run; None if it can."""
     for vertex in costed.program.vertices:
         decomposition = decomposed.decompositions[vertex.name]
         if not costed.resources.kernels and vertex.is_of_matrices:
@@ -113,7 +114,7 @@ def price_program(
     options: Options,
     prices: Prices | None = None,
 ) -> CostedProgram:
-    """A program with prices for all its decompositions."""
+    """Return a program with prices for all its decompositions."""
     stored = {
         name: StoredInput(
             tuple(s.layout for s in b.sources if isinstance(s, TableSource)),
@@ -153,11 +154,11 @@ def _decompose(costed: CostedProgram, options: Options) -> DecomposedProgram:
 
 
 def pinned(program: Program, promoted: Mapping[str, Iterable[str]]) -> dict[str, Decomposition]:
-    """The decompositions that callers give as promoted labels by tensor name.
+    """Return the decompositions that a caller gives as promoted labels, by tensor name.
 
     Raises:
         LabelError: one names a label that its vertex does not have.
-        NameResolutionError: one is given for a tensor that is no vertex.
+        NameResolutionError: one is given for a tensor that is not a vertex.
     """
     return {name: _pinned(program, name, frozenset(labels)) for name, labels in promoted.items()}
 
@@ -255,7 +256,7 @@ def _no_sql_of_matrices(vertex: Vertex) -> UnsupportedError:
 
 
 def _all_promoted(vertex: Vertex, decomposition: Decomposition) -> dict[str, str]:
-    """Place, expectation and finding where a vertex is to have no labels in arrays."""
+    """Return place, expectation and finding for a vertex that may have no labels in arrays."""
     return {
         "where": f"decomposition of {vertex.name}",
         "expected": "all labels promoted: " + ", ".join(vertex.label_names),
@@ -264,12 +265,13 @@ def _all_promoted(vertex: Vertex, decomposition: Decomposition) -> dict[str, str
 
 
 def decomposed_as_written(vertex: Vertex) -> Decomposition:
-    """The decomposition that promotes the labels that the source writes in upper case.
+    """Return the decomposition that promotes the labels written in upper case.
 
-    Reads at computed places, which vertices of their own make, take what else they need as keys.
+    Reads at computed coordinates, which are vertices of their own, promote the other labels that
+    they need as keys.
 
     Raises:
-        LabelError: a label of mixed case, which says neither.
+        LabelError: a label has mixed case, which gives no level.
     """
     for label in vertex.all_labels:
         if not (label.name.isupper() or label.name.islower()):

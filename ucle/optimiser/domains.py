@@ -1,9 +1,9 @@
-"""The decompositions of each vertex that a search looks at.
+"""The decompositions of each vertex that a search considers.
 
-A vertex of few decompositions (`ucle.options.Optimisations.wide_vertex`) offers all that stay below
-the limits. A wider one, such as a gate on the state of a quantum circuit, offers patterns to begin
-with and then the neighbours of what was chosen: the decompositions that differ in one label, or
-that leave a tensor where it lies.
+A vertex with few decompositions (`ucle.options.Optimisations.wide_vertex`) offers all that stay
+below the limits. A wider vertex, such as a gate on the state of a quantum circuit, first offers
+patterns and then the neighbours of the chosen decomposition: those that differ in one label, or
+that read or make a tensor in a layout that it already has.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from ucle.optimiser.pricing import CostedProgram
 from ucle.plan.kernel_choice import keyed_labels
 
 MANY = 256
-"""Vertices of a program from which on wide ones are looked at in halves, not in quarters."""
+"""The number of vertices from which patterns of wide vertices are halves, not quarters."""
 
 
 @dataclass(frozen=True)
 class Domains:
-    """The decompositions of each vertex that are looked at, by name."""
+    """The decompositions of each vertex that are considered, by name."""
 
     choices: Mapping[str, tuple[Decomposition, ...]]
     wide: frozenset[str] = frozenset()
-    """The vertices of which these are not all."""
+    """The vertices whose choices are not complete."""
 
     def only(self, name: str, choices: Iterable[Decomposition]) -> Domains:
-        """The same with other decompositions of one vertex."""
+        """Return these domains with other decompositions of one vertex."""
         return replace(self, choices={**self.choices, name: tuple(choices)})
 
     def joined(self, other: Domains) -> Domains:
-        """What is looked at in either."""
+        """Return the union of two domains."""
         both = {
             name: tuple(dict.fromkeys((*choices, *other.choices[name])))
             for name, choices in self.choices.items()
@@ -44,7 +44,7 @@ class Domains:
         return replace(self, choices=both)
 
     def making(self, program: Program, layouts: Mapping[str, Layout]) -> Domains:
-        """The same without the decompositions of vertices that make them in other layouts."""
+        """Return these domains with some vertices making only the given layouts."""
         restricted = {
             name: tuple(p for p in self.choices[name] if program.by_name[name].makes(p) == layout)
             for name, layout in layouts.items()
@@ -53,7 +53,7 @@ class Domains:
 
 
 def levels_to_choose(program: Program, pinned: Collection[str] = ()) -> int:
-    """For how many labels of vertices there is a choice: the logarithm of all decompositions."""
+    """Return the number of free labels of vertices: log2 of the number of decompositions."""
     return sum(_levels(vertex) for vertex in program.vertices if vertex.name not in pinned)
 
 
@@ -62,7 +62,7 @@ def _levels(vertex: Vertex) -> int:
 
 
 def first_domains(costed: CostedProgram, pinned: Mapping[str, Decomposition]) -> Domains:
-    """All decompositions of narrow vertices, patterns of wide ones, and what is pinned.
+    """Return all decompositions of narrow vertices, patterns of wide ones, and the pinned ones.
 
     Raises:
         MemoryLimitError: no decomposition of some vertex stays below the limits.
@@ -88,7 +88,7 @@ def first_domains(costed: CostedProgram, pinned: Mapping[str, Decomposition]) ->
 def neighbours(
     costed: CostedProgram, domains: Domains, chosen: Mapping[str, Decomposition]
 ) -> Domains:
-    """For wide vertices what was chosen, and what is next to it."""
+    """Return domains in which wide vertices offer the chosen decomposition and its neighbours."""
     program = costed.program
     layouts_of = {name: stored.layouts for name, stored in costed.stored.items()}
     layouts_of |= {v.name: (v.makes(chosen[v.name]),) for v in program.vertices}
@@ -113,10 +113,12 @@ def neighbours(
 
 
 def _patterns(vertex: Vertex, parts: int) -> Iterator[Decomposition]:
-    """Parts of the output's labels promoted, the first or the last, and those aggregated or not.
+    """Yield decompositions that promote the first or last part of the output's labels.
 
-    The same parts of every vertex: a search between neighbours moves one label at a time, and
-    would not come to promote half of the labels of all states together.
+    Each comes with the aggregated labels promoted and, if there are any, without.
+
+    Every vertex promotes the same parts: a search between neighbours moves one label at a time, and
+    would never promote half of the labels of all states together.
     """
     labels = vertex.names
     reduced = frozenset(label.name for label in vertex.reduced)
@@ -126,7 +128,7 @@ def _patterns(vertex: Vertex, parts: int) -> Iterator[Decomposition]:
             yield vertex.decomposition(keyed_labels(vertex, some | reduced))
             if reduced:
                 yield vertex.decomposition(keyed_labels(vertex, some))
-    if vertex.index is not None:  # the labels of what is read are others than the result's
+    if vertex.index is not None:  # the source's labels differ from the result's
         yield vertex.all_promoted
 
 
@@ -147,7 +149,7 @@ def _near(
 
 
 def too_large(costed: CostedProgram, vertex: Vertex) -> MemoryLimitError:
-    """The error for a vertex that has no decomposition within the limits."""
+    """Return the error for a vertex that has no decomposition within the limits."""
     shape = " x ".join(str(label.bound) for label in vertex.all_labels)
     hint = "raise memory_limit, or pin a decomposition that promotes more labels"
     if densified_bytes(costed, vertex, vertex.all_promoted) > costed.resources.memory:

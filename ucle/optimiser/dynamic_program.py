@@ -1,18 +1,18 @@
-"""The least cost of a DAG over given decompositions of its vertices, exactly.
+"""Compute the least cost of a DAG over given decompositions of its vertices, exactly.
 
 A vertex that is used once passes its table up to its consumer, as in Algorithm 1 of
-sparse_einsum.txt (section 8.1). For a vertex that is used more than once its consumers have to
-agree on the layout in which it is made: their tables get an axis for the layouts of each such
-vertex that they read, and when all is known about it the axis is minimised away. So the shared
-vertices are conditioned on, but only where they are open:
+sparse_einsum.txt (section 8.1). The consumers of a vertex that is used more than once have to agree
+on the layout in which it is made. So their tables get an axis for the layouts of each such vertex
+that they read, and once all is known about it, the axis is minimised away. The shared vertices are
+conditioned on, but only where they are open:
 
     table[v][p, s...] = join(v, p) + kernel(v, p) + aggregate(v, p)
         + sum over operands o of
             o used once:  min over layouts l of table[o][l, s...] + repartition(l, needed(o, p))
             o shared:     repartition(l, needed(o, p)), where l is a position along the axis of o
 
-with p a decomposition of v. A layout of o that costs more than another way to what is needed, alone
-or with the least that a repartition of it takes, is not looked at any further.
+with p a decomposition of v. A layout of o is not considered further if it costs more than another
+way to the needed layout, either alone or with a lower bound of its repartition.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Solution:
-    """A decomposition of every vertex, and whether no other one of the domains is cheaper."""
+    """A decomposition of every vertex; `exact` if no other one in the domains is cheaper."""
 
     chosen: dict[str, Decomposition]
     exact: bool
 
 
 def cheapest(costed: CostedProgram, domains: Domains) -> Solution:
-    """The cheapest decomposition of the program within the domains.
+    """Return the cheapest decomposition of the program within the domains.
 
-    Shared vertices whose tables would be too large are solved some at a time, in the order of the
-    program, with the others held where they are, until that gains nothing.
+    Shared vertices whose tables would be too large are solved a few at a time, in the order of the
+    program, with the others fixed, until that gains nothing.
     """
     open_ = _open_layouts(costed.program, domains)
     if _largest(costed.program, domains, open_) <= costed.optimisations.exact_cells:
@@ -72,19 +72,19 @@ def cheapest(costed: CostedProgram, domains: Domains) -> Solution:
 
 
 def by_trees(costed: CostedProgram, domains: Domains) -> Solution:
-    """The paper's way with DAGs (section 8.2): cut into trees, each optimised before its consumers.
+    """Cut the DAG into trees, each optimised before its consumers (the paper's way, section 8.2).
 
-    A vertex used more than once is the root of a tree of its own; where it is made is fixed by what
-    is cheapest for that tree, whoever reads it.
+    A vertex used more than once is the root of a tree of its own. Its layout is the one that is
+    cheapest for that tree, whatever its readers need.
     """
     exact = not _open_layouts(costed.program, domains)
     return Solution(_read_back(costed, _tables(costed, domains, settle=True)), exact)
 
 
 def greedily(costed: CostedProgram, domains: Domains) -> Solution:
-    """The paper's comparison (section 9, Table 9): the cheapest decomposition vertex by vertex.
+    """Choose the cheapest decomposition vertex by vertex (the paper's section 9, Table 9).
 
-    Nothing is remembered of output layouts that cost more where they are made.
+    Output layouts that cost more where they are made are not remembered.
     """
     layouts: dict[str, Layout] = {}
     chosen: dict[str, Decomposition] = {}
@@ -98,7 +98,7 @@ def greedily(costed: CostedProgram, domains: Domains) -> Solution:
                 for name, layout in needed
             )
 
-        # What is deferred costs nothing here, and its reader all the more.
+        # A deferred vertex costs nothing here, and its reader all the more.
         choices = [p for p in domains.choices[vertex.name] if p.deferred is None]
         chosen[vertex.name] = min(choices, key=total)
         layouts[vertex.name] = vertex.makes(chosen[vertex.name])
@@ -110,19 +110,19 @@ def greedily(costed: CostedProgram, domains: Domains) -> Solution:
 
 @dataclass(frozen=True)
 class _Options:
-    """The decompositions of one vertex, and the layouts that they make and need."""
+    """The decompositions of one vertex, with the layouts that they make and need."""
 
     decompositions: tuple[Decomposition, ...]
     layouts: tuple[Layout, ...]
     layout_of: NDArray[np.intp]
-    """Position among `layouts`, by decomposition."""
+    """The position among `layouts`, by decomposition."""
     needed: tuple[tuple[Layout, ...], ...]
     needed_of: tuple[NDArray[np.intp], ...]
-    """The same for each operand."""
+    """The positions among `needed`, by decomposition, for each operand."""
 
     @classmethod
     def of(cls, vertex: Vertex, choices: tuple[Decomposition, ...]) -> _Options:
-        """Work the layouts out."""
+        """Compute the layouts of a vertex under each of its decompositions."""
         layouts, layout_of = _numbered(vertex.makes(p) for p in choices)
         read = [vertex.reads(p) for p in choices]
         pairs = [_numbered(layouts[n] for layouts in read) for n in range(len(vertex.inputs))]
@@ -131,7 +131,7 @@ class _Options:
         )
 
     def making(self, at: int) -> _Options:
-        """Those that make the layout at a position."""
+        """Return the decompositions that make the layout at a position."""
         matching = np.flatnonzero(self.layout_of == at)
         return _Options(
             tuple(self.decompositions[n] for n in matching),
@@ -143,7 +143,7 @@ class _Options:
 
 
 def _numbered(layouts: Iterable[Layout]) -> tuple[tuple[Layout, ...], NDArray[np.intp]]:
-    """Different layouts, and for each of those given its position among them."""
+    """Return the distinct layouts, and the position of each given one among them."""
     positions: dict[Layout, int] = {}
     of = np.array([positions.setdefault(layout, len(positions)) for layout in layouts], np.intp)
     return tuple(positions), of
@@ -151,13 +151,13 @@ def _numbered(layouts: Iterable[Layout]) -> tuple[tuple[Layout, ...], NDArray[np
 
 @dataclass(frozen=True)
 class _Factor:
-    """Costs by the layouts of shared tensors: an axis for each, behind `leading` other axes."""
+    """Costs by the layouts of shared tensors: an axis for each, after `leading` other axes."""
 
     shared: tuple[str, ...]
     costs: Floats
 
     def spread(self, shared: Sequence[str], leading: int = 0) -> Floats:
-        """The costs with axes for more shared tensors, along which they do not change."""
+        """Return the costs with axes for more shared tensors, along which they are constant."""
         order = [leading + self.shared.index(name) for name in shared if name in self.shared]
         costs = self.costs.transpose(*range(leading), *order)
         lengths = iter(costs.shape[leading:])
@@ -167,7 +167,7 @@ class _Factor:
 
 @dataclass(frozen=True)
 class _Table:
-    """Costs of a vertex and all below it: by decomposition, and the least ones by layout."""
+    """Costs of a vertex and all below it: by decomposition, and the least cost by layout."""
 
     options: _Options
     shared: tuple[str, ...]
@@ -176,7 +176,7 @@ class _Table:
 
     @classmethod
     def of(cls, own: Floats, options: _Options, messages: Sequence[_Factor]) -> _Table:
-        """Add up what a vertex costs itself and what its operands cost."""
+        """Add up the costs of a vertex and of its operands."""
         shared = tuple(dict.fromkeys(name for m in messages for name in m.shared))
         each = own.reshape(-1, *(1 for _ in shared))
         for message, of in zip(messages, options.needed_of, strict=True):
@@ -186,14 +186,14 @@ class _Table:
         return cls(options, shared, each, least)
 
     def settled(self) -> _Table:
-        """The rows that make the layout of the least cost, where nothing shared is open."""
+        """Return the rows that make the cheapest layout, when no shared vertex is open."""
         at = int(np.argmin(self.least))
         matching = self.options.layout_of == at
         return _Table(self.options.making(at), self.shared, self.each[matching], self.least[[at]])
 
 
 def _tables(costed: CostedProgram, domains: Domains, *, settle: bool = False) -> dict[str, _Table]:
-    """The table of every vertex; to `settle` is to fix shared ones as soon as theirs is known."""
+    """Compute the table of every vertex; `settle` fixes shared ones as soon as theirs is known."""
     tables: dict[str, _Table] = {}
     for vertex in costed.program.vertices:
         choices = domains.choices[vertex.name]
@@ -215,7 +215,7 @@ def _message(
     needed: Sequence[Layout],
     tables: Mapping[str, _Table],
 ) -> _Factor:
-    """What an operand costs in each layout that is needed."""
+    """Return the cost of an operand in each layout that is needed."""
     name = operand.tensor
     if name in costed.stored:
         sources = [costed.source_layout(name, x, {}) for x in needed]
@@ -227,7 +227,7 @@ def _message(
             [costed.repartition_cost(name, source, x) for source in table.options.layouts]
             for x in needed
         ])  # fmt: skip
-        # One that is made in one layout needs no axis.
+        # A tensor that is made in only one layout needs no axis.
         return _Factor((name,), moves) if moves.shape[1] > 1 else _Factor((), moves[:, 0])
     floors = table.least.reshape(len(table.options.layouts), -1).min(axis=1)
     cheapest_first = np.argsort(floors, kind="stable")
@@ -257,7 +257,7 @@ def _is_shared(program: Program, name: str) -> bool:
 
 
 def _open_layouts(program: Program, domains: Domains) -> dict[str, int]:
-    """The shared vertices that may be made in several layouts, and in how many, in order."""
+    """Return the shared vertices with several possible layouts, in order, with their number."""
     counts = {
         vertex.name: len({vertex.makes(p) for p in domains.choices[vertex.name]})
         for vertex in program.vertices
@@ -267,14 +267,14 @@ def _open_layouts(program: Program, domains: Domains) -> dict[str, int]:
 
 
 def _windows(names: Iterable[str], length: int) -> Iterator[Sequence[str]]:
-    """So many names at a time, each window half over the one before."""
+    """Yield windows of `length` names, each overlapping the one before by half."""
     names = tuple(names)
     for start in range(0, len(names), max(length // 2, 1)):
         yield names[start : start + length]
 
 
 def _solve(costed: CostedProgram, domains: Domains) -> dict[str, Decomposition]:
-    """The exact optimum."""
+    """Return the exact optimum."""
     tables = _tables(costed, domains)
     factors = []
     for vertex in costed.program.vertices:
@@ -290,7 +290,7 @@ def _solve(costed: CostedProgram, domains: Domains) -> dict[str, Decomposition]:
 
 
 def _eliminate(factors: Sequence[_Factor]) -> dict[str, int]:
-    """The positions along all shared axes at which the sum of the factors is least."""
+    """Return the positions along all shared axes that minimise the sum of the factors."""
     lengths = {
         name: length
         for factor in factors
@@ -316,9 +316,9 @@ def _eliminate(factors: Sequence[_Factor]) -> dict[str, int]:
 def _elimination(
     scopes: Iterable[frozenset[str]], lengths: Mapping[str, int]
 ) -> Iterator[tuple[str, frozenset[str]]]:
-    """The order in which axes are minimised away, each with all axes of its table.
+    """Yield the axes in elimination order, each with all axes of its table.
 
-    Each time the one that has the smallest table is next (bucket elimination).
+    The axis with the smallest table comes next (bucket elimination).
     """
     buckets: dict[str, set[frozenset[str]]] = {name: set() for name in lengths}
     for scope in scopes:
@@ -344,7 +344,10 @@ def _cells(names: Iterable[str], lengths: Mapping[str, int]) -> float:
 
 
 def _largest(program: Program, domains: Domains, lengths: Mapping[str, int]) -> float:
-    """Entries of the largest table where shared vertices have so many layouts, the others one."""
+    """Return the size of the largest table, given the number of layouts of each shared vertex.
+
+    Shared vertices that are not in `lengths` have one layout.
+    """
     open_: dict[str, frozenset[str]] = {}
     scopes: list[frozenset[str]] = []
     largest = 0.0

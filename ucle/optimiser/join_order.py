@@ -1,15 +1,16 @@
-"""In which order the factors of products are joined: chosen together with the decomposition.
+"""Join order: the order in which the factors of products are joined, with the decomposition.
 
-N (H W) may be several times cheaper than (N H) W, or the other way round; which of the two depends
-on how sparse N is, and on which labels can stay inside arrays. So an order is judged by the cost of
-the cheapest decomposition of the whole program in that order.
+N (H W) may be several times cheaper than (N H) W, or the other way round. Which one is cheaper
+depends on how sparse N is and on which labels can stay inside arrays. So an order is judged by the
+cost of the cheapest decomposition of the whole program in that order.
 
-An `Order` says which statements are merged into the ones that use them
-(`ucle.lowering.inline_statements`), and how the factors of each product are associated. The logical
-program is there once; each order takes its merges and contracts it. The search begins with the
-program as written, with the order of the fewest tuples, and with all merged; from the best of these
-it changes one product at a time, as long as that helps and its budget lasts. Large programs are not
-searched: of them the order of the fewest tuples is taken if it costs less than the written one.
+A `JoinOrder` says which statements are merged into the ones that use them
+(`ucle.lowering.inline_statements`), and how the factors of each product are associated. There is
+one logical program; each order applies its merges and contracts the result. The search starts from
+the program as written, from the order with the fewest tuples, and from all statements merged. From
+the best of these it changes one product at a time, as long as that helps and its budget lasts.
+Large programs are not searched: they get the order with the fewest tuples if it costs less than the
+written one.
 """
 
 from __future__ import annotations
@@ -22,83 +23,76 @@ from itertools import chain
 from ucle.errors import UcleError
 from ucle.ir.contraction_trees import Tree, fold, in_order, rotations, tree_text
 from ucle.ir.vertices import Program
+from ucle.lowering.applied_rewrites import AppliedRewrite
 from ucle.lowering.contract import Contracted, contract
 from ucle.lowering.contraction_orders import joined_tuples
 from ucle.lowering.find_inlinable import find_merges
 from ucle.lowering.inline_statements import KnownMerges, Merges, merge
 from ucle.lowering.logical import LogicalProgram
 from ucle.lowering.pairwise import KnownPairwise
-from ucle.lowering.products import Product, ProductKey
-from ucle.lowering.push_down_masks import Demand, demand
-from ucle.lowering.quotients import Divided, divide_last
-from ucle.optimiser.rewriting import Rewriting
+from ucle.lowering.products import ContractedProduct, ProductKey
 from ucle.options import Optimisations
 from ucle.plan.decomposition import DecomposedProgram
-from ucle.stats.estimate import Measured, ProgramStatistics
+from ucle.stats.estimate import MeasuredInputs, ProgramStatistics
 
 ON = Optimisations()
-"""All of them."""
+"""All optimisations on."""
 
 CONTRACTED = 6
-"""What a vertex that is made in vain counts of these: about the time that it takes."""
+"""The effort charged for a vertex contracted in vain, in decompositions: about the time it
+takes."""
 
 LEAST_EFFORT = 400
-"""Decompositions of single vertices that are looked at, whatever a program costs: some 50 ms."""
+"""Decompositions of single vertices that are priced, whatever a program costs: some 50 ms."""
 
 EFFORT_COST = 4e5
-"""The cost of a plan for each decomposition that is looked at beyond these: the search takes about
-a fifth of the time of the best plan that is known."""
+"""The plan cost that pays for each decomposition priced beyond these: the search takes about a
+fifth of the time of the best known plan."""
 
 TREES = 6
-"""Trees of one product that are tried before those next to the best."""
+"""The number of trees of one product that are tried before the neighbours of the best one."""
 
 HOPELESS = 1e6
-"""Times the tuples of another order from which on the written one is not priced: no kernel works so
-much faster on arrays than joins do on tuples."""
+"""The written order is not priced if it has this many times the tuples of another order: no kernel
+is that much faster on arrays than joins are on tuples."""
 
 
 @dataclass(frozen=True)
 class Lowering:
-    """How a logical program becomes vertices: quotients, rewrites, masks, merges, products' trees.
+    """The way from a logical program to vertices: rewrites, merged statements, products' trees.
 
-    `integers` says that products of integers are among those: what overflows depends on their order
-    (`ucle.ir.overflow`).
+    `rewrites` are in the order in which they are applied. `integers` is true where products of
+    integers are reordered: what overflows depends on their order (`ucle.ir.overflow`).
     """
 
     merges: Merges = field(default_factory=dict)
     trees: Mapping[ProductKey, Tree] = field(default_factory=dict)
-    divided: Divided | None = None
-    demand: Demand | None = None
-    rewriting: Rewriting | None = None
+    rewrites: tuple[AppliedRewrite, ...] = ()
     integers: bool = False
 
-    @property
-    def rewritten(self) -> bool:
-        """Whether the program is another one than that of the text."""
-        return any(x is not None for x in (self.divided, self.demand, self.rewriting))
+    def after(self, rewrite: AppliedRewrite) -> Lowering:
+        """The same way for what a rewrite makes of the program."""
+        return replace(self, rewrites=(rewrite, *self.rewrites))
+
+    def rewrite(self, key: str) -> AppliedRewrite | None:
+        """The rewrite of a name, if it was applied."""
+        return next((x for x in self.rewrites if x.key == key), None)
 
     def contract(self, logical: LogicalProgram) -> Contracted:
-        """The vertices of this program, or of one that differs from it in sizes.
+        """Lower a program to vertices: this program, or one that differs from it in sizes.
 
-        Where it may no longer be rewritten, or masks passed down, as they were, it is another one.
+        Where a rewrite is no longer allowed, it is another program, contracted as it stands.
         """
-        if self.divided is not None:
-            divided = divide_last(logical, self.divided.fixed)
-            logical = logical if divided is None else divided.program
-        if self.rewriting is not None:
-            rewritten = self.rewriting.again(logical)
-            if rewritten is None:
+        for rewrite in self.rewrites:
+            if (replayed := rewrite.replay(logical)) is None:
                 return contract(logical)
-            logical = rewritten
-        if self.demand is not None:
-            demanded = demand(logical, self.demand.sparse, self.demand.fixed)
-            logical = logical if demanded is None else demanded.program
+            logical = replayed
         return contract(merge(logical, self.merges), self.trees)
 
 
 @dataclass(frozen=True)
 class Decided:
-    """A program with statistics and the decomposition that was chosen for it."""
+    """A program with its statistics and the decomposition that was chosen for it."""
 
     program: Program
     statistics: ProgramStatistics
@@ -107,16 +101,16 @@ class Decided:
 
 
 Decide = Callable[[Program], Decided]
-"""Chooses a decomposition; raises where there is none."""
+"""Chooses a decomposition; raises if there is none."""
 
 
 @dataclass(frozen=True)
 class Association:
-    """The order that was chosen, where it is not the written one.
+    """The chosen order, if it is not the written one.
 
-    `products` are those that are associated otherwise than in the text; `cost` and `written` are
-    the predicted costs of the program as chosen and as written (infinite where that cannot be run,
-    or is too far off to be priced).
+    `products` are the products that are associated differently from the text. `cost` and `written`
+    are the predicted costs of the program as chosen and as written. A cost is infinite if that
+    program cannot be run or is too far off to be priced.
     """
 
     products: tuple[str, ...]
@@ -125,10 +119,10 @@ class Association:
 
 
 @dataclass(frozen=True)
-class Order:
-    """What is merged, by the tensors that take the statements, and the trees of products.
+class JoinOrder:
+    """The tensors whose statements take merged ones, and the trees of products.
 
-    A product without a tree is associated as it is written.
+    A product without a tree is associated as written.
     """
 
     merged: frozenset[str] = frozenset()
@@ -138,14 +132,14 @@ class Order:
         return hash((self.merged, frozenset(self.trees)))
 
 
-WRITTEN = Order()
+WRITTEN = JoinOrder()
 
 
 @dataclass(frozen=True)
 class _Tried:
-    """An order and the program that it makes; the cost is infinite where that cannot be run."""
+    """An order and its program; the cost is infinite if the program cannot be run."""
 
-    order: Order
+    order: JoinOrder
     cost: float = math.inf
     contracted: Contracted | None = None
     decided: Decided | None = None
@@ -153,29 +147,29 @@ class _Tried:
 
 def associate(
     logical: LogicalProgram,
-    measured: Measured,
+    measured: MeasuredInputs,
     decide: Decide,
     association: str = "free",
     fixed: Collection[str] | None = (),
     optimisations: Optimisations = ON,
     known: KnownPairwise | None = None,
 ) -> tuple[Decided, Association | None]:
-    """Choose the order of association, and with it the decomposition.
+    """Choose the order of association together with the decomposition.
 
     Args:
         logical: the program.
         measured: T and V of its inputs.
         decide: chooses the decomposition of a program in one order.
         association: ``"free"`` or ``"as-written"``.
-        fixed: tensors whose statements are neither merged nor take others; None stands for all.
+        fixed: tensors whose statements are neither merged nor take others; None means all.
         optimisations: whether statements are merged, and how far the search goes.
-        known: pairs of factors that were worked out for other programs over the same inputs.
+        known: pairs of factors already worked out for other programs over the same inputs.
 
     Returns:
-        The program, and what is to be said of its order.
+        The decided program, and its order if that is not the written one.
 
     Raises:
-        UcleError: there is no program, in whatever order, that can be run.
+        UcleError: the program cannot be run in any order.
     """
     if association == "as-written" or not optimisations.association:
         return decide(contract(logical).program), None
@@ -185,7 +179,7 @@ def associate(
     small = _effort(base.program) <= effort / 3
     if small and optimisations.merge and fixed is not None:
         search.allow_merges(base, fixed)
-    best = search.price(Order(trees=_trees(base)), base, bounded=False)
+    best = search.price(JoinOrder(trees=_trees(base)), base, bounded=False)
     written = search.price_written(base)
     best = min(written, best, key=_cost)
     if small:
@@ -201,12 +195,12 @@ def associate(
 
 
 class _Search:
-    """What was tried already, what went wrong, and what is left of the budget."""
+    """The state of the search: the orders tried, the errors raised, and the remaining budget."""
 
     def __init__(
         self,
         logical: LogicalProgram,
-        measured: Measured,
+        measured: MeasuredInputs,
         decide: Decide,
         effort: int,
         known: KnownPairwise,
@@ -217,42 +211,42 @@ class _Search:
         self._decide = decide
         self._merges: Merges = {}
         self._takers: frozenset[str] = frozenset()
-        self._tried: dict[Order, _Tried] = {}
+        self._tried: dict[JoinOrder, _Tried] = {}
         self._effort = self._left = effort
-        # What orders have in common is worked out once.
+        # Work that orders have in common is done once.
         self._merged: dict[frozenset[str], LogicalProgram] = {}
         self._known_merges = KnownMerges()
         self._known_pairs = known
 
     def allow_merges(self, base: Contracted, fixed: Collection[str]) -> None:
-        """Find what may be merged; without this, nothing is."""
+        """Find the statements that may be merged; without this call, none are."""
         self._merges = find_merges(self._logical, base.types, fixed, self._known_merges)
         self._takers = frozenset(self._taker(name) for name in self._merges)
 
-    def ranked(self, order: Order) -> Contracted:
-        """The program with what an order merges, each product joined by the fewest tuples."""
+    def ranked(self, order: JoinOrder) -> Contracted:
+        """Return the program with an order's merges, each product joined by the fewest tuples."""
         merged = self._merge(order)
         return contract(merged, measured=self._measured, known=self._known_pairs)
 
     def price(
-        self, order: Order, contracted: Contracted | None = None, *, bounded: bool = True
+        self, order: JoinOrder, contracted: Contracted | None = None, *, bounded: bool = True
     ) -> _Tried:
-        """The order with its cost; infinite, too, if it is `bounded` and the budget is spent."""
+        """Price an order; the cost is infinite, too, if it is `bounded` and the budget is spent."""
         if order not in self._tried:
             self._tried[order] = self._price(order, contracted, bounded)
         return self._tried[order]
 
     def price_written(self, base: Contracted) -> _Tried:
-        """The order of the text with its cost; infinite if it is hopeless."""
+        """Price the order of the text; its cost is infinite if it is hopeless."""
         if WRITTEN not in self._tried and self._is_hopeless(base):
             return _Tried(WRITTEN)
         return self.price(WRITTEN, bounded=False)
 
     def improved(self, best: _Tried) -> _Tried:
-        """Change one product after the other, from the best order so far and from all merged."""
-        merged = self.ranked(Order(self._takers))
+        """Change one product at a time, from the best order so far and from all merged."""
+        merged = self.ranked(JoinOrder(self._takers))
         trees = _trees(merged)
-        all_merged = Order(self._takers & {tensor for tensor, _ in trees}, trees)
+        all_merged = JoinOrder(self._takers & {tensor for tensor, _ in trees}, trees)
         best = min(best, self.price(all_merged), key=_cost)
         before = math.inf
         while best.cost < before and self._may_save(best):
@@ -269,12 +263,12 @@ class _Search:
         return best
 
     def _may_save(self, best: _Tried) -> bool:
-        """Whether to look at more orders may save the time that it takes."""
+        """Return whether pricing more orders may save more time than it takes."""
         spent = self._effort - self._left
         return self._left > 0 and spent < LEAST_EFFORT + best.cost / EFFORT_COST
 
-    def _changed(self, order: Order, product: Product) -> Iterator[Order]:
-        """Orders that differ from one in the tree of a product, and have it merged."""
+    def _changed(self, order: JoinOrder, product: ContractedProduct) -> Iterator[JoinOrder]:
+        """Yield orders that merge a product's statements and differ from `order` in its tree."""
         tensor = product.key[0]
         taking = order.merged | ({tensor} & self._takers)
         if taking != order.merged:
@@ -288,34 +282,34 @@ class _Search:
             trees = {**order.trees, product.key: in_order(tree)}
             if in_order(tree) == product.written:
                 del trees[product.key]
-            if any(key[0] == tensor for key in trees):  # else it need not be merged
-                yield Order(taking, trees)
+            if any(key[0] == tensor for key in trees):  # otherwise nothing needs to be merged
+                yield JoinOrder(taking, trees)
 
-    def _plain(self, order: Order, taker: str) -> Order:
-        """An order with a statement, and those that are merged into it, as they are written."""
+    def _plain(self, order: JoinOrder, taker: str) -> JoinOrder:
+        """Return an order with a statement, and all that is merged into it, as written."""
         trees = {key: tree for key, tree in order.trees.items() if self._taker(key[0]) != taker}
-        return Order(order.merged - {taker}, trees)
+        return JoinOrder(order.merged - {taker}, trees)
 
     def _taker(self, name: str) -> str:
-        """The statement into which another one is merged at last, or itself."""
+        """Return the statement into which another one is finally merged, or itself."""
         while name in self._merges:
             name = self._merges[name]
         return name
 
-    def lowering(self, order: Order) -> Lowering:
-        """How the program is contracted in an order."""
+    def lowering(self, order: JoinOrder) -> Lowering:
+        """Return the lowering of the program in an order."""
         merges = {x: into for x, into in self._merges.items() if self._taker(x) in order.merged}
         return Lowering(merges, order.trees)
 
-    def _merge(self, order: Order) -> LogicalProgram:
-        """The program with what an order merges; it is the same for all trees of its products."""
+    def _merge(self, order: JoinOrder) -> LogicalProgram:
+        """Return the program with an order's merges, which all trees of its products share."""
         if order.merged not in self._merged:
             self._merged[order.merged] = merge(
                 self._logical, self.lowering(order).merges, self._known_merges
             )
         return self._merged[order.merged]
 
-    def _price(self, order: Order, contracted: Contracted | None, bounded: bool) -> _Tried:
+    def _price(self, order: JoinOrder, contracted: Contracted | None, bounded: bool) -> _Tried:
         if bounded and self._left <= 0:
             return _Tried(order)
         try:
@@ -347,12 +341,12 @@ def _cost(tried: _Tried) -> float:
 
 
 def _effort(program: Program) -> int:
-    """Decompositions of single vertices; of those with many labels some hundreds are looked at."""
+    """Return the number of decompositions to price: 2^labels per vertex, with at most 2^8."""
     return sum(2 ** min(len(vertex.all_labels), 8) for vertex in program.vertices)
 
 
 def _is_joined(tree: Tree, labels: Sequence[frozenset[str]]) -> bool:
-    """Whether what is joined has a label in common: else it is all pairs, which seldom pays."""
+    """Return whether all joined factors share a label; a join of all pairs seldom pays."""
 
     def joined(
         _: Tree, left: frozenset[str] | None, right: frozenset[str] | None
@@ -363,19 +357,19 @@ def _is_joined(tree: Tree, labels: Sequence[frozenset[str]]) -> bool:
 
 
 def _trees(contracted: Contracted) -> dict[ProductKey, Tree]:
-    """The trees that are not those of the text."""
+    """Return the trees that differ from those of the text."""
     return {p.key: p.tree for p in contracted.products if in_order(p.tree) != p.written}
 
 
 def _of_integers(contracted: Contracted) -> bool:
-    """Whether products of integers are associated otherwise than in the text."""
+    """Return whether products of integers are associated differently from the text."""
     trees, types = _trees(contracted), contracted.types
     factors = [product.factors[0] for product in contracted.products if product.key in trees]
     return any(types[factor.tensor].dtype.kind == "i" for factor in factors)
 
 
 def _texts(contracted: Contracted) -> Iterator[str]:
-    """How the products are associated that are so otherwise than in the text."""
+    """Yield the texts of products that are associated differently from the text."""
     trees = _trees(contracted)
     for product in contracted.products:
         if product.key in trees and product.key[0] in contracted.program.by_name:

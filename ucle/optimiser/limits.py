@@ -1,8 +1,9 @@
-"""The limits that decompositions have to stay below: of kernels, of the engine, and of the memory.
+"""Limits of decompositions: those of kernels, of the engine, and of the memory.
 
-`fits` judges a vertex by itself, as the search does; `held_bytes` with the repartitions of its
-operands, which are known once everything is decided (section 8.2 of sparse_einsum.txt). How much
-each part of a vertex holds is of one model with the peak of a plan (`ucle.memory`).
+`fits` judges a vertex by itself, as the search does. `held_bytes` judges it together with the
+repartitions of its operands, which are known once everything is decided (section 8.2 of
+sparse_einsum.txt). The bytes that each part of a vertex holds come from the same model as the peak
+of a plan (`ucle.cost.memory`).
 """
 
 from __future__ import annotations
@@ -10,20 +11,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from ucle.ir.fills import join_rule, meets_all
-from ucle.ir.layouts import Decomposition, Layout
-from ucle.ir.vertices import Vertex
-from ucle.memory import (
-    Beside,
-    Gathered,
-    Kept,
-    Made,
-    Matched,
+from ucle.cost.memory import (
+    CrossJoined,
+    FilledTable,
+    GroupStates,
+    JoinTable,
     Part,
+    RowVectors,
     states,
     unspilled,
     unspilled_states,
 )
+from ucle.ir.fills import join_rule, meets_all
+from ucle.ir.layouts import Decomposition, Layout
+from ucle.ir.vertices import Vertex
 from ucle.optimiser.sizes import SizedProgram
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.kernel_choice import MOST_OF_LITTLE, choose_kernel
@@ -31,10 +32,10 @@ from ucle.udf_kernels import kernel_limits
 
 
 def is_small(sized: SizedProgram, vertex: Vertex) -> bool:
-    """Whether the limits are out of reach for all decompositions of a vertex.
+    """Return whether no decomposition of a vertex can reach the limits.
 
-    Whatever is inside the arrays, all tuples together hold no more than the whole tensor, and
-    the states of a thread no more than the result.
+    Whatever is inside the arrays, all tuples together hold no more than the whole tensor, and the
+    states of one thread no more than the result.
     """
     if sized.resources.copies or not sized.resources.kernels:
         return False
@@ -51,10 +52,10 @@ def is_small(sized: SizedProgram, vertex: Vertex) -> bool:
 
 
 def fits(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> bool:
-    """Whether a decomposition of a vertex stays below the limits.
+    """Return whether a decomposition of a vertex stays below the limits.
 
-    One tensor in a tuple stays below 2^31 elements and 4 GiB. Tensors that are made for every
-    row count a vector of rows for every thread, and states that DuckDB cannot spill count all.
+    One tensor in a tuple stays below 2^31 elements and 4 GiB. Tensors that are made for every row
+    count as one vector of rows per thread; states that DuckDB cannot spill count in full.
     """
     if not (sized.resources.kernels or decomposition.relational):
         return False
@@ -94,9 +95,9 @@ def fits(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> b
 
 
 def densified_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> float:
-    """Bytes of the operands that have to be made dense for a vertex (`ucle.ir.fills`).
+    """Return the bytes of the operands that a vertex must make dense (`ucle.ir.fills`).
 
-    Of a running aggregation they are those of the positions that it adds to the stored ones.
+    For a prefix scan these are the bytes of the positions that it adds to the stored ones.
     """
     if vertex.along is not None:
         (operand,), (layout,) = vertex.inputs, vertex.reads(decomposition)
@@ -104,7 +105,7 @@ def densified_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decompos
         stored = sized.rows(operand.tensor, layout) * sized.tuple_bytes(operand.tensor, layout)
         return sized.rows(vertex.name, made) * sized.tuple_bytes(vertex.name, made) - stored
     types = [sized.program.types[operand.tensor] for operand in vertex.inputs]
-    if vertex.top is not None:  # along keys, no more are made than are stored, or asked for
+    if vertex.top is not None:  # along keys, only the stored or requested entries are made
         dense = [vertex.top.label not in decomposition.promoted]
     elif len(types) == 1:
         dense = [meets_all(vertex)]
@@ -123,12 +124,12 @@ def densified_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decompos
 
 
 def held_bytes(sized: SizedProgram, decomposed: DecomposedProgram, vertex: Vertex) -> float:
-    """Bytes that a vertex holds at a time and DuckDB cannot spill, with its repartitions."""
+    """Return the bytes that a vertex with its repartitions holds and DuckDB cannot spill."""
     decomposition = decomposed.decompositions[vertex.name]
     output_bytes = _unspilled_bytes(sized, _made(sized, vertex, decomposition))
     if sized.resources.copies:
-        return output_bytes  # operands are copied batch by batch, and lists are stacked by DuckDB
-    # A repartition is a part of the statement that reads what it makes.
+        return output_bytes  # operands are copied in batches, and DuckDB stacks lists itself
+    # A repartition is part of the statement that reads its result.
     moved = sum(
         _repartition_bytes(sized, operand.tensor, source, needed)
         for operand, needed in decomposed.needed(vertex)
@@ -138,26 +139,26 @@ def held_bytes(sized: SizedProgram, decomposed: DecomposedProgram, vertex: Verte
 
 
 def stacked_bytes(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
-    """Bytes of the states of a repartition's STACK that DuckDB cannot spill."""
+    """Return the bytes of a repartition's STACK states that DuckDB cannot spill."""
     stacked = _stacked(sized, name, source, target)
     return 0.0 if stacked is None or stacked.size <= stacked.inline else states(stacked)
 
 
 def _repartition_bytes(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
-    """Bytes of the states of a repartition; what it makes of them counts with who reads it."""
+    """Return the bytes of a repartition's states; its result counts with its reader."""
     stacked = _stacked(sized, name, source, target) if target.promoted else None
     return 0.0 if stacked is None else unspilled_states(stacked, sized.resources.memory)
 
 
-def _stacked(sized: SizedProgram, name: str, source: Layout, target: Layout) -> Gathered | None:
-    """The STACK of a repartition, where there is one that is not of DuckDB's own lists."""
+def _stacked(sized: SizedProgram, name: str, source: Layout, target: Layout) -> GroupStates | None:
+    """Return the STACK of a repartition; None if it has none, or if DuckDB's own lists do it."""
     finer = source.union(target)
     if finer == target or sized.resources.copies:
         return None
     rows, groups = (sized.rows(name, layout) for layout in (finer, target))
     size = sized.payload_bytes(name, target)
     resources = sized.resources
-    return Gathered(rows, groups, size, resources.inline_state, resources.threads, stacked=True)
+    return GroupStates(rows, groups, size, resources.inline_state, resources.threads, stacked=True)
 
 
 def _unspilled_bytes(sized: SizedProgram, parts: Iterable[Part]) -> float:
@@ -165,40 +166,43 @@ def _unspilled_bytes(sized: SizedProgram, parts: Iterable[Part]) -> float:
 
 
 def _made(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> Iterator[Part]:
-    """What holds the tensors that a vertex makes: states that are finished, or vectors of rows."""
+    """Yield the memory for a vertex's results: finished states, or vectors of rows."""
     output, threads = vertex.makes(decomposition), sized.resources.threads
     payload = sized.array_bytes(vertex.name, output)
     groups = sized.statistics.output_rows(vertex, decomposition) or 1.0
     if vertex.aggregates(decomposition) and not sized.resources.copies:
         rows = sized.statistics.join_rows(vertex, decomposition)
-        yield Gathered(rows, groups, payload, sized.resources.inline_state, threads)
+        yield GroupStates(rows, groups, payload, sized.resources.inline_state, threads)
         return
-    yield Made(groups, payload, threads)  # where tensors are copied, states are DuckDB's own lists
+    yield RowVectors(
+        groups, payload, threads
+    )  # where tensors are copied, states are DuckDB's own lists
     if not output.promoted:
-        yield Kept(1, payload)
+        yield FilledTable(1, payload)
 
 
 def _read(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> Iterator[Part]:
-    """What holds the operands of a vertex: whole tensors, vectors of rows, a join's table."""
+    """Yield the memory for a vertex's operands: whole tensors, vectors of rows, a join's table."""
     tables = []
     read = vertex.reads(decomposition)
     for operand, layout in zip(vertex.inputs, read, strict=True):
         size = sized.array_bytes(operand.tensor, layout)
         if not layout.promoted:
-            yield Kept(1, size)
-            yield Beside(size)
+            yield FilledTable(1, size)
+            yield CrossJoined(size)
             continue
         rows = sized.rows(operand.tensor, layout)
-        yield Made(rows, size, sized.resources.threads)
+        yield RowVectors(rows, size, sized.resources.threads)
         tables.append((rows, size))
     if len(tables) == 2:
-        yield Matched(*tables[0], *tables[1])
+        yield JoinTable(*tables[0], *tables[1])
 
 
 def _copied_rows(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> float:
-    """Rows whose operands one thread holds at a time where they are copied.
+    """Return the rows whose operands one thread holds at a time, where operands are copied.
 
-    That is a vector of rows, and where an aggregation gathers arrays, a vector of groups.
+    That is a vector of rows; if an aggregation gathers arrays, it is the rows of a vector of
+    groups.
     """
     rows = sized.statistics.join_rows(vertex, decomposition)
     groups = sized.statistics.output_rows(vertex, decomposition)

@@ -1,7 +1,7 @@
-"""What a program makes dense although it is stored sparsely, and why.
+"""Report the sparse tensors that a program has to make dense, with the reasons.
 
-Where the fill of a tensor does not absorb what it meets, each entry that is not stored meets
-something else, and gives something else: a join makes all of them.
+If the fill of a tensor does not absorb the entries that it meets, every entry that is not stored
+gives a result of its own, and a join makes all of them.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ucle.plan.decomposition import DecomposedProgram
 from ucle.stats.estimate import ProgramStatistics
 
 DENSE = 0.5
-"""The share of a tensor's entries from which on it is no sparse one that is made dense."""
+"""The share of stored entries from which a tensor is not reported as sparse."""
 
 FEW = 1e4
-"""Entries up to which nobody minds."""
+"""The number of entries up to which making a tensor dense is not worth a report."""
 
 
 def made_dense(decomposed: DecomposedProgram, statistics: ProgramStatistics) -> tuple[str, ...]:
-    """A line about each sparse tensor that a join fills up, with the reason."""
+    """Return a line about each sparse tensor that a join fills up, with the reason."""
     return tuple(
         line
         for vertex in decomposed.program.vertices
@@ -50,12 +50,12 @@ def _of_vertex(
 def instead(
     vertex: Vertex, types: Mapping[str, TensorType], statistics: ProgramStatistics
 ) -> str | None:
-    """What would keep a vertex sparse that fills up a sparse operand, with the reason; else None.
+    """Return advice that keeps a sparse operand sparse, with the reason; None if none is filled.
 
     Args:
         vertex: the vertex.
-        types: of its operands, by name.
-        statistics: of the program.
+        types: types of its operands, by name.
+        statistics: statistics of the program.
     """
     if vertex.combine is None:
         return None
@@ -79,7 +79,7 @@ def _filled(
     statistics: ProgramStatistics,
     chosen: Decomposition,
 ) -> Iterator[tuple[int, str]]:
-    """The sparse operands that a join fills up, by their numbers, with the reasons."""
+    """Yield the sparse operands that a join fills up, by number, with the reasons."""
     sides = [types[operand.tensor] for operand in vertex.inputs]
     rule = join_rule(vertex, sides[0], sides[1], chosen)
     absorbed = absorbed_sides(vertex, sides[0], sides[1])
@@ -94,7 +94,7 @@ def _filled(
 
 
 def _reason(vertex: Vertex, number: int, other: str, own: TensorType, met: TensorType) -> str:
-    """Why the entries of an operand that are not stored have to be there."""
+    """Return the reason why the entries of an operand that are not stored have to be there."""
     assert vertex.combine is not None
     sides = [number_text(own.fill), other]
     text = vertex.combine.text(*(sides if number == 0 else reversed(sides)))

@@ -1,32 +1,31 @@
-"""The optimiser as one stage: rewrites, masks, orders of products, decompositions, by their cost.
+"""The optimiser as one stage: rewrites, join orders and decompositions, by their cost.
 
 Takes a logical program and its inputs; gives the program of binary vertices whose best
-decomposition is the cheapest, with that decomposition. Where sums of products have other forms
-(`ucle.optimiser.rewriting`), or masks can be passed down (`ucle.lowering.push_down_masks`), these
-programs are priced, too, and the written one is taken in doubt.
+decomposition is the cheapest, with that decomposition. Rewrites are passes of a table
+(`ucle.optimiser.rewrite_passes`); the written program is taken on a tie.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import replace
 
-from ucle.errors import UcleError
 from ucle.inputs.states import PlacedInput
 from ucle.ir.vertices import Program
 from ucle.lowering.logical import LogicalProgram
-from ucle.lowering.pairwise import KnownPairwise
-from ucle.lowering.push_down_masks import Demand, demand
-from ucle.lowering.quotients import divide_last
 from ucle.optimiser.choose_decomposition import decompose
 from ucle.optimiser.join_order import Association, Decide, Decided, associate
 from ucle.optimiser.pricing import Prices
-from ucle.optimiser.rewriting import Rewriting, candidates, laws
-from ucle.options import Optimisations, Options
-from ucle.stats.estimate import Measured, ProgramStatistics
+from ucle.optimiser.rewrite_passes import (
+    Choice,
+    RewriteContext,
+    choose_rewrites,
+    pinned_by_paths,
+    pins_new_tensors,
+)
+from ucle.options import Options
+from ucle.stats.estimate import MeasuredInputs, ProgramStatistics
 from ucle.stats.remembered import Remembered
 
 
@@ -37,212 +36,56 @@ def optimise(
 
     Args:
         logical: the program.
-        inputs: where its inputs lie, and what they hold.
-        options: the cost profile, the resources, and what the caller has decided.
+        inputs: the places and the statistics of its inputs.
+        options: the cost profile, the resources, and the caller's decisions.
 
     Returns:
-        The program, decomposed; and the order, where it is not the written one.
+        The decomposed program, and its join order if that is not the written one.
 
     Raises:
-        MemoryLimitError: nothing was found that fits into the memory.
-        LabelError: a decomposition that is given does not fit the program.
-        NameResolutionError: a decomposition is given for a tensor that there is not.
+        MemoryLimitError: no decomposition was found that fits into the memory.
+        LabelError: a given decomposition does not fit the program.
+        NameResolutionError: a decomposition is given for an unknown tensor.
     """
-    with _given(inputs, options) as given:
-        if options.rewrite == "none" or not _may_rewrite(logical, options):
-            return _behind_masks(logical, given)
-        divided = divide_last(logical, _with_paths(logical))
-        decided, association = _rewritten(logical if divided is None else divided.program, given)
-        lowering = replace(decided.lowering, divided=divided)
-        return replace(decided, lowering=lowering), association
-
-
-@dataclass(frozen=True)
-class _Given:
-    """The inputs and options, with what programs over them have in common, worked out once.
-
-    `measured` is what ranks orders of products, `priced` what sizes are priced by.
-    """
-
-    inputs: Mapping[str, PlacedInput]
-    options: Options
-    measured: Measured
-    priced: Measured
-    known: KnownPairwise = field(default_factory=KnownPairwise)
-
-    @property
-    def switches(self) -> Optimisations:
-        return self.options.optimisations
+    with _build_context(inputs, options) as context:
+        return choose_rewrites(logical, context, _choose_order)
 
 
 @contextmanager
-def _given(inputs: Mapping[str, PlacedInput], options: Options) -> Iterator[_Given]:
-    """What is known of a program's inputs for as long as it is optimised."""
+def _build_context(inputs: Mapping[str, PlacedInput], options: Options) -> Iterator[RewriteContext]:
+    """The context of rewrites for as long as a program is optimised."""
     counts = {name: bound.statistics for name, bound in inputs.items()}
     remembered = {x: Remembered(x) for x in (options.order_estimator, options.cost_estimator)}
     ranked, priced = remembered[options.order_estimator], remembered[options.cost_estimator]
     try:
-        yield _Given(inputs, options, Measured(counts, ranked), Measured(counts, priced))
+        yield RewriteContext(
+            inputs, options, MeasuredInputs(counts, ranked), MeasuredInputs(counts, priced)
+        )
     finally:
         for estimator in remembered.values():
             estimator.forget()
 
 
-def _rewritten(logical: LogicalProgram, given: _Given) -> tuple[Decided, Association | None]:
-    """The cheapest of the written program and those that compute other sums of products."""
-    if isinstance(given.options.decomposition, str):
-        return _cheapest(logical, given)
-    # Of what is pinned, only the rewritten program may have all.
-    options = replace(given.options, decomposition="auto")
-    free, _ = _cheapest(logical, replace(given, options=options))
-    rewriting = free.lowering.rewriting
-    program = None if rewriting is None else rewriting.again(logical)
-    decided, association = _behind_masks(program or logical, given)
-    return _with_rewriting(decided, rewriting), association
-
-
-def _cheapest(logical: LogicalProgram, given: _Given) -> tuple[Decided, Association | None]:
-    """The same, where no decomposition is pinned."""
-    written = _priced(lambda: _behind_masks(logical, given))
-    fixed, algebraic = _with_paths(logical), given.options.rewrite == "algebraic"
-    forms = candidates(
-        logical,
-        given.measured,
-        given.known,
-        lambda program: _masked(program, given),
-        fixed,
-        algebraic=algebraic,
-        cost=written.cost * given.switches.rewrite_effort,
-    )
-    priced = [_priced(partial(_behind_masks, x.program, given)) for x in forms]
-    best = min(range(len(forms)), key=lambda n: priced[n].cost, default=None)
-    if best is None or priced[best].decided is None:
-        return written.get()
-    if priced[best].cost > written.cost * (1 - given.switches.rewrite_gain):
-        return written.get()
-    decided, association = priced[best].get()
-    rewriting = Rewriting(
-        forms[best].rewrites,
-        fixed,
-        algebraic,
-        priced[best].cost,
-        written.cost,
-        tuple(x.cost for n, x in enumerate(priced) if n != best),
-        laws(logical, forms[best]),
-    )
-    return _with_rewriting(decided, rewriting), association
-
-
-def _with_rewriting(decided: Decided, rewriting: Rewriting | None) -> Decided:
-    return replace(decided, lowering=replace(decided.lowering, rewriting=rewriting))
-
-
-def _behind_masks(logical: LogicalProgram, given: _Given) -> tuple[Decided, Association | None]:
-    """The cheapest order and decomposition, with masks passed down where that is cheaper."""
-    if not _may_demand(logical, given.options):
-        return _optimised(logical, given)
-    asked = _asked(logical, given)
-    demanded = demand(logical, *asked)
-    if demanded is None:
-        return _optimised(logical, given)
-    behind = _priced(lambda: _optimised(demanded.program, given))
-    written = _priced(lambda: _optimised(logical, given))
-    gain = given.switches.demand_gain
-    if behind.error is not None or behind.cost > written.cost * (1 - gain):
-        return written.get()
-    decided, association = behind.get()
-    demands = Demand(*asked, demanded.lines, behind.cost, written.cost)
-    lowering = replace(decided.lowering, demand=demands)
-    return replace(decided, lowering=lowering), association
-
-
-def _masked(logical: LogicalProgram, given: _Given) -> LogicalProgram:
-    """A program with masks passed down, wherever they can be."""
-    if not _may_demand(logical, given.options):
-        return logical
-    demanded = demand(logical, *_asked(logical, given))
-    return logical if demanded is None else demanded.program
-
-
-def _asked(logical: LogicalProgram, given: _Given) -> tuple[frozenset[str], frozenset[str]]:
-    """The inputs that are worth a mask, and the tensors whose statements stay."""
-    sparse = _sparse(logical, given.inputs, given.switches.mask_share)
-    return sparse, _with_paths(logical)
-
-
-def _optimised(logical: LogicalProgram, given: _Given) -> tuple[Decided, Association | None]:
-    """The cheapest order and decomposition of a logical program."""
-    inputs, options = given.inputs, given.options
+def _choose_order(logical: LogicalProgram, context: RewriteContext) -> Choice:
+    """The cheapest join order and decomposition of a logical program."""
+    inputs, options = context.inputs, context.options
     decided, association = associate(
         logical,
-        given.measured,
-        _decide(logical, given),
+        context.measured,
+        _decide(logical, context),
         options.association,
-        _fixed(logical, options),
+        _pinned_tensors(logical, options),
         options.optimisations,
-        given.known,
+        context.known,
     )
-    if not _pins_what_the_order_makes(logical, options):
+    if not pins_new_tensors(logical, options):
         return decided, association
     program, statistics = decided.program, decided.statistics
-    decomposed = decompose(program, used(inputs, program), statistics, options)
+    decomposed = decompose(program, inputs_read(inputs, program), statistics, options)
     return replace(decided, decomposed=decomposed), association
 
 
-@dataclass(frozen=True)
-class _Priced:
-    """What became of one way to compute a program; an error where it cannot be run."""
-
-    decided: tuple[Decided, Association | None] | None
-    error: UcleError | None
-
-    @property
-    def cost(self) -> float:
-        return math.inf if self.decided is None else self.decided[0].decomposed.total_cost
-
-    def get(self) -> tuple[Decided, Association | None]:
-        """What was decided; raises the error if there is one."""
-        if self.decided is None:
-            assert self.error is not None
-            raise self.error
-        return self.decided
-
-
-def _priced(optimised: Callable[[], tuple[Decided, Association | None]]) -> _Priced:
-    try:
-        return _Priced(optimised(), None)
-    except UcleError as error:
-        return _Priced(None, error)
-
-
-def _may_demand(logical: LogicalProgram, options: Options) -> bool:
-    return options.optimisations.demand and _may_rewrite(logical, options)
-
-
-def _may_rewrite(logical: LogicalProgram, options: Options) -> bool:
-    """Whether the program may become another one: not where the caller says what it consists of.
-
-    Pins of tensors that only rewriting makes say that it is the rewritten program that is meant.
-    """
-    if options.association != "free":
-        return False
-    if isinstance(options.decomposition, str):
-        return options.decomposition != "as-written"
-    return _pins_what_the_order_makes(logical, options)
-
-
-def _sparse(
-    logical: LogicalProgram, inputs: Mapping[str, PlacedInput], share: float
-) -> frozenset[str]:
-    """The inputs that hold so few entries that they are worth a mask."""
-    return frozenset(
-        name
-        for name in logical.inputs
-        if inputs[name].statistics.entries <= share * math.prod(inputs[name].shape)
-    )
-
-
-def used(inputs: Mapping[str, PlacedInput], program: Program) -> dict[str, PlacedInput]:
+def inputs_read(inputs: Mapping[str, PlacedInput], program: Program) -> dict[str, PlacedInput]:
     """The inputs that a program reads."""
     return {name: bound for name, bound in inputs.items() if name in program.input_names}
 
@@ -250,18 +93,17 @@ def used(inputs: Mapping[str, PlacedInput], program: Program) -> dict[str, Place
 def program_statistics(
     program: Program, inputs: Mapping[str, PlacedInput], options: Options
 ) -> ProgramStatistics:
-    """What the estimator of a program's costs knows of its tensors."""
+    """The statistics of a program's tensors by the estimator of its costs."""
     measured = {name: bound.statistics for name, bound in inputs.items()}
-    return Measured(measured, options.cost_estimator).of(program)
+    return MeasuredInputs(measured, options.cost_estimator).of(program)
 
 
-def _decide(logical: LogicalProgram, given: _Given) -> Decide:
+def _decide(logical: LogicalProgram, context: RewriteContext) -> Decide:
     """What chooses the decomposition of a program, and remembers prices for the next one.
 
-    What is pinned of tensors that the text does not name is left for later: only in one order they
-    are there.
+    Pins on tensors that the text does not name are left for later: only one order makes them.
     """
-    inputs, options = given.inputs, given.options
+    inputs, options = context.inputs, context.options
     pins = options.decomposition
     if not isinstance(pins, str):
         named = {statement.target for statement in logical.statements}
@@ -269,27 +111,15 @@ def _decide(logical: LogicalProgram, given: _Given) -> Decide:
     prices = Prices()
 
     def decide(program: Program) -> Decided:
-        own, statistics = used(inputs, program), given.priced.of(program)
+        own, statistics = inputs_read(inputs, program), context.priced.of(program)
         return Decided(program, statistics, decompose(program, own, statistics, options, prices))
 
     return decide
 
 
-def _pins_what_the_order_makes(logical: LogicalProgram, options: Options) -> bool:
-    """Whether tensors are pinned that only the order of products makes."""
-    pins = () if isinstance(options.decomposition, str) else options.decomposition
-    return not {statement.target for statement in logical.statements}.issuperset(pins)
-
-
-def _fixed(logical: LogicalProgram, options: Options) -> frozenset[str] | None:
-    """The tensors of which something is said: their statements stay. None stands for all."""
+def _pinned_tensors(logical: LogicalProgram, options: Options) -> frozenset[str] | None:
+    """The tensors that the caller pins: their statements are never merged. None stands for all."""
     if options.decomposition == "as-written":
         return None
     pinned = () if isinstance(options.decomposition, str) else options.decomposition
-    return _with_paths(logical).union(pinned)
-
-
-def _with_paths(logical: LogicalProgram) -> frozenset[str]:
-    """The tensors for whose products contraction paths are given, and those of index maps."""
-    paths = frozenset(x.target for x in logical.statements if x.path is not None)
-    return paths | logical.reindexed
+    return pinned_by_paths(logical).union(pinned)

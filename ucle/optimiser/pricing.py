@@ -1,8 +1,8 @@
-"""A program with prices: what a decomposition of each vertex costs, and what it is.
+"""A program with prices: the decompositions of each vertex and their costs.
 
-`CostedProgram` turns sizes into `ucle.cost.Work` and asks the cost model; `price` applies it to a
-whole decomposition. The search (`ucle.optimiser.sparse_einsum`) and whatever checks it ask the same
-questions here, so that they cannot disagree about what a decomposition costs.
+`CostedProgram` turns sizes into `ucle.cost.prices.Work` and applies the cost model; `price` does so
+for a whole decomposition. The search (`ucle.optimiser.sparse_einsum`) and its checks both use this
+module, so that they cannot disagree about the cost of a decomposition.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ucle.cost import (
+from ucle.cost.prices import (
     CACHED,
     SHARED,
     AggregateWork,
@@ -35,20 +35,20 @@ from ucle.plan.decomposition import Blocks, DecomposedProgram, VertexCost
 from ucle.plan.kernel_choice import choose_kernel, keyed_labels, needs_scalars
 
 DENSE = 0.5
-"""Share of its positions from which on a tensor may be cut into dense blocks."""
+"""The share of stored positions from which a tensor may be cut into dense blocks."""
 SMALLEST = 16
-"""Positions of a tile below which a block costs more than what is computed of it."""
+"""The tile size below which a block costs more than the computation on it."""
 REINDEXED_FLOPS = 100.0
-"""What it takes to find out where an entry is read, in operations of a streaming kernel."""
+"""The work to find the place where an entry is read, in operations of a streaming kernel."""
 
 
 def decompositions(
     vertex: Vertex, program: Program | None = None, tile: int = TILE
 ) -> Iterator[Decomposition]:
-    """Every decomposition that a vertex can have.
+    """Yield every decomposition that a vertex can have.
 
-    Some labels may have to be promoted, and of one that works on numbers only, all. Where the
-    program is told, there are those with compressed labels and tiles of some size, too.
+    Some labels may have to be promoted; if the vertex works on numbers only, all have to. If
+    `program` is given, decompositions with compressed labels and tiles of size `tile` are included.
     """
     if needs_scalars(vertex):
         yield vertex.all_promoted
@@ -61,10 +61,11 @@ def decompositions(
 
 
 class Prices:
-    """What has been priced, for programs over the same inputs, under one profile and resources.
+    """A cache of prices for programs over the same inputs, under one profile and resources.
 
     Programs that differ in the order of a few operations have most vertices in common: those that
-    do the same to the same. Each has a number here, whatever it is called.
+    apply the same operation to the same operands. Each such vertex has a number here, whatever its
+    name is.
     """
 
     def __init__(self) -> None:
@@ -75,7 +76,7 @@ class Prices:
         self._numbers: dict[tuple[object, ...], int] = {}
 
     def numbers(self, program: Program) -> dict[str, int]:
-        """The number of every tensor of a program."""
+        """Return the number of every tensor of a program."""
         number_of = {tensor.name: self._number(tensor.name) for tensor in program.inputs}
         for vertex in program.vertices:
             operands = tuple(
@@ -95,21 +96,20 @@ class Prices:
 class CostedProgram(SizedProgram):
     """A program that prices decompositions of its vertices.
 
-    The dynamic program and anything that checks it (a brute-force search) ask the same questions
-    here, so that they cannot disagree about what a decomposition costs. What another program over
-    the same inputs has found of `prices` is not worked out again. `optimisations` say how far the
-    search goes.
+    The dynamic program and its checks (a brute-force search) both use this class, so that they
+    cannot disagree about the cost of a decomposition. `prices` shares the work with other programs
+    over the same inputs. `optimisations` say how far the search goes.
     """
 
     prices: Prices = field(default_factory=Prices)
     optimisations: Optimisations = field(default_factory=Optimisations)
     runs: int = 1
-    """How often what depends on inputs that vary is computed for each time that the rest is."""
+    """The number of runs with new varying inputs for each computation of the rest."""
     varying: frozenset[str] = frozenset()
 
     @cached_property
     def _fixed(self) -> frozenset[str]:
-        """Inputs and vertices that are computed once for all runs."""
+        """The inputs and vertices that are computed once for all runs."""
         fixed = {tensor.name for tensor in self.program.inputs} - self.varying
         for vertex in self.program.vertices:
             if all(operand.tensor in fixed for operand in vertex.inputs):
@@ -121,26 +121,27 @@ class CostedProgram(SizedProgram):
         return self.prices.numbers(self.program)
 
     def decompositions(self, vertex: Vertex) -> Iterator[Decomposition]:
-        """Every decomposition that is looked at; the paper's cost model knows no other levels."""
+        """Yield every decomposition considered; the paper's cost model has no other levels."""
         on = self._levels
         yield from decompositions(vertex, self.program if on else None, self.optimisations.tile)
         if on:
             yield from self._blocked.get(vertex.name, ())
 
     def fitting(self, vertex: Vertex) -> Iterator[Decomposition]:
-        """Those that stay below the limits.
+        """Yield the decompositions that stay below the limits.
 
-        Where a vertex does not fit whole, those in blocks are looked at, too: in rows and columns
-        it reads each number once for each of the other side, in blocks once for a block of those.
+        If a vertex does not fit whole, decompositions in blocks are considered, too. With rows and
+        columns it reads each number once for each row or column of the other side; with blocks,
+        once for each block of them.
         """
         yield from (x for x in self.decompositions(vertex) if self.fits(vertex, x))
         if not self.fits(vertex, vertex.decomposition(())):
             yield from self._blocks(vertex)
 
     def _blocks(self, vertex: Vertex) -> Iterator[Decomposition]:
-        """Those in blocks of any labels that stay below the limits, where tensors are dense.
+        """Yield the decompositions in blocks, of any labels, that fit, if all tensors are dense.
 
-        Blocks are as large as can be: DuckDB has a vector of rows of them in its hands.
+        Blocks are as large as possible: DuckDB holds a vector of rows of them at a time.
         """
         tensors = (*(operand.tensor for operand in vertex.inputs), vertex.name)
         if self._levels and all(map(self._is_dense, tensors)):
@@ -159,7 +160,7 @@ class CostedProgram(SizedProgram):
 
     @property
     def _levels(self) -> bool:
-        """Whether labels may be tiled or compressed."""
+        """True if labels may be tiled or compressed."""
         return self.optimisations.levels and self.profile.once and self.resources.kernels
 
     @cached_property
@@ -168,15 +169,15 @@ class CostedProgram(SizedProgram):
 
     @property
     def priced(self) -> int:
-        """How many decompositions of vertices have been priced so far."""
+        """The number of decompositions of vertices that have been priced so far."""
         return len(self.prices.vertices)
 
     def total(self, chosen: Mapping[str, Decomposition]) -> float:
-        """Cost of the whole program under a decomposition of every vertex."""
+        """Return the cost of the whole program under a decomposition of every vertex."""
         return price(self, chosen).total_cost
 
     def vertex_cost(self, vertex: Vertex, decomposition: Decomposition) -> VertexCost:
-        """Cost of the join, the kernel and the aggregation of a vertex (section 7.2)."""
+        """Return the cost of a vertex's join, kernel and aggregation (section 7.2)."""
         if decomposition.deferred is not None:  # it depends on another vertex
             return self._once(vertex, self._deferred_cost(vertex, decomposition))
         key, prices = (self._numbers[vertex.name], decomposition), self.prices.vertices
@@ -185,7 +186,7 @@ class CostedProgram(SizedProgram):
         return prices[key]
 
     def _once(self, vertex: Vertex, each: VertexCost) -> VertexCost:
-        """The cost of a vertex for one run."""
+        """Return the cost of a vertex per run."""
         return each.shared(self.runs) if vertex.name in self._fixed else each
 
     def _vertex_cost(self, vertex: Vertex, decomposition: Decomposition) -> VertexCost:
@@ -199,7 +200,7 @@ class CostedProgram(SizedProgram):
             min(label.bound, decomposition.tile) if label.name in promoted else label.bound
             for label in inside
         )
-        if vertex.index is not None:  # the source is looked at where the result is
+        if vertex.index is not None:  # the source is read at the entries of the result
             dense = vertex.tensor.type.dense_size(vertex.makes(decomposition))
             flops = REINDEXED_FLOPS * dense if kernel.name is not None else 0.0
         if vertex.top is not None:  # an entry is compared with the last one of a list
@@ -236,7 +237,7 @@ class CostedProgram(SizedProgram):
             copied = rows * self.operand_bytes(vertex, decomposition)
             join += cost(CopyWork(copied), self.profile)
         windows = vertex.along is not None or vertex.top is not None
-        if windows and kernel.name is None:  # it sorts what it windows
+        if windows and kernel.name is None:  # the window sorts its rows
             window = AggregateWork(rows, rows, type_.tuple_bytes(output) + key_bytes(output), 1, 0)
             return VertexCost(join, called, cost(window, self.profile))
         if not aggregated:
@@ -248,7 +249,7 @@ class CostedProgram(SizedProgram):
         return VertexCost(join, called, cost(aggregate, self.profile))
 
     def _long_bytes(self, vertex: Vertex, decomposition: Decomposition, rows: float) -> float:
-        """Bytes of arrays that are too long for the cache, as often as a kernel reads them."""
+        """Return the bytes of arrays too long for the cache, as often as a kernel reads them."""
         total = 0.0
         for operand, layout in zip(vertex.inputs, vertex.reads(decomposition), strict=True):
             size = self.array_bytes(operand.tensor, layout)
@@ -261,7 +262,7 @@ class CostedProgram(SizedProgram):
     def _sparse_work(
         self, vertex: Vertex, decomposition: Decomposition, rows: float, written: float
     ) -> SparseWork:
-        """What a kernel does that follows the entries of compressed operands."""
+        """Return the work of a kernel that follows the entries of compressed operands."""
         made = rows * written, rows
         threads = self.resources.threads
         drivers = dict(decomposition.compressed)
@@ -282,7 +283,7 @@ class CostedProgram(SizedProgram):
         return SparseWork(entries, 2.0 * entries * width, 0.0, *made, long, threads)
 
     def _deferred_cost(self, vertex: Vertex, decomposition: Decomposition) -> VertexCost:
-        """The cost of a vertex of a masked product, as far as it has the labels to tell it."""
+        """Return the cost of a masked product's vertex; one of the two carries the product."""
         reader = vertex if decomposition.deferred != RESULT else reader_of(self.program, vertex)
         assert reader is not None
         product = next(
@@ -313,10 +314,10 @@ class CostedProgram(SizedProgram):
     def source_layout(
         self, name: str, needed: Layout, vertex_layouts: Mapping[str, Layout]
     ) -> Layout | None:
-        """From where a tensor comes in a layout: of those that it is stored in the cheapest.
+        """Return the layout from which a tensor comes: the cheapest of those that it is stored in.
 
         Args:
-            name: the tensor.
+            name: name of the tensor.
             needed: the layout in which it is read.
             vertex_layouts: the layouts in which vertices make their tensors.
         """
@@ -327,13 +328,14 @@ class CostedProgram(SizedProgram):
             return layouts[0] if layouts else None
 
         def rank(layout: Layout) -> tuple[float, bool]:
-            # What will be stored costs nothing in any layout; what is stored is there already.
+            # An input that will be kept costs nothing in any layout; a stored layout needs no
+            # change.
             return self.repartition_cost(name, layout, needed), layout != needed
 
         return min(layouts, key=rank)
 
     def repartition_cost(self, name: str, source: Layout | None, target: Layout) -> float:
-        """Cost of bringing a tensor from one layout to another (section 7.2)."""
+        """Return the cost of bringing a tensor from one layout to another (section 7.2)."""
         key, prices = (self._numbers[name], source, target), self.prices.repartitions
         if key not in prices:
             whole = repartition_cost.repartition_cost(self, name, source, target)
@@ -341,16 +343,16 @@ class CostedProgram(SizedProgram):
         return prices[key]
 
     def least_repartition_cost(self, name: str, source: Layout, target: Layout) -> float:
-        """What a repartition costs at least, quickly."""
+        """Return a lower bound of a repartition's cost, quickly."""
         least = repartition_cost.least_repartition_cost(self, name, source, target)
         return least / self.runs if name in self._fixed else least
 
     def repartition_blocks(self, name: str, source: Layout | None, target: Layout) -> Blocks | None:
-        """The blocks in which a repartition exchanges keys; None where another way is cheaper."""
+        """Return the blocks in which a repartition exchanges keys; None if it does not."""
         return repartition_cost.exchange_blocks(self, name, source, target)
 
     def fits(self, vertex: Vertex, decomposition: Decomposition) -> bool:
-        """Whether a decomposition of a vertex stays below the limits (section 8.2)."""
+        """Return whether a decomposition of a vertex stays below the limits (section 8.2)."""
         number, prices = self._numbers[vertex.name], self.prices
         if (number, decomposition) not in prices.fits:
             if number not in prices.small:
@@ -361,7 +363,7 @@ class CostedProgram(SizedProgram):
 
 
 def price(costed: CostedProgram, chosen: Mapping[str, Decomposition]) -> DecomposedProgram:
-    """A program under given decompositions, with its costs."""
+    """Return a program under given decompositions, with its costs."""
     program = costed.program
     costs: dict[str, VertexCost] = {}
     vertex_layouts: dict[str, Layout] = {}

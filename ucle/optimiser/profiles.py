@@ -1,4 +1,4 @@
-"""Cost profiles by name: those built in, and the one that `ucle calibrate` keeps for a machine."""
+"""Cost profiles by name: the built-in ones, and the one that `ucle calibrate` stores."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from ucle.cost import ENGINE, PROFILES, Profile
+from ucle.cost.prices import ENGINE, PROFILES, Profile
 from ucle.errors import InputError, did_you_mean
 from ucle.foundation.atomic_files import fresh_file
 
 MACHINE = "machine"
-"""Name of the profile of this machine."""
+"""The name of this machine's profile."""
 
 NAMES = (*PROFILES, MACHINE)
 
 BOUNDS = ("kernel_bytes", "spread")
-"""The constants that are left out where they have no end."""
+"""The constants that are left out of the file if they are infinite."""
 
 UNREACHABLE = (OSError, RuntimeError)
-"""What files raise, and `Path.expanduser` where there is no home."""
+"""The errors of file access, and of `Path.expanduser` if there is no home."""
 
 
 def find_profile(profile: str | Profile | None, own: Profile = ENGINE) -> Profile:
-    """A profile by name; by default that of this machine, or else the engine's own.
+    """Return a profile by name; by default that of this machine, or else the engine's own.
 
     Args:
         profile: its name, or the profile itself.
-        own: what the engine's steps cost where nobody has measured.
+        own: the engine's profile if nothing was measured.
 
     Raises:
-        InputError: there is none of that name, or that of the machine cannot be read.
+        InputError: no profile has that name, or this machine's profile cannot be read.
     """
     if isinstance(profile, Profile):
         return profile
@@ -53,7 +53,7 @@ def find_profile(profile: str | Profile | None, own: Profile = ENGINE) -> Profil
 
 
 def _exists() -> bool:
-    """Whether this machine has a profile that may be read: a user without a home has none."""
+    """Return whether this machine has a readable profile; a user without a home has none."""
     try:
         return profile_path().exists()
     except UNREACHABLE:
@@ -61,16 +61,16 @@ def _exists() -> bool:
 
 
 def profile_path() -> Path:
-    """Where `ucle calibrate` keeps the profile of this machine, and programs look for it."""
+    """Return the path of this machine's profile, which `ucle calibrate` writes."""
     folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     return Path(folder).expanduser() / "ucle" / "profile.json"
 
 
 def save_profile(profile: Profile, path: Path | None = None) -> Path:
-    """Write a profile as JSON; by default to where programs look for it.
+    """Write a profile as JSON; by default to the path where programs look for it.
 
     Raises:
-        InputError: it cannot be written there.
+        InputError: the file cannot be written.
     """
     values = {k: v for k, v in asdict(profile).items() if v != math.inf}
     try:
@@ -93,7 +93,7 @@ def load_profile(path: Path | None = None) -> Profile:
     """Read a profile that `save_profile` has written.
 
     Raises:
-        InputError: there is none, or it is damaged.
+        InputError: the file is missing or damaged.
     """
     try:
         path = path or profile_path()
@@ -109,11 +109,11 @@ def load_profile(path: Path | None = None) -> Profile:
 
 
 def _checked(values: Any) -> Profile:
-    """A profile of values that costs can be made of: nothing negative, and nothing without end."""
+    """Return a profile of the given values; they must be valid costs: finite and not negative."""
     if not isinstance(values, dict):
         raise ValueError("expected names and values")
     kinds = {f.name: str(f.type) for f in fields(Profile)}
-    # A profile from before a constant was in the model is no profile of this model.
+    # A profile that lacks a constant is older than this model.
     needed = [
         name for name, kind in kinds.items() if kind in ("str", "float") and name not in BOUNDS
     ]

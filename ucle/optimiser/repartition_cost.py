@@ -1,26 +1,26 @@
-"""What it costs to bring a tensor from one layout to another, and in which way it is done.
+"""The cost of bringing a tensor from one layout to another, and the way that is cheapest.
 
-A repartition decomposes to what either layout promotes, and stacks (section 7.2 of
-sparse_einsum.txt). Where keys are exchanged for others, it may cost less to stack into blocks
-first (`ucle.plan.decomposition.Blocks`).
+A repartition decomposes to the labels that either layout promotes, and stacks (section 7.2 of
+sparse_einsum.txt). If keys are exchanged for others, it may cost less to stack into blocks first
+(`ucle.plan.decomposition.Blocks`).
 """
 
 from __future__ import annotations
 
 import math
 
-from ucle.cost import CopyWork, LoadWork, RecodeWork, RepartitionWork, cost
+from ucle.cost.prices import CopyWork, LoadWork, RecodeWork, RepartitionWork, cost
 from ucle.ir.layouts import Layout, Level
 from ucle.optimiser.limits import stacked_bytes
 from ucle.optimiser.sizes import SizedProgram
 from ucle.plan.decomposition import Blocks
-from ucle.plan.repartition_paths import Change, ChangeKind, changes
+from ucle.plan.repartition_paths import ChangeKind, LayoutChange, changes
 
 
 def repartition_cost(
     sized: SizedProgram, name: str, source: Layout | None, target: Layout
 ) -> float:
-    """Cost of bringing a tensor from one layout, or from memory, to another."""
+    """Return the cost of bringing a tensor from one layout, or from memory, to another."""
     type_ = sized.program.types[name]
     if source != target and (target.deferred or (source is not None and source.deferred)):
         return math.inf
@@ -47,9 +47,9 @@ def repartition_cost(
 
 
 def least_repartition_cost(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
-    """What a repartition costs at least, quickly: of other tuples there has to be made a step.
+    """Return a lower bound of a repartition's cost: a step if the number of tuples changes.
 
-    How many tuples there are in between, which is most of the work of a price, is not asked.
+    The number of tuples in between, which is most of the work of a price, is not computed.
     """
     if source != target and (source.deferred or target.deferred):
         return math.inf
@@ -60,7 +60,7 @@ def least_repartition_cost(sized: SizedProgram, name: str, source: Layout, targe
 
 
 def _is_free(sized: SizedProgram, name: str, source: Layout, target: Layout) -> bool:
-    """Whether a repartition has nothing to do, or is none under the profile."""
+    """Return whether a repartition has nothing to do, or is free under the profile."""
     free = sized.profile.inputs_free and name in sized.stored
     return free or source == target
 
@@ -68,7 +68,7 @@ def _is_free(sized: SizedProgram, name: str, source: Layout, target: Layout) -> 
 def exchange_blocks(
     sized: SizedProgram, name: str, source: Layout | None, target: Layout
 ) -> Blocks | None:
-    """The blocks in which a repartition exchanges keys; None where another way is cheaper."""
+    """Return the blocks of a repartition that exchanges keys; None if another way is cheaper."""
     if source is None or source == target or not (source.plain and target.plain):
         return None
     return _cheapest_way(sized, name, source, target)[1]
@@ -77,7 +77,7 @@ def exchange_blocks(
 def _cheapest_way(
     sized: SizedProgram, name: str, source: Layout, target: Layout
 ) -> tuple[float, Blocks | None]:
-    """The cost of a repartition, and the blocks if it exchanges keys."""
+    """Return the cost of a repartition, and the blocks if it exchanges keys."""
     direct = _direct_cost(sized, name, source, target)
     if (blocks := find_blocks(sized, name, source, target)) is None:
         return direct, None
@@ -86,7 +86,7 @@ def _cheapest_way(
 
 
 def _path_cost(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
-    """The changes between layouts of which one is tiled or compressed, one after the other."""
+    """Return the cost of all changes between layouts of which one is tiled or compressed."""
     total = 0.0
     for change in changes(source, target, sized.program.types[name].shape):
         if change.kind in (ChangeKind.DECOMPOSE, ChangeKind.STACK):
@@ -97,8 +97,8 @@ def _path_cost(sized: SizedProgram, name: str, source: Layout, target: Layout) -
     return total
 
 
-def _recoding(sized: SizedProgram, name: str, source: Layout, change: Change) -> RecodeWork:
-    """What there is to read and to write where compressed arrays are made or taken apart."""
+def _recoding(sized: SizedProgram, name: str, source: Layout, change: LayoutChange) -> RecodeWork:
+    """Return the work to make compressed arrays or to take them apart."""
     entries = sized.statistics.tensor(name).entries
     layouts = source, change.layout
     read, made = (sized.rows(name, x) * sized.payload_bytes(name, x) for x in layouts)
@@ -112,7 +112,7 @@ def _recoding(sized: SizedProgram, name: str, source: Layout, change: Change) ->
 
 
 def _direct_cost(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
-    """Decompose to what either layout promotes, then STACK."""
+    """Return the cost to decompose to the labels that either layout promotes, then STACK."""
     type_, finer = sized.program.types[name], source.union(target)
     before, between, after = (sized.rows(name, layout) for layout in (source, finer, target))
     part_bytes = type_.tuple_bytes(finer)
@@ -128,7 +128,7 @@ def _direct_cost(sized: SizedProgram, name: str, source: Layout, target: Layout)
     work = RepartitionWork(before, between, after, part_bytes, states, before * positions)
     total = cost(work, sized.profile)
     if sized.profile.once and added:
-        # A tuple is paired with every position, and copied for each vector of them.
+        # A tuple is paired with every position, and copied for each vector of positions.
         vectors = max(positions / sized.resources.limits.vector_rows, 1.0)
         total += cost(CopyWork(before * vectors * type_.tuple_bytes(source)), sized.profile)
     if sized.resources.copies:
@@ -145,9 +145,9 @@ def _direct_cost(sized: SizedProgram, name: str, source: Layout, target: Layout)
 
 
 def find_blocks(sized: SizedProgram, name: str, source: Layout, target: Layout) -> Blocks | None:
-    """The largest blocks whose state is inline, where keys can be exchanged.
+    """Return the largest blocks whose state is inline, if keys can be exchanged; else None.
 
-    They are of one size where the cuts do not stay in one piece (`Blocks`).
+    All blocks have the same size if the cuts do not stay in one piece (`Blocks`).
     """
     type_ = sized.program.types[name]
     removed = set(source.promoted) - set(target.promoted)
@@ -167,7 +167,7 @@ def find_blocks(sized: SizedProgram, name: str, source: Layout, target: Layout) 
 def _exchange_cost(
     sized: SizedProgram, name: str, source: Layout, target: Layout, blocks: Blocks
 ) -> float:
-    """Stack into blocks, cut those at every new key, and put the cuts into their places."""
+    """Return the cost to stack into blocks, cut them at every new key, and place the cuts."""
     type_, statistics = sized.program.types[name], sized.statistics
     coarse = Layout.of(a in source.promoted and a != blocks.axis for a in range(type_.rank))
     before, after = (statistics.rows(name, x).estimate for x in (source, target))

@@ -1,10 +1,10 @@
-"""Which sums of products to compute: rewrites that make fewer tuples, by estimate.
+"""Choose the sums of products to compute: rewrites that make fewer tuples, by estimate.
 
-Neither direction always pays: multiplying out keeps sparse terms sparse, taking out shares work. So
-rewrites are tried one after the other from the program as written, and from its normal form, the
-most promising few of each round (a beam). What a program costs is judged here by the tuples that
-its joins emit, each product in its best order, with masks passed down; the few cheapest are handed
-on to be priced with their decompositions.
+Neither direction always pays: multiplying out keeps sparse terms sparse, and factoring out shares
+work. So rewrites are tried one after the other, from the program as written and from its normal
+form, with the most promising few of each round kept (a beam). A program's cost is judged here by
+the tuples that its joins emit, each product in its best order, with masks pushed down. The few
+cheapest programs are then priced with their decompositions.
 """
 
 from __future__ import annotations
@@ -13,75 +13,75 @@ import math
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ucle.errors import UcleError
 from ucle.ir.vertices import Operand, Program
+from ucle.lowering.applied_rewrites import RewriteCosts
 from ucle.lowering.contract import contract
 from ucle.lowering.contraction_orders import joined_tuples
 from ucle.lowering.logical import LogicalProgram
 from ucle.lowering.pairwise import KnownPairwise
 from ucle.lowering.rewrites import OPEN, Rewrite, Rewriter, Rewritten
 from ucle.lowering.write_polynomials import write_polynomials
-from ucle.stats.estimate import Measured, ProgramStatistics
+from ucle.stats.estimate import MeasuredInputs, ProgramStatistics
 
 BEAM = 4
-"""Programs of one round that are rewritten further."""
+"""The number of programs of one round that are rewritten further."""
 
 MOST_STATES = 16
-"""Programs that are looked at."""
+"""The most programs that are considered."""
 
 LEAST_STATES = 6
-"""Programs that are looked at where it is worth to look at all."""
+"""The least budget, in programs, of a search that runs at all."""
 
 WORTH_LOOKING = 3e6
-"""The cost of a plan from which on other programs are looked at."""
+"""The plan cost from which other programs are considered."""
 
 STATE_COST = 1.6e7
-"""The cost of a plan for each program that is looked at: the search takes about a fifth of the time
-of the best plan that is known. Time itself would let the load of the machine choose the plan."""
+"""The plan cost that pays for each program considered: the search takes about a fifth of the time
+of the best known plan. A limit on time itself would let the load of the machine choose the plan."""
 
 PAIRS = 25
-"""Pairs of factors, in all products, of a program of usual size."""
+"""The number of pairs of factors, over all products, in a program of usual size."""
 
 CANDIDATES = 3
-"""Programs that are priced with their decompositions, beside the written one."""
+"""The number of programs that are priced with their decompositions, besides the written one."""
 
 ALIKE = 1.1
-"""Times the tuples of a candidate from which on another program is one, too."""
+"""Programs whose numbers of tuples differ by less than this factor count as alike."""
 
 NEAR = 2
-"""Times the tuples of the best program that another candidate may make."""
+"""The most tuples of another candidate, as a multiple of those of the best program."""
 
 MOST_STEPS = 40
-"""Steps of a program, beyond which there are too many brackets to look at each; a statement without
-steps counts as one."""
+"""The most steps of a program: beyond them there are too many brackets to try each. A statement
+without steps counts as one."""
 
 FEWER = 0.9
-"""The share of the tuples of the best program that another one may make to be better: a round
-without such a one ends the search, and what is not better than the written one is not priced."""
+"""A program is better if it makes at most this share of the tuples of the best one. A round without
+a better program ends the search, and a program that is not better than the written one is not
+priced."""
 
 SMALL = 0.01
-"""The share of the tuples of a program from which on a statement is worth a rewrite."""
+"""The share of a program's tuples from which a statement is worth a rewrite."""
 
 
 @dataclass(frozen=True)
-class Rewriting:
-    """How a logical program was rewritten, and what was said of it.
+class RewrittenProgram:
+    """Other sums of products than the written ones, by the rewrites that make them.
 
-    `fixed` and `algebraic` are what `ucle.lowering.rewrites.Rewriter` was asked; `cost` and
-    `written` are the predicted costs of this program and of the written one (infinite where that
-    cannot be run), `others` those of the other candidates that were priced.
+    `fixed` and `algebraic` are the arguments of `ucle.lowering.rewrites.Rewriter`.
     """
 
     rewrites: tuple[Rewrite, ...]
+    costs: RewriteCosts
     fixed: frozenset[str] = frozenset()
     algebraic: bool = False
-    cost: float = math.inf
-    written: float = math.inf
-    others: tuple[float, ...] = ()
     lines: tuple[str, ...] = ()
+    key: ClassVar[str] = "rewritten"
 
-    def again(self, logical: LogicalProgram) -> LogicalProgram | None:
+    def replay(self, logical: LogicalProgram) -> LogicalProgram | None:
         """A program that differs in sizes, rewritten in the same way; None if it cannot be."""
         rewriter = Rewriter(logical, self.fixed, algebraic=self.algebraic)
         rewritten = rewriter.again(self.rewrites)
@@ -99,7 +99,7 @@ class Candidate:
 
 def candidates(
     logical: LogicalProgram,
-    measured: Measured,
+    measured: MeasuredInputs,
     known: KnownPairwise,
     masked: Callable[[LogicalProgram], LogicalProgram],
     fixed: Collection[str],
@@ -107,16 +107,16 @@ def candidates(
     algebraic: bool,
     cost: float,
 ) -> list[Candidate]:
-    """Rewritten programs whose joins emit fewer tuples than those of the written one.
+    """Return rewritten programs whose joins emit fewer tuples than those of the written one.
 
     Args:
         logical: the program.
         measured: T and V of its inputs.
-        known: pairs of factors that were worked out for other programs over the same inputs.
-        masked: passes masks down.
+        known: pairs of factors already worked out for other programs over the same inputs.
+        masked: pushes masks down.
         fixed: tensors whose statements stay as they are.
-        algebraic: whether brackets are opened that may lose digits.
-        cost: that of the best plan of the written program.
+        algebraic: True if brackets may be opened even if that loses digits.
+        cost: cost of the best plan of the written program.
     """
     steps = sum(max(1, len(x.steps)) for x in logical.statements)
     if cost < WORTH_LOOKING or steps > MOST_STEPS:
@@ -131,13 +131,13 @@ def candidates(
         written = joined_tuples(vertices, statistics)
         if cost < math.inf:
             rewriter = rewriter.within(_with_tuples_to_spare(rewriter, vertices, statistics))
-    search = _Search(rewriter, tuples, cost, written)
+    search = _RewritingSearch(rewriter, tuples, cost, written)
     search.run()
     return search.best()
 
 
 class _Tuples:
-    """The tuples that the joins of a program emit, by estimate.
+    """An estimate of the tuples that the joins of a program emit.
 
     Args:
         measured: as in `candidates`, like the others.
@@ -145,7 +145,7 @@ class _Tuples:
 
     def __init__(
         self,
-        measured: Measured,
+        measured: MeasuredInputs,
         known: KnownPairwise,
         masked: Callable[[LogicalProgram], LogicalProgram],
     ) -> None:
@@ -154,14 +154,14 @@ class _Tuples:
         self._masked = masked
 
     def of(self, logical: LogicalProgram) -> float:
-        """Those of a whole program; infinite if it cannot be run."""
+        """Return the tuples of a whole program; infinite if it cannot be run."""
         try:
             return joined_tuples(*self.contracted(logical))
         except UcleError:
             return math.inf
 
     def contracted(self, logical: LogicalProgram) -> tuple[Program, ProgramStatistics]:
-        """The vertices of a program, each product in the order of the fewest tuples.
+        """Return the vertices of a program, each product in the order with the fewest tuples.
 
         Raises:
             UcleError: the program cannot be run.
@@ -174,18 +174,18 @@ class _Tuples:
 def _with_tuples_to_spare(
     rewriter: Rewriter, program: Program, statistics: ProgramStatistics
 ) -> frozenset[str]:
-    """The statements that emit more tuples than there are entries which they read and write.
+    """Return the statements that emit more tuples than the entries that they read and write.
 
-    Statements whose brackets they may open count with them, with what these read and write. A step
-    of PageRank has nothing to gain, however many products it could be multiplied out into.
+    If a statement may open the brackets of others, the tuples and entries of those count with it. A
+    step of PageRank has nothing to gain, however many products it could be multiplied out into.
 
     Args:
-        rewriter: of the program as it is written.
-        program: its vertices.
-        statistics: of these.
+        rewriter: rewriter of the written program.
+        program: vertices of that program.
+        statistics: statistics of those vertices.
     """
     emitted, own = dict[str, float](), 0.0
-    for vertex in program.vertices:  # those of a statement end with the one of its name
+    for vertex in program.vertices:  # a statement's vertices end with its name's
         own += statistics.join_rows(vertex, vertex.all_promoted)
         if vertex.name in rewriter.logical.by_name:
             emitted[vertex.name], own = own, 0.0
@@ -202,13 +202,13 @@ def _with_tuples_to_spare(
 
 
 def _weight(program: LogicalProgram) -> float:
-    """How many programs of usual size it takes as long to look at as one: by pairs of factors."""
+    """Return the effort to consider a program, in programs of usual size, by pairs of factors."""
     chains = (len(step.factors) for x in program.statements for step in x.steps if step.is_chain)
     return max(1.0, sum(math.comb(factors, 2) for factors in chains) / PAIRS)
 
 
-class _Search:
-    """The programs that were looked at, and the fewest tuples among them."""
+class _RewritingSearch:
+    """The state of the search: the programs considered, and the fewest tuples among them."""
 
     def __init__(self, rewriter: Rewriter, tuples: _Tuples, cost: float, written: float) -> None:
         self._rewriter = rewriter
@@ -230,16 +230,16 @@ class _Search:
             beam = sorted(tried, key=lambda pair: pair[0])[:BEAM]
 
     def _is_over(self) -> bool:
-        """Whether to look further would take longer than it may save."""
+        """Return whether searching further would take longer than it may save."""
         return self._spent > self._effort()
 
     def _effort(self) -> float:
-        """How many programs of usual size may be looked at."""
+        """Return the number of programs of usual size that may be considered."""
         fewer = self._least / self._written if 0 < self._written < math.inf else 1
         return min(MOST_STATES, max(LEAST_STATES, self._cost * fewer / STATE_COST))
 
     def best(self) -> list[Candidate]:
-        """The cheapest few of what was found, of those that are alike the simplest."""
+        """Return the few cheapest programs; of programs that are alike, the simplest."""
         fewer = [x for x in self._found if x.tuples <= FEWER * self._written]
         picked: list[list[Candidate]] = []
         for each in sorted(fewer, key=lambda x: x.tuples):
@@ -250,7 +250,7 @@ class _Search:
         return [min(alike, key=lambda x: len(x.rewrites)) for alike in picked[:CANDIDATES]]
 
     def _tried(self, programs: Iterable[Rewritten]) -> list[tuple[float, Rewritten]]:
-        """Those of some programs that are new and can be written, with their tuples."""
+        """Return the new programs that can be written, with their tuples."""
         new = []
         for rewritten in programs:
             if self._is_over():
@@ -271,7 +271,7 @@ class _Search:
 
 
 def laws(logical: LogicalProgram, chosen: Candidate) -> tuple[str, ...]:
-    """What was rewritten by which law, and what statements compute now."""
+    """Return the applied laws with what they rewrote, and the new form of changed statements."""
     lines = []
     for statement in chosen.program.statements:
         written = logical.by_name[statement.target]

@@ -1,7 +1,7 @@
-"""A program with sizes: what its tensors take in each layout, by statistics, under resources.
+"""A program with sizes: the space of its tensors in each layout, by statistics and resources.
 
-Prices (`ucle.optimiser.pricing`), limits (`ucle.optimiser.limits`) and changes of layout
-(`ucle.optimiser.repartition_cost`) are worked out from these.
+Prices (`ucle.optimiser.pricing`), limits (`ucle.optimiser.limits`) and repartition costs
+(`ucle.optimiser.repartition_cost`) are computed from these sizes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ucle.cost import Profile
+from ucle.cost.prices import Profile
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Program, Vertex
 from ucle.plan.decomposition import StoredInput
@@ -20,7 +20,7 @@ from ucle.stats.estimate import ProgramStatistics
 
 @dataclass(frozen=True, eq=False)
 class SizedProgram:
-    """A program, what is known of its tensors and where its inputs lie; a profile and resources."""
+    """A program with its statistics, the places of its inputs, a cost profile and resources."""
 
     program: Program
     statistics: ProgramStatistics
@@ -29,30 +29,30 @@ class SizedProgram:
     resources: Resources
 
     def rows(self, name: str, layout: Layout) -> float:
-        """Tuples of a tensor in a layout."""
+        """Return the estimated number of tuples of a tensor in a layout."""
         return self.statistics.rows(name, layout).estimate
 
     def payload_bytes(self, name: str, layout: Layout) -> float:
-        """Bytes of the value of a tuple: an array, what a compressed one lists, or a number."""
+        """Return the bytes of a tuple's value: an array, a compressed array, or a number."""
         return self.statistics.payload_bytes(name, layout)
 
     def tuple_bytes(self, name: str, layout: Layout) -> float:
-        """Bytes of a tuple of a tensor in a layout, with its keys."""
+        """Return the bytes of a tuple of a tensor in a layout, with its keys."""
         return self.payload_bytes(name, layout) + key_bytes(layout)
 
     def array_bytes(self, name: str, layout: Layout) -> float:
-        """Bytes of the array of a tuple; 0 for a number."""
+        """Return the bytes of a tuple's array; 0 for a number."""
         return 0.0 if layout.scalar else self.payload_bytes(name, layout)
 
     def operand_bytes(self, vertex: Vertex, decomposition: Decomposition) -> float:
-        """Bytes of the arrays of all operands of a pair of tuples."""
+        """Return the bytes of the arrays of all operands in a pair of tuples."""
         read = zip(vertex.inputs, vertex.reads(decomposition), strict=True)
         return sum(self.array_bytes(operand.tensor, layout) for operand, layout in read)
 
     def state_bytes(self, size: float, rows: float, groups: float) -> float:
-        """Bytes of the states of an aggregation: those that are inline come in powers of two.
+        """Return the bytes of an aggregation's states; inline states come in powers of two.
 
-        Of longer ones there are few, and each thread that has rows makes all of them.
+        There are few longer states, and each thread that has rows makes all of them.
         """
         if size > self.resources.inline_state:
             threads = min(
@@ -62,10 +62,10 @@ class SizedProgram:
         return groups * float(1 << math.ceil(math.log2(max(size, 1.0))))
 
     def gathered_rows(self, rows: float, groups: float) -> float:
-        """Rows of a vector of groups."""
+        """Return the number of rows in a vector of groups."""
         return min(groups, self.resources.limits.vector_rows) * rows / groups if groups else 0.0
 
 
 def key_bytes(layout: Layout) -> int:
-    """Bytes of the keys of a tuple."""
+    """Return the bytes of the keys of a tuple."""
     return 4 * len(layout.promoted)

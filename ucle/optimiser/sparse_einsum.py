@@ -1,9 +1,9 @@
-"""SparseEinSum: picks the decomposition of every vertex.
+"""SparseEinSum: the choice of a decomposition for every vertex.
 
 The dynamic program is Algorithm 1 of sparse_einsum.txt (section 8.1) with two corrections: the
 minimum is reset for every output layout, and a label that both inputs share has the same level in
-both even where it is aggregated away. It is exact on DAGs, too, where the paper cuts them into
-trees (`ucle.optimiser.dynamic_program`), and vertices of many labels are searched by their
+both, even if it is aggregated away. The dynamic program is exact on DAGs, too, which the paper cuts
+into trees (`ucle.optimiser.dynamic_program`). Vertices with many labels are searched by their
 neighbours (`ucle.optimiser.domains`). Statistics come in as `ProgramStatistics`; SQL and DuckDB are
 unknown here.
 """
@@ -24,10 +24,10 @@ from ucle.plan.decomposition import DecomposedProgram, Search
 from ucle.plan.kernel_choice import keyed_labels
 
 METHODS = {"dag": cheapest, "trees": by_trees, "greedy": greedily}
-"""Ways to search: ours, the paper's cutting into trees, and the greedy one it compares with."""
+"""Search methods: exact on DAGs, the paper's cut into trees, and its greedy baseline."""
 
 WORTHWHILE = 0.01
-"""The share of the cost that a step between neighbours has to gain to be followed by another."""
+"""The share of the cost that a step between neighbours must gain to be followed by another."""
 
 
 def sparse_einsum(
@@ -39,11 +39,11 @@ def sparse_einsum(
 
     Args:
         costed: the program with its statistics and profile.
-        pinned: decompositions that are given, by vertex name; the others are chosen around them.
+        pinned: given decompositions, by vertex name; the others are chosen around them.
         method: ``"dag"``, ``"trees"`` or ``"greedy"``.
 
     Returns:
-        The decomposed program with its costs, vertex by vertex, and how it was found.
+        The decomposed program with its costs per vertex, and a description of the search.
 
     Raises:
         MemoryLimitError: no decomposition of some vertex stays below the limits.
@@ -54,7 +54,7 @@ def sparse_einsum(
     if solution is None:
         solution = _search(costed, first_domains(costed, pins), method)
     search = None
-    if len(pins) < len(costed.program.vertices):  # else there was nothing to find
+    if len(pins) < len(costed.program.vertices):  # otherwise there was nothing to find
         search = Search(
             method, solution.exact, levels_to_choose(costed.program, pins), costed.priced
         )
@@ -67,12 +67,12 @@ def cheapest_plans(
     pinned: Mapping[str, Decomposition] | None = None,
     accepted: Callable[[DecomposedProgram], bool] = lambda _: True,
 ) -> Iterator[DecomposedProgram]:
-    """The `k` cheapest decompositions of a program, from the cheapest on; fewer if there are fewer.
+    """Yield the `k` cheapest decompositions of a program, cheapest first; fewer if there are fewer.
 
-    What is left when one is taken out is split by the first vertex that differs from it, and each
-    part has a cheapest of its own (Lawler's partition). Exact where the search is; of vertices of
-    many labels those decompositions count that are next to the cheapest. What no memory would be
-    enough for is left out, and so is what is not `accepted`.
+    The domains without a decomposition are split by the first vertex that differs from it, and each
+    part has a cheapest decomposition of its own (Lawler's partition). This is exact if the search
+    is. Of vertices with many labels, the decompositions next to the cheapest count. Decompositions
+    that no memory would be enough for are left out, and so are those that are not `accepted`.
     """
     pins = dict(pinned or {})
     domains = first_domains(costed, pins)
@@ -80,7 +80,7 @@ def cheapest_plans(
     if domains.wide:
         domains = domains.joined(neighbours(costed, domains, best.chosen))
         best = cheapest(costed, domains)
-    order = count()  # decides where costs are equal, as solutions do not compare
+    order = count()  # breaks ties, as solutions do not compare
     heap = [(costed.total(best.chosen), next(order), best, domains)]
     while k and heap and heap[0][0] < math.inf:
         _, _, best, domains = heapq.heappop(heap)
@@ -94,7 +94,7 @@ def cheapest_plans(
 
 
 def _parts(domains: Domains, taken: Mapping[str, Decomposition]) -> Iterator[Domains]:
-    """What remains of the domains without one decomposition, in parts that do not overlap."""
+    """Yield the domains without one decomposition, in parts that do not overlap."""
     for name, choices in domains.choices.items():
         if len(choices) > 1:
             yield domains.only(name, (p for p in choices if p != taken[name]))
@@ -102,11 +102,12 @@ def _parts(domains: Domains, taken: Mapping[str, Decomposition]) -> Iterator[Dom
 
 
 def _whole(costed: CostedProgram) -> Solution | None:
-    """No label promoted anywhere, where no search could find anything better; None elsewhere.
+    """Return the plan without promoted labels if no search could find a better one; else None.
 
-    Any other decomposition has a vertex with key columns, which costs a `view` at least. Where no
-    vertex without them costs as much, together with what it takes to bring all inputs into one
-    tuple each, that is the optimum. So small tensors are not searched, however many there are.
+    Any other decomposition has a vertex with key columns, which costs at least a `view`. If no
+    vertex without key columns costs that much, including the cost to bring each input into one
+    tuple, the plan is the optimum. So programs of small tensors are not searched, however many
+    there are.
     """
     vertices = costed.program.vertices
     chosen = {vertex.name: vertex.decomposition(()) for vertex in vertices}
@@ -119,7 +120,7 @@ def _whole(costed: CostedProgram) -> Solution | None:
 
 
 def _search(costed: CostedProgram, domains: Domains, method: str) -> Solution:
-    """Search the domains and, where they are not all, the neighbours of what is found."""
+    """Search the domains; if they are not complete, also search the neighbours of the result."""
     solution = METHODS[method](costed, domains)
     if method == "greedy" or not domains.wide:
         return solution
@@ -133,7 +134,7 @@ def _search(costed: CostedProgram, domains: Domains, method: str) -> Solution:
 
 
 def _descend(costed: CostedProgram, domains: Domains, start: Solution, method: str) -> Solution:
-    """From neighbour to neighbour, as long as the cost falls."""
+    """Move from neighbour to neighbour as long as the cost falls."""
     current, total = start, costed.total(start.chosen)
     while True:
         near = METHODS[method](costed, neighbours(costed, domains, current.chosen))
@@ -145,9 +146,9 @@ def _descend(costed: CostedProgram, domains: Domains, start: Solution, method: s
 
 
 def _more_starts(costed: CostedProgram, domains: Domains) -> Iterator[Solution]:
-    """What the paper's way finds, all labels promoted, and none, as far as the domains allow.
+    """Yield more starts: the paper's solution, all labels promoted, and none, within the domains.
 
-    The neighbours of one plan are a valley of their own; another may be deeper.
+    The neighbours of one plan lie in one valley; another valley may be deeper.
     """
     yield by_trees(costed, domains)
     for pick in (max, min):

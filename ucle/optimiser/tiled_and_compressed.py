@@ -1,12 +1,12 @@
-"""Decompositions beyond promoted and dense: one label in tiles, labels compressed in the arrays.
+"""Decompositions beyond promoted and dense: labels in tiles, and labels compressed in arrays.
 
-A vertex has few of these. Several labels may be tiled where a tensor lies in such blocks
-(`blocked`). One label of its output may be tiled while all others are inside the
-arrays; and where the fill of an operand annihilates what it meets, a label of that operand may be
-compressed: the *driver*, of which the kernel follows the entries through the other operand, where
-the label is dense. A product of matrices that is only looked at behind a mask may be *deferred*:
-the vertex that masks it computes it at the places that the mask lists. All are offered only where
-there is a kernel (`ucle.plan.kernel_choice`).
+A vertex has few of these. Several labels may be tiled if a tensor is stored in such blocks
+(`blocked`). One label of the output may be tiled while all others are inside the arrays. If the
+fill of an operand annihilates the entries that it meets, a label of that operand may be compressed:
+the operand is the *driver*, and the kernel follows its entries through the other operand, where the
+label is dense. A masked matrix product may be *deferred*: the vertex that masks it computes it at
+the places that the mask lists. All of these are offered only if there is a kernel
+(`ucle.plan.kernel_choice`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 
 from ucle.ir.layouts import RESULT, TILE, Decomposition, Label, Layout, Level
 from ucle.ir.masked_products import (
+    MaskedOperand,
     MaskedProduct,
-    Part,
     absorbing,
     adds_nothing,
     masked_products,
@@ -31,16 +31,16 @@ from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.plan.kernel_choice import needs_scalars
 
 Drivers = tuple[tuple[int, str], ...]
-"""Roles of tensors and the labels that are compressed there."""
+"""Roles of tensors and the labels that are compressed in them."""
 
 
 def levelled(vertex: Vertex, program: Program, tile: int = TILE) -> tuple[Decomposition, ...]:
-    """The different decompositions of a vertex in which a label is tiled or compressed.
+    """Return the distinct decompositions of a vertex in which a label is tiled or compressed.
 
     Args:
-        vertex: unary or binary.
-        program: that it is a part of.
-        tile: positions of a tile; an axis of no more is not tiled.
+        vertex: a unary or binary vertex.
+        program: the program of the vertex.
+        tile: positions of a tile; a shorter axis is not tiled.
     """
     if _is_plain(vertex):
         return ()
@@ -53,25 +53,25 @@ def levelled(vertex: Vertex, program: Program, tile: int = TILE) -> tuple[Decomp
 
 
 def _is_plain(vertex: Vertex) -> bool:
-    """Whether all labels of a vertex are promoted or dense in all of its decompositions."""
+    """Return whether all decompositions of a vertex have only promoted and dense labels."""
     return not vertex.is_product or needs_scalars(vertex) or any(map(repeats, vertex.inputs))
 
 
 def blocked(
     vertex: Vertex, program: Program, labels: Collection[str], tile: int
 ) -> Decomposition | None:
-    """The decomposition that tiles some labels and has all others inside the arrays.
+    """Return the decomposition that tiles some labels and has all others inside the arrays.
 
     Args:
-        vertex: unary or binary.
-        program: that it is a part of.
-        labels: those to tile.
+        vertex: a unary or binary vertex.
+        program: the program of the vertex.
+        labels: labels to tile.
         tile: positions of a tile.
 
     Returns:
-        None where the vertex cannot have it: an axis of fewer positions than a tile is not tiled,
-        and of a tile that is not met nobody knows how many positions it has, so that what is not
-        stored must add nothing.
+        None if the vertex cannot have it. An axis with fewer positions than a tile is not tiled.
+        The length of a tile that is not met is unknown, so entries that are not stored must add
+        nothing.
     """
     short = any(x.bound < tile for x in vertex.all_labels if x.name in labels)
     if short or _is_plain(vertex):
@@ -84,7 +84,7 @@ def blocked(
 
 
 def all_blocked(vertex: Vertex, program: Program, tile: int) -> Iterator[Decomposition]:
-    """Those that `blocked` knows and `levelled` does not."""
+    """Yield the decompositions that `blocked` gives and `levelled` does not."""
     for count in range(1, len(vertex.label_names) + 1):
         for labels in combinations(vertex.label_names, count):
             each = blocked(vertex, program, labels, tile)
@@ -93,17 +93,17 @@ def all_blocked(vertex: Vertex, program: Program, tile: int) -> Iterator[Decompo
 
 
 MOST_BLOCKED = 4
-"""Blocked decompositions that a search looks at of one vertex."""
+"""The most blocked decompositions of one vertex that a search considers."""
 
 
 def stored_blocks(
     program: Program, stored: Mapping[str, Sequence[Layout]]
 ) -> dict[str, tuple[Decomposition, ...]]:
-    """For each vertex the decompositions that take tiles as they are stored, or made of those.
+    """Return for each vertex the decompositions that use stored tiles, or tiles made from them.
 
     Args:
         program: the program.
-        stored: the layouts in which inputs lie.
+        stored: the layouts in which inputs are stored.
     """
     layouts = {
         name: [x for x in every if x.tiled and x.tiled == x.promoted and x.compressed is None]
@@ -128,12 +128,12 @@ def stored_blocks(
 
 
 def offered(vertex: Vertex, program: Program, decomposition: Decomposition) -> bool:
-    """Whether a vertex may have a decomposition: of compressed labels fills and facts decide.
+    """Return whether a vertex may have a decomposition; compressed labels depend on fills and data.
 
     Args:
-        vertex: unary or binary.
-        program: that it is a part of, with the types that its data has now.
-        decomposition: one that it had in a program of the same vertices.
+        vertex: a unary or binary vertex.
+        program: the program of the vertex, with the current types of its data.
+        decomposition: a decomposition from a program of the same vertices.
     """
     if decomposition.plain or decomposition in levelled(vertex, program, decomposition.tile):
         return True
@@ -160,11 +160,11 @@ def _levelled(vertex: Vertex, program: Program, tile: int) -> Iterator[Decomposi
 
 
 MOST_COLUMNS = int(np.iinfo(np.uint32).max)
-"""Positions of a compressed label: numbers of this type point to them (``csrc/csr.h``)."""
+"""The most positions of a compressed label: numbers of this type point to them (``csrc/csr.h``)."""
 
 WHOLE = 1 << 21
-"""Elements of each dense tensor of a vertex up to which all of it may be one call: for more, the
-threads and the memory of several tuples are worth what they cost."""
+"""The most elements of each dense tensor of a vertex if one call computes all of it. For more, the
+threads and the memory of several tuples are worth their cost."""
 
 
 def _is_small(vertex: Vertex, drivers: Drivers) -> bool:
@@ -184,7 +184,7 @@ def _decomposition(
     tile: int,
     deferred: int | None = None,
 ) -> Decomposition:
-    """A label in tiles, if it is long enough, and all others inside the arrays."""
+    """Return the decomposition that tiles a label, if long enough, with all others in arrays."""
     tiled = row if row.bound > tile else None
     levels = tuple(Level.TILED if label == tiled else Level.DENSE for label in vertex.all_labels)
     size = TILE if tiled is None else tile
@@ -192,7 +192,7 @@ def _decomposition(
 
 
 def _drivers(vertex: Vertex, program: Program) -> Iterator[tuple[Label, Drivers]]:
-    """What may be compressed together, and the label of the rows."""
+    """Yield the labels that may be compressed together, with the label of the rows."""
     if not adds_nothing(vertex, program):
         return
     if len(vertex.inputs) == 1:
@@ -208,9 +208,9 @@ def _drivers(vertex: Vertex, program: Program) -> Iterator[tuple[Label, Drivers]
 
 
 def _ways(vertex: Vertex, own: Operand) -> Iterator[tuple[Label, Label]]:
-    """Row and column of a matrix whose entries are mapped or combined one by one.
+    """Yield row and column of a matrix whose entries are mapped or combined one by one.
 
-    They stay as they are, or are aggregated along the rows, or all.
+    The entries stay as they are, or are aggregated along the rows, or all together.
     """
     row, column = own.labels
     if vertex.labels in (own.labels, (row,), ()):
@@ -227,7 +227,7 @@ def _of_one(vertex: Vertex) -> Iterator[tuple[Label, Drivers]]:
 
 
 def _with_result(vertex: Vertex, *drivers: tuple[int, str]) -> Drivers:
-    """Drivers, and the same label of the result where that has both axes."""
+    """Return the drivers, with the same label of the result if that has both axes."""
     kept = ((RESULT, drivers[0][1]),) if len(vertex.labels) == 2 else ()
     return *drivers, *kept
 
@@ -235,7 +235,7 @@ def _with_result(vertex: Vertex, *drivers: tuple[int, str]) -> Drivers:
 def _entry_by_entry(
     vertex: Vertex, number: int, own: Operand, other: Operand, *, both: bool
 ) -> Iterator[tuple[Label, Drivers]]:
-    """⊗ of the entries of a matrix with a number for each row, column or place."""
+    """Yield drivers for ⊗ of a matrix's entries with a number for each row, column or place."""
     if not set(other.names) <= set(own.names):
         return
     for row, column in _ways(vertex, own):
@@ -249,7 +249,7 @@ def _entry_by_entry(
 def _product(
     vertex: Vertex, number: int, own: Operand, other: Operand, *, both: bool
 ) -> Iterator[tuple[Label, Drivers]]:
-    """A matrix times a vector or a matrix, whose rows its entries point to."""
+    """Yield drivers for a matrix times a vector or a matrix, whose rows its entries point to."""
     if len(vertex.reduced) != 1:
         return
     name = vertex.reduced[0].name
@@ -271,7 +271,7 @@ def _product(
 
 
 def _deferring(product: MaskedProduct, program: Program, tile: int) -> Iterator[Decomposition]:
-    """The ways not to make the tensor between the two vertices of a masked product."""
+    """Yield the decompositions that do not make the tensor inside a masked product."""
     names = dict(
         zip(product.reader.inputs[product.number].names, product.producer.names, strict=True)
     )
@@ -285,7 +285,7 @@ def _deferring(product: MaskedProduct, program: Program, tile: int) -> Iterator[
 
 
 def _reading(product: MaskedProduct, program: Program, tile: int) -> Iterator[Decomposition]:
-    """The ways to read it where the mask has entries."""
+    """Yield the decompositions that read that tensor only where the mask has entries."""
     for drivers in _masked_drivers(product, program):
         own = [(part.number, name) for part, name in drivers if not part.of_producer]
         marked = ((product.number, product.column.name),) if len(drivers) > 1 else ()
@@ -296,8 +296,8 @@ def _reading(product: MaskedProduct, program: Program, tile: int) -> Iterator[De
 
 def _masked_drivers(
     product: MaskedProduct, program: Program
-) -> Iterator[tuple[tuple[Part, str], ...]]:
-    """The operands that are compressed, with the label that is: the mask, and maybe the factors."""
+) -> Iterator[tuple[tuple[MaskedOperand, str], ...]]:
+    """Yield the compressed operands and their labels: the mask, and possibly the factors."""
     mask = (product.mask, product.column.name)
     if product.is_dense:
         yield (mask,)

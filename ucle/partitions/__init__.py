@@ -1,14 +1,14 @@
-"""Programs on partitions: a plan is cut where tuples have to move, and what is between is ours.
+"""Programs on partitions: a plan is cut where tuples have to move; ucle runs the parts.
 
 In: a planned program, and an engine that holds tables in partitions. Out: `distribute`, a plan of
-fragments and exchanges (tensor_relational_algebra.txt, section 4), and `run_distributed`, which
-runs it. An engine moves tuples, in whatever way it does; each fragment is a script of SQL on a
-DuckDB of the partition's own. May import: all rooms up to `ucle.run`.
+fragments and shuffles (tensor_relational_algebra.txt, section 4), and `run_distributed`, which runs
+it. An engine moves tuples in its own way; each fragment is a script of SQL on a DuckDB of the
+partition's own. May import: all packages up to `ucle.run`.
 """
 
 from ucle.partitions.distribute import distribute
 from ucle.partitions.engine import PartitionEngine
-from ucle.partitions.fragments import DistributedPlan, Fragment, Incoming, Made
+from ucle.partitions.fragments import DistributedPlan, Fragment, FragmentInput, FragmentOutput
 from ucle.partitions.in_process import InProcess
 from ucle.partitions.network import NETWORK, Network
 from ucle.partitions.run import run_distributed
@@ -17,9 +17,9 @@ __all__ = [
     "NETWORK",
     "DistributedPlan",
     "Fragment",
+    "FragmentInput",
+    "FragmentOutput",
     "InProcess",
-    "Incoming",
-    "Made",
     "Network",
     "PartitionEngine",
     "distribute",

@@ -1,10 +1,10 @@
-"""Choices of where every tensor of a plan lies, and what each of them costs.
+"""Choices of a placement for every tensor of a plan, and the cost of each.
 
-Each step has some ways to be computed on partitions (`ucle.plan.placement_rules`). What a choice of
-one for each costs is known of the whole plan: bytes that move, stages that start one after the
-other, and work that workers share or do not. A dynamic program over the steps finds a choice, as if
-each reader had a copy of what it reads; from there, and from a plan on one partition, steps change
-their ways one at a time for as long as the whole gets cheaper.
+Each step can be computed on partitions in certain ways (`ucle.plan.placement_rules`). The cost of
+choosing one way for each step depends on the whole plan: bytes that move, stages that start one
+after the other, and work that workers share or do not. A dynamic program over the steps finds a
+choice under the assumption that each reader has its own copy of its inputs. From there, and from a
+plan on one partition, steps change their ways one at a time as long as the total cost falls.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ from ucle.plan.placement_rules import (
     ways,
 )
 from ucle.plan.sources import OneRow
-from ucle.plan.steps import Plan, Scan, Step
+from ucle.plan.steps import Plan, Step, TableScan
 
 MOST_SWEEPS = 8
 
 
 @dataclass(frozen=True)
 class Tuples:
-    """How many tuples a tensor has in a layout, and the bytes of all, with their keys."""
+    """The number of tuples of a tensor in a layout, and their bytes with keys."""
 
     count: float
     bytes: float
 
 
 class Sizes(Protocol):
-    """What is known of the sizes of relations."""
+    """Estimated sizes of relations."""
 
     def tuples(self, tensor: str, layout: Layout) -> Tuples:
         """The tuples of a tensor in a layout."""
         ...
 
     def joined(self, vertex: str) -> float:
-        """How many tuples an aggregation of a vertex reads."""
+        """Estimate how many tuples an aggregation of a vertex reads."""
         ...
 
 
 @dataclass(frozen=True)
-class Exchanged:
-    """A relation that is brought somewhere for the steps of a stage: of which step, and where."""
+class Shuffled:
+    """A relation that is shuffled for the steps of a stage: its step, and its destination."""
 
     step: str
     stage: int
@@ -61,11 +61,11 @@ class Exchanged:
 
 
 Choice = Mapping[str, Way]
-"""The way of every step that is no source."""
+"""The way of every step that is not a source."""
 
 
 class Problem:
-    """A plan with what its choices cost."""
+    """A plan with the costs of its choices."""
 
     def __init__(self, plan: Plan, sizes: Sizes, network: Network, partitions: int) -> None:
         self.plan = plan
@@ -73,7 +73,7 @@ class Problem:
         self.partitions = partitions
         self._sizes = sizes
         self._tuples: dict[str, Tuples] = {}
-        """What steps make, as far as it was asked: choices are priced by the thousand."""
+        """Cached sizes of steps: choices are priced by the thousand."""
         self.steps = {step.name: step for step in plan.steps}
         self.sources = {s.name: s for s in plan.steps if isinstance(s.relation, SOURCES)}
         self.served = {
@@ -90,7 +90,7 @@ class Problem:
         return sum(step.cost for step in self.inner)
 
     def _possible(self, step: Step) -> tuple[Way, ...]:
-        """The ways of a step that its inputs serve."""
+        """The ways of a step for which its inputs can be placed."""
         found = []
         for way in ways(step.relation):
             pairs = zip(self.reads[step.name], way.reads, strict=True)
@@ -100,24 +100,24 @@ class Problem:
         return tuple(found)
 
     def tuples(self, name: str) -> Tuples:
-        """What a step makes."""
+        """Estimate the tuples that a step makes."""
         if name not in self._tuples:
             step = self.steps[name]
             relation = step.relation
-            one = isinstance(relation, Scan) and isinstance(relation.source.origin, OneRow)
+            one = isinstance(relation, TableScan) and isinstance(relation.source.origin, OneRow)
             made = Tuples(1.0, 0.0) if one else self._sizes.tuples(step.tensor, relation.layout)
             self._tuples[name] = made
         return self._tuples[name]
 
     def size(self, name: str) -> float:
-        """Bytes of what a step makes."""
+        """Estimate the bytes that a step makes."""
         return self.tuples(name).bytes
 
     def partial(self, name: str) -> float:
-        """Bytes of what all partitions make of their parts, for a step that combines them.
+        """Estimate the bytes of all partial results, for a step that combines them.
 
-        Each has at most a tuple for each of the result's, and all together one for each that they
-        aggregate.
+        Each partition has at most one tuple for each tuple of the result, and all together have at
+        most one for each tuple that they aggregate.
         """
         made = self.tuples(name)
         aggregated = max(self._sizes.joined(self.steps[name].tensor), made.count)
@@ -125,7 +125,7 @@ class Problem:
         return made.bytes / max(made.count, 1.0) * most
 
     def alone(self) -> dict[str, Way]:
-        """The choice of one partition for everything."""
+        """Return the choice of one partition for everything."""
         chosen = {}
         for name, possible in self.ways.items():
             single = [w for w in possible if w.makes == SINGLE and not w.combined]
@@ -133,20 +133,20 @@ class Problem:
         return chosen
 
     def moved(self, size: float, placement: Placement) -> float:
-        """What it costs to bring tuples somewhere."""
+        """Price the movement of tuples to a placement."""
         copies = self.partitions if placement.spread is Spread.REPLICATED else 1
         if placement.spread is Spread.SINGLE:
             return self.network.fetched(size)
         return self.network.moved(size * copies)
 
     def computed(self, step: Step, way: Way) -> float:
-        """What a step costs where it runs."""
+        """Price a step where it runs."""
         if way.makes.spread in (Spread.SINGLE, Spread.REPLICATED) and not way.combined:
             return step.cost
         return step.cost / min(self.network.workers, self.partitions)
 
     def stages(self, choice: Choice) -> dict[str, tuple[int, int]]:
-        """When each step begins and ends: stages, between which tuples move."""
+        """Compute the first and the last stage of each step; tuples move between stages."""
         found: dict[str, tuple[int, int]] = {}
         for step in self.inner:
             way, begin = choice[step.name], 0
@@ -160,22 +160,22 @@ class Problem:
 
     def exchanges(
         self, choice: Choice, stages: Mapping[str, tuple[int, int]]
-    ) -> dict[Exchanged, float]:
-        """What is brought where for a choice with its `stages`, and the bytes of each."""
-        found: dict[Exchanged, float] = {}
+    ) -> dict[Shuffled, float]:
+        """Return the shuffles of a choice with its `stages`, and the bytes of each."""
+        found: dict[Shuffled, float] = {}
         for step in self.inner:
             way = choice[step.name]
             begin, end = stages[step.name]
             for read, wanted in zip(self.reads[step.name], way.reads, strict=True):
                 source = read.step in self.sources
                 if source or stages[read.step][1] < begin:
-                    found[Exchanged(read.step, begin, wanted)] = self.size(read.step)
+                    found[Shuffled(read.step, begin, wanted)] = self.size(read.step)
             if way.combined:
-                found[Exchanged(step.name, end, way.makes)] = self.partial(step.name)
+                found[Shuffled(step.name, end, way.makes)] = self.partial(step.name)
         return found
 
     def cost(self, choice: Choice) -> float:
-        """Nanoseconds that a choice takes."""
+        """Price a choice, in nanoseconds."""
         stages = self.stages(choice)
         last = max((end for _, end in stages.values()), default=0)
         moved = sum(
@@ -186,7 +186,7 @@ class Problem:
         return (last + 1) * self.network.job + moved + work
 
     def by_dynamic_program(self) -> dict[str, Way]:
-        """The cheapest ways, if each reader had its own copy of what it reads."""
+        """Return the cheapest ways, if each reader had its own copy of its inputs."""
         best: dict[str, dict[Placement, tuple[float, Way]]] = {}
         for step in self.inner:
             own: dict[Placement, tuple[float, Way]] = {}
@@ -221,7 +221,7 @@ class Problem:
         wanted: Placement,
         best: Mapping[str, Mapping[Placement, tuple[float, Way]]],
     ) -> tuple[float, Placement | None]:
-        """What it costs to have a tensor somewhere, and where it is made then."""
+        """Price having a tensor in a placement; return its cost and the place where it is made."""
         exchange = self.moved(self.size(name), wanted)
         if name in self.sources:
             return exchange, None
@@ -235,7 +235,7 @@ class Problem:
         )
 
     def improved(self, choice: Choice) -> dict[str, Way]:
-        """A choice in which no step alone can get a better way."""
+        """Improve a choice until no single step has a better way."""
         current = dict(choice)
         cost = self.cost(current)
         for _ in range(MOST_SWEEPS):

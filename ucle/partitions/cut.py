@@ -1,4 +1,4 @@
-"""Cuts a plan into fragments, once it is chosen where every tensor lies."""
+"""Cuts a plan into fragments, given the placement of every tensor."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from dataclasses import replace
 
 from ucle.foundation.names import unique_names
 from ucle.ir.placements import REPLICATED, SCATTERED, Placement, Spread
-from ucle.partitions.choices import Choice, Exchanged, Problem
-from ucle.partitions.fragments import DistributedPlan, Fragment, Incoming, Made
-from ucle.plan.kernel_choice import Kernel
+from ucle.partitions.choices import Choice, Problem, Shuffled
+from ucle.partitions.fragments import DistributedPlan, Fragment, FragmentInput, FragmentOutput
+from ucle.plan.kernel_choice import ChosenKernel
 from ucle.plan.placement_rules import raw_columns
 from ucle.plan.sources import OneRow, TableName
 from ucle.plan.steps import (
+    Aggregate,
     Compute,
     Held,
     Load,
     Plan,
     Read,
-    Reduce,
     Relation,
     Role,
-    Scan,
     Step,
+    TableScan,
     inputs,
     with_inputs,
 )
@@ -31,10 +31,10 @@ from ucle.sqlgen.sql_trees import key_columns
 
 
 def cut(problem: Problem, choice: Choice) -> DistributedPlan:
-    """The fragments of a choice."""
+    """Cut a plan into the fragments of a choice."""
     stages = problem.stages(choice)
     last = max((end for _, end in stages.values()), default=0)
-    exchanges: dict[int, dict[Exchanged, float]] = defaultdict(dict)
+    exchanges: dict[int, dict[Shuffled, float]] = defaultdict(dict)
     for each, size in problem.exchanges(choice, stages).items():
         exchanges[each.stage][each] = size
     taken = {step.name.casefold() for step in problem.plan.steps}
@@ -68,7 +68,7 @@ class _Cutter:
         self._stages = stages
         self._partials = partials
         self._stage = stage
-        self._incoming: list[Incoming] = []
+        self._incoming: list[FragmentInput] = []
         self._steps: list[Step] = []
         self._places: dict[str, Placement] = {}
         self._brought: dict[tuple[str, Placement], str] = {}
@@ -76,11 +76,11 @@ class _Cutter:
         self._taken |= {name.casefold() for name in partials.values()}
         self._used: set[str] = set()
 
-    def fragment(self, exchanges: Mapping[Exchanged, float]) -> Fragment:
+    def fragment(self, exchanges: Mapping[Shuffled, float]) -> Fragment:
         problem, stage = self._problem, self._stage
         for dictionary in problem.plan.dictionaries:
             self._incoming.append(
-                Incoming(dictionary.name, REPLICATED, (), dictionary, dictionary.name)
+                FragmentInput(dictionary.name, REPLICATED, (), dictionary, dictionary.name)
             )
         combined = {
             each
@@ -90,7 +90,7 @@ class _Cutter:
         for each, size in exchanges.items():
             if each not in combined:
                 self._bring(each, size)
-        made: list[Made] = []
+        made: list[FragmentOutput] = []
         for step in problem.inner:
             begin, end = self._stages[step.name]
             way = self._choice[step.name]
@@ -104,12 +104,12 @@ class _Cutter:
                     self._add(
                         replace(step, name=name, relation=relation, comment=comment), SCATTERED
                     )
-                    made.append(Made(_read(name, step), SCATTERED))
+                    made.append(FragmentOutput(_read(name, step), SCATTERED))
             if end == stage and way.combined:
                 (size,) = [exchanges[x] for x in combined if x.step == step.name]
                 self._add(self._final(step, way.makes, size), way.makes)
             if end == stage and self._is_made(step.name):
-                made.append(Made(_read(step.name, step), way.makes))
+                made.append(FragmentOutput(_read(step.name, step), way.makes))
         outputs = {each.read.step: each.read for each in made}
         there = {step.name for step in self._steps}
         checked = tuple(read for read in problem.plan.checked if read.step in there)
@@ -117,7 +117,7 @@ class _Cutter:
         return Fragment(tuple(self._incoming), plan, self._places, tuple(made))
 
     def _is_made(self, name: str) -> bool:
-        """Whether what a step makes leaves the fragment."""
+        """True if the result of a step leaves the fragment."""
         if name in {read.step for read in self._problem.plan.outputs.values()}:
             return True
         return any(
@@ -131,8 +131,8 @@ class _Cutter:
         self._steps.append(step)
         self._places[step.name] = placement
 
-    def _bring(self, each: Exchanged, size: float) -> None:
-        """A step for what comes from elsewhere."""
+    def _bring(self, each: Shuffled, size: float) -> None:
+        """Add a step for a relation that comes from elsewhere."""
         step = self._problem.steps[each.step]
         name = each.step
         if name in self._used:
@@ -140,25 +140,25 @@ class _Cutter:
         self._used.add(name)
         self._brought[each.step, each.placement] = name
         relation = step.relation
-        if isinstance(relation, Scan):
+        if isinstance(relation, TableScan):
             relation = self._scan(step, relation, each.placement, size)
         else:
             columns = _columns(relation, each.placement)
             origin = relation if isinstance(relation, Load) else each.step
             self._incoming.append(
-                Incoming(name, each.placement, columns, origin, step.tensor, size)
+                FragmentInput(name, each.placement, columns, origin, step.tensor, size)
             )
             relation = Held(relation.type, relation.layout)
         role = Role.INPUT if isinstance(relation, Held) else Role.VIEW
         self._add(Step(name, step.tensor, role, relation, step.comment), each.placement)
 
-    def _scan(self, step: Step, scan: Scan, placement: Placement, size: float) -> Scan:
+    def _scan(self, step: Step, scan: TableScan, placement: Placement, size: float) -> TableScan:
         if isinstance(scan.source.origin, OneRow):
             return scan
         (rows,) = unique_names([f"rows of {step.name}"], self._taken)
         columns = raw_columns(scan, placement) if placement.axes else ()
         assert columns is not None
-        self._incoming.append(Incoming(rows, placement, columns, scan, step.tensor, size))
+        self._incoming.append(FragmentInput(rows, placement, columns, scan, step.tensor, size))
         source = replace(scan.source, origin=TableName((rows,)), table=True)
         return replace(scan, source=source)
 
@@ -170,16 +170,16 @@ class _Cutter:
             yield read if here else replace(read, step=self._brought[read.step, wanted])
 
     def _final(self, step: Step, placement: Placement, size: float) -> Step:
-        """The second phase of an aggregation: over what partitions have made of their parts."""
+        """The second phase of an aggregation, over the partial results of all partitions."""
         relation = step.relation
-        assert isinstance(relation, Reduce)
+        assert isinstance(relation, Aggregate)
         name = self._partials[step.name]
         columns = _columns(relation, placement)
-        self._incoming.append(Incoming(name, placement, columns, name, step.tensor, size))
+        self._incoming.append(FragmentInput(name, placement, columns, name, step.tensor, size))
         held = Held(relation.type, relation.layout)
         self._add(Step(name, step.tensor, Role.INPUT, held, step.comment), placement)
         whole = Compute(
-            _read(name, step), relation.labels, Kernel(None, relation.layout.scalar), None, ()
+            _read(name, step), relation.labels, ChosenKernel(None, relation.layout.scalar), None, ()
         )
         comment = f"{step.comment}, of what all partitions have made"
         return replace(step, relation=replace(relation, input=whole), comment=comment)
@@ -197,7 +197,7 @@ def _read(name: str, step: Step) -> Read:
 
 
 def _with_leaves(relation: Relation, new: Iterator[Read]) -> Relation:
-    """A relation that reads other steps, from left to right."""
+    """Replace the steps that a relation reads by others, from left to right."""
     if isinstance(relation, Read):
         return next(new)
     return with_inputs(relation, [_with_leaves(each, new) for each in inputs(relation)])

@@ -1,17 +1,17 @@
-"""Distributes a plan: chooses where every tensor lies, and cuts the plan where tuples move."""
+"""Distributes a plan: chooses a placement for every tensor, and cuts the plan where tuples move."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ucle.artifacts import Compiled, Planned
 from ucle.options import Options
 from ucle.partitions.choices import Problem
 from ucle.partitions.cut import cut
 from ucle.partitions.fragments import DistributedPlan
 from ucle.partitions.network import Network
 from ucle.partitions.sizes import EstimatedSizes
-from ucle.replan import cheapest_decompositions, plan_decomposed
+from ucle.pipeline.artifacts import Compiled, Planned
+from ucle.pipeline.replan import cheapest_decompositions, plan_decomposed
 
 
 def distribute(planned: Planned, network: Network, partitions: int) -> DistributedPlan:
@@ -20,7 +20,7 @@ def distribute(planned: Planned, network: Network, partitions: int) -> Distribut
     Args:
         planned: the program.
         network: what moving costs.
-        partitions: how many there are.
+        partitions: the number of partitions.
     """
     problem = Problem(planned.plan, EstimatedSizes(planned), network, partitions)
     starts = problem.by_dynamic_program(), problem.alone()
@@ -29,7 +29,7 @@ def distribute(planned: Planned, network: Network, partitions: int) -> Distribut
 
 
 def candidates(compiled: Compiled, options: Options, count: int) -> list[Compiled]:
-    """A program and its cheapest other decompositions on one machine, of `count` in all.
+    """Return a program and its cheapest other decompositions on one machine, `count` in all.
 
     There are no others where the decomposition was given.
     """
@@ -47,6 +47,6 @@ def candidates(compiled: Compiled, options: Options, count: int) -> list[Compile
 def distribute_cheapest(
     tried: Iterable[Compiled], network: Network, partitions: int
 ) -> tuple[Compiled, DistributedPlan]:
-    """Decomposition and distribution together: the cheapest pair of those that are tried."""
+    """Return the cheapest pair of decomposition and distribution among the candidates."""
     pairs = ((each, distribute(each, network, partitions)) for each in tried)
     return min(pairs, key=lambda pair: pair[1].seconds)

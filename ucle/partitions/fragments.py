@@ -1,4 +1,4 @@
-"""Distributed plans: fragments that run on every partition, and what comes to them in between."""
+"""Distributed plans: fragments that run on every partition, and the shuffles between them."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from dataclasses import dataclass, replace
 
 from ucle.ir.placements import SINGLE, Placement, Spread
 from ucle.plan.sources import Dictionary, TableSource
-from ucle.plan.steps import Load, Plan, Read, Scan
+from ucle.plan.steps import Load, Plan, Read, TableScan
 
 
 @dataclass(frozen=True)
-class Incoming:
+class FragmentInput:
     """A relation that is brought to the partitions for a fragment.
 
-    `name` is that of its table there. `columns` are those by which rows are placed, if they are.
+    `name` is that of its table there. `columns` are those by which rows are placed, if any.
     `origin` says what it is: the rows of an input, an array from memory, the table of a dictionary,
-    or what an earlier fragment has made, which are named there. `bytes` are those that are moved,
-    by estimate: where every partition gets a copy, those of one.
+    or the result of an earlier fragment, by its name. `bytes` is the estimated number of bytes that
+    move: where every partition gets a copy, those of one copy.
     """
 
     name: str
     placement: Placement
     columns: tuple[str, ...]
-    origin: Scan | Load | Dictionary | str
+    origin: TableScan | Load | Dictionary | str
     tensor: str
     bytes: float = 0.0
 
     @property
     def table(self) -> TableSource | None:
         """The table of an input, if it is one."""
-        return self.origin.source if isinstance(self.origin, Scan) else None
+        return self.origin.source if isinstance(self.origin, TableScan) else None
 
 
 @dataclass(frozen=True)
-class Made:
-    """A relation that a fragment makes for later ones, or for the user."""
+class FragmentOutput:
+    """A relation that a fragment makes for later fragments, or for the user."""
 
     read: Read
     placement: Placement
@@ -43,22 +43,22 @@ class Made:
 
 @dataclass(frozen=True)
 class Fragment:
-    """Steps between two exchanges; each partition runs them as one script of SQL.
+    """Steps between two shuffles; each partition runs them as one script of SQL.
 
     `plan` reads the tables of `incoming` under their names. `places` are the placements of its
     steps.
     """
 
-    incoming: tuple[Incoming, ...]
+    incoming: tuple[FragmentInput, ...]
     plan: Plan
     places: Mapping[str, Placement]
-    made: tuple[Made, ...]
+    made: tuple[FragmentOutput, ...]
 
     @property
     def tables(self) -> dict[str, str]:
-        """What the tables are called that are brought, by their names in the plan.
+        """Names of the tables that are brought, by their names in the plan.
 
-        Rows of inputs are read by the names that they have.
+        Rows of inputs are read under their own names.
         """
         return {
             each.name: each.name if each.table is not None else f"part {number}"
@@ -66,7 +66,7 @@ class Fragment:
         }
 
     def on(self, part: int) -> Plan:
-        """The plan as one partition runs it: what lies on the first one alone is made there."""
+        """Return the plan of one partition: the first one also makes what lies on it alone."""
         if part == 0:
             return self.plan
         steps = [step for step in self.plan.steps if self.places[step.name] != SINGLE]
@@ -78,22 +78,21 @@ class Fragment:
 
 @dataclass(frozen=True)
 class DistributedPlan:
-    """Fragments in the order in which they run, and what each output is in the end.
+    """Fragments in the order in which they run, and the result for each output.
 
-    `seconds` is what it takes by estimate, `alone` what it takes on one partition without moving
-    anything.
+    `seconds` is the estimated time, `alone` the estimate for one partition without moving anything.
     """
 
     fragments: tuple[Fragment, ...]
     outputs: Mapping[str, str]
-    """Names of what the last fragments have made, by output."""
+    """Names of results of the last fragments, by output."""
     partitions: int
     seconds: float
     alone: float
 
     @property
     def bytes(self) -> float:
-        """Bytes that move, by estimate."""
+        """Estimated number of bytes that move."""
         return sum(
             each.bytes * (self.partitions if each.placement.spread is Spread.REPLICATED else 1)
             for fragment in self.fragments

@@ -1,7 +1,7 @@
-"""Partitions in this process: the engine of tests, which needs no cluster.
+"""Partitions in this process: an engine for tests, which needs no cluster.
 
-Rows lie on partitions as chance will have it, drawn from a seed, so that nothing can rely on an
-order, or on two tables being cut alike.
+Rows are placed on partitions at random, drawn from a seed, so that nothing can rely on an order, or
+on two tables being partitioned alike.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ucle.artifacts import Planned
 from ucle.database.session import Session
 from ucle.errors import CoordinateError
 from ucle.foundation.libraries import pa
 from ucle.inputs.states import PlacedInput
 from ucle.ir.placements import Spread
-from ucle.partitions.fragments import Fragment, Incoming
+from ucle.partitions.fragments import Fragment, FragmentInput
 from ucle.partitions.keys import divided, partition_of
 from ucle.partitions.run_fragment import Task, open_partition, run_on_tables
+from ucle.pipeline.artifacts import Planned
 from ucle.plan.sources import Dictionary, InMemory, TableSource
 from ucle.plan.steps import Load, Plan
 from ucle.run.array_tables import array_table
@@ -33,21 +33,21 @@ class InProcess:
     """Partitions in this process, each with a DuckDB of its own while it runs a fragment."""
 
     def __init__(self, planned: Planned, session: Session, partitions: int, seed: int = 0) -> None:
-        """Begin with a program.
+        """Start with a program.
 
         Args:
             planned: the program, whose inputs are read.
             session: sees the tables among them.
-            partitions: how many.
-            seed: of how rows lie at first.
+            partitions: the number of partitions.
+            seed: of the initial placement of rows.
         """
         self.partitions = partitions
         self._planned = planned
         self._session = session
         self._random = np.random.default_rng(seed)
 
-    def scan(self, incoming: Incoming) -> Frame:
-        """The rows of an input, scattered."""
+    def scan(self, incoming: FragmentInput) -> Frame:
+        """Return the rows of an input, scattered."""
         origin, inputs = incoming.origin, self._planned.inputs
         assert not isinstance(origin, str)
         if isinstance(origin, Load):
@@ -90,15 +90,15 @@ class InProcess:
         return rows
 
     def dictionaries(self, plan: Plan) -> dict[str, pa.Table]:
-        """The tables of a program's dictionaries, for its results."""
+        """Return the tables of a program's dictionaries, for its results."""
         return {each.name: self._dictionary(each) for each in plan.dictionaries}
 
     def _scattered(self, rows: pa.Table) -> Frame:
         parts = self._random.integers(self.partitions, size=len(rows))
         return divided(rows, parts, self.partitions)
 
-    def place(self, frame: Frame, incoming: Incoming) -> Frame:
-        """The rows where they are wanted."""
+    def place(self, frame: Frame, incoming: FragmentInput) -> Frame:
+        """Bring the rows to their placement."""
         whole = pa.concat_tables(frame)
         match incoming.placement.spread:
             case Spread.REPLICATED:
@@ -123,8 +123,8 @@ class InProcess:
         return dict(found)
 
     def collect(self, frame: Frame) -> pa.Table:
-        """All rows."""
+        """Return all rows."""
         return pa.concat_tables(frame)
 
     def close(self) -> None:
-        """Nothing is kept."""
+        """Do nothing, as nothing is kept."""

@@ -1,4 +1,4 @@
-"""The partition of a row, by its keys: the same for the same keys, whatever their integer type."""
+"""The partition of a row, by its keys: independent of the integer type of the keys."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ucle.foundation.libraries import pa
 
 
 def partition_of(rows: pa.Table, columns: Sequence[str], partitions: int) -> NDArray[np.int64]:
-    """For each row the number of its partition.
+    """Compute the partition number of each row.
 
     Args:
         rows: with integers in these columns.
         columns: by which rows are placed; those of another relation, in the same order, have its
             rows placed alike.
-        partitions: how many there are.
+        partitions: the number of partitions.
 
     >>> import pyarrow as pa
     >>> one, other, again = partition_of(pa.table({"i": [3, 4, 3]}), ["i"], 64)
@@ -28,13 +28,13 @@ def partition_of(rows: pa.Table, columns: Sequence[str], partitions: int) -> NDA
     mixed = np.zeros(len(rows), np.uint64)
     for name in columns:
         key = rows[name].cast(pa.int64()).to_numpy().astype(np.uint64)
-        mixed = (mixed ^ key) * np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio
+        mixed = (mixed ^ key) * np.uint64(0x9E3779B97F4A7C15)  # derived from the golden ratio
         mixed ^= mixed >> np.uint64(29)
     return (mixed % np.uint64(partitions)).astype(np.int64)
 
 
 def divided(rows: pa.Table, parts: NDArray[np.int64], partitions: int) -> list[pa.Table]:
-    """The rows of each partition."""
+    """Return the rows of each partition."""
     order = np.argsort(parts, kind="stable")
     ends = np.searchsorted(parts[order], np.arange(partitions + 1))
     ordered = rows.take(pa.array(order))

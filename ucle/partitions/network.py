@@ -1,6 +1,6 @@
-"""What it costs to move tuples, beside what it costs to compute.
+"""The cost of moving tuples, in addition to that of computing.
 
-Costs of steps are nanoseconds of one processor (`ucle.cost`); so are those here.
+Costs of steps are nanoseconds of one processor (`ucle.cost.prices`); so are those here.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 class Network:
     """Constants of a cluster.
 
-    `workers` are those that compute at once. A byte that is moved costs `byte`, written, sent over
-    a link of `gigabits` a second and read again; `job` is what one stage of fragments takes to
-    start, however small it is.
+    `workers` is the number of those that compute at once. A byte that is moved costs `byte` for
+    writing and reading it, and is sent over a link of `gigabits` a second. `job` is the time that
+    one stage of fragments takes to start, however small it is.
     """
 
     workers: int = 2
@@ -23,13 +23,13 @@ class Network:
     job: float = 1.0e9
 
     def moved(self, size: float) -> float:
-        """Nanoseconds in which so many bytes are moved, by all workers at once."""
+        """Nanoseconds for moving so many bytes, by all workers at once."""
         return self.fetched(size) / self.workers
 
     def fetched(self, size: float) -> float:
-        """Nanoseconds in which so many bytes are moved through the link of one worker."""
+        """Nanoseconds for moving so many bytes through the link of one worker."""
         return size * (self.byte + 8.0 / self.gigabits)
 
 
 NETWORK = Network()
-"""Of a small cluster, with what was measured on Spark 4.3 with local workers."""
+"""A small cluster, with constants measured on Spark 4.3 with local workers."""

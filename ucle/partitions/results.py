@@ -5,10 +5,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 
-from ucle.artifacts import Compiled
 from ucle.database.session import Session
 from ucle.database.temporary_tables import TemporaryTable
 from ucle.foundation.libraries import pa
+from ucle.pipeline.artifacts import Compiled
 from ucle.run.results import Result
 from ucle.sqlgen.script import drop_statement, sql_text
 from ucle.sqlgen.sql_trees import identifier
@@ -20,7 +20,7 @@ def result_of(
     tables: Mapping[str, pa.Table],
     dictionaries: Mapping[str, pa.Table],
 ) -> Result:
-    """What a program has made, in a session that the result holds from then on.
+    """Return the results of a program, in a session that the result holds from then on.
 
     Args:
         compiled: the program.

@@ -1,4 +1,4 @@
-"""Runs a distributed plan on an engine: fragment by fragment, with an exchange before each."""
+"""Runs a distributed plan on an engine: fragment by fragment, with a shuffle before each."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ucle.partitions.fragments import DistributedPlan
 
 
 def run_distributed(plan: DistributedPlan, engine: PartitionEngine) -> dict[str, Any]:
-    """The frames of all outputs, by name.
+    """Run a distributed plan; return the frames of all outputs by name.
 
     Raises:
-        NaNError: the program has to run as `ucle.replan.plan_annihilated` plans it.
+        NaNError: the program has to run as `ucle.pipeline.replan.plan_annihilated` plans it.
         UcleError: a partition failed.
     """
     frames: dict[str, Any] = {}

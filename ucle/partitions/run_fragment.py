@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ucle.artifacts import Planned
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.errors import CoordinateError
 from ucle.foundation.libraries import pa
 from ucle.ir.placements import Spread
 from ucle.partitions.fragments import Fragment
-from ucle.plan.steps import Plan, Scan
+from ucle.pipeline.artifacts import Planned
+from ucle.plan.steps import Plan, TableScan
 from ucle.run.execute import execute_script
 from ucle.run.script import script_of
 from ucle.sqlgen.script import sql_text
@@ -28,8 +28,8 @@ from ucle.sqlgen.sql_trees import (
 
 
 @dataclass(frozen=True)
-class Coordinates:
-    """What a program relies on in a key column of an input: a bound, or ids that are all known."""
+class KeyExpectation:
+    """An assumption of a program about a key column of an input: a bound, or known ids."""
 
     tensor: str
     table: str
@@ -37,10 +37,10 @@ class Coordinates:
     bound: int
     dictionary: str | None
     read_as: str | None
-    """The type of the ids, where that is not the column's own."""
+    """The type of the ids, where it is not the column's own."""
 
     def query(self, tables: Mapping[str, str]) -> str:
-        """A coordinate that is neither, if there is one."""
+        """Return SQL that finds a coordinate for which the assumption fails, if there is one."""
         key = sql_text(identifier(self.column))
         rows = f"SELECT {key} FROM {sql_text(identifier(self.table))} WHERE"
         if self.dictionary is None:
@@ -52,21 +52,21 @@ class Coordinates:
 
 @dataclass(frozen=True)
 class Task:
-    """What a partition runs: the plan of the first one and that of all others, after all passes.
+    """The work of a partition: the plans of the first one and of all others, after all passes.
 
-    `made` are the names of what it hands on, `copied` those of them of which each partition has a
-    copy, so that the first one's is enough.
+    `made` are the names of its results, `copied` those of which each partition has a copy, so that
+    the first one's is enough.
     """
 
     first: Plan
     others: Plan
     made: tuple[str, ...]
     copied: frozenset[str]
-    coordinates: tuple[Coordinates, ...] = ()
+    coordinates: tuple[KeyExpectation, ...] = ()
 
     @classmethod
     def of(cls, planned: Planned, fragment: Fragment) -> Task:
-        """The task of a fragment of a program."""
+        """Build the task of a fragment of a program."""
         alone = replace(planned, threads=1, memory=float("inf"))
         first, others = (replace(alone, plan=fragment.on(part)).physical for part in (0, 1))
         return cls(
@@ -82,7 +82,7 @@ class Task:
         )
 
     def plan(self, part: int) -> Plan:
-        """The plan of a partition."""
+        """Return the plan of a partition."""
         return self.others if part else self.first
 
 
@@ -135,10 +135,10 @@ def run_fragment(
     return made
 
 
-def _coordinates(fragment: Fragment) -> Iterator[Coordinates]:
+def _coordinates(fragment: Fragment) -> Iterator[KeyExpectation]:
     for incoming in fragment.incoming:
         scan = incoming.origin
-        if not isinstance(scan, Scan):
+        if not isinstance(scan, TableScan):
             continue
         source, axes = scan.source, scan.type.axes
         for number, key in enumerate(source.keys):
@@ -146,7 +146,9 @@ def _coordinates(fragment: Fragment) -> Iterator[Coordinates]:
             tile = source.tiles[number] if source.tiles else 0
             bound = -(-axes[axis].bound // tile) if tile else axes[axis].bound
             ids = axes[axis].dictionary if source.is_encoded(number) else None
-            yield Coordinates(incoming.tensor, incoming.name, key, bound, ids, source.key_as(key))
+            yield KeyExpectation(
+                incoming.tensor, incoming.name, key, bound, ids, source.key_as(key)
+            )
 
 
 def run_on_tables(
@@ -156,14 +158,14 @@ def run_on_tables(
     names: Mapping[str, str],
     tables: Mapping[str, pa.Table],
 ) -> dict[str, pa.Table]:
-    """The same on tables of this process, which are registered for as long as it takes.
+    """Run a task on tables of this process, which are registered for the duration of the run.
 
     Args:
         session: a DuckDB.
         task: what runs.
         part: the number of the partition.
-        names: what tables are called there, by the names that the task has for them.
-        tables: likewise.
+        names: names of the tables there, by the task's names for them.
+        tables: the tables, by the task's names for them.
     """
     try:
         for name, rows in tables.items():
@@ -175,5 +177,5 @@ def run_on_tables(
 
 
 def open_partition() -> Session:
-    """A DuckDB in memory with all kernels there are."""
+    """Open a DuckDB in memory with all available kernels."""
     return DUCKDB.scratch()

@@ -1,22 +1,22 @@
-"""What it takes to move a tensor: bytes of its tuples, by the statistics of its program."""
+"""The size of a tensor in motion: bytes of its tuples, by the statistics of its program."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ucle.artifacts import Planned
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.partitions.choices import Tuples
-from ucle.plan.steps import Scan
+from ucle.pipeline.artifacts import Planned
+from ucle.plan.steps import TableScan
 
 KEY_BYTES = {Coordinates.INT32: 4.0, Coordinates.INT64: 8.0}
-"""Of a key column, for each tuple."""
+"""Bytes of a key column, for each tuple."""
 
 
 @dataclass(frozen=True)
 class EstimatedSizes:
-    """The sizes of a program's relations."""
+    """Estimated sizes of a program's relations."""
 
     planned: Planned
 
@@ -30,7 +30,7 @@ class EstimatedSizes:
 
     def read(self, inputs: Collection[str]) -> float:
         """Bytes of the tables of some inputs, as the program reads them."""
-        scans = (step for step in self.planned.plan.steps if isinstance(step.relation, Scan))
+        scans = (step for step in self.planned.plan.steps if isinstance(step.relation, TableScan))
         return sum(
             self.tuples(step.tensor, step.relation.layout).bytes
             for step in scans
@@ -38,7 +38,7 @@ class EstimatedSizes:
         )
 
     def joined(self, vertex: str) -> float:
-        """How many tuples an aggregation of a vertex reads."""
+        """Estimate how many tuples an aggregation of a vertex reads."""
         made = self.planned.decomposed
         return self.planned.statistics.join_rows(
             made.program.by_name[vertex], made.decompositions[vertex]

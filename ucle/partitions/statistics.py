@@ -1,9 +1,9 @@
-"""GetStats on partitions: what each has counted of its rows, and what that says of all of them.
+"""GetStats on partitions: counts of each partition, and their combination for the whole table.
 
 T and ranges of coordinates combine exactly. V is the size of a set, of which partitions keep the
-smallest hashes: `KEPT` of them say how many there are with a standard error of 1 / sqrt(KEPT - 2),
-that is 3.1%; fewer are all there are. The largest degree is at most the sum of those of the
-partitions, as the rows of one coordinate may lie anywhere, and never their maximum.
+smallest hashes: `KEPT` hashes estimate it with a standard error of 1 / sqrt(KEPT - 2), that is
+3.1%; with fewer hashes it is exact. The largest degree is bounded by the sum of those of the
+partitions, not by their maximum, as the rows of one coordinate may lie anywhere.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from ucle.plan.sources import TableSource
 from ucle.sqlgen.input_tables import source_table
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import identifier
-from ucle.stats.measure import Measured
+from ucle.stats.measure import MeasuredInput
 
 KEPT = 1024
-"""Hashes of coordinates that a partition keeps of each axis."""
+"""The number of hashes of coordinates that a partition keeps for each axis."""
 
 HASHES = 2.0**64
 
 
 @dataclass(frozen=True)
 class PartStatistics:
-    """What one partition knows of its rows: sizes, T and extremes, and hashes of coordinates."""
+    """Statistics of the rows of one partition: sizes, T and extremes, and hashes of coordinates."""
 
-    measured: Measured
+    measured: MeasuredInput
     hashes: tuple[tuple[int, ...], ...]
     """For each key axis the smallest hashes of its coordinates, in order."""
 
 
-def combined(parts: Sequence[PartStatistics]) -> Measured:
-    """Statistics of a table from those of its partitions, of which there is at least one."""
+def combined(parts: Sequence[PartStatistics]) -> MeasuredInput:
+    """Combine the statistics of a table's partitions, of which there is at least one."""
     measured = [part.measured for part in parts]
     entries = float(sum(each.entries for each in measured))
     sizes = tuple(max(axis) for axis in zip(*(each.sizes for each in measured), strict=True))
@@ -53,7 +53,7 @@ def combined(parts: Sequence[PartStatistics]) -> Measured:
     if all(each.largest for each in measured):
         sums = (sum(axis) for axis in zip(*(each.largest for each in measured), strict=True))
         largest = tuple(min(float(x), entries) for x in sums)
-    return Measured(
+    return MeasuredInput(
         sizes,
         all(each.finite for each in measured),
         entries,
@@ -65,7 +65,7 @@ def combined(parts: Sequence[PartStatistics]) -> Measured:
 
 
 def distinct_of(sketches: Sequence[Sequence[int]]) -> float:
-    """How many coordinates some partitions have together, by the smallest hashes of each.
+    """Estimate the distinct coordinates of several partitions from the smallest hashes of each.
 
     >>> distinct_of([(1, 5, 9), (5, 7)])
     4.0
@@ -79,7 +79,7 @@ def distinct_of(sketches: Sequence[Sequence[int]]) -> float:
 def part_statistics(
     session: Session, tensor: str, source: TableSource, fill: Scalar
 ) -> PartStatistics:
-    """What a partition knows of its rows, after all checks of each of them.
+    """Measure the rows of a partition, after all checks of each of them.
 
     Raises:
         UcleError: as `ucle.stats.measure.measure`.
@@ -92,7 +92,7 @@ def part_statistics(
 
 
 def _hashes_query(source: TableSource, key: str) -> str:
-    """The smallest hashes of the coordinates in a column, one row each."""
+    """Return SQL for the smallest hashes of the coordinates in a column, one row each."""
     column = sql_text(identifier(key))
     rows = sql_text(source_table(source))
     return f"SELECT DISTINCT hash({column}) AS h FROM {rows} ORDER BY h LIMIT {KEPT}"

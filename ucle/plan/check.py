@@ -1,6 +1,6 @@
-"""The invariants of what each stage hands to the next.
+"""The invariants of the structures that each stage hands to the next.
 
-The structures refuse ill-formed values when they are made; what holds between several of them is
+The structures reject ill-formed values when they are made. Invariants between several of them are
 stated here. A violation is a defect of ucle, not of its input, and so an `AssertionError`.
 """
 
@@ -15,7 +15,7 @@ from ucle.plan.decomposition import DecomposedProgram
 
 
 def check_decomposed(decomposed: DecomposedProgram) -> None:
-    """Every vertex has one decomposition, over labels of its own, and every input a place."""
+    """Check that every vertex has a decomposition over its own labels, and every input a place."""
     program = decomposed.program
     for vertex in program.vertices:
         labels = decomposed.decompositions[vertex.name].labels
@@ -26,9 +26,9 @@ def check_decomposed(decomposed: DecomposedProgram) -> None:
 
 
 def check_plan(plan: plans.Plan) -> None:
-    """Steps read only earlier steps, as what they are; names differ even when case is folded.
+    """Check that steps read only earlier steps with matching types and layouts, and unique names.
 
-    The views of a step are read by it alone.
+    Names must differ even when case is folded. The views of a step are read by it alone.
     """
     earlier: dict[str, plans.Step] = {}
     for step in plan.steps:
@@ -47,7 +47,7 @@ def check_plan(plan: plans.Plan) -> None:
 
 
 def _check_round(step: plans.Step, part: plans.Round, by_name: dict[str, plans.Step]) -> None:
-    """A round makes tuples of its step, of tables that are its own or were there."""
+    """Check that a round makes tuples of its step, from its own tables or earlier steps."""
     for table in part.tables:
         known = dict(by_name)
         for each in (*table.views, table):
@@ -61,14 +61,14 @@ def _check_round(step: plans.Step, part: plans.Round, by_name: dict[str, plans.S
 
 
 def _check_step(step: plans.Step, by_name: dict[str, plans.Step]) -> None:
-    """Check one step, and add it to those that are known."""
+    """Check one step, and add it to the known steps."""
     assert step.name not in by_name, step.name
     for node in plans.nodes(step.relation):
         if isinstance(node, plans.Read):
             assert node.step in by_name, f"{step.name} reads {node.step} before it is made"
             source = by_name[node.step].relation
             if node.column is not None:
-                assert isinstance(source, plans.Tape | plans.HeldRow), node.step
+                assert isinstance(source, plans.FusedStep | plans.HeldRow), node.step
                 source = source.members[node.column]
             assert (source.type, source.layout) == (node.type, node.layout), node.step
         _check_node(node)
@@ -83,7 +83,7 @@ def _check_node(node: plans.Relation) -> None:
             assert source.layout.union(layout) == source.layout != layout, "stacks nothing"
         case plans.Compress() | plans.Expand() | plans.Recode() | plans.Gather():
             _check_compression(node)
-        case plans.Exchange(source, layout, axis, block):
+        case plans.BlockRepartition(source, layout, axis, block):
             assert axis in source.layout.promoted, "blocks of an axis that is not a key"
             assert axis in layout.dense, "blocks of an axis that stays a key"
             assert set(layout.promoted) - set(source.layout.promoted), "promotes nothing"
@@ -95,13 +95,13 @@ def _check_node(node: plans.Relation) -> None:
         case plans.Nested(source):
             assert not source.layout.promoted, "an expression of more than one tuple"
             assert not isinstance(source, plans.Read), "an expression that is no more than a read"
-        case plans.Tape(operands, lines, results):
+        case plans.FusedStep(operands, lines, results):
             _check_tape(operands, lines, results)
-        case plans.Chain(operands, program, type_, layout):
+        case plans.FusedMaps(operands, program, type_, layout):
             assert not any(x.layout.promoted for x in (node, *operands))
             letters = {word[0].lower() for word in program.split() if word[1:2] in ("", ":")}
             assert set("abcdefgh"[: len(operands)]) <= letters, f"{program} leaves operands out"
-        case plans.Constant(data, type_, layout):
+        case plans.ConstantRelation(data, type_, layout):
             assert not layout.promoted, "a constant of more than one tuple"
             assert len(data) == type_.tuple_bytes(layout)
         case plans.Reindex(source, index, axes, labels, kernel, type_, layout):
@@ -119,11 +119,11 @@ def _check_node(node: plans.Relation) -> None:
             )
             passes = index.leaves(*arrays) or index.same_elements(*sizes)
             assert kernel.name is not None or passes, "arrays do not pass"
-        case plans.Accumulate():
+        case plans.PrefixScan():
             _check_running(node)
-        case plans.FirstEntries():
+        case plans.TopKEntries():
             _check_first_entries(node)
-        case plans.Reduce(compute, _, labels, type_, layout):
+        case plans.Aggregate(compute, _, labels, type_, layout):
             assert len(labels) == type_.rank == len(layout.levels)
             promoted, dense = _split(labels, layout)
             keys = _promoted_labels(compute)
@@ -136,7 +136,7 @@ def _check_tape(
     lines: Sequence[plans.Relation],
     results: Mapping[str, plans.Slot],
 ) -> None:
-    """Lines are whole tensors, made of operands and of lines before them."""
+    """Check that lines are whole tensors, made of operands and of earlier lines."""
     assert results, "a tape that makes nothing"
     known = list(operands)
     for line in lines:
@@ -163,7 +163,7 @@ def _sizes(labels: tuple[str, ...], relation: plans.Relation) -> zip[tuple[str, 
     return zip(labels, relation.type.shape, strict=True)
 
 
-def _check_running(node: plans.Accumulate) -> None:
+def _check_running(node: plans.PrefixScan) -> None:
     source, along = node.input, node.layout.dense and {*node.axes}.issubset(node.layout.dense)
     assert len(node.labels) == node.type.rank == source.type.rank
     assert source.layout == node.layout, "runs in another layout"
@@ -171,7 +171,7 @@ def _check_running(node: plans.Accumulate) -> None:
     assert along or node.layout.scalar, f"windows over arrays along {node.along.labels}"
 
 
-def _check_first_entries(node: plans.FirstEntries) -> None:
+def _check_first_entries(node: plans.TopKEntries) -> None:
     source = node.input
     assert len(node.axes) == source.type.rank == node.type.rank - 1
     assert source.type.dtype == node.type.dtype, "positions of another type than values"
@@ -205,7 +205,10 @@ def _check_compression(node: plans.Relation) -> None:
 
 
 def _promoted_labels(compute: plans.Compute) -> set[str]:
-    """Labels that are keys of a kernel's input; a shared one must have one level on both sides."""
+    """Return the labels that are keys of a kernel's input.
+
+    A shared label must have one level on both sides.
+    """
     source = compute.input
     if isinstance(source, plans.MaskedJoin):
         return _split(source.labels, source.mask.layout)[0]
@@ -219,6 +222,6 @@ def _promoted_labels(compute: plans.Compute) -> set[str]:
 
 
 def _split(labels: tuple[str, ...], layout: Layout) -> tuple[set[str], set[str]]:
-    """The keys, and what is inside the arrays alone."""
+    """Return the labels that are keys, and those that are inside the arrays alone."""
     keys = {labels[axis] for axis in layout.promoted}
     return keys, {labels[axis] for axis in layout.dense if axis not in layout.tiled}

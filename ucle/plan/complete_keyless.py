@@ -1,9 +1,9 @@
-"""Outer joins of relations without key columns, as inner ones.
+"""Turn outer joins of relations without key columns into inner joins.
 
-A tensor in one tuple may be missing: then it holds its fill and nothing else. Where ⊗ does not make
-one fill of the other an outer join keeps what is there (`ucle.ir.fills`). The same comes of making
-the few tensors complete that all others are computed from: then nothing is missing, and what is
-joined are whole tensors, which can be written into each other.
+A tensor in one tuple may be missing; then it holds its fill alone. Unless ⊗ makes one fill of it
+and the other side, an outer join keeps what is there (`ucle.ir.fills`). The same result comes from
+completing the few tensors that all others are computed from. Then nothing is missing, and the
+joined relations are whole tensors, which can be nested in each other.
 """
 
 from __future__ import annotations
@@ -13,42 +13,42 @@ from dataclasses import replace
 
 from ucle.foundation.names import folded, unique_names
 from ucle.ir.fills import JoinKind
-from ucle.plan.pass_context import Circumstances
+from ucle.plan.pass_context import PassContext
 from ucle.plan.steps import (
-    Chain,
+    Aggregate,
     Compute,
-    Constant,
+    ConstantRelation,
     Densify,
-    FirstEntries,
+    FusedMaps,
+    FusedStep,
     Held,
     HeldRow,
     Join,
     Load,
     Plan,
     Read,
-    Reduce,
     Relation,
     Role,
-    Scan,
     Step,
-    Tape,
+    TableScan,
+    TopKEntries,
     inputs,
     renamed,
 )
 
 
-def complete_keyless(plan: Plan, circumstances: Circumstances) -> Plan:
-    """Join tensors of one tuple with each other as they are, where either may be missing."""
+def complete_keyless(plan: Plan, context: PassContext) -> Plan:
+    """Join tensors of one tuple by inner joins, completing those that may be missing."""
     steps = {step.name: step for step in plan.steps}
     joins = {step.name for step in plan.steps if _is_outer(step.relation)}
     incomplete = set(_leaves(joins, steps))
     large = any(
         steps[name].relation.type.tuple_bytes(steps[name].relation.layout)
-        >= circumstances.reference_bytes
+        >= context.reference_bytes
         for name in joins
     )
     if len(incomplete) > len(joins) and not large:
-        return plan  # each of the two is a join
+        return plan  # completing them costs as many joins
     taken = {folded(name) for name in steps}
     names = {leaf: unique_names([f"{leaf}_complete"], taken)[0] for leaf in sorted(incomplete)}
     made = []
@@ -61,14 +61,14 @@ def complete_keyless(plan: Plan, circumstances: Circumstances) -> Plan:
 
 
 def is_whole(relation: Relation) -> bool:
-    """Whether a relation is one tensor in one tuple, computed from tensors of one tuple each.
+    """Return whether a relation is a tensor in one tuple, computed from tensors of one tuple each.
 
-    Numbers are not meant.
+    Scalars do not count.
     """
     match relation:
-        case Chain(layout=layout):
+        case FusedMaps(layout=layout):
             return not layout.scalar
-        case Reduce(_, None, _, _, layout):
+        case Aggregate(_, None, _, _, layout):
             whole = not any(operand.layout.promoted for operand in inputs(relation))
             return whole and not layout.promoted and not layout.scalar
     return False
@@ -76,14 +76,14 @@ def is_whole(relation: Relation) -> bool:
 
 def _is_outer(relation: Relation) -> bool:
     match relation:
-        case Reduce(Compute(Join(kind))) if is_whole(relation):
+        case Aggregate(Compute(Join(kind))) if is_whole(relation):
             tensors = not any(operand.layout.scalar for operand in inputs(relation))
             return kind is not JoinKind.INNER and tensors
     return False
 
 
 def _leaves(names: Collection[str], steps: Mapping[str, Step]) -> Iterator[str]:
-    """The steps that some tensors are computed from which may be missing."""
+    """Yield the steps that some tensors are computed from and that may be missing."""
     waiting, seen = [*names], set[str]()
     while waiting:
         name = waiting.pop()
@@ -98,22 +98,22 @@ def _leaves(names: Collection[str], steps: Mapping[str, Step]) -> Iterator[str]:
 
 
 def is_there(relation: Relation) -> bool:
-    """Whether a relation without keys has its tuple: one with an entry everywhere is stored.
+    """Return whether a relation without keys has its tuple: one with an entry everywhere does.
 
-    In a compressed array that may be the fill, which is not listed.
+    In a compressed array, an entry may be the fill, which is not listed.
     """
-    if isinstance(relation, Scan | Load | Held):
+    if isinstance(relation, TableScan | Load | Held):
         return relation.type.entries.full and relation.layout.compressed is None
-    return isinstance(relation, Constant | Densify | FirstEntries | HeldRow | Tape)
+    return isinstance(relation, ConstantRelation | Densify | TopKEntries | HeldRow | FusedStep)
 
 
 def _read(operand: Relation) -> Read | None:
-    """The step that an operand is; none where it is complete already."""
+    """Return the step that an operand reads; None if the operand is already complete."""
     return operand if isinstance(operand, Read) else None
 
 
 def _inner(relation: Relation) -> Relation:
-    assert isinstance(relation, Reduce)
+    assert isinstance(relation, Aggregate)
     assert isinstance(relation.input.input, Join)
     joined = replace(relation.input.input, kind=JoinKind.INNER)
     return replace(relation, input=replace(relation.input, input=joined))

@@ -1,4 +1,4 @@
-"""A decomposed program: the decomposition of each vertex, and what that costs."""
+"""A decomposed program: the decomposition of each vertex, and its cost."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from ucle.ir.vertices import Operand, Program, Vertex
 
 @dataclass(frozen=True)
 class StoredInput:
-    """Where an input lies: in some layouts, or (none) in memory, from where any can be had.
+    """The layouts in which an input is stored; none if it is in memory, which gives any layout.
 
-    `kept` says that it will lie in whatever layouts a program reads it in, as it is stored in them
-    or carried from run to run, so that it does not count what the change takes.
+    `kept` is True if the input will be available in every layout in which a program reads it,
+    because it is stored in them or carried from run to run. Then the change of layout costs
+    nothing.
     """
 
     layouts: tuple[Layout, ...] = ()
@@ -24,7 +25,7 @@ class StoredInput:
 
 @dataclass(frozen=True)
 class VertexCost:
-    """The cost of one vertex under its decomposition, taken apart."""
+    """The cost of one vertex under its decomposition, by parts."""
 
     join: float
     kernel: float
@@ -33,21 +34,21 @@ class VertexCost:
 
     @property
     def total(self) -> float:
-        """Sum of the parts."""
+        """The sum of the parts."""
         return self.join + self.kernel + self.aggregate + self.repartition
 
     def shared(self, runs: int) -> VertexCost:
-        """The same for each of some runs, where it is computed once."""
+        """Return the cost per run, if the vertex is computed once for all runs."""
         parts = self.join, self.kernel, self.aggregate, self.repartition
         return VertexCost(*(part / runs for part in parts))
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks of `size` positions along a promoted axis, by which keys are exchanged.
+    """Blocks of `size` positions along a promoted axis, in which keys are exchanged.
 
-    Unless `size` divides the bound, the axis has to be followed in the target's arrays by just
-    those that stay inside: then a cut of a block lies in one piece there, however long it is.
+    Unless `size` divides the bound, the axis must be followed in the target's arrays by exactly the
+    axes that stay inside. Then a cut of a block is contiguous there, whatever its length.
     """
 
     axis: int
@@ -56,10 +57,11 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Search:
-    """How a decomposition was found: whether it is the optimum, and of how much.
+    """A description of the search that found a decomposition: its method, size and result.
 
-    The program has `2**levels` decompositions; `priced` is the number of decompositions of single
-    vertices that were looked at, with those of other orders of its products.
+    `exact` is True if the decomposition is the optimum. The program has `2**levels` decompositions.
+    `priced` is the number of decompositions of single vertices that were priced, including those in
+    other orders of its products.
     """
 
     method: str
@@ -76,8 +78,8 @@ class Search:
 class DecomposedProgram:
     """A program in upper-case-lower-case form: the decomposition of every vertex.
 
-    Layouts of tensors and the repartitions between them follow from that and from where the inputs
-    are stored.
+    The layouts of tensors and the repartitions between them follow from the decompositions and from
+    the stored layouts of the inputs.
     """
 
     program: Program
@@ -85,22 +87,24 @@ class DecomposedProgram:
     stored: Mapping[str, StoredInput]
     costs: Mapping[str, VertexCost]
     sources: Mapping[tuple[str, Layout], Layout | None] = field(default_factory=dict)
-    """For inputs and layouts in which they are read, the stored layout from which they are made."""
+    """The stored layout that each input is read from, by input and the layout in which it is
+    read."""
     exchanges: Mapping[tuple[str, Layout | None, Layout], Blocks] = field(default_factory=dict)
-    """The repartitions, by tensor and layouts, that exchange keys in blocks (`plan.Exchange`)."""
+    """The repartitions that exchange keys in blocks, by tensor and layouts
+    (`plan.BlockRepartition`)."""
     search: Search | None = None
-    """How the decomposition was found; None where it was given."""
+    """The search that found the decomposition; None if it was given."""
 
     @cached_property
     def total_cost(self) -> float:
-        """Estimated cost of the whole program under the profile it was optimised for."""
+        """The estimated cost of the whole program under the profile it was optimised for."""
         return sum(part.total for part in self.costs.values())
 
     @cached_property
     def relational(self) -> bool:
-        """Whether every label is promoted: then there are no arrays, and no kernels.
+        """True if every label is promoted: then there are no arrays, and no kernels.
 
-        Functions of matrices have kernels and nothing else.
+        It is False for functions of matrices, which only kernels compute.
         """
         promoted = all(each.relational for each in self.decompositions.values())
         return promoted and not any(vertex.is_of_matrices for vertex in self.program.vertices)
@@ -114,14 +118,14 @@ class DecomposedProgram:
         return "\n".join(v.text(self.decompositions[v.name]) for v in self.program.vertices)
 
     def needed(self, vertex: Vertex) -> tuple[tuple[Operand, Layout], ...]:
-        """The operands of a vertex with the layouts in which it reads them."""
+        """Return the operands of a vertex with the layouts in which it reads them."""
         layouts = vertex.reads(self.decompositions[vertex.name])
         return tuple(zip(vertex.inputs, layouts, strict=True))
 
     def made_layout(self, name: str) -> Layout:
-        """The layout in which a vertex makes its tensor."""
+        """Return the layout in which a vertex makes its tensor."""
         return self.program.by_name[name].makes(self.decompositions[name])
 
     def source_layout(self, name: str, needed: Layout) -> Layout | None:
-        """The layout from which a tensor is brought to one that is read; None for any."""
+        """Return the layout from which a tensor is brought to one that is read; None for any."""
         return self.sources[name, needed] if name in self.stored else self.made_layout(name)

@@ -1,7 +1,7 @@
-"""Whether every tuple that the bounds allow is stored, as far as the plan can tell.
+"""Find out whether every tuple that the bounds allow is stored, as far as the plan can tell.
 
-That a tensor has an entry everywhere does not say so: an entry may be worth the fill by chance, and
-a repartition into keys leaves out what is. So it is asked how a relation is made.
+That a tensor has an entry everywhere does not show it: an entry may equal the fill by chance, and a
+repartition into keys leaves such entries out. So the answer depends on how a relation is made.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ from collections.abc import Mapping
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.steps import (
-    Accumulate,
+    Aggregate,
     Compute,
     Densify,
-    FirstEntries,
     Gather,
     Load,
     MaskedJoin,
+    PrefixScan,
     Read,
     Recode,
-    Reduce,
     Relation,
-    Scan,
     Stack,
+    TableScan,
+    TopKEntries,
     inputs,
 )
 
 
 def has_every_tuple(relation: Relation, made: Mapping[str, Relation]) -> bool:
-    """Whether no tuple of a relation can be missing.
+    """Return whether no tuple of a relation can be missing.
 
     Args:
-        relation: which.
-        made: the relations of the steps that it reads, and of those that these read.
+        relation: the relation.
+        made: the relations of the steps that it reads, directly or not.
     """
     waiting, seen = [relation], set[str]()
     while waiting:
@@ -45,14 +45,14 @@ def has_every_tuple(relation: Relation, made: Mapping[str, Relation]) -> bool:
                 if step not in seen:
                     seen.add(step)
                     waiting.append(made[step])
-            case Densify() | FirstEntries():
+            case Densify() | TopKEntries():
                 continue
-            case Scan() | Load():
+            case TableScan() | Load():
                 if not _is_stored_everywhere(node.type, node.layout):
                     return False
-            case Reduce(Compute(MaskedJoin())):
+            case Aggregate(Compute(MaskedJoin())):
                 return False
-            case Reduce() | Accumulate() | Stack() | Recode() | Gather():
+            case Aggregate() | PrefixScan() | Stack() | Recode() | Gather():
                 waiting += inputs(node)
             case _:
                 return False
@@ -60,12 +60,12 @@ def has_every_tuple(relation: Relation, made: Mapping[str, Relation]) -> bool:
 
 
 def _is_nowhere_fill(type_: TensorType) -> bool:
-    """Whether no entry is worth the fill, so that nothing leaves it out."""
+    """Return whether no entry equals the fill, so that none is pruned."""
     return type_.entries.full and type_.fill == 0 and type_.entries.excludes_zero
 
 
 def _is_stored_everywhere(type_: TensorType, layout: Layout) -> bool:
-    """Whether what was counted of an input says so; what is worth the fill was not counted."""
+    """Return whether an input's statistics show it; entries equal to the fill were not counted."""
     if type_.entries.full:
         return True
     keys = layout.promoted

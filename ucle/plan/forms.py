@@ -1,7 +1,7 @@
-"""Forms: which columns and which rows of a tensor are written, whatever its plan stored.
+"""Forms: the columns and rows that are written of a tensor, whatever its plan stored.
 
-A form is a fact of the tensor and of what the caller asks for: `form_of` decides it, and refuses
-what would not end. `ucle.sqlgen.written_form` makes the SQL of it.
+A form depends on the tensor and the caller's arguments alone. `form_of` decides it, and rejects
+forms with too many rows. `ucle.sqlgen.written_form` makes the SQL of it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ucle.operators import MAX, MIN, Reduce
 from ucle.operators.rows import Extreme
 
 MAX_ROWS = 10**8
-"""Rows that are written of a tensor with every entry, unless the caller allows more."""
+"""The most rows that are written of a tensor with every entry, unless the caller allows more."""
 
 ROWS = ("nonfill", "all", "stored")
-"""Which rows are written.
+"""The choices of rows that are written.
 
 - ``nonfill``: those that hold an entry that differs from the fill.
 - ``all``: every one that the bounds allow.
@@ -37,15 +37,15 @@ FORM: dict[str, Check] = {
     "rows": args.optional(args.choice(*ROWS)),
     "max_rows": args.count(),
 }
-"""How arguments of public functions that say which columns and rows are checked."""
+"""Checks of the arguments of public functions that choose columns and rows."""
 
 
 @dataclass(frozen=True)
-class Form:
-    """How a tensor is written.
+class WrittenForm:
+    """The columns and rows of a written tensor.
 
-    `layout` promotes the axes that have columns; the others are in arrays, row-major in the order
-    of the tensor's axes. `rows` is one of `ROWS`.
+    `layout` promotes the axes that have columns; the other axes are in arrays, row-major in the
+    order of the tensor's axes. `rows` is one of `ROWS`.
     """
 
     layout: Layout
@@ -53,7 +53,7 @@ class Form:
 
     @property
     def entries(self) -> bool:
-        """Whether every axis has a column."""
+        """True if every axis has a column."""
         return self.layout.scalar
 
 
@@ -64,16 +64,17 @@ def form_of(
     rows: str | None,
     max_rows: int = MAX_ROWS,
     where: str = "rows",
-) -> Form:
-    """The form that a caller asks for; the arguments have passed `FORM` at a door.
+) -> WrittenForm:
+    """Return the form that a caller asks for; the arguments were checked by `FORM` before.
 
     Args:
-        type_: of the tensor.
-        nonfill: whether an entry that holds the fill says nothing (`says_nothing`).
+        type_: type of the tensor.
+        nonfill: True if entries that hold the fill carry no information (`says_nothing`).
         keys: labels of the axes that have columns; all by default.
-        rows: one of `ROWS`; by default ``nonfill`` where the fill says nothing, else ``all``.
-        max_rows: how many rows may be written with ``all``.
-        where: the place, for messages.
+        rows: one of `ROWS`; by default ``nonfill`` if the fill carries no information, else
+            ``all``.
+        max_rows: the most rows that may be written with ``all``.
+        where: the place in the program, for messages.
 
     Raises:
         LabelError: the tensor has no such label.
@@ -106,7 +107,7 @@ def form_of(
             hint=f"rows='nonfill' leaves out what holds the fill, {type_.fill}; "
             "keys= writes arrays, and max_rows= allows more",
         )
-    return Form(layout, chosen)
+    return WrittenForm(layout, chosen)
 
 
 def _checked_keys(names: list[str], keys: Sequence[str], where: str) -> list[str]:
@@ -123,14 +124,14 @@ def _checked_keys(names: list[str], keys: Sequence[str], where: str) -> list[str
 
 
 def says_nothing(type_: TensorType, aggregations: frozenset[Reduce]) -> bool:
-    """Whether entries that hold the fill are not written, unless they are asked for.
+    """Return whether entries that hold the fill are not written by default.
 
-    So it is where the fill is 0 or False, or the identity of the ⊕ that made the tensor: a vertex
-    that no path reaches is no distance from anywhere.
+    They are not if the fill is 0 or False, or the identity of the ⊕ that made the tensor: a vertex
+    that no path reaches has no distance from anywhere.
 
     Args:
-        type_: of the tensor.
-        aggregations: what `made_by` says of it.
+        type_: type of the tensor.
+        aggregations: the result of `made_by` for the tensor.
     """
     if type_.fill == 0:
         return True
@@ -139,11 +140,11 @@ def says_nothing(type_: TensorType, aggregations: frozenset[Reduce]) -> bool:
 
 
 def made_by(statements: Sequence[Statement]) -> dict[str, frozenset[Reduce]]:
-    """The ⊕ that made each tensor of resolved statements; none where it is made entry by entry.
+    """Return the ⊕ that made each tensor of resolved statements; none if made entry by entry.
 
-    The text decides it and not the plan, in which the order of aggregations may be another. A
-    tensor that is another one by a new name, or with its axes in another order, is made by what
-    made that. Inputs are as if min or max had made them: a table of distances has the fill inf.
+    The text decides it and not the plan, which may have another order of aggregations. A tensor
+    that is another one under a new name, or with its axes in another order, has the ⊕ of that
+    tensor. Inputs count as made by min or max: a table of distances has the fill inf.
 
     >>> from ucle.language.parse import parse_program
     >>> from ucle.language.resolve import resolve
@@ -165,7 +166,9 @@ def _aggregations(statement: Statement, reduces: dict[str, frozenset[Reduce]]) -
     if statement.aggregation is not None:
         return frozenset((statement.aggregation,))
     match statement.expression:
-        case Binary(operator) if operator.extreme is not None:  # min(D, A) is what D min= A is
+        case Binary(operator) if (
+            operator.extreme is not None
+        ):  # min(D, A) means the same as D min= A
             return frozenset((_EITHER[operator.extreme],))
         case Access(tensor) | Reindexed(Access(tensor)):
             return reduces.get(tensor, frozenset(_EITHER.values()))

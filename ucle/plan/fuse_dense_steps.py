@@ -1,11 +1,12 @@
-"""Whole tensors that are computed from whole tensors, as lines of a tape.
+"""Fuse steps that compute whole tensors from whole tensors into one call.
 
-A step without key columns is no more than a call of a kernel or two, but as a statement it takes
-DuckDB a millisecond, and as an expression inside of others it is computed anew for each of them. A
-tape is one call for all of them (``udf_kernels/csrc/tape.c``): a step of training, a small network,
-a circuit is one statement then, which makes one row with a column for each tensor that others read.
+A step without key columns is no more than a call of a kernel or two. But as a statement it takes
+DuckDB a millisecond, and nested in other expressions it is computed again for each of them. A fused
+step (a tape) is one call for all of them (``udf_kernels/csrc/tape.c``): a step of training, a small
+network or a circuit is then one statement, which makes one row with a column for each tensor that
+others read.
 
-Steps are on one tape unless one of them waits for a relation with keys that is made of another one.
+Steps share a tape unless one of them waits for a relation with keys that depends on another.
 """
 
 from __future__ import annotations
@@ -20,27 +21,27 @@ from ucle.ir.fills import JoinKind
 from ucle.ir.maps import Map, Partial
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.complete_keyless import is_there
-from ucle.plan.pass_context import Circumstances
+from ucle.plan.pass_context import PassContext
 from ucle.plan.steps import (
-    Accumulate,
-    Chain,
+    Aggregate,
     Compute,
-    Constant,
+    ConstantRelation,
     Densify,
-    FirstEntries,
+    FusedMaps,
+    FusedStep,
     Join,
     MaskedJoin,
     Plan,
+    PrefixScan,
     Read,
     Recode,
-    Reduce,
     Reindex,
     Relation,
     Renamed,
     Role,
     Slot,
     Step,
-    Tape,
+    TopKEntries,
     inputs,
     nodes,
     reading,
@@ -50,18 +51,19 @@ from ucle.plan.steps import (
 from ucle.udf_kernels import KERNELS, kernel_limits, typed_name
 
 NESTED = 8
-"""Calls up to which one tensor is rather made by calls inside of calls: that is easier to read."""
+"""The most calls for which one tensor is made by nested calls instead: they are easier to read."""
 
 WIDEST = 200
-"""Relations of one row beside each other: DuckDB nests them as deep, a thousand at most."""
+"""The most one-row relations joined side by side: DuckDB nests them as deep, a thousand at most."""
 
 LARGEST = 1 << 24
-"""Bytes of what a line makes up to which a statement more or less counts: results are copied."""
+"""The most bytes of a line's result: results are copied, and for larger ones a statement more does
+not matter."""
 
 
-def record_tapes(plan: Plan, circumstances: Circumstances) -> Plan:
-    """Put steps on whole tensors on as few tapes as there can be."""
-    if not circumstances.tapes:
+def fuse_dense_steps(plan: Plan, context: PassContext) -> Plan:
+    """Put steps on whole tensors on as few tapes as possible."""
+    if not context.tapes:
         return plan
     lines = {step.name: step for step in plan.steps if _is_line(step.relation)}
     apart = {read.step for read in (*plan.outputs.values(), *plan.checked)}
@@ -99,7 +101,7 @@ def record_tapes(plan: Plan, circumstances: Circumstances) -> Plan:
 
 
 def _readers(steps: Sequence[Step]) -> dict[str, list[str]]:
-    """The steps that read each step, each as often as it does."""
+    """Return the steps that read each step, with repetition."""
     readers: dict[str, list[str]] = {}
     for step in steps:
         for name in reads(step.relation):
@@ -107,11 +109,11 @@ def _readers(steps: Sequence[Step]) -> dict[str, list[str]]:
     return readers
 
 
-# ---- What a line can be ----
+# ---- Lines ----
 
 
 def _is_line(relation: Relation) -> bool:
-    """Whether a relation is computed by kernels from whole tensors, and is one."""
+    """Return whether a relation is a whole tensor that kernels compute from whole tensors."""
     within = list(nodes(relation))
     if any(node.layout.promoted or node.layout.deferred for node in within):
         return False
@@ -122,24 +124,24 @@ def _is_line(relation: Relation) -> bool:
     if not all(isinstance(x, Read) for x in operands):
         return False
     if relation.type.dtype.kind == "i" and any(x.type.dtype.kind in "fc" for x in operands):
-        return False  # it may fail for a NaN, for which is looked in a statement before
+        return False  # it may fail for a NaN, which an earlier statement looks for
     match relation:
-        case Chain() | Recode() | Renamed() | Densify():
+        case FusedMaps() | Recode() | Renamed() | Densify():
             return True
-        case Accumulate(kernel=kernel) | FirstEntries(kernel=kernel):
+        case PrefixScan(kernel=kernel) | TopKEntries(kernel=kernel):
             return kernel.name is not None
         case Reindex(index=index, kernel=kernel):
             computed = index.read or index.value is not None or index.hit is not None
-            # A condition without labels leaves out the tuple, and a tape has all of them.
+            # A condition without labels leaves out the tuple, and a tape has all tuples.
             about_labels = all(condition_labels(x) for x in conjuncts(index.condition))
             return kernel.name is not None and not computed and about_labels
-        case Reduce(compute, None):
+        case Aggregate(compute, None):
             return _has_kernels(relation, compute)
     return False
 
 
-def _has_kernels(relation: Reduce, compute: Compute) -> bool:
-    """Whether all that a vertex does to a tensor or two has kernels."""
+def _has_kernels(relation: Aggregate, compute: Compute) -> bool:
+    """Return whether all operations of a vertex on one or two tensors have kernels."""
     for step in compute.maps:
         if isinstance(step, Map):
             name = typed_name(f"vec_{step.function.name}", step.dtype.tag)
@@ -160,16 +162,16 @@ def _has_kernels(relation: Reduce, compute: Compute) -> bool:
     return True
 
 
-# ---- Which lines go together ----
+# ---- Grouping of lines ----
 
 
 def _by_level(
     steps: Sequence[Step], lines: Mapping[str, Step], readers: Mapping[str, Sequence[str]]
 ) -> Iterator[Sequence[Step]]:
-    """The lines of each tape, each after those that it reads.
+    """Yield the lines of each tape, each after those that it reads.
 
-    A step waits for as many tapes as its level says: a relation that reads a line for one more than
-    that line does. Lines go onto the last tape on which they may be.
+    The level of a step is the number of tapes that it waits for: a relation that reads a line waits
+    for one more than that line does. Lines go onto the last tape on which they may be.
     """
     level: dict[str, int] = {}
     for step in steps:
@@ -188,7 +190,7 @@ def _by_level(
 
 
 def _is_worth_it(steps: Sequence[Step], kept: Collection[str]) -> bool:
-    """Whether steps make several tensors, or one by more calls than are written into each other."""
+    """Return whether steps make several tensors, or one by more calls than are nested."""
     if all(x.relation.layout.scalar for x in steps):
         return False
     uses = Counter(name for step in steps for name in reads(step.relation))
@@ -202,39 +204,41 @@ def _is_worth_it(steps: Sequence[Step], kept: Collection[str]) -> bool:
 
 @dataclass
 class _Recorder:
-    """Writes steps down as lines, over steps that are made before."""
+    """Records steps as lines, over steps that are made before."""
 
     steps: Mapping[str, Step]
     columns: Mapping[str, Read]
-    """Those of tapes before."""
-    _operands: dict[Read | Constant, Slot] = field(default_factory=dict)
+    """The columns of earlier tapes."""
+    _operands: dict[Read | ConstantRelation, Slot] = field(default_factory=dict)
     _lines: list[Relation] = field(default_factory=list)
     _slots: dict[tuple[str, str | None], Slot] = field(default_factory=dict)
-    """The tensors of steps, by their names and columns."""
+    """The slots of steps' tensors, by step name and column."""
 
-    def tape(self, steps: Sequence[Step], kept: Collection[str]) -> Tape:
-        """The tape of some steps, each after those that it reads."""
+    def tape(self, steps: Sequence[Step], kept: Collection[str]) -> FusedStep:
+        """Return the tape of some steps, each after those that it reads."""
         own = {step.name for step in steps}
         for step in steps:
             for node in nodes(step.relation):
                 if isinstance(node, Read) and node.step not in own:
                     self._take(node)
         for operand, slot in list(self._operands.items()):
-            if isinstance(operand, Constant) or operand.column is not None:
+            if isinstance(operand, ConstantRelation) or operand.column is not None:
                 continue
             if not is_there(self.steps[operand.step].relation):
                 self._slots[operand.step, None] = self._line(Densify(slot))
         for step in steps:
             self._slots[step.name, None] = self._made(step.relation)
         results = {x.name: self._slots[x.name, None] for x in steps if x.name in kept}
-        return Tape(tuple(self._operands), tuple(self._lines), results)
+        return FusedStep(tuple(self._operands), tuple(self._lines), results)
 
     def _take(self, read: Read) -> None:
         key = read.step, read.column
         if key in self._slots:
             return
-        operand: Read | Constant = self.columns.get(read.step, read)
-        if read.step in self.steps and isinstance(made := self.steps[read.step].relation, Constant):
+        operand: Read | ConstantRelation = self.columns.get(read.step, read)
+        if read.step in self.steps and isinstance(
+            made := self.steps[read.step].relation, ConstantRelation
+        ):
             operand = made
         slot = Slot(len(self._operands), operand.type, operand.layout)
         self._slots[key] = self._operands.setdefault(operand, slot)
@@ -245,15 +249,15 @@ class _Recorder:
         return Slot(number, relation.type, relation.layout)
 
     def _made(self, relation: Relation) -> Slot:
-        """What a step comes to; one that changes nothing is what it reads."""
+        """Return the slot of a step's result; that of its input if it changes nothing."""
         if isinstance(relation, Read):
             return self._slots[relation.step, relation.column]
         sources = [self._made(x) for x in inputs(relation)]
         if isinstance(relation, Densify | Renamed) or _is_copy(relation):
             return replace(sources[0], type=relation.type)
         made = with_inputs(relation, sources)
-        if isinstance(made, Reduce) and isinstance(made.input.input, Join):
-            # All of them are there.
+        if isinstance(made, Aggregate) and isinstance(made.input.input, Join):
+            # All operands exist.
             joined = replace(made.input.input, kind=JoinKind.INNER)
             made = replace(made, input=replace(made.input, input=joined))
         return self._line(made)
@@ -261,9 +265,9 @@ class _Recorder:
 
 def _is_copy(relation: Relation) -> bool:
     match relation:
-        case Reduce(Compute(Join() | MaskedJoin())):
+        case Aggregate(Compute(Join() | MaskedJoin())):
             return False
-        case Reduce(Compute(_, _, kernel, _, maps), None):
+        case Aggregate(Compute(_, _, kernel, _, maps), None):
             return kernel.name is None and not maps
     return False
 
@@ -277,7 +281,7 @@ def _column(tape: str, step: Step) -> Read:
 
 
 def _in_order(steps: Sequence[Step]) -> tuple[Step, ...]:
-    """Steps such that each stands after those that it reads, else as they were."""
+    """Return the steps, each after those that it reads, else in the given order."""
     by_name = {step.name: step for step in steps}
     ordered: dict[str, Step] = {}
     opened = set[str]()

@@ -1,7 +1,8 @@
-"""Pointwise functions of pointwise functions, as one call of a kernel ``chain``.
+"""Fuse chains of pointwise functions into one call of the kernel ``chain``.
 
-Each call makes a tensor and reads what another one has made; a chain (``udf_kernels/csrc/chain.h``)
-keeps what lies between in the processor's first cache. Its argument is a program for a stack.
+Each separate call makes a tensor and reads another call's result; a chain
+(``udf_kernels/csrc/chain.h``) keeps intermediate values in the processor's first-level cache. Its
+argument is a program for a stack machine.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from ucle.operators import (
     SUM,
 )
 from ucle.plan.complete_keyless import is_whole
-from ucle.plan.kernel_choice import Kernel
-from ucle.plan.pass_context import Circumstances
+from ucle.plan.kernel_choice import ChosenKernel
+from ucle.plan.pass_context import PassContext
 from ucle.plan.steps import (
-    Chain,
+    Aggregate,
     Compute,
+    FusedMaps,
     Join,
     Plan,
     Read,
-    Reduce,
     Relation,
     Step,
     inputs,
@@ -35,10 +36,10 @@ from ucle.plan.steps import (
 from ucle.udf_kernels import kernel_limits
 
 
-def fuse_maps(plan: Plan, circumstances: Circumstances) -> Plan:
-    """Make one call of functions of tensors without keys that are read by one function each."""
+def fuse_maps(plan: Plan, context: PassContext) -> Plan:
+    """Fuse functions of tensors without keys that are read by one function each into one call."""
     apart = {read.step for read in (*plan.outputs.values(), *plan.checked)}
-    # A step is read below functions, too: by a repartition, or by arithmetic with labels.
+    # A step may also be read by other nodes: by a repartition, or by arithmetic with labels.
     readers = Counter(name for step in plan.steps for name in set(reads(step.relation)))
     parts: dict[str, _Part] = {}
     inside: set[str] = set()
@@ -62,19 +63,19 @@ def fuse_maps(plan: Plan, circumstances: Circumstances) -> Plan:
 
 
 def is_compiled(step: Pointwise) -> bool:
-    """Whether a function has a kernel."""
+    """Return whether a function has a kernel."""
     return _map(step) is not None
 
 
 def chain_parts(steps: Sequence[Pointwise]) -> Iterator[Sequence[Pointwise]]:
-    """Functions of one tensor, as many at a time as one call takes."""
+    """Yield functions of one tensor, as many at a time as one call takes."""
     most = max(kernel_limits().chain_steps, 1)
     for start in range(0, len(steps), most):
         yield steps[start : start + most]
 
 
 def map_program(steps: Sequence[Pointwise]) -> tuple[str, DType, DType]:
-    """The chain of some functions of one tensor, and the types that it begins and ends with.
+    """Return the chain for some functions of one tensor, with its first and last types.
 
     >>> from ucle.operators import COMBINES, MAPS
     >>> scaled, casted = Partial(COMBINES["mult"], 0.5), Cast(DType.FLOAT64, DType.FLOAT32)
@@ -89,13 +90,13 @@ def map_program(steps: Sequence[Pointwise]) -> tuple[str, DType, DType]:
 
 
 def source_type(step: Pointwise) -> DType:
-    """The type of what a function is applied to."""
+    """Return the type that a function is applied to."""
     return step.source if isinstance(step, Cast) else step.dtype
 
 
 @dataclass(frozen=True)
 class _Words:
-    """A chain: its words, in which numbers stand for operands, and what the kernel has to hold."""
+    """The words of a chain, with numbers for operands, and the demand on the kernel's stack."""
 
     operands: tuple[Read, ...]
     words: tuple[int | str, ...]
@@ -103,13 +104,13 @@ class _Words:
     depth: int = 1
 
     def mapped(self, before: tuple[str, ...], behind: tuple[str, ...]) -> _Words:
-        """One more function, whose constant stands before the tensor or behind it."""
+        """Return the chain with one more function, with its constant on either side."""
         constants = len(before) + len(behind) - 1
         words = (*before, *self.words, *behind)
         return replace(self, words=words, calls=self.calls + 1, depth=self.depth + constants)
 
     def beside(self, other: _Words, word: str) -> _Words:
-        """Its combination with another one."""
+        """Return the combination of this chain and another one."""
         operands = tuple(dict.fromkeys((*self.operands, *other.operands)))
         place = {operand: n for n, operand in enumerate(operands)}
         more = (x if isinstance(x, str) else place[other.operands[x]] for x in other.words)
@@ -118,7 +119,7 @@ class _Words:
 
     @property
     def fits(self) -> bool:
-        """Whether one call takes it."""
+        """True if one call can take the whole chain."""
         limits = kernel_limits()
         return (
             len(self.operands) <= limits.chain_operands
@@ -127,7 +128,7 @@ class _Words:
         )
 
     def program(self, dtype: DType) -> str:
-        """What the kernel of a type is told."""
+        """Return the program for the kernel of an element type."""
         letters = [_letter(n, operand, dtype) for n, operand in enumerate(self.operands)]
         return " ".join(x if isinstance(x, str) else letters[x] for x in self.words)
 
@@ -142,7 +143,7 @@ class _Function:
     reduction: str | None = None
 
     def of(self, operands: Sequence[_Words]) -> _Words:
-        """The chain that it ends, without a reduction."""
+        """Return the chain that ends in this step, without a reduction."""
         words = operands[0]
         if self.combination is not None:
             words = operands[0].beside(operands[1], self.combination)
@@ -153,22 +154,22 @@ class _Function:
 
 @dataclass(frozen=True)
 class _Part:
-    """A chain, and what it is reduced by."""
+    """A chain, and its reduction if it has one."""
 
     words: _Words
     reduction: str | None
 
     def relation(self, single: Relation) -> Relation:
-        """The relation as one call; a step that is a single one stays as it is."""
+        """Return the relation as one call; a single step stays as it is."""
         if self.words.calls + (self.reduction is not None) < 2 or not self.words.fits:
             return single
         program = self.words.program(single.type.dtype)
         whole = program if self.reduction is None else f"{program} {self.reduction}"
-        return Chain(self.words.operands, whole, single.type, single.layout)
+        return FusedMaps(self.words.operands, whole, single.type, single.layout)
 
 
 def _best(function: _Function, parts: Sequence[_Part | None]) -> _Part:
-    """The function with as many as one call takes of the chains that its operands are."""
+    """Return the function fused with as many of its operands' chains as one call takes."""
     leaves = [_Words((read,), (0,)) for read in function.operands]
     choices = [
         [leaf] if part is None else [part.words, leaf]
@@ -180,8 +181,8 @@ def _best(function: _Function, parts: Sequence[_Part | None]) -> _Part:
 
 
 def _function(relation: Relation) -> _Function | None:
-    """What a step does to whole tensors, entry by entry; None for all else."""
-    if not isinstance(relation, Reduce) or relation.operation is not None:
+    """Return the entry-by-entry function of a step on whole tensors; None for all other steps."""
+    if not isinstance(relation, Aggregate) or relation.operation is not None:
         return None
     if relation.layout.promoted or any(x.layout.promoted for x in inputs(relation)):
         return None
@@ -202,8 +203,8 @@ def _function(relation: Relation) -> _Function | None:
     return None if word is None else _Function(tuple(operands), None, known, word)
 
 
-def reduction_word(kernel: Kernel) -> str | None:
-    """How a chain says that all entries of a tensor are reduced; None for any other kernel."""
+def reduction_word(kernel: ChosenKernel) -> str | None:
+    """Return the word of a chain that reduces all entries of a tensor; None for other kernels."""
     if kernel.name != "ein1_sca" or kernel.specification is None:
         return None
     prefix, _, labels = kernel.specification.rpartition(" ")
@@ -211,7 +212,7 @@ def reduction_word(kernel: Kernel) -> str | None:
 
 
 def _combination(compute: Compute, operands: Sequence[Read]) -> _Function | None:
-    """A combination of two tensors, or of a tensor and a number, in the order of its kernel."""
+    """Return the combination of two tensors, or of a tensor and a number, in the kernel's order."""
     assert isinstance(compute.input, Join)
     kernel, combine = compute.kernel, compute.combine
     if combine is None or compute.maps or compute.input.kind is not JoinKind.INNER:
@@ -228,7 +229,7 @@ def _reads(relation: Relation) -> list[Read]:
 
 
 def _map(step: Pointwise) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """What stands before a tensor and behind it; None for a function that has no kernel."""
+    """Return the words before and after a tensor; None for a function without a kernel."""
     match step:
         case Cast(_, result):
             return (), (result.tag,)
@@ -250,7 +251,7 @@ def _letter(number: int, operand: Read, dtype: DType) -> str:
 
 
 def constant_word(value: Scalar, dtype: DType) -> str:
-    """A constant in a chain.
+    """Return the word for a constant in a chain.
 
     >>> constant_word(3.0, DType.FLOAT64), constant_word(True, DType.BOOL)
     ('3', 'true')

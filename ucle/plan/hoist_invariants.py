@@ -1,8 +1,8 @@
-"""Plans that run again and again: what stays the same is computed once, what is new is held.
+"""Plans that run repeatedly: invariants are computed once, and changing tensors are held.
 
-What depends on no input that changes becomes tables that are made once (`split`). The rest reads
-these, and the tables that the run before has left (`hold`), by `Held` steps, whose names stand for
-tables that are there already.
+Relations that depend on no changing input become tables that are made once (`split`). The rest
+reads these tables, and the tables that the previous run has left (`hold`), by `Held` steps, whose
+names stand for tables that already exist.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ucle.plan.repartition_paths import changes
 from ucle.plan.sources import TableName
 from ucle.plan.steps import (
     Densify,
+    FusedStep,
     Held,
     HeldRow,
     Load,
@@ -29,17 +30,16 @@ from ucle.plan.steps import (
     Renamed,
     Repartition,
     Role,
-    Scan,
     Slot,
     Step,
-    Tape,
+    TableScan,
     reading,
     reads,
 )
 
 
 def held_name(name: str) -> str:
-    """The step for a table that is there already; no tensor is called so.
+    """Return the name of the step for a table that already exists; no tensor has such a name.
 
     >>> held_name("W")
     'W held'
@@ -48,18 +48,20 @@ def held_name(name: str) -> str:
 
 
 def hold(plan: Plan, tables: Mapping[str, Read]) -> Plan:
-    """The plan that reads some inputs from tables that are there already.
+    """Return the plan that reads some inputs from tables that already exist.
 
     Args:
-        plan: before any passes.
-        tables: by input where it is, as a column of a row that others are in, too, or a table of
-            its own.
+        plan: plan before any passes.
+        tables: the place of each input: a column of a row shared with others, or a table of its
+            own.
     """
     steps: list[Step] = list(held_steps(tables, "as the run before left it"))
     as_held: dict[str, Read] = {}
     for step in plan.steps:
-        # What repartitions the input is made of the table itself, which may lie so already.
-        if step.tensor not in tables or not isinstance(step.relation, Scan | Load | Repartition):
+        # Repartitions of the input read the table itself, which may already have their layout.
+        if step.tensor not in tables or not isinstance(
+            step.relation, TableScan | Load | Repartition
+        ):
             steps.append(replace(step, relation=reading(step.relation, as_held)))
             continue
         held = tables[step.tensor]
@@ -73,7 +75,7 @@ def hold(plan: Plan, tables: Mapping[str, Read]) -> Plan:
 
 
 def held_steps(tables: Mapping[str, Read], why: str) -> Iterator[Step]:
-    """The steps for tables that are there: one for each table, or for a row of several tensors."""
+    """Yield the steps for existing tables: one for each table, or for a row of several tensors."""
     rows: dict[str, dict[str, Held]] = {}
     for read in tables.values():
         held = Held(read.type, read.layout)
@@ -86,7 +88,7 @@ def held_steps(tables: Mapping[str, Read], why: str) -> Iterator[Step]:
 
 
 def _needed(steps: Sequence[Step], outputs: Iterable[str]) -> tuple[Step, ...]:
-    """The steps that outputs are made of."""
+    """Return the steps that outputs depend on."""
     read = set(outputs)
     kept: list[Step] = []
     for step in reversed(steps):
@@ -97,7 +99,7 @@ def _needed(steps: Sequence[Step], outputs: Iterable[str]) -> tuple[Step, ...]:
 
 
 def complete(plan: Plan, outputs: Collection[str]) -> Plan:
-    """The plan in which every tuple of some outputs is stored, so that none is worth its fill."""
+    """Return the plan that stores every tuple of some outputs, also those that hold the fill."""
     taken = {folded(step.name) for step in plan.steps}
     reads = {plan.outputs[output].step: plan.outputs[output] for output in outputs}
     steps: list[Step] = []
@@ -110,7 +112,7 @@ def complete(plan: Plan, outputs: Collection[str]) -> Plan:
         comment = f"{step.tensor}: its fill where it is not stored"
         (name,) = unique_names([f"{step.name}_stored"], taken)
         if read.layout.compressed is None:
-            # Whoever reads the step reads the complete one, so that it is made once.
+            # Readers of the step read the complete one, so that it is made once.
             steps.append(replace(step, name=name))
             whole = Densify(replace(read, step=name))
             steps.append(Step(step.name, step.tensor, step.role, whole, comment))
@@ -124,37 +126,37 @@ def complete(plan: Plan, outputs: Collection[str]) -> Plan:
 
 
 @dataclass(frozen=True)
-class Split:
-    """A plan in two."""
+class HoistedPlan:
+    """A plan split in two."""
 
     before: Plan
-    """What depends on no input that changes. Its outputs are called as its steps."""
+    """The part that depends on no changing input. Its outputs have the names of its steps."""
     again: Plan
-    """The rest, in which the outputs of `before` are held."""
+    """The rest, which reads the outputs of `before` as held tables."""
     outputs: Mapping[str, Read]
-    """Outputs of the whole that are made before: the steps that make them."""
+    """The outputs of the whole plan that are made before, with the steps that make them."""
 
 
 FIXED = "fixed"
-"""The row of whole tensors that are made once."""
+"""The name of the row of whole tensors that are made once."""
 
 
 def split(
     plan: Plan, changing: Collection[str], constants: Collection[str], *, rows: bool = False
-) -> Split:
-    """Divide a plan into what is made once and what is made each time.
+) -> HoistedPlan:
+    """Split a plan into a part that is made once and a part that is made each time.
 
-    Tables of the database whose entries are read as they lie are read each time.
+    Database tables whose entries are read unchanged are read each time.
 
     Args:
-        plan: before any passes, some inputs of which may be held already.
-        changing: inputs that are others each time.
-        constants: arrays that may be written out.
-        rows: whether whole tensors may be put beside each other in one row.
+        plan: plan before any passes; some of its inputs may already be held.
+        changing: inputs that differ each time.
+        constants: arrays that may be written out as constants.
+        rows: True if whole tensors may share one row.
     """
     fixed: dict[str, Step] = {}
     for step in plan.steps:
-        if isinstance(step.relation, Scan | Load | Held):
+        if isinstance(step.relation, TableScan | Load | Held):
             same = step.tensor not in changing
         elif isinstance(step.relation, HeldRow):
             same = False
@@ -170,14 +172,14 @@ def split(
     before = [x for step in fixed.values() for x in _as_tables(step, made)]
     outputs = {name: _read(fixed[name]) for name in made}
     whole = [x for x in outputs.values() if not x.layout.promoted]
-    if rows and whole:  # also of one, which may be a column of a tape otherwise
+    if rows and whole:  # also of one, which otherwise may be a column of a fused step
         (row,) = unique_names([FIXED], {folded(step.name) for step in before})
         before.append(_as_row(row, whole, fixed))
         outputs |= {x.step: replace(x, step=row, column=x.step) for x in whole}
     as_held = {name: replace(x, step=held_name(x.step)) for name, x in outputs.items()}
     held = held_steps({x: as_held[x] for x in made if x in read}, "made once")
     rest = [replace(x, relation=reading(x.relation, as_held)) for x in again]
-    return Split(
+    return HoistedPlan(
         Plan(
             tuple(before),
             outputs,
@@ -195,7 +197,7 @@ def split(
 
 
 def _as_row(name: str, tensors: Sequence[Read], steps: Mapping[str, Step]) -> Step:
-    """Whole tensors as the columns of one row; of those that are not stored, their fill."""
+    """Return whole tensors as columns of one row; tensors that are not stored become their fill."""
     slots = [Slot(number, x.type, x.layout) for number, x in enumerate(tensors)]
     lines: list[Relation] = []
     results: dict[str, Slot] = {}
@@ -204,7 +206,7 @@ def _as_row(name: str, tensors: Sequence[Read], steps: Mapping[str, Step]) -> St
         if not is_there(steps[read.step].relation):
             results[read.step] = replace(slot, number=len(tensors) + len(lines))
             lines.append(Densify(slot))
-    tape = Tape(tuple(tensors), tuple(lines), results)
+    tape = FusedStep(tuple(tensors), tuple(lines), results)
     return Step(name, name, Role.TABLE, tape, f"{', '.join(results)}: made once")
 
 
@@ -213,9 +215,9 @@ def _steps(outputs: Mapping[str, Read]) -> list[str]:
 
 
 def _read_in_place(step: Step, constants: Collection[str]) -> bool:
-    """Whether a step costs no more each time than a table of what it makes."""
+    """Return whether reading a step each time costs no more than reading a table of its result."""
     match step.relation:
-        case Scan(source, _, layout):
+        case TableScan(source, _, layout):
             plain = isinstance(source.origin, TableName) and not source.sum_duplicates
             return plain and layout.scalar and not any(source.encoded) and not source.pairs
         case Load() as load:
@@ -224,7 +226,7 @@ def _read_in_place(step: Step, constants: Collection[str]) -> bool:
 
 
 def _as_tables(step: Step, made: Collection[str]) -> Iterator[Step]:
-    """A step such that a table can be made of it: arrays from memory are read by another one."""
+    """Yield a step that can become a table: an array from memory gets a step that reads it."""
     if step.name not in made or not isinstance(step.relation, Load):
         yield step
         return
@@ -238,7 +240,7 @@ def _read(step: Step) -> Read:
 
 
 def _as_input(read: Read, given: TensorType) -> Relation:
-    """A table that is there, with what is known of the input and its names for key columns."""
+    """Return an existing table with the type of the input and its names for key columns."""
     names = [
         [type_.axes[axis].name for axis in read.layout.promoted] for type_ in (read.type, given)
     ]
@@ -246,7 +248,7 @@ def _as_input(read: Read, given: TensorType) -> Relation:
 
 
 def _in_layout(relation: Relation, layout: Layout) -> Relation:
-    """A relation brought into another layout."""
+    """Return a relation brought into another layout."""
     for change in changes(relation.layout, layout, relation.type.shape):
         relation = RELATIONS[change.kind](relation, change.layout)
     return relation

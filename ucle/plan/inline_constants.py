@@ -1,32 +1,34 @@
-"""Small arrays from memory, written into the statements that read them."""
+"""Inline small arrays from memory in the statements that read them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ucle.plan.pass_context import Circumstances
-from ucle.plan.steps import Constant, Load, Plan, Role, Step
+from ucle.plan.pass_context import PassContext
+from ucle.plan.steps import ConstantRelation, Load, Plan, Role, Step
 
 
-def inline_constants(plan: Plan, circumstances: Circumstances) -> Plan:
+def inline_constants(plan: Plan, context: PassContext) -> Plan:
     """Write out arrays that are read as one small tuple.
 
-    A table from memory takes a millisecond to hand over and to take back.
+    A table from memory takes a millisecond to register and to unregister.
     """
 
     def written(step: Step) -> Step:
         load = step.relation
         if not isinstance(load, Load) or not may_be_written(load):
             return step
-        data = circumstances.constants.get(load.source.tensor)
+        data = context.constants.get(load.source.tensor)
         if data is None:
             return step
-        return replace(step, role=Role.VIEW, relation=Constant(data, load.type, load.layout))
+        return replace(
+            step, role=Role.VIEW, relation=ConstantRelation(data, load.type, load.layout)
+        )
 
     return replace(plan, steps=tuple(map(written, plan.steps)))
 
 
 def may_be_written(load: Load) -> bool:
-    """Whether an array is read as one tuple of its entries, in the order of its axes."""
+    """Return whether an array is read as one tuple of its entries, in the order of its axes."""
     layout = load.layout
     return not layout.promoted and not layout.scalar and layout.compressed is None

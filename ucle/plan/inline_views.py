@@ -1,17 +1,17 @@
-"""Views as parts of the statements that read them."""
+"""Inline views in the statements that read them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ucle.plan.pass_context import Circumstances
+from ucle.plan.pass_context import PassContext
 from ucle.plan.steps import Plan, Role, Step, reads
 
 
-def inline_views(plan: Plan, circumstances: Circumstances) -> Plan:
-    """Give each table the views that it reads, directly or not; none stays by itself.
+def inline_views(plan: Plan, context: PassContext) -> Plan:
+    """Inline in each table the views that it reads, directly or not; no view stays separate.
 
-    One statement is bound once, where a chain of views is bound anew for each of them.
+    One statement is bound once, but a view is bound again for each statement that reads it.
     """
     number = {step.name: n for n, step in enumerate(plan.steps)}
     views = {step.name: step for step in plan.steps if step.role is Role.VIEW}

@@ -1,7 +1,7 @@
-"""Tensors of one tuple that one statement reads more than once, computed inside of it.
+"""Compute tensors of one tuple inside the one statement that reads them more than once.
 
 A table costs a statement, with a transaction of its own; a common table expression that is computed
-once costs a tenth of that. With few tuples there is nothing else to choose between the two.
+once costs a tenth of that. With few tuples there is no other difference between the two.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ucle.plan.pass_context import Circumstances
-from ucle.plan.steps import Densify, Plan, Role, Scan, Step, reads
+from ucle.plan.pass_context import PassContext
+from ucle.plan.steps import Densify, Plan, Role, Step, TableScan, reads
 
 
-def keep_in_statement(plan: Plan, circumstances: Circumstances) -> Plan:
+def keep_in_statement(plan: Plan, context: PassContext) -> Plan:
     """Move tables of one tuple into the one statement that reads them."""
     apart = {read.step for read in (*plan.outputs.values(), *plan.checked)}
     statements = {step.name: step for step in plan.steps}
@@ -29,12 +29,12 @@ def keep_in_statement(plan: Plan, circumstances: Circumstances) -> Plan:
         once = tuple({part.name: part for part in parts}.values())
         statements[reader] = replace(outer, views=once)
     steps = (statements[x.name] for x in plan.steps if x.name in statements)
-    least = circumstances.reference_bytes
+    least = context.reference_bytes
     return replace(plan, steps=tuple(_scanned_once(step, least) for step in steps))
 
 
 def _readers(steps: Iterable[Step]) -> dict[str, set[str]]:
-    """The statements that read each table."""
+    """Return the statements that read each table."""
     readers: dict[str, set[str]] = {}
     for step in steps:
         for part in (*step.views, step):
@@ -44,12 +44,12 @@ def _readers(steps: Iterable[Step]) -> dict[str, set[str]]:
 
 
 def _scanned_once(step: Step, least: int) -> Step:
-    """A statement that does not read an array of so many bytes anew for each of its parts."""
+    """Return a statement that does not read a large array again for each of its parts."""
     uses = Counter(name for part in (*step.views, step) for name in reads(part.relation))
 
     def part(view: Step) -> Step:
         relation = view.relation
-        array = isinstance(relation, Scan | Densify) and not relation.layout.promoted
+        array = isinstance(relation, TableScan | Densify) and not relation.layout.promoted
         large = array and relation.type.tuple_bytes(relation.layout) >= max(least, 1)
         again = large and not relation.layout.scalar and uses[view.name] > 1
         return replace(view, role=Role.TABLE) if again else view

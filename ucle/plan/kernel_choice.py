@@ -1,8 +1,8 @@
-"""Which kernel does the demoted part of a vertex.
+"""The choice of the kernel for the demoted part of a vertex.
 
-One place maps (⊗, ⊕, pattern of demoted labels) to a kernel: a kernel of the field with a name of
-its own where the pattern has one, the general contraction ``ein`` for every other. The answer says
-what to call; how the call is spelled in SQL is `ucle.sqlgen`'s business.
+This module alone maps (⊗, ⊕, pattern of demoted labels) to a kernel: a kernel of the field with a
+name of its own if the pattern has one, otherwise the general contraction ``ein``. The result says
+what to call; `ucle.sqlgen` writes the call in SQL.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from ucle.udf_kernels import kernel_limits
 Numbers = tuple[int, ...]
 
 MOST_OF_LITTLE = 1 << 24
-"""Elements that the kernel of an index map makes at most of fewer (``csrc/call.h``)."""
+"""The most elements that an index map's kernel makes from fewer elements (``csrc/call.h``)."""
 
 
 @dataclass(frozen=True)
 class Tile:
-    """A label of size `bound` in tiles of `tile` positions, of which the last one has fewer."""
+    """A label of size `bound` in tiles of `tile` positions; the last tile may have fewer."""
 
     label: str
     bound: int
@@ -44,9 +44,9 @@ class Tile:
 
 @dataclass(frozen=True)
 class Ragged:
-    """A size that is shorter for last tiles: `factor` times the positions of the tiles.
+    """A size that is smaller in last tiles: `factor` times the positions of the tiles.
 
-    `place` is that among the sizes.
+    `place` is its position among the sizes.
     """
 
     place: int
@@ -55,16 +55,16 @@ class Ragged:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class ChosenKernel:
     """A call of one kernel on the values of a pair of tuples, or of one tuple.
 
-    `name` is None where plain SQL does it: both sides are scalars, or the value passes as it is.
-    `swap` says that the right value comes first. `specification` and `sizes` are the leading
-    arguments of the general kernels, whose longest term has `rank` labels, `inner` the trailing one
-    of `mat_mat_mult`. `scalar` tells whether the result is a number. `fusible` says that an
-    aggregate exists that multiplies and adds in one pass. `batched` says that it can become a
-    matrix product. Of the `sizes` the `ragged` ones are those of tiles, which may be the last
-    ones. A `compressed` kernel has a specification and no sizes; `finish` reduces what it makes.
+    `name` is None if plain SQL does it: both sides are scalars, or the value passes unchanged.
+    `swap` means that the right value comes first. `specification` and `sizes` are the leading
+    arguments of the general kernels, whose longest term has `rank` labels; `inner` is the trailing
+    argument of `mat_mat_mult`. `scalar` is True if the result is a number. `fusible` means that an
+    aggregate exists that multiplies and adds in one pass. `batched` means that the call can become
+    a matrix product. The `ragged` sizes are those of tiles, of which the last may be smaller. A
+    `compressed` kernel has a specification and no sizes; `finish` reduces its result.
     """
 
     name: str | None
@@ -79,32 +79,32 @@ class Kernel:
     ragged: tuple[Ragged, ...] = ()
     compressed: bool = False
     finish: tuple[str, str] | None = None
-    """A kernel and its specification."""
+    """The kernel and its specification."""
 
     @property
     def exists(self) -> bool:
-        """Whether the general kernels take so many labels."""
+        """True if the general kernels support as many labels as the call has."""
         return self.rank == 0 or self.rank <= kernel_limits().labels
 
 
 @dataclass(frozen=True)
 class _Pattern:
-    """A vertex as its kernel sees it: demoted labels by number, in the order of appearance."""
+    """A vertex as its kernel sees it: demoted labels by number, in order of appearance."""
 
     inputs: tuple[Numbers, ...]
     output: Numbers
     sizes: tuple[int, ...]
-    """By number."""
+    """The sizes of the labels, by number."""
     combine: Combine | None
     reduce: Reduce | None
     boolean: bool
     aggregated: bool = False
     ragged: tuple[tuple[int, Tile], ...] = ()
-    """The labels of which arrays have tiles of two lengths."""
+    """The labels whose tiles have two lengths."""
 
     @classmethod
     def of(cls, vertex: Vertex, decomposition: Decomposition) -> _Pattern:
-        """The pattern that a decomposition leaves inside the arrays."""
+        """Return the pattern that a decomposition leaves inside the arrays."""
         inside = decomposition.inside
         numbers: dict[str, int] = {}
         sizes, inputs, ragged = [], [], []
@@ -134,19 +134,19 @@ class _Pattern:
         )
 
 
-def choose_kernel(vertex: Vertex, decomposition: Decomposition) -> Kernel:
-    """The kernel of a vertex under a decomposition.
+def choose_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKernel:
+    """Return the kernel of a vertex under a decomposition.
 
     Args:
-        vertex: unary or binary.
+        vertex: a unary or binary vertex.
         decomposition: the levels of its labels.
 
     >>> from ucle.ir.layouts import Label
-    >>> from ucle.ir.tensor_types import Tensor, TensorType
+    >>> from ucle.ir.tensor_types import NamedTensor, TensorType
     >>> from ucle.ir.vertices import Operand
     >>> from ucle.operators import MULT
     >>> i, j = Label("i", 3), Label("j", 4)
-    >>> y = Tensor("y", TensorType((i,)))
+    >>> y = NamedTensor("y", TensorType((i,)))
     >>> v = Vertex(y, (Operand("A", (i, j)), Operand("x", (j,))), (i,), MULT, reduce=SUM)
     >>> [choose_kernel(v, v.decomposition({key})).name for key in "ij"]
     ['inner_prod', 'vec_sca_mult']
@@ -156,25 +156,25 @@ def choose_kernel(vertex: Vertex, decomposition: Decomposition) -> Kernel:
     if vertex.along is not None:
         inside = [x for x in vertex.names if x not in decomposition.promoted]
         within = not {*vertex.along.labels}.isdisjoint(inside)
-        return Kernel(vertex.along.kernel if within else None, scalar=not inside)
+        return ChosenKernel(vertex.along.kernel if within else None, scalar=not inside)
     if vertex.top is not None:
         if vertex.top.rank in decomposition.promoted:
-            return Kernel(None, scalar=True)
+            return ChosenKernel(None, scalar=True)
         stem = "top" if vertex.top.label in decomposition.promoted else "vec_top"
-        return Kernel(f"{stem}_{vertex.top.kernel}", scalar=False)
+        return ChosenKernel(f"{stem}_{vertex.top.kernel}", scalar=False)
     if decomposition.compressed:
         return compressed_kernel(vertex, decomposition)
     return _kernel(_Pattern.of(vertex, decomposition))
 
 
-def _index_kernel(vertex: Vertex, index: IndexMap, decomposition: Decomposition) -> Kernel:
-    """The kernel that reads arrays by an index map; none where they pass as they are."""
+def _index_kernel(vertex: Vertex, index: IndexMap, decomposition: Decomposition) -> ChosenKernel:
+    """Return the kernel that reads arrays by an index map; no name if they pass unchanged."""
     promoted = decomposition.promoted
     sides = vertex.inputs[0].names, vertex.names
     inside, result = ([x for x in side if x not in promoted] for side in sides)
     if index.leaves(inside, result) or _same_elements(vertex, index, promoted):
-        return Kernel(None, scalar=not result)
-    return Kernel("reindex", scalar=not result, rank=max(len(inside), len(result)))
+        return ChosenKernel(None, scalar=not result)
+    return ChosenKernel("reindex", scalar=not result, rank=max(len(inside), len(result)))
 
 
 def _same_elements(vertex: Vertex, index: IndexMap, promoted: frozenset[str]) -> bool:
@@ -188,23 +188,23 @@ def _same_elements(vertex: Vertex, index: IndexMap, promoted: frozenset[str]) ->
 
 
 @lru_cache(maxsize=1 << 16)
-def _kernel(pattern: _Pattern) -> Kernel:
-    """The kernel of a pattern; large programs have the same few very often."""
+def _kernel(pattern: _Pattern) -> ChosenKernel:
+    """Return the kernel of a pattern; cached, as large programs repeat the same few patterns."""
     output = pattern.output
     if len(pattern.inputs) == 1:
         if pattern.inputs[0] == output:
-            return Kernel(None, scalar=not output)
+            return ChosenKernel(None, scalar=not output)
         return _general(pattern, "ein1")
     if not any(pattern.inputs):
-        return Kernel(None, scalar=True)
+        return ChosenKernel(None, scalar=True)
     named = None if 0 in pattern.sizes else _named(pattern)
     if named is None or (output and pattern.aggregated and not named.fusible):
-        return _general(pattern, "ein")  # its aggregates make no tensor for each row
+        return _general(pattern, "ein")  # the aggregates of ``ein`` make no tensor per row
     return named
 
 
 def keyed_labels(vertex: Vertex, promoted: Collection[str] = ()) -> frozenset[str]:
-    """The labels that have to be promoted where some are: no kernel works on arrays along them."""
+    """Return the labels to promote if some are: no kernel works on arrays along them."""
     if vertex.index is not None:
         return vertex.index.keyed(promoted, vertex.inputs[0].names)
     if vertex.along is not None:  # windows are over numbers
@@ -217,37 +217,37 @@ def keyed_labels(vertex: Vertex, promoted: Collection[str] = ()) -> frozenset[st
 
 
 def needs_scalars(vertex: Vertex) -> bool:
-    """Whether a vertex works on numbers only: its ⊗ or ⊕ has SQL and no kernels."""
+    """Return whether a vertex works on numbers only, because its ⊗ or ⊕ has SQL and no kernels."""
     combined = vertex.combine is not None and not vertex.combine.compiled
     return combined or (vertex.reduce is not None and not vertex.reduce.compiled)
 
 
-def _named(pattern: _Pattern) -> Kernel | None:
+def _named(pattern: _Pattern) -> ChosenKernel | None:
     assert pattern.combine is not None
     left, right, output = *pattern.inputs, pattern.output
     operator = pattern.combine
     fusible = operator.stem == MULT.stem and pattern.reduce in (None, SUM) and not pattern.boolean
     if (left == output and not right) or (right == output and not left):
         if not right or operator.commutative:
-            return Kernel(f"vec_sca_{operator.stem}", False, swap=not left, fusible=fusible)
-        return Kernel(f"sca_vec_{operator.stem}", False)
+            return ChosenKernel(f"vec_sca_{operator.stem}", False, swap=not left, fusible=fusible)
+        return ChosenKernel(f"sca_vec_{operator.stem}", False)
     if left == right == output:
-        return Kernel(f"vec_{operator.stem}", False, fusible=fusible)
+        return ChosenKernel(f"vec_{operator.stem}", False, fusible=fusible)
     if fusible:
         return _product(pattern, left, right, False) or _product(pattern, right, left, True)
     return None
 
 
-def _product(pattern: _Pattern, left: Numbers, right: Numbers, swap: bool) -> Kernel | None:
-    """Dot, outer and matrix products, where each group of labels lies together and in order."""
+def _product(pattern: _Pattern, left: Numbers, right: Numbers, swap: bool) -> ChosenKernel | None:
+    """Return a dot, outer or matrix product, if each group of labels is contiguous and in order."""
     output = pattern.output
     if len(set(left)) < len(left) or len(set(right)) < len(right):
         return None
     if left == right and not output:
-        return Kernel("inner_prod", True, swap=swap)
+        return ChosenKernel("inner_prod", True, swap=swap)
     shared = tuple(label for label in left if label in right)
     if not shared and output == left + right:
-        return Kernel("outer_prod", False, swap=swap, fusible=True)
+        return ChosenKernel("outer_prod", False, swap=swap, fusible=True)
     rows, columns = left[: len(left) - len(shared)], right[len(shared) :]
     fits = left == rows + shared and right == shared + columns and output == rows + columns
     if not fits or not shared or set(shared) & set(output):
@@ -256,22 +256,22 @@ def _product(pattern: _Pattern, left: Numbers, right: Numbers, swap: bool) -> Ke
         if any(label in shared for label, _ in pattern.ragged):
             return None  # its inner size would change from row to row
         size = math.prod(pattern.sizes[label] for label in shared)
-        return Kernel("mat_mat_mult", False, swap, inner=size, fusible=True, batched=True)
+        return ChosenKernel("mat_mat_mult", False, swap, inner=size, fusible=True, batched=True)
     name = "mat_vec_mult" if rows else "vec_mat_mult"
-    return Kernel(name, False, swap=swap, fusible=True, batched=True)
+    return ChosenKernel(name, False, swap=swap, fusible=True, batched=True)
 
 
-def _general(pattern: _Pattern, stem: str) -> Kernel:
+def _general(pattern: _Pattern, stem: str) -> ChosenKernel:
     runs = _runs((*pattern.inputs, pattern.output))
     terms = [[runs[x] for x in term if x in runs] for term in (*pattern.inputs, pattern.output)]
     sizes = {
         run: math.prod(pattern.sizes[label] for label in run) for term in terms for run in term
     }
-    # Those of more than the kernels take are not called.
+    # Terms with more labels than the kernels support are not called.
     symbols = dict(zip(sizes, string.ascii_letters, strict=False))
     *sides, result = ("".join(symbols.get(run, "?") for run in term) for term in terms)
     specification = f"{','.join(sides)}->{result}"
-    # Of yes and no there is no sum; where nothing is reduced, any reduction will do.
+    # Truth values have no sum; if nothing is reduced, any reduction will do.
     default = MAX.stem if pattern.boolean else SUM.stem
     reduce = pattern.reduce.stem if pattern.reduce else default
     words = [reduce, *([pattern.combine.stem] if pattern.combine else [])]
@@ -283,7 +283,7 @@ def _general(pattern: _Pattern, stem: str) -> Kernel:
         if tiles:
             factor = sizes[run] // math.prod(tile.tile for tile in tiles)
             ragged.append(Ragged(place, factor, tiles))
-    return Kernel(
+    return ChosenKernel(
         stem if output else f"{stem}_sca",
         not output,
         specification=prefix + specification,
@@ -295,18 +295,21 @@ def _general(pattern: _Pattern, stem: str) -> Kernel:
     )
 
 
-def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> Kernel:
-    """The kernel of a vertex with a compressed tensor (`ucle.optimiser.tiled_and_compressed`)."""
+def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKernel:
+    """Return the kernel of a vertex with a compressed tensor.
+
+    `ucle.optimiser.tiled_and_compressed` offers such decompositions.
+    """
     drivers = dict(decomposition.compressed)
     if len(vertex.inputs) == 1:
         if vertex.reduce is None:
-            return Kernel(None, scalar=False, compressed=True)
+            return ChosenKernel(None, scalar=False, compressed=True)
         name, reduce = _finish(vertex, vertex.inputs[0])
-        return Kernel(name, not vertex.labels, specification=reduce, compressed=True)
+        return ChosenKernel(name, not vertex.labels, specification=reduce, compressed=True)
     shared = {label.name for label in vertex.reduced}
     first = 0 if 0 in drivers else 1
     if 1 - first in drivers and drivers[0] != drivers[1]:
-        # The one whose columns are aggregated away is the first factor.
+        # The first factor is the one whose columns are aggregated away.
         first = next(n for n in (0, 1) if drivers[n] in shared)
     own, other = vertex.inputs[first], vertex.inputs[1 - first]
     combine, swap = _combination(vertex, first), first == 1
@@ -317,19 +320,19 @@ def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> Kernel:
         }.get(other.names, "csr_scale_rows")
         finish = None if vertex.reduce is None else _finish(vertex, own)
         scalar = not vertex.labels
-        return Kernel(name, scalar, swap, combine, compressed=True, finish=finish)
+        return ChosenKernel(name, scalar, swap, combine, compressed=True, finish=finish)
     words = _semiring(vertex, combine)
     if 1 - first in drivers:
-        return Kernel("csr_csr", False, swap, words, compressed=True)
+        return ChosenKernel("csr_csr", False, swap, words, compressed=True)
     columns = math.prod(x.bound for x in vertex.labels if x.name in other.names)
-    return Kernel("csr_mat", False, swap, words, inner=columns, compressed=True)
+    return ChosenKernel("csr_mat", False, swap, words, inner=columns, compressed=True)
 
 
-def masked_kernel(product: MaskedProduct, right: Layout) -> Kernel:
-    """The kernel that computes a product of matrices only where a mask has entries.
+def masked_kernel(product: MaskedProduct, right: Layout) -> ChosenKernel:
+    """Return the kernel that computes a product of matrices only where a mask has entries.
 
     Args:
-        product: which product.
+        product: the masked product.
         right: the layout of its second factor.
     """
     name, inner = "csr_sddmm", None
@@ -344,7 +347,7 @@ def masked_kernel(product: MaskedProduct, right: Layout) -> Kernel:
     finish = None
     if {product.row, product.column} - set(reader.labels):
         finish = _finish(reader, product.mask.operand)
-    return Kernel(
+    return ChosenKernel(
         name,
         not reader.labels,
         specification=_semiring(summing, summing.combine.stem),
@@ -355,7 +358,7 @@ def masked_kernel(product: MaskedProduct, right: Layout) -> Kernel:
 
 
 def _combination(vertex: Vertex, first: int) -> str:
-    """⊗ as kernels of compressed arrays name it, which get the compressed operand first."""
+    """Return the kernels' name for ⊗ on compressed arrays, whose compressed operand comes first."""
     assert vertex.combine is not None
     reverse = first == 1 and not vertex.combine.commutative
     return f"r{vertex.combine.stem}" if reverse else vertex.combine.stem
@@ -368,7 +371,7 @@ def _semiring(vertex: Vertex, combine: str) -> str:
 
 
 def _finish(vertex: Vertex, matrix: Operand) -> tuple[str, str]:
-    """The kernel that reduces a compressed array: to a number, or one for each row."""
+    """Return the kernel that reduces a compressed array to a number, or to one for each row."""
     assert vertex.reduce is not None
     rows = bool(vertex.labels)
     assert not rows or set(vertex.names) < set(matrix.names)
@@ -376,9 +379,9 @@ def _finish(vertex: Vertex, matrix: Operand) -> tuple[str, str]:
 
 
 def _runs(terms: Sequence[Numbers]) -> dict[int, Numbers]:
-    """Labels that follow each other wherever they stand, by the first of each run.
+    """Return runs of labels that follow each other in all terms, by their first label.
 
-    A run is one axis, as long as all its labels together.
+    A run acts as one axis whose size is the product of its labels' sizes.
 
     >>> _runs([(0, 1, 2), (2,), (0, 1)])
     {0: (0, 1), 2: (2,)}

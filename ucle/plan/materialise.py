@@ -1,4 +1,4 @@
-"""Which steps are tables: outputs, what is looked at, and what several steps read."""
+"""Choose the steps that become tables: outputs, checked steps, and steps with several readers."""
 
 from __future__ import annotations
 
@@ -8,26 +8,38 @@ from dataclasses import replace
 
 from ucle.plan.complete_keyless import is_whole
 from ucle.plan.inline_views import inline_views
-from ucle.plan.pass_context import Circumstances
-from ucle.plan.steps import Constant, Held, Load, Plan, Reindex, Role, Scan, Step, reads
+from ucle.plan.pass_context import PassContext
+from ucle.plan.steps import (
+    ConstantRelation,
+    Held,
+    Load,
+    Plan,
+    Reindex,
+    Role,
+    Step,
+    TableScan,
+    reads,
+)
 
 VIEWS_PER_STATEMENT = 20
-"""How many views DuckDB binds and optimises in the time of one statement that makes a table."""
+"""The number of views that DuckDB binds and optimises in the time of one statement that makes a
+table."""
 
 VIEWS_PER_TUPLE = 2
-"""How many views it binds in the time in which a statement keeps one tuple for its other parts."""
+"""The number of views that it binds in the time in which a statement keeps one tuple for its other
+parts."""
 
 DEEPEST = 50
-"""Views upon views in one statement: DuckDB binds each inside of the one that reads it, a thousand
-deep at most, and takes the longer for each the deeper it is: a chain of 800 sums runs in 2.8 s if
-200 of them are in a statement, in 1.0 s if 50 are."""
+"""The deepest nesting of views in one statement. DuckDB binds each view inside the one that reads
+it, at most a thousand deep, and takes longer the deeper it is: a chain of 800 sums runs in 2.8 s
+with 200 of them in a statement, and in 1.0 s with 50."""
 
 
-def materialise_checked(plan: Plan, circumstances: Circumstances) -> Plan:
-    """Make tables of the steps in which something may be wrong; outputs become so by themselves.
+def materialise_checked(plan: Plan, context: PassContext) -> Plan:
+    """Make tables of the steps that may raise errors or need a check; outputs become tables anyway.
 
-    These are those in which NaN is looked for, and those that raise where an index is outside of an
-    axis: of a view some rows may never be asked for.
+    These are the steps that are checked for NaN, and those that raise if an index is outside of an
+    axis: some rows of a view may never be read.
     """
     outputs = {read.step for read in plan.outputs.values()}
     checked = {read.step for read in plan.checked}
@@ -37,26 +49,26 @@ def materialise_checked(plan: Plan, circumstances: Circumstances) -> Plan:
     return with_tables(plan, checked - outputs)
 
 
-def materialise_outputs(plan: Plan, circumstances: Circumstances) -> Plan:
+def materialise_outputs(plan: Plan, context: PassContext) -> Plan:
     """Make tables of outputs."""
     return with_tables(plan, {read.step for read in plan.outputs.values()})
 
 
-def materialise_all(plan: Plan, circumstances: Circumstances) -> Plan:
-    """Make a table of every step, and look for NaN in none."""
+def materialise_all(plan: Plan, context: PassContext) -> Plan:
+    """Make a table of every step, and check none for NaN."""
     return replace(with_tables(plan, {step.name for step in plan.steps}), checked=())
 
 
-def materialise_shared(plan: Plan, circumstances: Circumstances) -> Plan:
-    """Turn views that several steps read into tables, where that is cheaper than repeating them.
+def materialise_shared(plan: Plan, context: PassContext) -> Plan:
+    """Turn views that several steps read into tables if that is cheaper than repeating them.
 
-    A view is computed once for each of its readers, along with the views below it; a table costs a
+    A view is computed once for each of its readers, along with the views below it. A table costs a
     statement of its own, which takes as long as a join of a hundred thousand rows. Binding and
-    optimising a view takes a part of that, too, or chains of shared views would double and double
-    again. A tensor in one tuple can be kept within a statement (`keep_in_statement`), which takes
-    no longer than that. A mere scan is always read again.
+    optimising a view takes a part of that, too; without this term, chains of shared views would
+    double again and again. A tensor in one tuple can be kept within a statement
+    (`keep_in_statement`), for the time of a few views. A mere scan is always read again.
     """
-    price = circumstances.statement_price
+    price = context.statement_price
     kept_price = price * VIEWS_PER_TUPLE / VIEWS_PER_STATEMENT
     sources = {step.name: reads(step.relation) for step in plan.steps}
     readers = Counter(name for every in sources.values() for name in every)
@@ -67,7 +79,7 @@ def materialise_shared(plan: Plan, circumstances: Circumstances) -> Plan:
         below = sum(repeated[name] for name in sources[step.name])
         total = step.cost + price / VIEWS_PER_STATEMENT + below
         extra = total * (readers[step.name] - 1)
-        cheap = isinstance(step.relation, Scan | Load | Held | Constant)
+        cheap = isinstance(step.relation, TableScan | Load | Held | ConstantRelation)
         limit = kept_price if is_whole(step.relation) else price
         shared = readers[step.name] > 1 and not cheap and extra >= limit
         if shared:
@@ -77,26 +89,26 @@ def materialise_shared(plan: Plan, circumstances: Circumstances) -> Plan:
     return with_tables(plan, tables)
 
 
-def materialise_deep(plan: Plan, circumstances: Circumstances) -> Plan:
-    """Make tables of the views of a statement that have too many others below them.
+def materialise_deep(plan: Plan, context: PassContext) -> Plan:
+    """Make tables of a statement's views that have too many others below them.
 
-    Comes last: what is written into what reads it is in nobody's way.
+    This pass comes last: steps that are already nested in their readers do not count.
     """
     steps: dict[str, Step] = {}
     for step in plan.steps:
         pieces = *step.views, replace(step, views=())
         if tables := _deep(pieces):
-            split = inline_views(with_tables(replace(plan, steps=pieces), tables), circumstances)
+            split = inline_views(with_tables(replace(plan, steps=pieces), tables), context)
             pieces = split.steps
         else:
             pieces = (step,)
-        for piece in pieces:  # views of several statements are tables once
+        for piece in pieces:  # views of several statements become tables once
             steps.setdefault(piece.name, piece)
     return replace(plan, steps=tuple(steps.values()))
 
 
 def _deep(steps: Sequence[Step]) -> set[str]:
-    """The views that have `DEEPEST` others upon each other below them; the last step is no view."""
+    """Return the views with `DEEPEST` nested views below them; the last step is not a view."""
     depths: dict[str, int] = {}
     tables: set[str] = set()
     for step in steps[:-1]:
@@ -108,7 +120,7 @@ def _deep(steps: Sequence[Step]) -> set[str]:
 
 
 def with_tables(plan: Plan, names: set[str]) -> Plan:
-    """The plan with tables of the views of some names."""
+    """Return the plan with the named views turned into tables."""
 
     def as_table(step: Step) -> Step:
         materialised = step.name in names and step.role is Role.VIEW

@@ -1,4 +1,4 @@
-"""Tables of views whose groups exceed the memory, so that they can be made in rounds."""
+"""Materialise views whose groups exceed the memory, so that they can be made in rounds."""
 
 from __future__ import annotations
 
@@ -6,19 +6,29 @@ import math
 from collections.abc import Iterator, Mapping
 
 from ucle.plan.materialise import with_tables
-from ucle.plan.pass_context import Circumstances, Memory
-from ucle.plan.steps import Compress, Exchange, Plan, Reduce, Role, Stack, Step, inputs, reads
+from ucle.plan.pass_context import Memory, PassContext
+from ucle.plan.steps import (
+    Aggregate,
+    BlockRepartition,
+    Compress,
+    Plan,
+    Role,
+    Stack,
+    Step,
+    inputs,
+    reads,
+)
 
 GROUP_BYTES = 48
-"""Of a group in DuckDB's table, beside its keys and its state."""
+"""The bytes of a group in DuckDB's table, besides its keys and its state."""
 
 
-def materialise_large(plan: Plan, circumstances: Circumstances) -> Plan:
+def materialise_large(plan: Plan, context: PassContext) -> Plan:
     """Make tables of views whose groups exceed the memory, so that they can be made in rounds.
 
-    Vertices that follow row by row are made along with them, as long as that leaves less to write.
+    Vertices that follow row by row are computed in the same table if that leaves less to write.
     """
-    memory = circumstances.memory
+    memory = context.memory
     if memory is None:
         return plan
     readers: dict[str, list[Step]] = {}
@@ -35,11 +45,11 @@ def materialise_large(plan: Plan, circumstances: Circumstances) -> Plan:
 
 
 def group_bytes(step: Step, memory: Memory) -> float:
-    """Bytes of the groups in which a step gathers tuples; 0 where it gathers none."""
+    """Return the bytes of the groups in which a step gathers tuples; 0 if it gathers none."""
     match step.relation:
-        case Reduce(operation=None):
+        case Aggregate(operation=None):
             return 0.0
-        case Reduce() | Stack() | Exchange() | Compress():
+        case Aggregate() | Stack() | BlockRepartition() | Compress():
             size = max(memory.payload(step.tensor, step.relation.layout), 1.0)
             state = float(1 << math.ceil(math.log2(size)))
             return memory.rows(step.tensor, step.relation.layout) * (state + GROUP_BYTES)
@@ -47,7 +57,7 @@ def group_bytes(step: Step, memory: Memory) -> float:
 
 
 def _row_by_row(step: Step, readers: Mapping[str, list[Step]]) -> Iterator[Step]:
-    """A step and those that make a row of each of its rows, one after the other."""
+    """Yield a step and the steps that make one row of each of its rows, in order."""
     while True:
         yield step
         following = readers.get(step.name, [])
@@ -55,7 +65,7 @@ def _row_by_row(step: Step, readers: Mapping[str, list[Step]]) -> Iterator[Step]
             return
         (step,) = following
         operands = inputs(step.relation)
-        if not isinstance(step.relation, Reduce) or step.relation.operation is not None:
+        if not isinstance(step.relation, Aggregate) or step.relation.operation is not None:
             return
         if sum(bool(each.layout.promoted) for each in operands) != 1:
             return

@@ -1,13 +1,14 @@
-"""Aggregations whose groups exceed the memory, in rounds: each makes a range of the result's keys.
+"""Run aggregations whose groups exceed the memory in rounds, by ranges of the result's keys.
 
-DuckDB spills what an aggregation does not have room for; but where rows come in no order of the
-groups, as out of a join that is spilled, too, each part of them meets all groups again, and a state
-that carries an array is written and read as many times. In rounds, the states of one fit into the
-memory: what has the key is read part by part, the other operands of its joins once for each round.
+DuckDB spills the part of an aggregation that does not fit into memory. But if rows come in no order
+of the groups, as out of a join that is spilled, too, each part of them meets all groups again, and
+a state that carries an array is written and read as many times. In rounds, the states of one round
+fit into the memory: relations with the key are read part by part, the other operands of its joins
+once for each round.
 
-The part of a table of numbers is a table of its own while its round runs. DuckDB takes a fifth of
-the rows for any range that it has to filter, and would take the large side of a join for the small
-one; of a table it knows the rows.
+The part of a table of numbers is a table of its own while its round runs. DuckDB assumes a fifth of
+the rows for any range filter, and would mistake the large side of a join for the small one; for a
+table it knows the number of rows.
 """
 
 from __future__ import annotations
@@ -22,26 +23,26 @@ from ucle.foundation.names import folded, unique_names
 from ucle.ir.fills import JoinKind
 from ucle.ir.layouts import Level
 from ucle.plan.materialise_large import group_bytes
-from ucle.plan.pass_context import Circumstances, Memory
+from ucle.plan.pass_context import Memory, PassContext
 from ucle.plan.sources import TableName
 from ucle.plan.steps import (
+    Aggregate,
+    BlockRepartition,
     Compress,
     Compute,
     Decompose,
-    Exchange,
     Join,
     MaskedJoin,
     Plan,
     Portion,
     Read,
     Recode,
-    Reduce,
     Relation,
     Role,
     Round,
-    Scan,
     Stack,
     Step,
+    TableScan,
     inputs,
     nodes,
     reads,
@@ -53,47 +54,47 @@ ROUND = 0.3
 and rows of the result and of a join's table need room, too."""
 
 LEAST_ROUNDS = 3
-"""Where there are any: a round that takes most of the memory gains nothing."""
+"""The fewest rounds, if there are any: a round that takes most of the memory gains nothing."""
 
 FEWER = 0.7
-"""Of the rows of another operand that does not fit into a round, how many a part may have: DuckDB
-makes a table of the side of a join that has fewer, and it is to be the part."""
+"""The most rows of a part, as a share of those of another operand that does not fit into a round:
+DuckDB builds a table of the side of a join that has fewer rows, and that should be the part."""
 
 MOST_ROUNDS = 64
-"""Rounds of one statement; each reads anew what does not have the key."""
+"""The most rounds of one statement; each reads the operands without the key again."""
 
 
-def run_in_rounds(plan: Plan, circumstances: Circumstances) -> Plan:
-    """Cut the statements whose groups exceed the memory into rounds, where their keys allow it."""
-    memory = circumstances.memory
+def partition_aggregates(plan: Plan, context: PassContext) -> Plan:
+    """Split the statements whose groups exceed the memory into rounds, if their keys allow it."""
+    memory = context.memory
     if memory is None:
         return plan
     (part,) = unique_names(["part"], set(map(folded, _names(plan))))
     steps = (
-        _Statement(step, memory, part).in_rounds() if step.role is Role.TABLE else step
+        _AggregateStatement(step, memory, part).in_rounds() if step.role is Role.TABLE else step
         for step in plan.steps
     )
     return replace(plan, steps=tuple(steps))
 
 
 def _names(plan: Plan) -> Iterator[str]:
-    """Names that a script uses already; a table of ours would hide one of the database."""
+    """Yield names that a script already uses; our table would hide one of the database."""
     for dictionary in plan.dictionaries:
         yield dictionary.name
     for statement in plan.steps:
         for step in (*statement.views, statement):
             yield step.name
             for node in nodes(step.relation):
-                if isinstance(node, Scan) and isinstance(node.source.origin, TableName):
+                if isinstance(node, TableScan) and isinstance(node.source.origin, TableName):
                     yield node.source.origin.parts[-1]
 
 
 @dataclass(frozen=True)
 class _Carrier:
-    """A relation that is read in parts: where it is read, by which key, in steps of how many.
+    """A relation that is read in parts: its place, its key, and the positions of one step.
 
-    `place` leads there from what the owner makes: the number of an input, of one of that, and so
-    on. (An operand may be there twice, and be read in parts once.)
+    `place` is the path to it from the owner's relation: the number of an input, then of an input of
+    that, and so on. (An operand may occur twice, and be read in parts once.)
     """
 
     owner: str
@@ -105,10 +106,10 @@ class _Carrier:
 
 @dataclass(frozen=True)
 class _Path:
-    """What carries a key of the result, and what is on the way there.
+    """The relations that carry a key of the result, and the sizes on the way to them.
 
-    That is the most bytes of groups, and the most rows for each row of a large operand that has not
-    the key.
+    `group_bytes` are the most bytes of groups on the way. `excess` is the most rows for each row of
+    a large operand that does not have the key.
     """
 
     carriers: tuple[_Carrier, ...] = ()
@@ -117,8 +118,8 @@ class _Path:
 
 
 @dataclass(frozen=True)
-class _Statement:
-    """A step with its views, the memory that there is, and the name of tables for its parts."""
+class _AggregateStatement:
+    """A step with its views, the available memory, and the name of tables for its parts."""
 
     step: Step
     memory: Memory
@@ -126,20 +127,22 @@ class _Statement:
 
     @cached_property
     def parts(self) -> Mapping[str, Step]:
-        """Its views and itself."""
+        """The views of the step, and the step itself, by name."""
         return {part.name: part for part in (*self.step.views, self.step)}
 
     @cached_property
     def uses(self) -> Counter[str]:
-        """How often each step is read."""
+        """The number of reads of each step."""
         return Counter(name for part in self.parts.values() for name in reads(part.relation))
 
     def in_rounds(self) -> Step:
-        """The step with its rounds, if it needs any and can have them."""
+        """Return the step with its rounds, if it needs any and can have them."""
         layout = self.step.relation.layout
         most, best = 1, (0, _Path())
-        # Materialised parts of a statement would be computed anew in each round.
-        if any(x.role is Role.TABLE and not isinstance(x.relation, Scan) for x in self.step.views):
+        # Materialised parts of a statement would be computed again in each round.
+        if any(
+            x.role is Role.TABLE and not isinstance(x.relation, TableScan) for x in self.step.views
+        ):
             return self.step
         for axis in layout.promoted:
             path = self._path(axis)
@@ -157,14 +160,14 @@ class _Statement:
         return replace(self.step, rounds=rounds, comment=comment)
 
     def _count(self, path: _Path) -> int:
-        """How many rounds there should be by a key; 1 where they are not needed, or cannot be."""
+        """Return the number of rounds by a key; 1 if they are not needed or not possible."""
         if not path.carriers or not self.memory.exceeded_by(path.group_bytes):
             return 1
         rounds = max(path.group_bytes / (ROUND * self.memory.bytes), path.excess / FEWER)
         return min(max(math.ceil(rounds), LEAST_ROUNDS), MOST_ROUNDS)
 
     def _path(self, axis: int) -> _Path:
-        """What has to be read in parts so that the result is made in parts along an axis."""
+        """Return what to read in parts so that the result is made in parts along an axis."""
         carriers, most, excess = list[_Carrier](), 0.0, 0.0
         waiting: list[tuple[Step, tuple[int, ...], Relation, int, int]]
         waiting = [(self.step, (), self.step.relation, axis, 1)]
@@ -178,7 +181,7 @@ class _Statement:
                     waiting.append((view, (), view.relation, key, positions))
                 case Read():
                     carriers.append(_Carrier(owner.name, place, relation, key, positions))
-                case Decompose() | Stack() | Compress() | Recode() | Exchange():
+                case Decompose() | Stack() | Compress() | Recode() | BlockRepartition():
                     before, after = relation.input.layout, relation.layout
                     levels = before.levels[key], after.levels[key]
                     if levels == (Level.PROMOTED, Level.TILED):
@@ -188,15 +191,15 @@ class _Statement:
                     ):
                         continue
                     waiting.append((owner, (*place, 0), relation.input, key, positions))
-                case Reduce():
+                case Aggregate():
                     excess = max(excess, self._excess(relation, relation.labels[key]))
                     for number, own in _operands(relation, relation.labels[key]):
                         operand = inputs(relation)[number]
                         waiting.append((owner, (*place, number), operand, own, positions))
         return _Path(tuple(carriers), most, excess)
 
-    def _excess(self, node: Reduce, label: str) -> float:
-        """How many rows of what has a label meet one of a large operand that has it not."""
+    def _excess(self, node: Aggregate, label: str) -> float:
+        """Return the number of rows with a label for each row of a large operand without it."""
         carrying = [number for number, _ in _operands(node, label)]
         rows, large = 0.0, math.inf
         for number, operand in enumerate(inputs(node)):
@@ -211,14 +214,14 @@ class _Statement:
         return rows / max(large, 1.0)
 
     def _is_only_here(self, name: str) -> bool:
-        """Whether a step is a view that is read once, and not a mere scan."""
+        """Return whether a step is a view that is read once, and not a mere scan."""
         view = self.parts.get(name)
         if view is None or view.role is not Role.VIEW or self.uses[name] > 1:
             return False
-        return not isinstance(view.relation, Scan)
+        return not isinstance(view.relation, TableScan)
 
     def _round(self, path: _Path, start: int | None, end: int | None) -> Round:
-        """The statement over the tuples of a range of positions."""
+        """Return the statement over the tuples of a range of positions."""
         tables, parts = list[Step](), dict(self.parts)
         for carrier in path.carriers:
             first, last = (None if x is None else x * carrier.positions for x in (start, end))
@@ -240,7 +243,7 @@ class _Statement:
 
 
 def _reached(relation: Relation, views: Mapping[str, Step]) -> tuple[Step, ...]:
-    """The views that a relation reads, directly or not, in their order."""
+    """Return the views that a relation reads, directly or not, in their order."""
     needed, waiting = set[str](), list(reads(relation))
     while waiting:
         name = waiting.pop()
@@ -251,7 +254,7 @@ def _reached(relation: Relation, views: Mapping[str, Step]) -> tuple[Step, ...]:
 
 
 def _replaced(relation: Relation, place: tuple[int, ...], new: Relation) -> Relation:
-    """A relation with another one at a place below it."""
+    """Return a relation with another one at a place below it."""
     if not place:
         return new
     below = list(inputs(relation))
@@ -259,10 +262,10 @@ def _replaced(relation: Relation, place: tuple[int, ...], new: Relation) -> Rela
     return with_inputs(relation, below)
 
 
-def _operands(node: Reduce, label: str) -> Iterator[tuple[int, int]]:
-    """The inputs that have a label as a key, each with its axis, if parts of them make parts.
+def _operands(node: Aggregate, label: str) -> Iterator[tuple[int, int]]:
+    """Yield the inputs that have a label as a key, with its axis, if their parts make parts.
 
-    A tuple that an outer join makes of what is not there has no part.
+    A tuple that an outer join makes of a missing partner belongs to no part.
     """
     match node.input:
         case Compute(Join(kind=kind)) if kind is not JoinKind.INNER:

@@ -1,4 +1,4 @@
-"""Large tensors in one tuple, as cross joins get them, those with positions among them."""
+"""Pass large tensors in one tuple to cross joins by reference, also to joins with positions."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from ucle.foundation.tree_walk import fold
 from ucle.ir.fills import JoinKind
-from ucle.plan.pass_context import Circumstances
+from ucle.plan.pass_context import PassContext
 from ucle.plan.steps import (
+    Aggregate,
     ByReference,
     Compute,
     Decompose,
     Join,
     MaskedJoin,
     Plan,
-    Reduce,
     Relation,
     Step,
     inputs,
@@ -22,23 +22,24 @@ from ucle.plan.steps import (
 )
 
 
-def pass_by_reference(plan: Plan, circumstances: Circumstances) -> Plan:
-    """Hand large tensors to cross joins as the only element of a list.
+def pass_by_reference(plan: Plan, context: PassContext) -> Plan:
+    """Pass large tensors to cross joins as the only element of a list.
 
-    A cross join copies a BLOB twice, and with few tuples to a chunk for each tuple again, as does a
-    filter behind it that lets some tuples through; but what is in a list is handed on by reference.
+    A cross join copies a BLOB twice; with few tuples per chunk it copies the BLOB again for each
+    tuple, as does a filter above it that lets some tuples through. The contents of a list are
+    passed by reference.
     """
 
     def side(relation: Relation) -> Relation:
         whole = not relation.layout.promoted
-        large = relation.type.tuple_bytes(relation.layout) >= circumstances.reference_bytes
+        large = relation.type.tuple_bytes(relation.layout) >= context.reference_bytes
         return ByReference(relation) if whole and large else relation
 
     def handed_over(relation: Relation, children: list[Relation]) -> Relation:
         match relation:
-            case Reduce(Compute(Join() as joined)) if _is_crossed(joined):
+            case Aggregate(Compute(Join() as joined)) if _is_crossed(joined):
                 return with_inputs(relation, [side(x) for x in children])
-            case Reduce(Compute(MaskedJoin(mask))) if mask.layout.promoted:
+            case Aggregate(Compute(MaskedJoin(mask))) if mask.layout.promoted:
                 return with_inputs(relation, [side(x) for x in children])
             case Decompose():
                 return with_inputs(relation, [side(x) for x in children])
@@ -52,7 +53,7 @@ def pass_by_reference(plan: Plan, circumstances: Circumstances) -> Plan:
 
 
 def _is_crossed(joined: Join) -> bool:
-    """Whether a join pairs every tuple with every other one, and there are several."""
+    """Return whether a join pairs every tuple with every other one, and there are several."""
     left = {joined.left_labels[axis] for axis in joined.left.layout.promoted}
     right = {joined.right_labels[axis] for axis in joined.right.layout.promoted}
     return joined.kind is JoinKind.INNER and bool(left | right) and not left & right

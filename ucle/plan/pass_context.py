@@ -1,4 +1,4 @@
-"""What passes over a plan decide by and the plan does not say."""
+"""Context that passes need beyond the plan: prices, memory, threads."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ucle.ir.layouts import Layout
 from ucle.plan.steps import Compute
 
 REFERENCE_BYTES = 1 << 14
-"""Payload from which copies for each chunk are worth a longer statement."""
+"""The payload from which copies for each chunk justify a longer statement."""
 
 
 @dataclass(frozen=True)
 class Expression:
-    """How numbers are computed from numbers, as far as an expression may stand inside of others.
+    """A computation of numbers from numbers that may be nested in other expressions.
 
-    `uses` says how often it names each of its arguments, `height` how many nodes lie above each
-    other in it.
+    `uses` is the number of times that it names each of its arguments, `height` the height of its
+    expression tree.
     """
 
     uses: tuple[int, ...]
@@ -26,17 +26,17 @@ class Expression:
 
 
 def no_expression(compute: Compute, dtype: DType) -> Expression | None:
-    """Where nothing is known of a language, no expression is put into another one."""
+    """Return None: without a known language, no expression is nested in another one."""
     return None
 
 
 @dataclass(frozen=True)
 class Spreading:
-    """What is known of relations where statements are spread over threads.
+    """Statistics for spreading statements over threads.
 
-    `least` is the cost from which on that is worth the while. `rows` estimates the tuples of a
-    tensor in a layout, `payload` the bytes of the value of each, and `positions` how many different
-    ones its axes hold.
+    `least` is the cost from which spreading pays. `rows` estimates the tuples of a tensor in a
+    layout, `payload` the bytes of each tuple's value, and `positions` the number of distinct
+    positions along its axes.
     """
 
     threads: int
@@ -48,10 +48,10 @@ class Spreading:
 
 @dataclass(frozen=True)
 class Memory:
-    """What is known of relations where they may exceed the memory, which has so many `bytes`.
+    """Statistics for relations that may exceed the memory, of size `bytes`.
 
-    `share` is the share of it with which the engine groups tuples before it spills them. `rows` and
-    `payload` are those of `Spreading`.
+    `share` is the share of the memory in which the engine groups tuples before it spills them.
+    `rows` and `payload` are as in `Spreading`.
     """
 
     bytes: float
@@ -60,21 +60,21 @@ class Memory:
     payload: Callable[[str, Layout], float]
 
     def exceeded_by(self, size: float) -> bool:
-        """Whether groups of so many bytes would be spilled."""
+        """Return whether groups of `size` bytes would be spilled."""
         return size > self.share * self.bytes
 
 
 @dataclass(frozen=True)
-class Circumstances:
-    """What passes decide by.
+class PassContext:
+    """The facts by which passes decide.
 
-    `statement_price` is what one more statement costs, in the units of the steps' costs.
+    `statement_price` is the cost of one more statement, in the units of the steps' costs.
     `constants` are the elements of arrays from memory that may be written out, by tensor.
-    `expression` tells of a computation on numbers what it is in the language of the database; None
-    where it is no expression that may stand inside of another one. `reference_bytes` is the payload
-    from which cross joins get a tensor by reference. `tapes` says that calls on whole tensors may
-    become one call. `spreading` is None where statements are left to one thread, `memory` where
-    each runs as a whole, however much it groups.
+    `expression` gives a computation on numbers as an expression in the language of the database;
+    None if it cannot be nested in another one. `reference_bytes` is the payload from which cross
+    joins get a tensor by reference. `tapes` is True if calls on whole tensors may become one call.
+    `spreading` is None if each statement is left to one thread, `memory` if each runs as a whole,
+    however much it groups.
     """
 
     statement_price: float = 0.0

@@ -1,9 +1,10 @@
-"""The physical rewrites of a plan, in order: how relations become statements, and cheap ones.
+"""The physical rewrites of a plan, in order: from relations to the statements that run.
 
-`plan_program` makes a plan in which each vertex, repartition and input is a step. Each pass takes a
-plan to another one with the same outputs: `PASSES` to what runs, in which every step but the inputs
-is one statement that makes a table. Decisions are taken here; `ucle.sqlgen` writes down what comes
-out. A pass is a pure function; what it decides by and the plan does not say are `Circumstances`.
+`plan_program` makes a plan in which each vertex, repartition and input is a step. Each pass turns a
+plan into another one with the same outputs. `PASSES` leads to the plan that runs, in which every
+step but the inputs is one statement that makes a table. Decisions are taken here; `ucle.sqlgen`
+writes the result as SQL. A pass is a pure function; `PassContext` holds the facts that it needs
+beyond the plan.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import reduce
 
 from ucle.plan.complete_keyless import complete_keyless
 from ucle.plan.expect_gaps import expect_gaps
-from ucle.plan.fuse_dense_steps import record_tapes
+from ucle.plan.fuse_dense_steps import fuse_dense_steps
 from ucle.plan.fuse_maps import fuse_maps
 from ucle.plan.inline_constants import inline_constants
 from ucle.plan.inline_views import inline_views
@@ -27,19 +28,19 @@ from ucle.plan.materialise import (
 )
 from ucle.plan.materialise_large import materialise_large
 from ucle.plan.nest_keyless import nest_keyless
-from ucle.plan.partition_aggregates import run_in_rounds
+from ucle.plan.partition_aggregates import partition_aggregates
 from ucle.plan.pass_by_reference import pass_by_reference
-from ucle.plan.pass_context import Circumstances
-from ucle.plan.split_small_scans import slice_probe
+from ucle.plan.pass_context import PassContext
+from ucle.plan.split_small_scans import split_small_scans
 from ucle.plan.steps import Plan
 
-Pass = Callable[[Plan, Circumstances], Plan]
+Pass = Callable[[Plan, PassContext], Plan]
 
 PASSES: tuple[Pass, ...] = (
     inline_constants,
     complete_keyless,
     fuse_maps,
-    record_tapes,
+    fuse_dense_steps,
     materialise_checked,
     materialise_shared,
     materialise_outputs,
@@ -49,13 +50,13 @@ PASSES: tuple[Pass, ...] = (
     pass_by_reference,
     nest_keyless,
     materialise_deep,
-    run_in_rounds,
-    slice_probe,
+    partition_aggregates,
+    split_small_scans,
 )
-"""To the plan that runs."""
+"""The passes to the plan that runs."""
 
 ONE_BY_ONE: tuple[Pass, ...] = (materialise_all, pass_by_reference)
-"""To a plan that makes a table of every step, so that each can be measured by itself."""
+"""The passes to a plan that makes a table of every step, so that each can be measured."""
 
 LASTING: tuple[Pass, ...] = (
     expect_gaps,
@@ -66,9 +67,9 @@ LASTING: tuple[Pass, ...] = (
     pass_by_reference,
     nest_keyless,
 )
-"""To a plan for views in a database: what is a table elsewhere is computed once in each of them."""
+"""The passes to a plan for views in a database: tables elsewhere are computed once in each view."""
 
 
-def rewritten(plan: Plan, passes: Iterable[Pass], circumstances: Circumstances) -> Plan:
-    """The plan after some passes, one after the other."""
-    return reduce(lambda current, rewrite: rewrite(current, circumstances), passes, plan)
+def rewritten(plan: Plan, passes: Iterable[Pass], context: PassContext) -> Plan:
+    """Return the plan after some passes, one after the other."""
+    return reduce(lambda current, rewrite: rewrite(current, context), passes, plan)

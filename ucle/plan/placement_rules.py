@@ -1,10 +1,10 @@
-"""What each relation asks of where its inputs lie, and where its tuples lie then.
+"""Rules for placements: those that each relation needs of its inputs, and that of its result.
 
-The rules are those of the tensor relational algebra (tensor_relational_algebra.txt, Table 2): a
-join of two relations by the same keys, or of one with a copy of the other on every partition (R2-6,
-R2-7); an aggregation by the keys that the tuples lie by needs no exchange (R2-4), any other has two
-phases, of which only the partial results travel (R2-5); what goes on inside of a tuple goes on
-wherever it lies (R2-2, R2-3).
+The rules are those of the tensor relational algebra (tensor_relational_algebra.txt, Table 2). A
+join combines two relations placed by the same keys, or one with a copy of the other on every
+partition (R2-6, R2-7). An aggregation by the keys of the placement needs no exchange (R2-4); any
+other aggregation has two phases, and only its partial results travel (R2-5). Work inside a tuple is
+done wherever the tuple lies (R2-2, R2-3).
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ from ucle.ir.layouts import Layout, Level
 from ucle.ir.placements import REPLICATED, SCATTERED, SINGLE, Placement, Spread
 from ucle.plan.sources import OneRow
 from ucle.plan.steps import (
-    Accumulate,
+    Aggregate,
+    BlockRepartition,
     Compress,
     Decompose,
     Densify,
-    Exchange,
     Expand,
-    FirstEntries,
     Gather,
     Join,
     Load,
     MaskedJoin,
+    PrefixScan,
     Read,
     Recode,
-    Reduce,
     Reindex,
     Relation,
-    Scan,
     Stack,
+    TableScan,
+    TopKEntries,
     inputs,
 )
 
-SOURCES = Scan | Load
-"""Relations of data from outside, which comes to partitions as it is asked for."""
+SOURCES = TableScan | Load
+"""Relations of data from outside, which is brought to partitions as needed."""
 
 
 @dataclass(frozen=True)
 class Way:
     """One way to compute a relation on partitions.
 
-    `reads` are the placements of what it reads, from left to right, `makes` is that of the result.
-    Where `combined` is true, partitions make partial results, which are brought to the placement
-    that it makes and aggregated there once more.
+    `reads` are the placements of the relations that it reads, from left to right; `makes` is the
+    placement of the result. If `combined` is True, partitions make partial results, which are
+    brought to the placement of the result and aggregated again there.
     """
 
     reads: tuple[Placement, ...]
@@ -57,14 +57,14 @@ class Way:
 
 
 def ways(relation: Relation) -> tuple[Way, ...]:
-    """All ways to compute a relation that reads others; the first one needs but one partition."""
+    """Return all ways to compute a relation that reads others; the first needs one partition."""
     return tuple(dict.fromkeys(_ways(relation)))
 
 
 def placements(layout: Layout) -> tuple[Placement, ...]:
-    """Where the tuples of a relation may lie, as far as any rule asks for it."""
+    """Return the possible placements of a relation's tuples, as far as any rule needs them."""
     keys = layout.promoted
-    if not keys:  # one tuple, of which a statement may take for granted that it is there
+    if not keys:  # a single tuple, which a statement may assume to be there
         return (SINGLE, REPLICATED)
     by = [Placement.by(axis) for axis in keys]
     if len(keys) > 1:
@@ -73,12 +73,12 @@ def placements(layout: Layout) -> tuple[Placement, ...]:
 
 
 def source_placements(source: SOURCES) -> tuple[Placement, ...]:
-    """Where the tuples of an input can be read, if its rows are brought to where they belong."""
+    """Return the placements in which an input can be read if its rows are moved accordingly."""
     if isinstance(source, Load):
         return placements(source.layout)
     table = source.source
     if isinstance(table.origin, OneRow):
-        return (SINGLE, REPLICATED)  # anywhere else it would be there several times
+        return (SINGLE, REPLICATED)  # otherwise it would be there several times
     raw = tuple(
         placement
         for placement in placements(source.layout)
@@ -87,10 +87,10 @@ def source_placements(source: SOURCES) -> tuple[Placement, ...]:
     return tuple(x for x in raw if not table.sum_duplicates or x.spread is not Spread.SCATTERED)
 
 
-def raw_columns(scan: Scan, placement: Placement) -> tuple[str, ...] | None:
-    """The columns of an input by which its rows have to lie, for its tuples to lie somehow.
+def raw_columns(scan: TableScan, placement: Placement) -> tuple[str, ...] | None:
+    """Return the columns by which an input's rows must be placed, for a placement of its tuples.
 
-    None where tuples have other keys than the rows that they are made of.
+    None if tuples have other keys than the rows that they are made of.
     """
     table = scan.source
     if table.symmetric or len(table.tile_sizes) > 1 or table.kept_as is not None:
@@ -107,11 +107,11 @@ def _ways(relation: Relation) -> Iterator[Way]:
             for placement in placements(layout):
                 yield Way((placement,), placement)
         case Densify(source):
-            # What is missing is missing once.
+            # A missing tuple must be made only once.
             yield from (way for way in _ways(source) if _in_one_place(way.makes))
         case Decompose() | Expand() | Recode():
             yield from _tuple_by_tuple(relation, relation.input.layout)
-        case Stack() | Compress() | Gather() | Exchange():
+        case Stack() | Compress() | Gather() | BlockRepartition():
             kept = _kept(relation.input.layout, relation.layout)
             for way in _ways(relation.input):
                 if _in_one_place(way.makes) or _together(way.makes, kept):
@@ -119,34 +119,34 @@ def _ways(relation: Relation) -> Iterator[Way]:
         case Reindex():
             for way in _ways(relation.input):
                 yield _elsewhere(way)
-        case Accumulate():
+        case PrefixScan():
             inside = not set(relation.axes) & set(relation.layout.promoted)
             for way in _ways(relation.input):
                 if inside or _in_one_place(way.makes):
                     yield way
-        case FirstEntries():
+        case TopKEntries():
             inside = relation.axis not in relation.input.layout.promoted
             for way in _ways(relation.input):
                 if inside or _in_one_place(way.makes):
                     yield _elsewhere(way)
-        case Reduce():
+        case Aggregate():
             yield from _reductions(relation)
         case _:
             raise AssertionError("a relation that no plan of vertices has")
 
 
 def _in_one_place(placement: Placement) -> bool:
-    """Whether a partition that sees a tuple sees all of them."""
+    """Return whether a partition that sees one tuple sees all of them."""
     return placement.spread in (Spread.SINGLE, Spread.REPLICATED)
 
 
 def _together(placement: Placement, axes: frozenset[int]) -> bool:
-    """Whether tuples that agree on some axes lie together."""
+    """Return whether tuples that agree on some axes lie together."""
     return placement.spread is Spread.BY_AXES and axes.issuperset(placement.axes)
 
 
 def _kept(before: Layout, after: Layout) -> frozenset[int]:
-    """The axes whose keys are the same in both layouts."""
+    """Return the axes whose keys are the same in both layouts."""
     return frozenset(
         axis
         for axis in before.promoted
@@ -156,7 +156,7 @@ def _kept(before: Layout, after: Layout) -> frozenset[int]:
 
 
 def _elsewhere(way: Way) -> Way:
-    """A way whose tuples get other keys."""
+    """Return a way whose tuples get other keys."""
     return Way(way.reads, way.makes if _in_one_place(way.makes) else SCATTERED)
 
 
@@ -172,14 +172,14 @@ def _tuple_by_tuple(relation: Decompose | Expand | Recode, before: Layout) -> It
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Where the pairs of a join lie: by the keys of some labels, or in some other way."""
+    """The placement of the pairs of a join: by the keys of some labels, or another placement."""
 
     reads: tuple[Placement, ...]
     spread: Spread
     labels: tuple[str, ...] = ()
 
 
-def _reductions(relation: Reduce) -> Iterator[Way]:
+def _reductions(relation: Aggregate) -> Iterator[Way]:
     compute = relation.input
     match compute.input:
         case Join() as joined:
@@ -203,10 +203,10 @@ def _reductions(relation: Reduce) -> Iterator[Way]:
                     yield Way(each.reads, placement, combined=True)
 
 
-def _splits(relation: Reduce) -> bool:
-    """Whether partial results can be aggregated to the whole one.
+def _splits(relation: Aggregate) -> bool:
+    """Return whether partial results can be aggregated to the whole result.
 
-    Not where a group must know how many tuples it has met, nor of compressed arrays.
+    Not if a group must know how many tuples it has met, nor for compressed arrays.
     """
     return relation.missing is None and relation.layout.compressed is None
 
@@ -244,7 +244,7 @@ def _joined(node: Join) -> Iterator[_Pairs]:
 
 
 def _masked(node: MaskedJoin) -> Iterator[_Pairs]:
-    """The mask wherever it is, and of each factor the same tiles, or all of it."""
+    """Yield pairs with the mask in any placement, and the same tiles or all of each factor."""
     factors = (node.left, node.left_labels), (node.right, node.right_labels)
     for mask in _ways(node.mask):
         names = _labels(mask.makes, node.labels)
@@ -261,7 +261,7 @@ def _masked(node: MaskedJoin) -> Iterator[_Pairs]:
 def _beside(
     mask: Way, names: tuple[str, ...], node: MaskedJoin, factor: Relation, labels: tuple[str, ...]
 ) -> list[Way]:
-    """The ways of a factor that fit one of the mask."""
+    """Return the ways of a factor that fit a way of the mask."""
     found = []
     shared = _shared(node.mask.layout, node.labels, factor.layout, labels)
     for way in _ways(factor):
@@ -284,9 +284,9 @@ def _labels(placement: Placement, labels: Sequence[str]) -> tuple[str, ...]:
 def _shared(
     left: Layout, left_labels: Sequence[str], right: Layout, right_labels: Sequence[str]
 ) -> Mapping[str, tuple[int, int]]:
-    """The labels whose keys two relations have in common, with the first axis of each.
+    """Return the labels whose keys two relations share, with the first axis of each.
 
-    Of a label that two axes of a relation have, they are equal in all tuples that count.
+    If two axes of a relation have one label, they are equal in all tuples that count.
     """
     one, other = _first_keys(left, left_labels), _first_keys(right, right_labels)
     return {
@@ -306,7 +306,7 @@ def _same_key(left: Layout, axis: int, right: Layout, other: int) -> bool:
 
 
 def leaves(relation: Relation) -> tuple[Read, ...]:
-    """What a relation reads, from left to right, as often as it does."""
+    """Return the reads of a relation, from left to right, with repetition."""
     if isinstance(relation, Read):
         return (relation,)
     return tuple(leaf for each in inputs(relation) for leaf in leaves(each))

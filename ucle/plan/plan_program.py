@@ -1,4 +1,4 @@
-"""Lowers a decomposed program to a plan: joins, kernels and repartitions, a step for each."""
+"""Lower a decomposed program to a plan: joins, kernels and repartitions, a step for each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ucle.ir.annihilation import checked_tensors
 from ucle.ir.fills import join_rule, meets_all, missing_entries
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import RESULT, Layout
-from ucle.ir.masked_products import Part, masked_products
+from ucle.ir.masked_products import MaskedOperand, masked_products
 from ucle.ir.scans import Along
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.top_k import TopK
@@ -18,45 +18,45 @@ from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.every_tuple import has_every_tuple
 from ucle.plan.kernel_choice import choose_kernel, masked_kernel
 from ucle.plan.repartition_paths import ChangeKind, changes
-from ucle.plan.sources import ArraySource, Dictionary, Source, TableName, TableSource
+from ucle.plan.sources import ArraySource, Dictionary, InputSource, TableName, TableSource
 from ucle.plan.steps import (
-    Accumulate,
+    Aggregate,
+    BlockRepartition,
     Compress,
     Compute,
     Decompose,
     Densify,
-    Exchange,
     Expand,
-    FirstEntries,
     Gather,
     Join,
     Load,
     MaskedJoin,
     Plan,
+    PrefixScan,
     Read,
     Recode,
-    Reduce,
     Reindex,
     Relation,
     Repartition,
     Role,
-    Scan,
     Stack,
     Step,
+    TableScan,
+    TopKEntries,
 )
 
 
 def plan_program(
     decomposed: DecomposedProgram,
-    sources: Mapping[str, tuple[Source, ...]],
+    sources: Mapping[str, tuple[InputSource, ...]],
     dictionaries: tuple[Dictionary, ...] = (),
 ) -> Plan:
     """Lower a decomposed program to a plan.
 
     Args:
         decomposed: the program with the decomposition of every vertex.
-        sources: where each input lies; tables in the layouts that the decomposition knows of.
-        dictionaries: those of the labels that have one.
+        sources: the sources of each input; tables in the layouts that the decomposition knows.
+        dictionaries: dictionaries of the labels that have one.
     """
     planner = _Planner(decomposed, sources)
     planner.take_names(dictionary.name for dictionary in dictionaries)
@@ -72,21 +72,21 @@ def plan_program(
 
 
 class _Planner:
-    """Collects steps; `made` and `converted` remember what exists already."""
+    """Collects steps, and remembers the relations and conversions that already exist."""
 
     def __init__(
-        self, decomposed: DecomposedProgram, sources: Mapping[str, tuple[Source, ...]]
+        self, decomposed: DecomposedProgram, sources: Mapping[str, tuple[InputSource, ...]]
     ) -> None:
         self.steps: list[Step] = []
         self.vertex_reads: dict[str, Read] = {}
         self._relations: dict[str, Relation] = {}
-        """Those of the steps, by name."""
+        """The relations of the steps, by name."""
         self._scanned: dict[TableSource, Read] = {}
         self._converted: dict[tuple[str, Layout], Read] = {}
         self._decomposed = decomposed
         self._sources = sources
-        # Database names fold case, so names are compared folded; names of tables that the program
-        # reads are taken as well, or a view could hide its own source.
+        # Database names fold case, so names are compared folded. Names of tables that the program
+        # reads are taken as well; otherwise a view could hide its own source.
         self._taken = {
             source.origin.parts[-1].casefold()
             for every in sources.values()
@@ -95,14 +95,14 @@ class _Planner:
         }
 
     def take_names(self, names: Iterable[str]) -> None:
-        """Keep names from being given to steps."""
+        """Reserve names, so that no step gets them."""
         self._taken |= {name.casefold() for name in names}
 
     def plan_vertex(self, vertex: Vertex) -> None:
         decomposed = self._decomposed
         decomposition = decomposed.decompositions[vertex.name]
         if decomposition.deferred == RESULT:
-            return  # whoever reads it plans it
+            return  # its reader plans it
         if decomposition.deferred is not None:
             self._add_vertex(vertex, self._masked(vertex, decomposition.deferred))
             return
@@ -141,18 +141,18 @@ class _Planner:
         self._add_vertex(vertex, compute)
 
     def _masked(self, vertex: Vertex, number: int) -> Compute:
-        """A product that a vertex reads behind a mask, computed at the places of that."""
+        """Return a product that a vertex masks, computed only at the places of the mask."""
         decomposed = self._decomposed
         producer = decomposed.program.by_name[vertex.inputs[number].tensor]
         needed = {True: decomposed.needed(producer), False: decomposed.needed(vertex)}
 
-        def layout(part: Part) -> Layout:
+        def layout(part: MaskedOperand) -> Layout:
             return needed[part.of_producer][part.number][1]
 
-        def read(part: Part) -> Read:
+        def read(part: MaskedOperand) -> Read:
             return self._operand(*needed[part.of_producer][part.number])
 
-        # Either factor may be the mask of the other, where both labels are aggregated away.
+        # Either factor may be the mask of the other if both labels are aggregated away.
         product = next(
             x
             for x in masked_products(decomposed.program, vertex)
@@ -168,7 +168,7 @@ class _Planner:
         decomposed = self._decomposed
         decomposition = decomposed.decompositions[vertex.name]
         aggregated, types = vertex.aggregates(decomposition), decomposed.program.types
-        relation = Reduce(
+        relation = Aggregate(
             compute,
             vertex.reduce if aggregated else None,
             vertex.names,
@@ -200,7 +200,7 @@ class _Planner:
 
     def _accumulated(self, vertex: Vertex, along: Along, source: Read) -> Read:
         decomposition = self._decomposed.decompositions[vertex.name]
-        relation = Accumulate(
+        relation = PrefixScan(
             Densify(source) if meets_all(vertex) else source,
             along,
             vertex.names,
@@ -215,7 +215,7 @@ class _Planner:
         decomposition = self._decomposed.decompositions[vertex.name]
         whole = has_every_tuple(source, self._relations)
         keyed = top.label in decomposition.promoted
-        relation = FirstEntries(
+        relation = TopKEntries(
             source if whole or keyed else Densify(source),
             top,
             vertex.inputs[0].names,
@@ -228,7 +228,7 @@ class _Planner:
         return self._add(vertex.name, vertex.name, relation, vertex.text(decomposition), cost)
 
     def _operand(self, operand: Operand, needed: Layout) -> Read:
-        """The operand in the layout that its vertex needs, converted where it must be."""
+        """Return the operand in the layout that its vertex needs, converted if necessary."""
         key = operand.tensor, needed
         if key not in self._converted:
             read = self._source(*key)
@@ -237,7 +237,7 @@ class _Planner:
         return self._converted[key]
 
     def _source(self, name: str, needed: Layout) -> Read:
-        """Where a tensor is had from for a layout: made by a vertex, scanned, or from memory."""
+        """Return the source of a tensor for a layout: made by a vertex, scanned, or from memory."""
         if name in self.vertex_reads:
             return self.vertex_reads[name]
         layout = self._decomposed.source_layout(name, needed)
@@ -253,7 +253,7 @@ class _Planner:
             type_ = self._decomposed.program.types[name]
             kept = source.key_axes is not None
             step = _layout_name(name, type_, layout) if kept else name
-            scan = Scan(source, type_, layout)
+            scan = TableScan(source, type_, layout)
             self._scanned[source] = self._add(step, name, scan, f"{name}: {source.origin}")
         return self._scanned[source]
 
@@ -270,7 +270,7 @@ class _Planner:
         relation: Relation = read
         blocks = self._decomposed.exchanges.get((read.tensor, read.layout, needed))
         if blocks is not None:
-            relation = Exchange(read, needed, blocks.axis, blocks.size)
+            relation = BlockRepartition(read, needed, blocks.axis, blocks.size)
             name = _layout_name(read.tensor, read.type, needed)
             comment = f"repartition {read.tensor}: exchange keys in blocks of {blocks.size}"
             return self._add(name, read.tensor, relation, comment)

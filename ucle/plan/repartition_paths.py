@@ -1,8 +1,8 @@
-"""From one layout to another: the changes that bring a tensor there, one after the other.
+"""Repartition paths: the changes that bring a tensor from one layout to another, in order.
 
 Tuples are decomposed to the finest levels of both layouts, then stacked (section 6 of
-sparse_einsum.txt). A compressed axis is made of entries, or of what a dense array holds, and taken
-apart likewise. What is planned and what is priced follow the same path.
+sparse_einsum.txt). A compressed axis is built from entries or from a dense array, and taken apart
+in the same way. Plans and prices follow the same path.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from ucle.ir.layouts import Layout, Level
 
 
 class ChangeKind(Enum):
-    """What is done to the tuples of a tensor."""
+    """A change to the tuples of a tensor."""
 
     DECOMPOSE = "decompose"
-    """A tuple for every position, or tile, of axes that become keys."""
+    """Split each tuple into one for every position, or tile, of the axes that become keys."""
     STACK = "stack"
-    """Tuples that agree on the remaining keys become one array."""
+    """Combine tuples that agree on the remaining keys into one array."""
     COMPRESS = "compress"
-    """Entries that agree on the remaining keys become one compressed array."""
+    """Combine entries that agree on the remaining keys into one compressed array."""
     EXPAND = "expand"
-    """A tuple for each position that compressed arrays list."""
+    """Make a tuple for each position that compressed arrays list."""
     RECODE = "recode"
-    """A dense array is compressed in its place, or a compressed one is made dense."""
+    """Compress a dense array in place, or make a compressed one dense."""
     GATHER = "gather"
-    """Compressed tiles become one compressed array."""
+    """Combine compressed tiles into one compressed array."""
 
 
 @dataclass(frozen=True)
-class Change:
+class LayoutChange:
     """One change, and the layout after it."""
 
     kind: ChangeKind
@@ -43,13 +43,13 @@ class Change:
 @lru_cache(maxsize=1 << 14)
 def changes(
     source: Layout, target: Layout, shape: tuple[int, ...] | None = None
-) -> tuple[Change, ...]:
-    """The changes from one layout to another; none where they are the same.
+) -> tuple[LayoutChange, ...]:
+    """Return the changes from one layout to another; none if they are the same.
 
     Args:
-        source: how the tensor lies.
-        target: how it is to lie.
-        shape: of the tensor, where that is known: blocks of one size are put together as they are.
+        source: the current layout of the tensor.
+        target: the layout that it is to have.
+        shape: shape of the tensor, if known: blocks of equal size are put together as they are.
 
     >>> rows, whole = Layout.of([True, False]), Layout.of([False, False])
     >>> csr = Layout.made(Level.TILED, Level.COMPRESSED)
@@ -61,19 +61,21 @@ def changes(
     return tuple(_changes(source, target, shape))
 
 
-def _changes(source: Layout, target: Layout, shape: tuple[int, ...] | None) -> Iterator[Change]:
+def _changes(
+    source: Layout, target: Layout, shape: tuple[int, ...] | None
+) -> Iterator[LayoutChange]:
     current = source
     if current != target and (axis := current.compressed) is not None:
         dense = current.with_level(axis, Level.DENSE)
         if axis == target.compressed and _gathers(current, target):
-            yield Change(ChangeKind.GATHER, target)
+            yield LayoutChange(ChangeKind.GATHER, target)
             return
         if target.levels[axis] is Level.DENSE and current.dense[-1] == axis:
-            yield Change(ChangeKind.RECODE, dense)
+            yield LayoutChange(ChangeKind.RECODE, dense)
             current = dense
         else:
             current = Layout.of(True for _ in source.levels)
-            yield Change(ChangeKind.EXPAND, current)
+            yield LayoutChange(ChangeKind.EXPAND, current)
     if current == target:
         return
     if (axis := target.compressed) is None:
@@ -83,37 +85,39 @@ def _changes(source: Layout, target: Layout, shape: tuple[int, ...] | None) -> I
     if current.levels[axis] is not Level.DENSE or target.dense[-1] != axis:
         entries = Layout.of(True for _ in source.levels)
         yield from _rearranged(current, entries, shape)
-        yield Change(ChangeKind.COMPRESS, target)
+        yield LayoutChange(ChangeKind.COMPRESS, target)
     else:
         yield from _rearranged(current, dense, shape)
-        yield Change(ChangeKind.RECODE, target)
+        yield LayoutChange(ChangeKind.RECODE, target)
 
 
 def _in_one_piece(source: Layout, target: Layout, joined: tuple[int, ...]) -> bool:
-    """Whether a tile lies in one piece in the arrays in which tiles along some axes are joined."""
+    """Return whether a tile is contiguous in the arrays that join tiles along some axes."""
     inner = source.dense
     return inner[:1] == joined and target.dense[-len(inner) :] == inner
 
 
 def _are_full(layout: Layout, shape: tuple[int, ...] | None) -> bool:
-    """Whether it is known that no tile is shorter than the others."""
+    """Return whether it is known that no tile is shorter than the others."""
     return shape is not None and not any(shape[axis] % layout.tile for axis in layout.tiled)
 
 
 def _gathers(source: Layout, target: Layout) -> bool:
-    """Whether all that happens is that tiles of rows come together."""
+    """Return whether the only change is that tiles of rows come together."""
     tiled = source.tiled
     return len(tiled) == 1 and source.with_level(tiled, Level.DENSE) == target
 
 
-def _rearranged(source: Layout, target: Layout, shape: tuple[int, ...] | None) -> Iterator[Change]:
-    """Decompose, then stack, between layouts in which nothing is compressed."""
+def _rearranged(
+    source: Layout, target: Layout, shape: tuple[int, ...] | None
+) -> Iterator[LayoutChange]:
+    """Yield the decompose and stack between layouts in which nothing is compressed."""
     finer = source.union(target)
     joined = tuple(axis for axis in finer.tiled if axis not in target.tiled)
     if joined and not _in_one_piece(finer, target, joined) and not _are_full(finer, shape):
-        # Each row of a tile goes to a place of its own, and the last tile has fewer of them.
+        # Each row of a tile goes to a place of its own, and the last tile has fewer rows.
         finer = finer.with_level(joined, Level.PROMOTED)
     if finer != source:
-        yield Change(ChangeKind.DECOMPOSE, finer)
+        yield LayoutChange(ChangeKind.DECOMPOSE, finer)
     if finer != target:
-        yield Change(ChangeKind.STACK, target)
+        yield LayoutChange(ChangeKind.STACK, target)

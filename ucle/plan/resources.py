@@ -1,4 +1,4 @@
-"""What a plan may use of a machine."""
+"""The resources of a machine that a plan may use."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ucle.udf_kernels import kernel_limits
 
 @dataclass(frozen=True)
 class Resources:
-    """What a plan may use: bytes of memory, and threads that run at once.
+    """The resources of a plan: bytes of memory, and threads that run at once.
 
-    `kernels` says that there are any; without them all labels are promoted. `copies` says that a
-    kernel gets a copy of its operands for every row, as Arrow functions do. States of aggregates up
-    to `inline_state` bytes lie in the engine's own memory, which it can spill; `limits` are those
-    of the engine.
+    `kernels` is True if kernels are available; without them all labels are promoted. `copies` is
+    True if a kernel gets a copy of its operands for every row, as Arrow functions do. Aggregate
+    states of up to `inline_state` bytes lie in the engine's own memory, which it can spill;
+    `limits` are the limits of the engine.
     """
 
     memory: float = math.inf

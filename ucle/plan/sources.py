@@ -1,7 +1,7 @@
-"""Where a tensor's data lies, as the compiler sees it: columns of a table, or an array in memory.
+"""The source of a tensor's data as the compiler sees it: table columns or an array in memory.
 
-These are descriptions, frozen and without data: the array or the Arrow table itself stays with the
-program that was given it, under the tensor's name.
+These are frozen descriptions without data: the array or the Arrow table itself stays with the
+program that received it, under the tensor's name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ParquetFile(DataFile):
     """A Parquet file, or several."""
 
     united: bool = False
-    """Whether columns have the types that hold those of all files, and not those of the first."""
+    """True if columns have types that fit the values of all files, not only those of the first."""
 
     def __str__(self) -> str:
         return self.path
@@ -45,18 +45,18 @@ class ParquetFile(DataFile):
 
 @dataclass(frozen=True)
 class CsvFile(DataFile):
-    """A text file of rows; DuckDB reads it as it is told here, and finds out about nothing.
+    """A text file of rows; DuckDB reads it with exactly these settings and detects nothing.
 
-    There are no `columns` until somebody has looked at the file: `ucle.inputs.csv_dialect` finds
-    its form, `ucle.inputs.csv_types` the types that all of its values have.
+    `columns` is empty until the file has been inspected: `ucle.inputs.csv_dialect` finds its
+    format, `ucle.inputs.csv_types` the types that fit all of its values.
     """
 
     delimiter: str = ","
     skipped: int = 0
-    """Lines before the first row, such as a header; comments are not counted."""
+    """Lines before the first row, such as a header; comments do not count."""
     comment: str = ""
     columns: tuple[tuple[str, str], ...] = ()
-    """Names and types."""
+    """The names and types of the columns."""
 
     def __str__(self) -> str:
         return self.path
@@ -64,9 +64,9 @@ class CsvFile(DataFile):
 
 @dataclass(frozen=True)
 class InMemory:
-    """A table in memory; `kind` says what it was, `name` where it is registered.
+    """A table in memory: `kind` is the kind of object it was, `name` its registered name.
 
-    The name has blanks in it, so that it is no tensor's and few tables'.
+    The name contains blanks, so that no tensor and few tables have the same name.
     """
 
     kind: str
@@ -78,7 +78,7 @@ class InMemory:
 
 @dataclass(frozen=True)
 class OneRow:
-    """The relation of one row that is always there, for what is made of no input."""
+    """The relation of one row that always exists, for tensors that are made from no input."""
 
     def __str__(self) -> str:
         return "one row"
@@ -91,21 +91,21 @@ Origin = TableName | DataFile | InMemory | OneRow
 class TableSource:
     """A tensor in the columns of a relation.
 
-    `keys` are the columns of the leading axes. `value` is the column of values; None stands for
-    `constant` in every row. `dtype` is their element type, and `pairs` says that they are written
-    as pairs (re, im); `narrowed` is the type of a column with numbers that `dtype` does not have,
-    which must not occur. `encoded` tells for each key whether its values go through a dictionary.
-    `dense` is the shape of the array in the value column (empty: a number), `nesting` how many
-    lists deep that array is written. `sum_duplicates` adds up rows that share coordinates, arrays
-    element by element. `key_axes` are the axes of the keys where they are not the leading ones.
-    `kept_as` is the layout of a table of ours whose arrays are BLOBs, as kernels take them.
-    `table` says that the relation is a table of DuckDB's, of which a part is read for a part of the
-    price; a view may have to be computed for each.
-    `tiles` are the positions of a tile along the axes of the keys (0: a key is a position itself),
-    where arrays hold tiles along some of them; empty where there are none.
-    `symmetric` says that a row stands for its first two keys in either order.
-    `key_types` are DuckDB's types of the keys. `keys_as` has the types that keys are read in where
-    they meet keys of others (`ucle.inputs.key_types`), and None for those that are read as is.
+    `keys` are the columns of the leading axes. `value` is the column of values; None means
+    `constant` in every row. `dtype` is the element type of the values, and `pairs` is True if they
+    are written as pairs (re, im). `narrowed` is the type of a column that may have numbers that
+    `dtype` cannot represent; these must not occur. `encoded` says for each key whether its values
+    go through a dictionary. `dense` is the shape of the array in the value column (empty: a
+    number), `nesting` the depth of the lists in which that array is written. `sum_duplicates` adds
+    up rows that share coordinates, arrays element by element. `key_axes` are the axes of the keys
+    if they are not the leading ones. `kept_as` is the layout of a table of ours whose arrays are
+    BLOBs, as kernels take them. `table` is True if the relation is a DuckDB table, of which reading
+    a part costs a part of the price; a view may have to be computed for each part. `tiles` are the
+    positions of a tile along the axes of the keys (0: a key is a position itself) if arrays hold
+    tiles along some of them; empty if there are none. `symmetric` is True if a row stands for its
+    first two keys in either order. `key_types` are DuckDB's types of the keys. `keys_as` has the
+    types in which keys are read when they meet keys of other tables (`ucle.inputs.key_types`), and
+    None for keys that are read unchanged.
     """
 
     origin: Origin
@@ -129,17 +129,17 @@ class TableSource:
 
     @property
     def from_database(self) -> bool:
-        """Whether the data is that of a database or a file, and may change."""
+        """True if the data comes from a database or a file, and may change."""
         return not isinstance(self.origin, InMemory | OneRow)
 
     @property
     def lasts(self) -> bool:
-        """Whether it is there as long as the database, so that a view may read it."""
+        """True if the source exists as long as the database, so that a view may read it."""
         return not isinstance(self.origin, InMemory)
 
     @property
     def rank(self) -> int:
-        """How many axes the tensor has."""
+        """The number of axes of the tensor."""
         return len(self.keys) + len(self.dense) - sum(map(bool, self.tiles))
 
     @property
@@ -149,20 +149,20 @@ class TableSource:
 
     @property
     def tile_sizes(self) -> frozenset[int]:
-        """The different sizes of tiles. With more than one the scan takes the arrays apart."""
+        """The distinct tile sizes. With more than one, the scan takes the arrays apart."""
         return frozenset(filter(None, self.tiles))
 
     @property
     def apart(self) -> TableSource:
-        """The same rows as a tensor of more axes: tiles and the positions within have their own."""
+        """The rows of this source as a tensor with separate axes for tiles and positions within."""
         return replace(self, tiles=()) if self.tiles else self
 
     def is_encoded(self, axis: int) -> bool:
-        """Whether coordinates of an axis go through a dictionary."""
+        """Return whether coordinates of an axis go through a dictionary."""
         return axis < len(self.encoded) and self.encoded[axis]
 
     def key_as(self, key: str) -> str | None:
-        """The type that a key column is read in; None where it is read as it is."""
+        """Return the type in which a key column is read; None if it is read unchanged."""
         return dict(zip(self.keys, self.keys_as, strict=False)).get(key)
 
     @property
@@ -183,7 +183,7 @@ class TableSource:
 
 @dataclass(frozen=True)
 class Dictionary:
-    """The different values of some key columns, in order and numbered from 0."""
+    """The distinct values of some key columns, in order and numbered from 0."""
 
     name: str
     columns: tuple[tuple[TableSource, str], ...]
@@ -198,4 +198,4 @@ class ArraySource:
     shape: tuple[int, ...]
 
 
-Source = TableSource | ArraySource
+InputSource = TableSource | ArraySource

@@ -1,14 +1,15 @@
-"""Statements over few tuples with large arrays, spread over threads.
+"""Split scans of few tuples with large arrays, so that statements run on several threads.
 
-DuckDB gives one thread 122,880 rows of a table, so that a table of a hundred tuples with large
-arrays keeps one busy. A UNION ALL over parts of the table has a pipeline for each part. They run at
-once where nothing above asks for their order: an aggregation into groups does not, nor does a sort.
-A join hands on what drives it, its probe side, and so that is what is cut. Which of two sides it is
-the engine decides by their sizes; where these are alike, both are cut.
+DuckDB gives each thread 122,880 rows of a table, so that a table of a hundred tuples with large
+arrays keeps only one thread busy. A UNION ALL over parts of the table has a pipeline for each part.
+The pipelines run at once if nothing above needs their order; an aggregation into groups does not,
+nor does a sort. A join is driven by its probe side, so that side is split. The engine chooses the
+probe side by the sizes of the two sides; if these are similar, both are split.
 
 A part is a range of positions of one key, which is never NULL: each tuple is in one part, whatever
-the table holds by then. (DuckDB's own numbers of rows would cut more evenly; but a user's column
-may bear their name, and a table may have become a view, which has none, when the program runs.)
+the table holds when the program runs. (DuckDB's own row numbers would split more evenly. But a
+user's column may have their name, and a table may have become a view, which has none, when the
+program runs.)
 """
 
 from __future__ import annotations
@@ -19,48 +20,48 @@ from dataclasses import dataclass, replace
 
 from ucle.foundation.engine_limits import DUCKDB_LIMITS
 from ucle.foundation.tree_walk import fold
-from ucle.plan.pass_context import Circumstances, Spreading
+from ucle.plan.pass_context import PassContext, Spreading
 from ucle.plan.steps import (
+    Aggregate,
     Compute,
     Decompose,
     Join,
     MaskedJoin,
     Plan,
     Read,
-    Reduce,
     Relation,
     Role,
-    Scan,
     Slices,
     Sorted,
     Step,
+    TableScan,
     inputs,
     nodes,
     with_inputs,
 )
 
 SLICES = 12
-"""How many slices cost as much as the cheapest statement that is cut: DuckDB plans each by itself,
-which takes 0.4 ms."""
+"""The number of slices that cost as much as the cheapest statement that is split: DuckDB plans each
+slice by itself, which takes 0.4 ms."""
 
 STATE_BYTES, SORTED_BYTES = 3e6, 16e6
-"""Bytes of states that take as long to merge as that statement, and of tuples to sort."""
+"""The bytes of states that take as long to merge as that statement, and of tuples to sort."""
 
 ALIKE = 8.0
-"""Times the tuples of the other side that a side of a join has which surely drives it: of what a
-filter leaves the engine knows no more than a share of a fifth for each."""
+"""A side of a join surely drives it if it has this many times the tuples of the other side. (After
+a filter, the engine only assumes a share of a fifth for each side.)"""
 
 GAIN = 0.8
-"""The share of a statement's time that may be left."""
+"""The largest share of a statement's time that may remain after splitting."""
 
 
-def slice_probe(plan: Plan, circumstances: Circumstances) -> Plan:
-    """Cut the tables that drive the kernels of a statement, where it is long and they are short.
+def split_small_scans(plan: Plan, context: PassContext) -> Plan:
+    """Split the tables that drive the kernels of a long statement and have few tuples.
 
-    What is not aggregated is sorted by its keys: DuckDB fills a table in the order in which its
-    rows are made, one part after the other.
+    If nothing is aggregated, the result is sorted by its keys: DuckDB fills a table in the order in
+    which its rows are made, one part after the other.
     """
-    spreading = circumstances.spreading
+    spreading = context.spreading
     if spreading is None or spreading.threads < 2:
         return plan
     tables = frozenset(step.name for step in plan.steps if step.role is Role.TABLE)
@@ -75,12 +76,12 @@ def slice_probe(plan: Plan, circumstances: Circumstances) -> Plan:
 class _Leaf:
     """The lower end of a pipeline.
 
-    `owner` is the part of the statement that reads it, `tensor` what it holds. `grouping` has those
-    of its axes by which the upper end groups. `whole` says that it cannot be cut.
+    `owner` is the part of the statement that reads it, `tensor` the tensor that it holds.
+    `grouping` has the axes by which the upper end groups. `whole` is True if it cannot be split.
     """
 
     owner: str
-    relation: Scan | Read
+    relation: TableScan | Read
     tensor: str
     grouping: frozenset[int]
     whole: bool
@@ -88,7 +89,7 @@ class _Leaf:
 
 @dataclass(frozen=True)
 class _Statement:
-    """A step with its views, the tables that there are, and what is known of them."""
+    """A step with its views, the tables that exist, and the statistics for spreading."""
 
     step: Step
     tables: frozenset[str]
@@ -96,16 +97,16 @@ class _Statement:
 
     @property
     def parts(self) -> Mapping[str, Step]:
-        """Its views and itself."""
+        """The views of the step, and the step itself, by name."""
         return {part.name: part for part in (*self.step.views, self.step)}
 
     def sliced(self) -> Step:
-        """The step with those tables cut that are worth it."""
+        """Return the step with the tables split for which that pays."""
         cuts: dict[tuple[str, Relation], Slices] = {}
         ends: set[tuple[str, Relation]] = set()
         for part in self.parts.values():
             for node in nodes(part.relation):
-                if isinstance(node, Reduce) and self._gathers(part, node):
+                if isinstance(node, Aggregate) and self._gathers(part, node):
                     of_node = self._cuts(part, node)
                     cuts.update(of_node)
                     ends.update([(part.name, node)] if of_node else [])
@@ -115,7 +116,7 @@ class _Statement:
         def rewritten(part: Step) -> Step:
             def cut(relation: Relation, children: list[Relation]) -> Relation:
                 same = with_inputs(relation, children)
-                if isinstance(same, Reduce) and (part.name, relation) in ends:
+                if isinstance(same, Aggregate) and (part.name, relation) in ends:
                     return replace(same, unordered=True) if same.operation else Sorted(same)
                 return cuts.get((part.name, relation), same)
 
@@ -126,17 +127,17 @@ class _Statement:
 
         return replace(rewritten(self.step), views=tuple(map(rewritten, self.step.views)))
 
-    def _gathers(self, part: Step, node: Reduce) -> bool:
-        """Whether a pipeline ends here: in groups, or in the table that the statement makes."""
+    def _gathers(self, part: Step, node: Aggregate) -> bool:
+        """Return whether a pipeline ends here: in groups, or in the statement's table."""
         if node.operation is not None:
             return True
         return part is self.step and node is part.relation and bool(node.layout.promoted)
 
-    def _cuts(self, part: Step, end: Reduce) -> dict[tuple[str, Relation], Slices]:
-        """The tables to cut of the pipeline that ends in a node."""
+    def _cuts(self, part: Step, end: Aggregate) -> dict[tuple[str, Relation], Slices]:
+        """Return the tables to split in the pipeline that ends in a node."""
         leaves, steps = self._pipeline(part, end)
         if all(x.relation.layout.scalar for x in leaves):
-            return {}  # numbers are worked on as fast as they are read
+            return {}  # computing on numbers is as fast as reading them
         rows = [self.spreading.rows(x.tensor, x.relation.layout) for x in leaves]
         most = max(rows)
         cost = sum(step.cost for step in steps)
@@ -156,8 +157,8 @@ class _Statement:
                 cuts[leaf.owner, leaf.relation] = Slices(leaf.relation, axis, starts)
         return cuts
 
-    def _pipeline(self, part: Step, end: Reduce) -> tuple[list[_Leaf], list[Step]]:
-        """The tables that may drive the pipeline that ends in a node, and the steps on its way."""
+    def _pipeline(self, part: Step, end: Aggregate) -> tuple[list[_Leaf], list[Step]]:
+        """Return the tables that may drive the pipeline that ends in a node, and its steps."""
         grouped = {end.labels[axis] for axis in end.layout.promoted}
         leaves, steps = list[_Leaf](), [part]
         waiting = [(part, relation, axes) for relation, axes in _operands(end, grouped)]
@@ -170,23 +171,23 @@ class _Statement:
                 case Read(name, tensor):
                     whole = name in self.parts or name not in self.tables
                     leaves.append(_Leaf(owner.name, relation, tensor, axes, whole))
-                case Scan(source):
+                case TableScan(source):
                     whole = source.sum_duplicates or source.symmetric or not source.table
                     leaves.append(_Leaf(owner.name, relation, owner.tensor, axes, whole))
                 case Decompose(source):
                     waiting.append((owner, source, axes))
-                case Reduce(_, None, labels):
+                case Aggregate(_, None, labels):
                     names = {labels[axis] for axis in axes}
                     waiting += [(owner, *operand) for operand in _operands(relation, names)]
         return [x for x in leaves if x.relation.layout.promoted], steps
 
     def _axis(self, leaf: _Leaf) -> tuple[int, float]:
-        """By which key a table is cut, and how many positions that has.
+        """Return the key by which a table is split, and its number of positions.
 
-        It is rather one that groups: slices have no groups in common then.
+        A key that groups is preferred: then slices have no groups in common.
         """
         type_, layout = leaf.relation.type, leaf.relation.layout
-        # Those of a tiled axis are the tiles.
+        # Positions of a tiled axis are its tiles.
         positions = {
             axis: min(count, type_.key_range(layout, axis))
             for axis, count in enumerate(self.spreading.positions(leaf.tensor))
@@ -202,20 +203,20 @@ class _Statement:
         )
         return best, positions[best]
 
-    def _number(self, part: Step, end: Reduce, cost: float, *, merged: bool) -> int:
-        """How many slices are the fastest; 1 where none are."""
+    def _number(self, part: Step, end: Aggregate, cost: float, *, merged: bool) -> int:
+        """Return the fastest number of slices; 1 if splitting does not pay."""
         threads, least = self.spreading.threads, self.spreading.least
         of = part.tensor, end.layout
         size = self.spreading.rows(*of) * self.spreading.payload(*of)
         each = least / SLICES + (size * least / STATE_BYTES if merged else 0.0)
         once = 0.0 if end.operation is not None else size * least / SORTED_BYTES
-        # Where a repartition is beyond the memory, the cost has no end.
+        # The cost is infinite if a repartition exceeds the memory.
         number = math.isqrt(int(min(cost / each, threads**2))) if each else threads
         return number if number > 1 and cost / number + number * each + once <= GAIN * cost else 1
 
 
-def _operands(node: Reduce, names: set[str]) -> Iterator[tuple[Relation, frozenset[int]]]:
-    """What a node reads, and the axes of each that have one of some labels."""
+def _operands(node: Aggregate, names: set[str]) -> Iterator[tuple[Relation, frozenset[int]]]:
+    """Yield the relations that a node reads, each with its axes that have one of some labels."""
     compute: Compute = node.input
     if isinstance(compute.input, Join):
         joined = compute.input

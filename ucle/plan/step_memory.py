@@ -1,4 +1,4 @@
-"""How much the statements of a plan hold, by statistics: the parts that `ucle.memory` prices."""
+"""The memory of a plan's statements, by statistics: the parts that `ucle.cost.memory` adds up."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise, repeat
 
-from ucle.ir.layouts import Layout
-from ucle.memory import (
-    Beside,
-    Copied,
-    Gathered,
-    Kept,
-    Made,
-    Matched,
+from ucle.cost.memory import (
+    ChunkCopies,
+    CrossJoined,
+    FilledTable,
+    GroupStates,
+    JoinTable,
     Part,
+    RowVectors,
     held,
     peak,
     statement,
 )
+from ucle.ir.layouts import Layout
 from ucle.plan.steps import (
+    Aggregate,
+    BlockRepartition,
     ByReference,
-    Chain,
     Compress,
     Decompose,
     Densify,
-    Exchange,
-    FirstEntries,
+    FusedMaps,
+    FusedStep,
     Gather,
     Load,
     Nested,
@@ -36,13 +37,12 @@ from ucle.plan.steps import (
     Read,
     Rearrange,
     Recode,
-    Reduce,
     Reindex,
     Relation,
     Role,
     Stack,
     Step,
-    Tape,
+    TopKEntries,
     inputs,
     nodes,
     reads,
@@ -53,7 +53,7 @@ Sizes = Callable[[str, Layout], float]
 
 @dataclass(frozen=True)
 class Estimates:
-    """Tuples of a tensor in a layout and bytes of the value of each; threads, inline states."""
+    """Estimates of tuples in a layout and of bytes of each value; threads and inline states."""
 
     rows: Sizes
     payload: Sizes
@@ -62,12 +62,12 @@ class Estimates:
 
 
 def plan_peak(plan: Plan, estimates: Estimates) -> float:
-    """Bytes that the execution of a plan holds at most, beside what was there before."""
+    """Return the most bytes that the execution of a plan holds, beyond those held before."""
     return peak([_statement(step, estimates) for step in plan.steps])
 
 
 def _statement(step: Step, estimates: Estimates) -> tuple[float, float]:
-    """What a statement holds while it runs, and what it leaves."""
+    """Return the bytes that a statement holds while it runs, and the bytes that it leaves."""
     if step.role is Role.INPUT:
         rows, each = _size(step, step.relation, estimates)
         copy = rows * each if isinstance(step.relation, Load) and _is_copied(step.relation) else 0.0
@@ -82,12 +82,15 @@ def _statement(step: Step, estimates: Estimates) -> tuple[float, float]:
     )
     if step.role is not Role.TABLE:
         return total, 0.0
-    kept = held(Kept(*_size(step, step.relation, estimates)))
+    kept = held(FilledTable(*_size(step, step.relation, estimates)))
     return total + kept, kept
 
 
 def _is_copied(load: Load) -> bool:
-    """Whether an array is handed over in another order than its own (`ucle.run.array_tables`)."""
+    """Return whether an array is copied because its layout has another order than its own.
+
+    See `ucle.run.array_tables`.
+    """
     layout = load.layout
     order = tuple(dict.fromkeys((*layout.promoted, *layout.dense)))
     in_order = order == tuple(range(load.type.rank)) and layout.tiled in ((), (0,))
@@ -97,12 +100,12 @@ def _is_copied(load: Load) -> bool:
 def _uses(
     steps: tuple[Step, ...], of: Mapping[str, int], ends: Collection[str] = ()
 ) -> Counter[str]:
-    """How often each view is computed: once for each time that it is read, but tables once.
+    """Return how often each view is computed: once per read, but once for a table.
 
     Args:
-        steps: of a statement, each after those that it reads.
-        of: how often those are that are asked about.
-        ends: views behind which nobody looks for others.
+        steps: steps of a statement, each after those that it reads.
+        of: the number of reads of the steps in question.
+        ends: views below which no other views are counted.
     """
     uses = Counter(of)
     for step in reversed(steps):
@@ -117,7 +120,7 @@ def _uses(
 def _used_parts(
     steps: tuple[Step, ...], uses: Mapping[str, int], estimates: Estimates
 ) -> Iterator[Part]:
-    """The parts of steps, as often as each is computed."""
+    """Yield the parts of steps, as often as each step is computed."""
     for each in steps:
         times = uses.get(each.name, 0)
         for part in parts(each, estimates):
@@ -125,24 +128,24 @@ def _used_parts(
 
 
 def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
-    """What a step holds by itself, with what it makes of others on the way."""
+    """Yield the memory of a step itself, including its intermediate relations."""
 
     def size(relation: Relation) -> tuple[float, float]:
         return _size(step, relation, estimates)
 
-    def gathered(met: float, node: Relation, *, stacked: bool) -> Gathered:
+    def gathered(met: float, node: Relation, *, stacked: bool) -> GroupStates:
         groups, each = size(node)
         state = each - _key_bytes(node)
-        return Gathered(met, groups, state, estimates.inline, estimates.threads, stacked)
+        return GroupStates(met, groups, state, estimates.inline, estimates.threads, stacked)
 
     for node in nodes(step.relation):
         rows, each = size(node)
         match node:
-            case Stack() | Compress() | Gather() | Exchange():
+            case Stack() | Compress() | Gather() | BlockRepartition():
                 (source,) = inputs(node)
                 before, _ = size(source)
                 yield gathered(before, node, stacked=True)
-            case Reduce(_, operation):
+            case Aggregate(_, operation):
                 operands = inputs(node)
                 sizes = [size(operand) for operand in operands]
                 yield from _joined(operands, sizes, estimates.threads)
@@ -150,19 +153,19 @@ def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
                     met = max((count for count, _ in sizes), default=rows)
                     yield gathered(met, node, stacked=False)
                 elif not node.layout.scalar:
-                    yield Made(rows, each, estimates.threads)
-            case Chain(operands):
+                    yield RowVectors(rows, each, estimates.threads)
+            case FusedMaps(operands):
                 yield from _joined(operands, list(map(size, operands)), estimates.threads)
-                yield Made(rows, each, estimates.threads)
-            case Tape(operands, lines):
+                yield RowVectors(rows, each, estimates.threads)
+            case FusedStep(operands, lines):
                 yield from _joined(operands, list(map(size, operands)), estimates.threads)
                 for line in lines:
-                    yield Made(*size(line), estimates.threads)
+                    yield RowVectors(*size(line), estimates.threads)
             case Decompose(ByReference() as source):
-                yield Beside(size(source)[1])
-                yield Made(rows, each, estimates.threads)
-            case Decompose() | Recode() | Reindex() | FirstEntries() | Densify() | Nested():
-                yield Made(rows, each, estimates.threads)
+                yield CrossJoined(size(source)[1])
+                yield RowVectors(rows, each, estimates.threads)
+            case Decompose() | Recode() | Reindex() | TopKEntries() | Densify() | Nested():
+                yield RowVectors(rows, each, estimates.threads)
 
 
 def _joined(
@@ -173,16 +176,16 @@ def _joined(
         if each.layout.promoted:
             continue
         if keyed:
-            yield Beside(size)
-        elif len(operands) > 1:  # a positional join copies what it puts in one row
-            yield Made(1, size, threads)
+            yield CrossJoined(size)
+        elif len(operands) > 1:  # a positional join copies its row
+            yield RowVectors(1, size, threads)
     for one, other in pairwise(keyed):
-        yield Matched(*one, *other)
-        yield Copied(max(one[0], other[0]), one[1] + other[1], threads)
+        yield JoinTable(*one, *other)
+        yield ChunkCopies(max(one[0], other[0]), one[1] + other[1], threads)
 
 
 def _size(step: Step, relation: Relation, estimates: Estimates) -> tuple[float, float]:
-    """Rows of a relation, and bytes of each; of what has no name, as many as there may be."""
+    """Return the rows of a relation and the bytes of each; an upper bound if it has no name."""
     type_, layout = relation.type, relation.layout
     keys = _key_bytes(relation)
     if (name := _tensor(step, relation)) is not None:
@@ -196,7 +199,7 @@ def _key_bytes(relation: Relation) -> float:
 
 
 def _tensor(step: Step, relation: Relation) -> str | None:
-    """The tensor that a relation holds, where it is that of a step."""
+    """Return the tensor that a relation holds, if it is the tensor of a step."""
     if relation is step.relation:
         return step.tensor
     match relation:

@@ -1,4 +1,4 @@
-"""Plans: what a decomposed program does, relation by relation.
+"""Plans: the steps and relations that compute a decomposed program.
 
 `plan_program` lowers a decomposed program to named steps, each a small tree of relational nodes
 that ends in a tensor relation. A vertex becomes Reduce over Compute over Join (sparse_einsum.txt,
@@ -6,10 +6,10 @@ Equation 6); a mismatch of layouts becomes Decompose and Stack (section 6); a fi
 aggregation may not drop becomes Densify or an outer join. The nodes know tensors, labels and
 layouts, and nothing of SQL.
 
-Passes (`ucle.plan.passes`) rewrite such a plan into the one that is run: then a step is a statement
-with views of its own, and there are more nodes: Constant, ByReference, Nested, Chain, and Tape,
-which is several steps in one call; Slices and Sorted, which spread a statement over threads, and
-Portion, for statements that run in rounds.
+Passes (`ucle.plan.passes`) rewrite such a plan into the one that runs. There a step is a statement
+with views of its own, and there are more nodes: ConstantRelation, ByReference, Nested, FusedMaps,
+and FusedStep, which is several steps in one call; Slices and Sorted, which spread a statement over
+threads; and Portion, for statements that run in rounds.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from ucle.ir.maps import Pointwise
 from ucle.ir.scans import Along
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.top_k import TopK
-from ucle.plan.kernel_choice import Kernel
+from ucle.plan.kernel_choice import ChosenKernel
 from ucle.plan.sources import ArraySource, Dictionary, TableSource
 
 
 class Role(Enum):
-    """What a step is in the script."""
+    """The role of a step in the script."""
 
     INPUT = "input"
     """Data from memory, registered under the step's name, or a table that is there already."""
     VIEW = "view"
     TABLE = "table"
-    """Materialised: an output, or something that more than one step reads."""
+    """Materialised: an output, or a relation that more than one step reads."""
 
 
 @dataclass(frozen=True)
-class Scan:
+class TableScan:
     """An input table, read in the layout in which it is stored."""
 
     source: TableSource
@@ -61,7 +61,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Held:
-    """A tensor in a table that was made before the script runs, and is told to it then."""
+    """A tensor in a table made before the script runs; the script receives its name then."""
 
     type: TensorType
     layout: Layout
@@ -69,34 +69,34 @@ class Held:
 
 @dataclass(frozen=True)
 class HeldRow:
-    """Tensors without keys in the columns of a table of one row, which was made before."""
+    """Tensors without keys in the columns of a one-row table that was made before."""
 
     members: Mapping[str, Held] = field(hash=False)
 
     @property
     def type(self) -> TensorType:
-        """That of the first one."""
+        """The type of the first tensor."""
         return next(iter(self.members.values())).type
 
     @property
     def layout(self) -> Layout:
-        """That of the first one; none has keys."""
+        """The layout of the first tensor; none has keys."""
         return next(iter(self.members.values())).layout
 
 
 @dataclass(frozen=True)
-class Constant:
-    """An array from memory as one tuple, which is written out."""
+class ConstantRelation:
+    """An array from memory as one tuple, which is written out as a constant."""
 
     data: bytes
-    """Its elements in the order of the tensor's axes."""
+    """The elements in the order of the tensor's axes."""
     type: TensorType
     layout: Layout
 
 
 @dataclass(frozen=True)
 class Read:
-    """The relation that an earlier step made, or one column of its only row (`Tape`, `HeldRow`)."""
+    """The relation of an earlier step, or a column of its only row (`FusedStep`, `HeldRow`)."""
 
     step: str
     tensor: str
@@ -107,19 +107,19 @@ class Read:
 
 @dataclass(frozen=True)
 class Rearrange:
-    """The same tensor as its input, in other tuples."""
+    """The tensor of the input, in other tuples."""
 
     input: Relation
 
     @property
     def type(self) -> TensorType:
-        """Type of the tensor."""
+        """The type of the tensor."""
         return self.input.type
 
 
 @dataclass(frozen=True)
 class Decompose(Rearrange):
-    """Promotes further axes: each tuple becomes one for every position that holds something."""
+    """Promotes further axes: each tuple becomes one for every position that stores something."""
 
     layout: Layout
 
@@ -133,14 +133,14 @@ class Stack(Rearrange):
 
 @dataclass(frozen=True)
 class Compress(Rearrange):
-    """Lists, for each row of an axis, which positions of another hold what: from entries."""
+    """Compresses entries: for each row of an axis, lists positions of another with values."""
 
     layout: Layout
 
 
 @dataclass(frozen=True)
 class Expand(Rearrange):
-    """A tuple for each position that compressed arrays list."""
+    """Makes a tuple for each position that compressed arrays list."""
 
     layout: Layout
 
@@ -154,16 +154,16 @@ class Recode(Rearrange):
 
 @dataclass(frozen=True)
 class Gather(Rearrange):
-    """Compressed arrays of tiles become one for all rows."""
+    """Combines compressed arrays of tiles into one for all rows."""
 
     layout: Layout
 
 
 @dataclass(frozen=True)
-class Exchange(Rearrange):
-    """Makes promoted axes dense and dense ones promoted, without a tuple for each entry between.
+class BlockRepartition(Rearrange):
+    """Exchanges promoted and dense axes without a tuple for each entry in between.
 
-    Tuples are stacked into blocks of `block` positions along the promoted `axis`, blocks are cut at
+    Tuples are stacked into blocks of `block` positions along the promoted `axis`. Blocks are cut at
     every position of the axes that become keys, and the cuts are put into their places.
     """
 
@@ -174,43 +174,43 @@ class Exchange(Rearrange):
 
 @dataclass(frozen=True)
 class Densify(Rearrange):
-    """Stores every tuple that the bounds allow; those that were missing hold the fill."""
+    """Stores every tuple that the bounds allow; tuples that were missing hold the fill."""
 
     @property
     def layout(self) -> Layout:
-        """Layout of the tensor."""
+        """The layout of the tensor."""
         return self.input.layout
 
 
 @dataclass(frozen=True)
 class ByReference(Rearrange):
-    """One tuple with its array in a list, of which a cross join copies no more than a pointer."""
+    """One tuple with its array in a list, so that a cross join copies only a pointer."""
 
     @property
     def layout(self) -> Layout:
-        """Layout of the tensor."""
+        """The layout of the tensor."""
         return self.input.layout
 
 
 @dataclass(frozen=True)
 class Nested(Rearrange):
-    """The relation of a step without keys, as an expression in the place where it is read."""
+    """The relation of a step without keys, as an expression in place of a read."""
 
     step: str = field(compare=False)
     tensor: str = field(compare=False)
 
     @property
     def layout(self) -> Layout:
-        """Layout of the tensor."""
+        """The layout of the tensor."""
         return self.input.layout
 
 
 @dataclass(frozen=True)
 class Slices(Rearrange):
-    """The same tuples, read in parts: each is a range of positions of one promoted axis.
+    """The input's tuples, read in parts: each part is a range of positions of one promoted axis.
 
-    `starts` are the positions at which the parts after the first begin. They may stand anywhere:
-    each tuple is in one part, whatever positions there are.
+    `starts` are the positions at which the parts after the first begin. They may be any positions:
+    each tuple is in exactly one part.
     """
 
     axis: int
@@ -218,25 +218,25 @@ class Slices(Rearrange):
 
     @property
     def layout(self) -> Layout:
-        """Layout of the tensor."""
+        """The layout of the tensor."""
         return self.input.layout
 
 
 @dataclass(frozen=True)
 class Sorted(Rearrange):
-    """The same tuples in the order of their keys, whatever the order in which they are made."""
+    """The input's tuples, sorted by their keys."""
 
     @property
     def layout(self) -> Layout:
-        """Layout of the tensor."""
+        """The layout of the tensor."""
         return self.input.layout
 
 
 @dataclass(frozen=True)
 class Portion(Rearrange):
-    """Of the tuples those whose positions on one promoted axis are in a range.
+    """The tuples whose positions on one promoted axis are in a range.
 
-    `start` is the first position, `end` the one behind the last; None is none.
+    `start` is the first position, `end` the one behind the last; None means no limit.
     """
 
     axis: int
@@ -245,15 +245,15 @@ class Portion(Rearrange):
 
     @property
     def layout(self) -> Layout:
-        """Layout of the tensor."""
+        """The layout of the tensor."""
         return self.input.layout
 
 
 @dataclass(frozen=True)
-class Chain:
-    """Pointwise functions of whole tensors, of which each is an operand of the next, as one call.
+class FusedMaps:
+    """Pointwise functions of whole tensors, each an operand of the next, as one call.
 
-    `program` is what the kernel ``chain`` is told. Its result is a number where it ends in a
+    `program` is the argument of the kernel ``chain``. The result is a number if it ends in a
     reduction of all entries.
     """
 
@@ -265,9 +265,9 @@ class Chain:
 
 @dataclass(frozen=True)
 class Slot:
-    """What a line of a tape reads: an operand, or what a line before has made.
+    """An operand of a fused step's line: an operand of the step, or the result of an earlier line.
 
-    They have their numbers in common: first come the operands, in their order.
+    Operands and results share one numbering; the operands come first, in their order.
     """
 
     number: int
@@ -276,11 +276,11 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Tape:
-    """Whole tensors that are computed one after the other in one call, as columns of one row.
+class FusedStep:
+    """Whole tensors computed in sequence in one call, as columns of one row.
 
-    `lines` are relations without keys over `Slot`s. `results` are the columns with what is in them.
-    An operand that is not stored is NULL; what is computed always has a tuple.
+    `lines` are relations without keys over `Slot`s. `results` are the columns with their contents.
+    An operand that is not stored is NULL; a result always has a tuple.
     """
 
     operands: tuple[Relation, ...]
@@ -289,17 +289,17 @@ class Tape:
 
     @property
     def type(self) -> TensorType:
-        """That of the first result."""
+        """The type of the first result."""
         return next(iter(self.results.values())).type
 
     @property
     def layout(self) -> Layout:
-        """That of the first result; none has keys."""
+        """The layout of the first result; none has keys."""
         return next(iter(self.results.values())).layout
 
     @property
     def members(self) -> Mapping[str, Slot]:
-        """Its columns, as of `HeldRow`."""
+        """The columns, as in `HeldRow`."""
         return self.results
 
 
@@ -316,9 +316,9 @@ class Join:
 
 @dataclass(frozen=True)
 class MaskedJoin:
-    """Tuples of a mask with those of the factors of the product that is computed behind it.
+    """Tuples of a mask joined with the factors of a product that is computed only under the mask.
 
-    Factors are in tiles of the same rows as the mask, or whole.
+    Factors have the same tiles of rows as the mask, or are whole.
     """
 
     mask: Relation
@@ -335,63 +335,63 @@ class Compute:
 
     input: Join | MaskedJoin | Relation
     labels: tuple[str, ...]
-    """Labels of the input's axes where the input is one relation."""
-    kernel: Kernel
+    """The labels of the input's axes, if the input is one relation."""
+    kernel: ChosenKernel
     combine: operators.Combine | None
     maps: tuple[Pointwise, ...]
 
 
 @dataclass(frozen=True)
-class Reduce:
+class Aggregate:
     """Groups by the output's promoted labels and aggregates with ⊕ (None: nothing to aggregate)."""
 
     input: Compute
     operation: operators.Reduce | None
     labels: tuple[str, ...]
-    """Labels of the output's axes."""
+    """The labels of the output's axes."""
     type: TensorType
     layout: Layout
     missing: Missing | None = None
-    """What groups must account for that did not meet every entry."""
+    """The correction for groups that did not meet every entry."""
     unordered: bool = False
-    """Whether it aggregates slices, which come in no order."""
+    """True if it aggregates slices, which come in no particular order."""
 
 
 @dataclass(frozen=True)
 class Reindex:
     """A tensor that is read by an index map.
 
-    `axes` are the labels of the input's axes, `labels` those of the result's. `kernel` is what
-    reads arrays; one without a name lets them pass as they are.
+    `axes` are the labels of the input's axes, `labels` those of the result's. `kernel` reads
+    arrays; one without a name passes them unchanged.
     """
 
     input: Relation
     index: IndexMap
     axes: tuple[str, ...]
     labels: tuple[str, ...]
-    kernel: Kernel
+    kernel: ChosenKernel
     type: TensorType
     layout: Layout
 
 
 @dataclass(frozen=True)
-class Accumulate:
-    """A tensor that is aggregated along an axis, which stays.
+class PrefixScan:
+    """A tensor that is scanned along an axis, which stays.
 
-    `labels` are those of its axes. `kernel` is what runs inside of arrays; where it has no name,
+    `labels` are the labels of its axes. `kernel` is the kernel within arrays; if it has no name,
     the axis is a key.
     """
 
     input: Relation
     along: Along
     labels: tuple[str, ...]
-    kernel: Kernel
+    kernel: ChosenKernel
     type: TensorType
     layout: Layout
 
     @property
     def axis(self) -> int:
-        """The axis along which it goes, the first one of a matrix."""
+        """The axis along which it goes; for a matrix, the first of the two."""
         return self.labels.index(self.along.labels[0])
 
     @property
@@ -401,65 +401,65 @@ class Accumulate:
 
 
 @dataclass(frozen=True)
-class FirstEntries:
-    """The first entries of a tensor along an axis, with their positions.
+class TopKEntries:
+    """The top-k entries of a tensor along an axis, with their positions.
 
-    `axes` are the labels of the input's axes. `kernel` is what runs inside of arrays, or over them;
-    where it has no name, all labels are keys. `whole` says that a tuple of the input is there for
-    each that the bounds allow; otherwise those that are missing along the axis, which is a key,
-    count with its fill.
+    `axes` are the labels of the input's axes. `kernel` works within arrays or aggregates them; if
+    it has no name, all labels are keys. `whole` is True if the input has every tuple that the
+    bounds allow. Otherwise tuples that are missing along the axis, which is a key, count with the
+    fill.
     """
 
     input: Relation
     top: TopK
     axes: tuple[str, ...]
-    kernel: Kernel
+    kernel: ChosenKernel
     type: TensorType
     layout: Layout
     whole: bool
 
     @property
     def axis(self) -> int:
-        """The axis of the input along which they are the first."""
+        """The axis of the input along which the entries are ranked."""
         return self.axes.index(self.top.label)
 
     @property
     def count(self) -> int:
-        """How many."""
+        """The number of entries, k."""
         return self.type.shape[-2]
 
 
 @dataclass(frozen=True)
 class Renamed(Rearrange):
-    """The same tuples in columns of other names, and what else is known of the tensor."""
+    """The input's tuples with other column names and another type of the tensor."""
 
     as_type: TensorType
 
     @property
     def type(self) -> TensorType:
-        """Type of the tensor, with its names for the axes."""
+        """The type of the tensor, with its own names for the axes."""
         return self.as_type
 
     @property
     def layout(self) -> Layout:
-        """That of the input."""
+        """The layout of the input."""
         return self.input.layout
 
 
 Repartition = Decompose | Stack | Compress | Expand | Recode | Gather
-"""What brings a tensor into another layout in one of several ways (`repartition_paths`)."""
+"""A change of a tensor's layout, one step of a path (`repartition_paths`)."""
 
 Relation = (
-    Scan
+    TableScan
     | Load
     | Held
     | HeldRow
-    | Constant
+    | ConstantRelation
     | Read
     | Slot
     | Decompose
     | Stack
-    | Exchange
+    | BlockRepartition
     | Compress
     | Expand
     | Recode
@@ -471,18 +471,18 @@ Relation = (
     | Slices
     | Sorted
     | Portion
-    | Chain
-    | Tape
-    | Reduce
+    | FusedMaps
+    | FusedStep
+    | Aggregate
     | Reindex
-    | Accumulate
-    | FirstEntries
+    | PrefixScan
+    | TopKEntries
 )
 
 
 @dataclass(frozen=True)
 class Step:
-    """A named relation of the script: what it is, how it is made, and why it is there."""
+    """A named relation of the script, with its role, its computation and its purpose."""
 
     name: str
     tensor: str
@@ -491,18 +491,19 @@ class Step:
     relation: Relation
     comment: str
     cost: float = 0.0
-    """What its vertex costs by estimate, with the repartitions of what it reads; 0 of others."""
+    """The estimated cost of its vertex with the repartitions of its operands; 0 for other steps."""
     views: tuple[Step, ...] = ()
-    """Steps that its statement holds, each after those that it reads."""
+    """Steps inside its statement, each after those that it reads."""
     rounds: tuple[Round, ...] = ()
-    """If there are any, they fill the table one after the other: together they make `relation`."""
+    """The rounds that fill the table in sequence; together they make `relation`. Empty if it is
+    made at once."""
 
 
 @dataclass(frozen=True)
 class Round:
     """A statement that makes some of the tuples of a step, with its views.
 
-    `tables` are steps of its own, which are gone when it has run.
+    `tables` are steps of its own, which are dropped after the round.
     """
 
     tables: tuple[Step, ...]
@@ -517,9 +518,9 @@ class Plan:
     steps: tuple[Step, ...]
     outputs: Mapping[str, Read]
     dictionaries: tuple[Dictionary, ...] = ()
-    """Tables of coordinates that steps look up, made before all of them."""
+    """Tables of coordinates that steps look up, made before all steps."""
     checked: tuple[Read, ...] = ()
-    """Steps in which a NaN means that the plan is not the right one (`ucle.ir.annihilation`)."""
+    """Steps in which a NaN shows that the plan is not the right one (`ucle.ir.annihilation`)."""
 
     def __str__(self) -> str:
         return "\n".join(_line(x) for step in self.steps for x in (*step.views, step))
@@ -530,53 +531,53 @@ def _line(step: Step) -> str:
 
 
 def inputs(relation: Relation) -> tuple[Relation, ...]:
-    """The relations that one is made of, from left to right."""
+    """Return the relations that a relation reads directly, from left to right."""
     match relation:
-        case Rearrange(source) | Reindex(source) | Accumulate(source) | FirstEntries(source):
+        case Rearrange(source) | Reindex(source) | PrefixScan(source) | TopKEntries(source):
             return (source,)
-        case Chain(operands) | Tape(operands):
+        case FusedMaps(operands) | FusedStep(operands):
             return operands
-        case Reduce(Compute(Join(_, left, right))):
+        case Aggregate(Compute(Join(_, left, right))):
             return (left, right)
-        case Reduce(Compute(MaskedJoin(mask, left, right))):
+        case Aggregate(Compute(MaskedJoin(mask, left, right))):
             return (mask, left, right)
-        case Reduce(Compute(source)):
+        case Aggregate(Compute(source)):
             assert not isinstance(source, Join | MaskedJoin)
             return (source,)
     return ()
 
 
 def with_inputs(relation: Relation, new: Sequence[Relation]) -> Relation:
-    """The same relation made of others."""
+    """Return a relation with other inputs."""
     if all(one is other for one, other in zip(inputs(relation), new, strict=True)):
         return relation
     match relation:
-        case Chain() | Tape():
+        case FusedMaps() | FusedStep():
             return replace(relation, operands=tuple(new))
-        case Reduce(Compute(Join() as joined) as compute):
+        case Aggregate(Compute(Join() as joined) as compute):
             left, right = new
             joined = replace(joined, left=left, right=right)
             return replace(relation, input=replace(compute, input=joined))
-        case Reduce(Compute(MaskedJoin() as masked) as compute):
+        case Aggregate(Compute(MaskedJoin() as masked) as compute):
             mask, left, right = new
             masked = replace(masked, mask=mask, left=left, right=right)
             return replace(relation, input=replace(compute, input=masked))
-        case Reduce(compute):
+        case Aggregate(compute):
             return replace(relation, input=replace(compute, input=new[0]))
-        case Rearrange() | Reindex() | Accumulate() | FirstEntries():
+        case Rearrange() | Reindex() | PrefixScan() | TopKEntries():
             return replace(relation, input=new[0])
     raise AssertionError("a relation that is made of nothing")
 
 
 def renamed(relation: Relation, names: Mapping[str, str]) -> Relation:
-    """A relation that reads some steps under their new names."""
+    """Return a relation that reads some steps under their new names."""
     if isinstance(relation, Read):
         return replace(relation, step=names.get(relation.step, relation.step))
     return with_inputs(relation, [renamed(x, names) for x in inputs(relation)])
 
 
 def reading(relation: Relation, others: Mapping[str, Read]) -> Relation:
-    """A relation that reads other steps, or their columns, in the places of some."""
+    """Return a relation in which reads of some steps are replaced by other reads."""
     if isinstance(relation, Read):
         other = others.get(relation.step, relation)
         return replace(relation, step=other.step, column=other.column)
@@ -584,17 +585,17 @@ def reading(relation: Relation, others: Mapping[str, Read]) -> Relation:
 
 
 def nodes(relation: Relation) -> Iterator[Relation]:
-    """A relation and all relations below it."""
+    """Yield a relation and all relations below it."""
     return walk(relation, inputs)
 
 
 def reads(relation: Relation) -> tuple[str, ...]:
-    """Names of the steps that a relation reads, with repetition."""
+    """Return the names of the steps that a relation reads, with repetition."""
     return tuple(node.step for node in nodes(relation) if isinstance(node, Read))
 
 
 def describe(relation: Relation) -> str:
-    """A relation as a nested expression, for a person."""
+    """Return a relation as a nested expression, for a person."""
     return fold(relation, inputs, _describe)
 
 
@@ -602,7 +603,7 @@ def _describe(relation: Relation, children: list[str]) -> str:
     match relation:
         case Read(step, column=column):
             return step if column is None else f"{step}.{column}"
-        case Scan(source):
+        case TableScan(source):
             return f"scan({source.origin})"
         case Load(source):
             return f"load({source.tensor})"
@@ -612,11 +613,11 @@ def _describe(relation: Relation, children: list[str]) -> str:
             return f"held {', '.join(members)}"
         case Slot(number):
             return f"${number}"
-        case Tape(_, lines, results):
+        case FusedStep(_, lines, results):
             made = "; ".join(map(describe, lines))
             kept = ", ".join(f"{name} = ${slot.number}" for name, slot in results.items())
             return f"tape of {', '.join(children)}: {made}; {kept}"
-        case Constant(data):
+        case ConstantRelation(data):
             return f"constant({len(data)} bytes)"
         case ByReference():
             return f"reference({children[0]})"
@@ -631,18 +632,18 @@ def _describe(relation: Relation, children: list[str]) -> str:
             name = relation.type.axes[axis].name
             ends = "" if start is None else f"{start}", "" if end is None else f"{end}"
             return f"portion({children[0]} of {name} {ends[0]}:{ends[1]})"
-        case Chain(_, program):
+        case FusedMaps(_, program):
             return f"{program} of {', '.join(children)}"
         case Rearrange():
             axes = ",".join(relation.type.axes[axis].name for axis in relation.layout.promoted)
             return f"{type(relation).__name__.lower()}({children[0]} by [{axes}])"
         case Reindex(index=index):
             return index.text(children[0])
-        case Accumulate(along=along):
+        case PrefixScan(along=along):
             return f"{along.name}[{','.join(along.labels)}]({children[0]})"
-        case FirstEntries(top=top):
+        case TopKEntries(top=top):
             return top.text(children[0], top.label)
-        case Reduce(compute, operation, labels, _, layout):
+        case Aggregate(compute, operation, labels, _, layout):
             keys = ",".join(labels[axis] for axis in layout.promoted)
             inner = _describe_compute(compute, children)
             return f"{operation.name}({inner}) group by [{keys}]" if operation else inner

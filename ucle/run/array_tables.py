@@ -1,4 +1,4 @@
-"""Arrays from memory as tensor relations: Arrow tables with key columns and payloads."""
+"""Arrays in memory as tensor relations: Arrow tables with key columns and payloads."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ucle.udf_kernels import Csr
 
 
 def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Table:
-    """A dense array as a tensor relation: keys, and `val` as a number or a BLOB.
+    """Convert a dense array to a tensor relation: keys, and `val` as a number or a BLOB.
 
-    Tuples that hold only the fill are left out, unless the type says that there is an entry
-    everywhere, which may be the fill by chance. The payload is not copied where the array already
-    lies in the order of the layout.
+    Tuples that hold only the fill are omitted, unless the type states that there is an entry
+    everywhere, which may happen to equal the fill. The payload is not copied if the array already
+    has the order of the layout.
     """
     names = key_columns(type_)
     if layout.compressed is not None:
@@ -36,7 +36,7 @@ def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Ta
     else:
         differs = _differing_rows(rows, type_.fill)
     stored = np.nonzero(differs) if shape else ()
-    whole = rows.size > 0 and differs.all()  # then nothing is copied
+    whole = rows.size > 0 and differs.all()  # in that case nothing is copied
     stored_rows = rows.reshape(-1, rows.shape[-1]) if whole else rows[differs]
     stored_rows = np.ascontiguousarray(stored_rows)
     keys = [
@@ -49,7 +49,7 @@ def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Ta
 
 
 def _compressed_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Table:
-    """The same with lists of what differs from the fill, row by row, in tiles or as a whole."""
+    """Convert a matrix to CSR lists of entries other than the fill, for each tile or as a whole."""
     axis = layout.compressed
     assert axis is not None
     matrix = array.transpose(layout.row, axis)
@@ -65,7 +65,7 @@ def _compressed_table(array: NDArray[Any], type_: TensorType, layout: Layout) ->
 
 
 def _tile_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Table:
-    """The same with a tuple for each tile; tiles along the first axis are not copied."""
+    """Convert an array to one tuple per tile; tiles along the first axis are not copied."""
     tiled, tile, shape = layout.tiled, layout.tile, array.shape
     assert layout.promoted == tiled
     counts = [type_.key_range(layout, axis) for axis in tiled]
@@ -94,22 +94,22 @@ def _tile_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Ta
 
 
 LEAST_SHARED = 1 << 20
-"""Bytes below which a table from memory is not worth more than one thread."""
+"""Bytes below which a table in memory is not worth dividing among threads."""
 
 ROWS_A_BATCH = 16384
-"""DuckDB hands on 2,048 rows at a time; more batches than that many rows ask for, none needs."""
+"""The most rows of a batch: eight of DuckDB's vectors of 2,048; smaller batches gain nothing."""
 
 
 def is_shared(table: pa.Table) -> bool:
-    """Whether it is worth the while to divide a table among threads."""
+    """True if it is worthwhile to divide a table among threads."""
     return len(table) > 1 and table.nbytes >= LEAST_SHARED
 
 
 def in_batches(table: pa.Table, threads: int) -> pa.Table:
-    """A table in as many batches as keep all threads busy: DuckDB gives each to one thread.
+    """Divide a table into enough batches to keep all threads busy: DuckDB gives each to one thread.
 
-    Where rows are few and arrays long, that is one batch a thread: whatever one large array is
-    joined with, DuckDB copies it for each batch.
+    If rows are few and arrays long, there is one batch per thread: a large array that is joined
+    with the table is copied once for each batch.
 
     >>> table = pa.table({"val": np.zeros(2**18)})
     >>> [len(batch) for batch in in_batches(table, 2).to_batches()][:3]
@@ -124,17 +124,17 @@ def in_batches(table: pa.Table, threads: int) -> pa.Table:
 
 
 def _differing_rows(rows: NDArray[Any], fill: complex) -> NDArray[np.bool_]:
-    """Which rows hold an entry that differs from the fill."""
+    """A mask of the rows that hold an entry other than the fill."""
     if not rows.shape[-1]:
         return np.zeros(rows.shape[:-1], np.bool_)
-    differs = np.asarray(differs_from(rows[..., 0], fill))  # most rows show it at once
+    differs = np.asarray(differs_from(rows[..., 0], fill))  # decides most rows quickly
     alike = ~differs
     differs[alike] = differs_from(rows[alike], fill).any(axis=-1)
     return differs
 
 
 def blob_array(rows: NDArray[Any]) -> pa.Array:
-    """The rows of a matrix as one BLOB each, without a copy."""
+    """Convert the rows of a matrix to one BLOB each, without a copy."""
     count, width = rows.shape
     offsets = np.arange(count + 1, dtype=np.int64) * (width * rows.itemsize)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(rows)]

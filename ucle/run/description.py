@@ -1,7 +1,7 @@
-"""What results say of themselves, as a line of Python or in a notebook.
+"""Descriptions of results, as a line of Python or in a notebook.
 
-A notebook shows the first rows as they are stored, `ROWS` of them, in the order of their keys. That
-is one small query; what cannot be read any more is described without.
+A notebook shows the first `ROWS` rows as they are stored, in the order of their keys. That is one
+small query; a result that can no longer be read is described without rows.
 """
 
 from __future__ import annotations
@@ -18,24 +18,25 @@ if TYPE_CHECKING:
     from ucle.run.results import Result, TensorRelation
 
 ROWS = 5
-"""Rows of a tensor that are shown."""
+"""The number of rows of a tensor that are shown."""
 
 NUMBERS = 4
-"""Numbers of an array that are shown."""
+"""The number of elements of an array that are shown."""
 
 LARGEST_ROW = 2**24
-"""Bytes of a row above which none is fetched to be shown."""
+"""Size of a row in bytes above which no row is fetched to be shown."""
 
 TENSORS = 8
-"""Tensors of a result that are shown; the others are named."""
+"""The number of tensors of a result that are shown; the others are only named."""
 
 
 @dataclass(frozen=True)
-class Description:
-    """What there is to say of a tensor that was computed.
+class ResultDescription:
+    """The description of a computed tensor.
 
-    `axes` holds label, bound, what its coordinates are and where they lie. `stored` counts the rows
-    and says what is in one; it is empty where these cannot be read, and `note` says why.
+    `axes` holds the label, the bound, the kind of coordinates and the place of each axis. `stored`
+    gives the number of rows and the content of a row; it is empty if rows cannot be read, and
+    `note` gives the reason.
     """
 
     name: str
@@ -51,13 +52,13 @@ class Description:
 
     @property
     def said(self) -> str:
-        """What stands beside the name."""
+        """The text after the name."""
         said = f"[{self.labels}], {self.dtype}, fill {self.fill}"
         return f"{said}, {self.stored}" if self.stored else said
 
     @property
     def html(self) -> str:
-        """What stands below the name in a notebook: a part of an element."""
+        """The text below the name in a notebook: a part of an element."""
         parts = []
         if self.axes:
             parts.append(html.table(("axis", "size", "coordinates", "lies in"), self.axes))
@@ -70,23 +71,23 @@ class Description:
 
 
 def tensor_text(tensor: TensorRelation) -> str:
-    """As `repr` has it; nothing is read."""
+    """The `repr` of a tensor; nothing is read."""
     return f"<TensorRelation {tensor.name}[{_labels(tensor)}], columns {', '.join(tensor.columns)}>"
 
 
 def tensor_html(tensor: TensorRelation) -> str:
-    """As a notebook has it."""
+    """The HTML of a tensor in a notebook."""
     shown = describe(tensor)
     return html.element([html.title(shown.name, shown.said), shown.html])
 
 
 def result_text(result: Result) -> str:
-    """As `repr` has it."""
+    """The `repr` of a result."""
     return f"<Result of {', '.join(result)}>"
 
 
 def result_html(result: Result) -> str:
-    """As a notebook has it: its tensors, the first of them unfolded."""
+    """The HTML of a result in a notebook: its tensors, the first of them unfolded."""
     parts = [html.title("Result", f"of {', '.join(result)}")]
     for place, tensor in enumerate(list(result.values())[:TENSORS]):
         shown = describe(tensor)
@@ -94,7 +95,7 @@ def result_html(result: Result) -> str:
     return html.element(parts)
 
 
-def describe(tensor: TensorRelation) -> Description:
+def describe(tensor: TensorRelation) -> ResultDescription:
     """Describe a tensor, with its first rows."""
     stored, note = "", ""
     rows: list[tuple[Any, ...]] = []
@@ -104,10 +105,10 @@ def describe(tensor: TensorRelation) -> Description:
             rows = tensor.first_rows(ROWS, NUMBERS + 1)
     except ResultClosedError as error:
         note = f"{error.message}: {error.found}"
-    except UcleError as error:  # an aborted transaction, say, of which we are not the cause
+    except UcleError as error:  # such as an aborted transaction, which has another cause
         note = f"its rows cannot be read: {error.message}"
     inside = set(tensor.layout.dense)
-    return Description(
+    return ResultDescription(
         tensor.name,
         _labels(tensor),
         tensor.columns,
@@ -134,7 +135,7 @@ def _labels(tensor: TensorRelation) -> str:
 
 
 def _stored(tensor: TensorRelation) -> str:
-    """How many rows are stored of how many there could be, and what a row holds."""
+    """The number of stored rows, out of how many possible ones, and the content of a row."""
     count = tensor.count_stored()
     layout = tensor.layout
     most = math.prod(tensor.type.key_range(layout, axis) for axis in layout.promoted)

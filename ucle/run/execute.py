@@ -1,7 +1,8 @@
-"""Runs the SQL of a plan on a session and hands its outputs to results.
+"""Run the SQL of a plan on a session and pass its outputs to results.
 
-Temporary objects bear a prefix that no other execution has. When execution ends, well or badly or
-interrupted, they are gone, but for one temporary table per output, which goes with its result.
+Temporary objects have a prefix that is unique to the execution. When execution ends, whether
+successfully, with an error or interrupted, they are gone, except for one temporary table per
+output, which is dropped with its result.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ucle.artifacts import Planned
 from ucle.database.engine_errors import GONE
 from ucle.database.session import Session
 from ucle.database.temporary_tables import Temporary, TemporaryColumn, TemporaryTable, sweep
@@ -24,37 +24,38 @@ from ucle.errors import UcleError
 from ucle.foundation.logs import EXECUTE
 from ucle.foundation.names import fresh_prefix
 from ucle.inputs.states import BoundInput
+from ucle.pipeline.artifacts import Planned
 from ucle.plan import steps as plans
 from ucle.plan.passes import ONE_BY_ONE
 from ucle.plan.sources import InMemory, TableSource
-from ucle.progress import Progress, Watch
+from ucle.progress.execution import Progress, Watch
 from ucle.run.array_tables import array_table, in_batches, is_shared
-from ucle.run.script import PLACEHOLDER, Script, Statement, script_of
+from ucle.run.script import PLACEHOLDER, Script, ScriptStatement, script_of
 from ucle.sqlgen.script import count_query, sql_text
 
 
 class NaNError(Exception):
-    """A NaN that is there because a 0 met a number that has outgrown its type."""
+    """Signals a NaN that arose because a 0 was multiplied by a number that overflowed."""
 
 
 @dataclass(frozen=True)
 class Executed:
-    """What a script leaves behind: the table of each output, and dictionaries by their names."""
+    """The tables that a script leaves: one for each output, and dictionaries by name."""
 
     outputs: dict[str, Temporary]
     dictionaries: dict[str, TemporaryTable]
     infinite: list[str] = field(default_factory=list)
-    """Those of the outputs that were asked about in which a number is not finite."""
+    """The checked outputs in which a number is not finite."""
 
     @property
     def tables(self) -> list[Temporary]:
-        """All of them."""
+        """All tables."""
         return [*self.outputs.values(), *self.dictionaries.values()]
 
 
 @dataclass(frozen=True)
 class StepRun:
-    """What a step took, and the tuples that it made."""
+    """The run time of a step, and the number of tuples that it made."""
 
     seconds: float
     rows: int
@@ -72,15 +73,15 @@ def execute_script(
 
     Args:
         session: where it runs.
-        inputs: of the program; those that lie in memory are handed over.
-        script: what runs.
-        runs: where it is noted what its statements take, if anywhere.
-        watch: is told how far the script is.
-        held: names of the tables that it takes as they are, by its names for them.
+        inputs: the inputs of the program; those in memory are registered.
+        script: the script.
+        runs: receives the run time and row count of each statement, if given.
+        watch: receives the progress of the script.
+        held: names of existing tables that it uses as they are, by its own names for them.
 
     Raises:
         ExecutionError: DuckDB refused a statement. Nothing is left behind.
-        NaNError: the program has to run as `ucle.replan.plan_annihilated` plans it.
+        NaNError: the program has to run as `ucle.pipeline.replan.plan_annihilated` plans it.
     """
     sweep(session)
     prefix = fresh_prefix()
@@ -104,7 +105,7 @@ def _log_rows(session: Session, executed: Executed, seconds: float) -> None:
 
 
 def measure_steps(session: Session, compiled: Planned) -> dict[str, StepRun]:
-    """Run a program with a table for every step, and say of each what it took.
+    """Run a program with a table for every step, and measure each step.
 
     Raises:
         ExecutionError: DuckDB refused a statement. Nothing is left behind.
@@ -117,9 +118,9 @@ def measure_steps(session: Session, compiled: Planned) -> dict[str, StepRun]:
 
 
 class _Execution:
-    """One run of a script; puts onto `undo` how to take back each thing it does.
+    """One run of a script; pushes onto `undo` how to revert each of its effects.
 
-    What statements take is noted in `runs`, if there is such a dict.
+    The run times of statements are recorded in `runs`, if it is a dict.
     """
 
     def __init__(
@@ -175,7 +176,7 @@ class _Execution:
                 try:
                     self._make(statement, executed, here)
                 except UcleError:
-                    # It may have met a NaN for which the script is not the right one.
+                    # It may have met a NaN that requires the plan of `plan_annihilated`.
                     with contextlib.suppress(UcleError, *GONE):
                         self._check(script.statements[: number - 1])
                     raise
@@ -183,8 +184,8 @@ class _Execution:
                     self._check([statement])
             self._tell(replace(here, share=1.0))
 
-    def _check(self, statements: Sequence[Statement]) -> None:
-        """Ask of what was made whether the script is the right one.
+    def _check(self, statements: Sequence[ScriptStatement]) -> None:
+        """Check from the results of statements that the script is valid.
 
         Raises:
             NaNError: it is not.
@@ -195,7 +196,7 @@ class _Execution:
 
     @cached_property
     def _threads(self) -> int:
-        """Asked once, and only where there is a table from memory that threads may share."""
+        """The number of threads, queried once, and only if threads may share a table in memory."""
         return self._session.threads
 
     def _tell(self, progress: Progress) -> None:
@@ -203,7 +204,7 @@ class _Execution:
             self._watch(progress)
 
     def _hand_over(self, array: NDArray[Any], load: plans.Load, here: Progress) -> None:
-        """Register an array from memory in a layout."""
+        """Register an array in memory in a layout."""
         started = time.perf_counter()
         table = array_table(array, load.type, load.layout)
         if is_shared(table):
@@ -211,8 +212,8 @@ class _Execution:
         self._register(here.step, table)
         self._note(here.step, started)
 
-    def _make(self, statement: Statement, executed: Executed, here: Progress) -> None:
-        """Run one statement; what results need is handed out, the rest is undone at the end."""
+    def _make(self, statement: ScriptStatement, executed: Executed, here: Progress) -> None:
+        """Run one statement; keep tables that results need, and have others dropped at the end."""
         assert statement.create is not None
         name = here.step
         started = time.perf_counter()
@@ -234,8 +235,8 @@ class _Execution:
             elif statement.keep:
                 executed.dictionaries[name] = temporary
 
-    def _fill(self, statement: Statement, here: Progress) -> None:
-        """Run the rounds of a statement; of one that fails nothing stays."""
+    def _fill(self, statement: ScriptStatement, here: Progress) -> None:
+        """Run the rounds of a statement; if one fails, drop everything that they created."""
         session, number = self._session, len(statement.rounds)
         try:
             for done, text in enumerate(statement.rounds):
@@ -273,7 +274,7 @@ class _Execution:
 
 
 def memory_tables(inputs: Mapping[str, BoundInput]) -> dict[str, Any]:
-    """The COO tables from memory, by the names under which scans read them."""
+    """The COO tables in memory, by the names under which scans read them."""
     return {
         bound.source.origin.name: bound.data
         for bound in inputs.values()

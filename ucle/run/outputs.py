@@ -1,4 +1,4 @@
-"""What results have in common, wherever their tensors lie: outputs by name."""
+"""The common interface of results, independent of where tensors are stored: outputs by name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Stored tuples out of DuckDB, as Arrow batches that are the same whatever the session has set.
+"""Reading stored tuples from DuckDB as Arrow batches whose types do not depend on settings.
 
-Settings such as ``arrow_output_version`` and ``arrow_lossless_conversion`` decide in which Arrow
-types DuckDB hands over BLOBs, strings and booleans. None of them is changed here, and none matters.
+Settings such as ``arrow_output_version`` and ``arrow_lossless_conversion`` determine in which Arrow
+types DuckDB returns BLOBs, strings and booleans. This module neither changes nor depends on them.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from ucle.udf_kernels import as_parameter
 
 BATCH_BYTES = 2**28
 LARGEST_BATCH = DUCKDB.limits.column_bytes
-"""Bytes of BLOBs in one batch."""
+"""The largest number of bytes of BLOBs in one batch."""
 
 
 def batch_rows(row_bytes: int) -> int:
-    """Rows of a batch, of so many bytes each; DuckDB hands over no fewer than a vector of them."""
+    """The number of rows of a batch for this row size; at least a vector, DuckDB's minimum."""
     return min(max(BATCH_BYTES // row_bytes, DUCKDB.limits.vector_rows), 10**6)
 
 
 def stored_batches(
     session: Session, place: tuple[str, str], type_: TensorType, layout: Layout
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a stored tensor relation, with ``val`` as numbers or BLOBs.
+    """Read the rows of a stored tensor relation, with ``val`` as numbers or BLOBs.
 
     Args:
         session: on the connection that has the table.
-        place: its name, and that of the column of values.
-        type_: of the tensor.
-        layout: of the relation.
+        place: the name of the table, and of its value column.
+        type_: the type of the tensor.
+        layout: the layout of the relation.
     """
     tuple_bytes = max(1, type_.tuple_bytes(layout))
     if layout.compressed is not None:
@@ -69,7 +69,7 @@ def stored_batches(
 
 
 def _slices(session: Session, table: str, rows: int) -> Iterator[pa.RecordBatch]:
-    """Few rows at a time of a table that nobody deletes from, as their arrays are large."""
+    """Read a few rows at a time of a table without deletions, because its arrays are large."""
     (count,) = session.one_row(sql_text(count_query(table))).values()
     for start in range(0, count, rows):
         yield from session.reader(sql_text(rows_query(table, start, rows)), rows)
@@ -78,9 +78,9 @@ def _slices(session: Session, table: str, rows: int) -> Iterator[pa.RecordBatch]
 def _row_by_row(
     session: Session, place: tuple[str, str], *, numbered: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Rows with arrays that are too large for the offsets of an Arrow array of any length.
+    """Read rows one by one if their arrays are too large for the offsets of any Arrow array.
 
-    Of a tensor without keys there is one.
+    A tensor without keys has one row.
     """
     table = place[0]
     (count,) = session.one_row(sql_text(count_query(table))).values()
@@ -97,7 +97,7 @@ def _row_by_row(
 
 
 def plain_values(values: pa.Array, dtype: DType | None) -> pa.Array:
-    """A column of numbers, or of BLOBs, in the Arrow type that it has where nothing was set."""
+    """Convert a column of numbers or BLOBs to the Arrow type that it has with default settings."""
     if dtype is None:
         return as_parameter(values, "BLOB")
     sql = DUCKDB.dialect.types[dtype]
@@ -107,16 +107,16 @@ def plain_values(values: pa.Array, dtype: DType | None) -> pa.Array:
 
 
 def plain_strings(values: pa.Array) -> pa.Array:
-    """A column of strings without views; any other column as it is."""
+    """Convert string views of a column to plain strings; return other columns unchanged."""
     views = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
     return values.cast(views[values.type]) if values.type in views else values
 
 
 def payload_matrix(values: pa.Array, width: int, dtype: DType) -> NDArray[Any]:
-    """BLOBs of `width` elements each as the rows of a matrix, without a copy.
+    """View BLOBs of `width` elements each as the rows of a matrix, without a copy.
 
     Raises:
-        ExecutionError: one of them has another length.
+        ExecutionError: one of them has a different length.
     """
     _, offsets, data = values.buffers()
     wide = pa.types.is_large_binary(values.type)
@@ -144,7 +144,7 @@ def tile_starts(keys: pa.Array, layout: Layout) -> NDArray[np.int64]:
 
 
 def payloads(values: pa.Array) -> Iterator[memoryview]:
-    """The BLOBs of a column one by one, without a copy."""
+    """Yield the BLOBs of a column one by one, without a copy."""
     _, offsets, data = values.buffers()
     wide = pa.types.is_large_binary(values.type)
     ends = np.frombuffer(offsets, dtype=np.int64 if wide else np.int32)
@@ -154,7 +154,7 @@ def payloads(values: pa.Array) -> Iterator[memoryview]:
 
 
 def number_values(values: pa.Array, dtype: DType) -> NDArray[Any]:
-    """A column of numbers as an array; pairs (re, im) as complex numbers."""
+    """Convert a column of numbers to an array; pairs (re, im) become complex numbers."""
     if dtype.kind != "c":
         numbers: NDArray[Any] = values.to_numpy(zero_copy_only=False)
         return numbers.astype(dtype.numpy, copy=False)

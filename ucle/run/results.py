@@ -1,4 +1,4 @@
-"""Results: tensors by name, and the ways to take them out of DuckDB."""
+"""Results: tensors by name, and the ways to export them from DuckDB."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucle.artifacts import Compiled
 from ucle.database.engine import DUCKDB
 from ucle.database.engine_errors import GONE, EngineError, execution_error, why_gone
 from ucle.database.session import Session
@@ -40,7 +39,8 @@ from ucle.inputs.metadata import description, with_description
 from ucle.inputs.sparse_arrays import SparseArray
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.ir.tensor_types import TensorType
-from ucle.plan.forms import FORM, MAX_ROWS, Form, form_of
+from ucle.pipeline.artifacts import Compiled
+from ucle.plan.forms import FORM, MAX_ROWS, WrittenForm, form_of
 from ucle.run.description import result_html, result_text, tensor_html, tensor_text
 from ucle.run.outputs import Outputs
 from ucle.run.read_tuples import (
@@ -54,7 +54,7 @@ from ucle.run.read_tuples import (
     tile_starts,
 )
 from ucle.run.write_file import save, save_partitioned
-from ucle.run.write_table import MODES, Target, checked_mode, write_rows
+from ucle.run.write_table import MODES, WriteTarget, checked_mode, write_rows
 from ucle.sqlgen.script import called_functions, count_query, sql_text, values_query
 from ucle.sqlgen.sql_trees import VALUE, key_columns
 from ucle.sqlgen.write_statements import Query, bounded, copy_to_folder, ordered
@@ -66,27 +66,28 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 AS_ARROW = "to_arrow() gives the same as an Arrow table"
-"""What to do without other libraries."""
+"""Hint for users without an optional library."""
 
 CPU = 1, 0
-"""What DLPack calls the memory of the process."""
+"""DLPack's device for the memory of the process."""
 
 WORTH_A_WORD = 2**20
-"""Bytes of entries from which it is said that arrays would be smaller."""
+"""Bytes of entries above which a message says that arrays would be smaller."""
 
 
 class TensorRelation:
-    """One output: a tensor that lies in a temporary table of the connection.
+    """One output: a tensor that is stored in a temporary table of the connection.
 
-    It lives as long as its `Result` does, or as something that was made of it; take it out with
+    It lives as long as its `Result`, or as long as an object derived from it. Export it with
     `to_numpy`, `to_arrow`, `to_scipy`, `to_pandas`, `to_polars`, write it to a file with `save`, or
     keep it in the database with `to_table`.
 
-    All of these write the tensor, not what the plan happened to store. There is a column for each
-    axis and one for the value, ``val``; with ``keys=`` the other axes are in arrays. ``rows=`` says
-    which rows there are: ``"nonfill"``, which is the default where the fill is 0 or the identity of
-    the aggregation that made the tensor, or else ``"all"``, at most `max_rows` of them.
-    ``"stored"`` takes what the plan has stored, as `stored` shows it. Rows are in no order.
+    All of these write the tensor itself, whatever layout the plan stored it in. There is a column
+    for each axis and one for the value, ``val``; with ``keys=`` the other axes are in arrays.
+    ``rows=`` selects the rows: ``"nonfill"`` is the default if the fill is 0 or the identity of the
+    aggregation that made the tensor; otherwise the default is ``"all"``, at most `max_rows` of
+    them. ``"stored"`` selects the rows that the plan has stored, as `stored` shows them. Rows are
+    in no particular order.
     """
 
     def __init__(
@@ -110,12 +111,12 @@ class TensorRelation:
 
     @property
     def table(self) -> Temporary:
-        """Where it lies, for as long as somebody holds that."""
+        """The table that stores it, which exists as long as somebody holds this object."""
         return self._table
 
     @property
     def dictionaries(self) -> Mapping[str, TemporaryTable]:
-        """Those of its axes and others, by name."""
+        """The dictionaries of the result by name, including those of its axes."""
         return self._dictionaries
 
     @property
@@ -125,7 +126,7 @@ class TensorRelation:
 
     @property
     def fill(self) -> Scalar:
-        """What an entry that is not stored is worth."""
+        """The value of an entry that is not stored."""
         return self.type.fill
 
     @property
@@ -145,12 +146,12 @@ class TensorRelation:
         rows: str | None = None,
         max_rows: int = MAX_ROWS,
         where: str | None = None,
-    ) -> Form:
-        """Which columns and rows there are; arguments as of `to_table`.
+    ) -> WrittenForm:
+        """The columns and rows that would be written; arguments are as for `to_table`.
 
         Raises:
             LabelError: the tensor has no such label.
-            ArgumentError: there are no such rows, or too many.
+            ArgumentError: `rows` is invalid, or there are too many rows.
         """
         place = where or f"result {self.name}"
         return form_of(self.type, self._nonfill, keys, rows, max_rows, place)
@@ -163,15 +164,15 @@ class TensorRelation:
         *,
         max_rows: int = MAX_ROWS,
     ) -> pa.Table:
-        """The tensor as an Arrow table: labels, then ``val`` as a number or a list of numbers.
+        """Export the tensor as an Arrow table: labels, then ``val`` as a number or list of numbers.
 
-        Lists are flat, row-major over the axes that are no keys. Coordinates are those of the data,
-        also where they went through a dictionary. Bounds and fill stand in the metadata.
+        Lists are flat, row-major over the axes that are not keys. Coordinates are those of the
+        data, also for labels with a dictionary. Bounds and fill are in the metadata.
 
         Args:
-            keys: labels that are to have a column, as of `to_table`.
-            rows: which rows, as of `to_table`.
-            max_rows: how many there may be of ``rows="all"``.
+            keys: labels that get a column, as for `to_table`.
+            rows: the rows to export, as for `to_table`.
+            max_rows: the largest number of rows for ``rows="all"``.
 
         Raises:
             ArgumentError: there are too many rows.
@@ -187,7 +188,7 @@ class TensorRelation:
 
     @door(rows=FORM["rows"], max_rows=FORM["max_rows"])
     def entries(self, rows: str | None = None, *, max_rows: int = MAX_ROWS) -> pa.Table:
-        """`to_arrow` with a column for each axis."""
+        """Export the tensor as `to_arrow` does, with a column for each axis."""
         return self.to_arrow(rows=rows, max_rows=max_rows)
 
     @door(**FORM)
@@ -198,7 +199,7 @@ class TensorRelation:
         *,
         max_rows: int = MAX_ROWS,
     ) -> Any:
-        """The tensor as a pandas frame; arguments and errors as of `to_arrow`.
+        """Export the tensor as a pandas frame; arguments and errors are as for `to_arrow`.
 
         Raises:
             MissingPackageError: pandas is not installed.
@@ -214,7 +215,7 @@ class TensorRelation:
         *,
         max_rows: int = MAX_ROWS,
     ) -> Any:
-        """The tensor as a polars frame; arguments and errors as of `to_arrow`.
+        """Export the tensor as a polars frame; arguments and errors are as for `to_arrow`.
 
         Raises:
             MissingPackageError: polars is not installed.
@@ -223,11 +224,11 @@ class TensorRelation:
         return polars.from_arrow(self.to_arrow(keys, rows, max_rows=max_rows))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The tensor for whoever reads Arrow streams, as `to_arrow` gives it."""
+        """Export the tensor as an Arrow stream, as `to_arrow` does."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """The tensor for whoever reads arrays of NumPy, as `to_numpy` gives it.
+        """Export the tensor as a NumPy array, as `to_numpy` does.
 
         >>> import ucle
         >>> np.asarray(ucle.einsum_program("y[i] = 2 * x[i]", x=[1.0, 2.0]).execute()["y"])
@@ -236,7 +237,7 @@ class TensorRelation:
         return as_array(self.to_numpy, dtype, copy, f"result {self.name}")
 
     def __dlpack__(self, **options: Any) -> Any:
-        """The tensor for whoever reads arrays by DLPack, as `to_numpy` gives it.
+        """Export the tensor by DLPack, as `to_numpy` does.
 
         >>> import numpy, ucle
         >>> x = ucle.array([1.0, 2.0]) * 2
@@ -263,20 +264,20 @@ class TensorRelation:
         max_rows: int = MAX_ROWS,
         partition_by: Sequence[str] | None = None,
     ) -> None:
-        """Write the tensor to a file; the suffix tells the format.
+        """Write the tensor to a file; the suffix determines the format.
 
-        The file appears when it is complete, in the place of one of that name.
+        The file appears when it is complete, and replaces an existing file with that name.
 
         Args:
             path: ``.parquet`` and ``.arrow`` (``.feather``, ``.ipc``) hold every tensor, with
                 bounds, fill and type, and can be read back as the same tensor; ``.csv`` and
                 ``.tns`` hold its entries, ``.mtx`` a matrix, ``.npy`` the dense array, ``.npz`` a
-                sparse matrix or a dense array. Text may be packed: ``.csv.gz``. With
+                sparse matrix or a dense array. Text may be compressed: ``.csv.gz``. With
                 `partition_by` it is a folder.
-            keys: labels that are to have a column, as of `to_table`; Parquet and Arrow files alone.
-            rows: which rows, as of `to_table`; of Parquet, Arrow and CSV files.
-            max_rows: how many there may be of ``rows="all"``.
-            partition_by: labels for whose values there are folders, as Hive has them:
+            keys: labels that get a column, as for `to_table`; only for Parquet and Arrow files.
+            rows: the rows to write, as for `to_table`; only for Parquet, Arrow and CSV files.
+            max_rows: the largest number of rows for ``rows="all"``.
+            partition_by: labels with a folder for each of their values, in Hive's format:
                 ``folder/i=3/data_0.parquet``.
 
         Raises:
@@ -291,10 +292,11 @@ class TensorRelation:
 
     @door(label=args.text)
     def coordinates(self, label: str) -> pa.Array:
-        """What the positions along a label stand for, in order.
+        """The coordinates of the positions along a label, in order.
 
         Args:
-            label: of an axis; its positions are the values of a dictionary, or just integers.
+            label: the label of an axis; its positions stand for the values of a dictionary, or are
+                plain integers.
 
         Raises:
             LabelError: the tensor has no such label.
@@ -316,9 +318,9 @@ class TensorRelation:
         return plain_strings(table.column(0).combine_chunks())
 
     def to_numpy(self) -> NDArray[Any]:
-        """The dense tensor; entries that are not stored hold the fill.
+        """Export the dense tensor; entries that are not stored hold the fill.
 
-        Along a label with a dictionary the positions are those of `coordinates`.
+        Along a label with a dictionary, the order is that of `coordinates`.
 
         Raises:
             MemoryLimitError: the dense tensor does not fit into memory.
@@ -355,7 +357,7 @@ class TensorRelation:
         return result
 
     def item(self) -> Any:
-        """The one entry of a tensor, as a Python number.
+        """The only entry of a tensor, as a Python number.
 
         Raises:
             ArgumentError: it has several, or none.
@@ -375,7 +377,7 @@ class TensorRelation:
         return self.to_numpy().item()
 
     def to_scipy(self) -> scipy.sparse.coo_array:
-        """A sparse array of the entries that differ from 0.
+        """Export the entries other than 0 as a sparse array.
 
         Raises:
             UnsupportedError: the fill is not 0, or the tensor is a scalar.
@@ -389,7 +391,7 @@ class TensorRelation:
         return made
 
     def nonzero(self) -> SparseArray:
-        """The entries that differ from 0 with their coordinates; errors as of `to_scipy`."""
+        """The entries other than 0 with their coordinates; errors are as for `to_scipy`."""
         if self.fill != 0 or not self.shape:
             raise UnsupportedError(
                 "this tensor has no scipy.sparse form",
@@ -402,7 +404,7 @@ class TensorRelation:
         return SparseArray(self.shape, tuple(coordinates), values)
 
     def _entries(self) -> tuple[list[NDArray[Any]], NDArray[Any]]:
-        """Positions along each axis, and values, of what differs from the fill."""
+        """The positions along each axis, and the values, of entries other than the fill."""
         dense_shape = self.type.dense_shape(self.layout)
         kinds = [Coordinates.of(size).numpy for size in self.shape]
         coordinates: list[list[NDArray[Any]]] = [[np.empty(0, kind)] for kind in kinds]
@@ -446,28 +448,28 @@ class TensorRelation:
     ) -> None:
         """Store the tensor as a table of the database.
 
-        After an error the table is as it was. In a transaction of yours it is written as a part of
-        that.
+        After an error the table is unchanged. In a transaction of the user, the table is written as
+        a part of it.
 
         Args:
-            name: of the table; ``schema.name`` and ``database.schema.name`` work too, also of
-                databases that are attached. What is no plain word is quoted: ``"my table"``.
-            keys: labels that are to have a column, in the order of the tensor's axes. The others
-                are in arrays, flat lists that are row-major. By default every label has one.
+            name: the name of the table; ``schema.name`` and ``database.schema.name`` work too, also
+                for attached databases. A name that is not a plain word is quoted: ``"my table"``.
+            keys: labels that get a column, in the order of the tensor's axes. The others are in
+                arrays, which are flat row-major lists. By default every label gets a column.
             rows: ``"nonfill"``, ``"all"`` or ``"stored"``, see `TensorRelation`. A row with an
                 array is written if any of its entries differs from the fill.
-            mode: what becomes of a table that is there: ``"error"``, ``"replace"``, ``"append"``,
-                or ``"upsert"``, which puts rows in the place of those with the same keys. Rows that
-                hold nothing but the fill replace none, unless ``rows="all"`` writes them.
-            on: columns by which ``"upsert"`` knows a row again; by default all of the keys.
-            max_rows: how many there may be of ``rows="all"``.
+            mode: the treatment of an existing table: ``"error"``, ``"replace"``, ``"append"``, or
+                ``"upsert"``, which replaces rows that have the same keys. Rows that hold only the
+                fill replace none, unless ``rows="all"`` writes them.
+            on: columns by which ``"upsert"`` identifies a row; by default all of the keys.
+            max_rows: the largest number of rows for ``rows="all"``.
             replace: another way to write ``mode="replace"``.
 
         Raises:
             ArgumentError: there are too many rows, or no such mode.
             ReadOnlyError: the database is open for reading only.
-            ColumnsError: the table that is there has other columns.
-            DatabaseError: the table exists, or cannot be made.
+            ColumnsError: the existing table has other columns.
+            DatabaseError: the table exists, or cannot be created.
             ResultClosedError: the result is gone.
         """
         where = f"to_table({name!r})"
@@ -475,12 +477,12 @@ class TensorRelation:
         mode = checked_mode(mode, replace, where)
         form = self.form(keys, rows, max_rows, where)
         columns = [key_columns(self.type)[axis] for axis in form.layout.promoted]
-        target = Target(parts, mode, _upsert_keys(on, columns, mode, where), where)
+        target = WriteTarget(parts, mode, _upsert_keys(on, columns, mode, where), where)
         count = self.write(form, target)
         self._tell_of_arrays(form, keys, count)
 
-    def write(self, form: Form, target: Target) -> int:
-        """Write the tensor in a form into a table, and say how many rows; as `to_table`."""
+    def write(self, form: WrittenForm, target: WriteTarget) -> int:
+        """Write the tensor in a form into a table, as for `to_table`; return the number of rows."""
         with (
             self._session.writing(target.where),
             self._reading(target.where),
@@ -489,9 +491,9 @@ class TensorRelation:
             return write_rows(self._session, query, target)
 
     def copy_to(
-        self, form: Form, folder: str, partition_by: Sequence[str], note: tuple[str, str]
+        self, form: WrittenForm, folder: str, partition_by: Sequence[str], note: tuple[str, str]
     ) -> None:
-        """Write the tensor in a form as Parquet files into folders (`save`)."""
+        """Write the tensor in a form as Parquet files in folders, for `save`."""
         with self._reading(f"save {folder}"), self.query(form) as query:
             sql = copy_to_folder(query, folder, partition_by, note)
             self._session.run(sql, f"save {folder}")
@@ -501,7 +503,7 @@ class TensorRelation:
         """The tensor as a DuckDB relation, with a column for each axis.
 
         Raises:
-            ArgumentError: every entry would be written, and these are too many.
+            ArgumentError: every entry would be written, and there are too many.
             ResultClosedError: the result is gone.
         """
         self._session.hold()
@@ -515,31 +517,31 @@ class TensorRelation:
         *,
         max_rows: int = MAX_ROWS,
     ) -> duckdb.DuckDBPyRelation:
-        """`relation` with the columns and the rows that arguments as of `to_table` say."""
+        """The tensor as a DuckDB relation in a form; arguments are as for `to_table`."""
         return self._relation(self.form(keys, rows, max_rows, f"result {self.name}, relation"))
 
     @property
     def stored(self) -> duckdb.DuckDBPyRelation:
-        """What the plan has stored: promoted labels, then ``val`` as a number or a list.
+        """The tuples that the plan has stored: promoted labels, then ``val`` as a number or a list.
 
         Another plan stores other columns and rows.
         """
-        return self._relation(Form(self.layout.shown, "stored"))
+        return self._relation(WrittenForm(self.layout.shown, "stored"))
 
     def count_stored(self) -> int:
-        """How many rows the plan has stored."""
+        """The number of rows that the plan has stored."""
         with self._reading():
             (count,) = self._session.one_row(sql_text(count_query(self._table.place[0]))).values()
         return int(count)
 
     def first_rows(self, rows: int, numbers: int) -> list[tuple[Any, ...]]:
-        """The first rows of `stored` in the order of their keys, arrays as lists of numbers.
+        """The first rows of `stored` in the order of their keys, with arrays as lists of numbers.
 
         Args:
-            rows: how many there may be.
-            numbers: how many of an array, from its beginning.
+            rows: the largest number of rows.
+            numbers: the number of elements of an array, from its beginning.
         """
-        form = Form(self.layout.shown, "stored")
+        form = WrittenForm(self.layout.shown, "stored")
         names = key_columns(self.type)
         keys = [names[axis] for axis in form.layout.promoted]
         with self._reading(), self._wide(form.layout), self.query(form, lists=False) as query:
@@ -552,24 +554,24 @@ class TensorRelation:
             found += zip(*(x.to_pylist() for x in coordinates), shown, strict=True)
         return found
 
-    def _relation(self, form: Form) -> duckdb.DuckDBPyRelation:
+    def _relation(self, form: WrittenForm) -> duckdb.DuckDBPyRelation:
         if self._by_arrow(form):
             with self.batches(form) as (schema, batches):
                 return self._session.relation_of(pa.Table.from_batches(batches, schema))
         with self._reading(), self.query(form) as query:
             return self._session.relation(sql_text(query), self._table, self._dictionaries)
 
-    def _by_arrow(self, form: Form) -> bool:
-        """Whether kernels are needed that DuckDB has only for the time of a call."""
+    def _by_arrow(self, form: WrittenForm) -> bool:
+        """True if kernels are needed that DuckDB has only for the duration of a call."""
         return needs_kernels(self.layout, form) and self._session.offered.registered
 
     @contextmanager
-    def query(self, form: Form, *, lists: bool = True) -> Iterator[Query]:
-        """A SELECT of the tensor in a form, valid within the block.
+    def query(self, form: WrittenForm, *, lists: bool = True) -> Iterator[Query]:
+        """Build a SELECT of the tensor in a form, valid within the block.
 
         Args:
-            form: columns and rows.
-            lists: whether arrays are lists; else they are BLOBs.
+            form: the columns and rows.
+            lists: True for arrays as lists; False for BLOBs.
         """
         session, capabilities = self._session, self._session.offered
         names = {key: table.name for key, table in self._dictionaries.items()}
@@ -592,11 +594,11 @@ class TensorRelation:
                 session.remove_kernels(registered)
 
     @contextmanager
-    def batches(self, form: Form) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
-        """The tensor in a form as Arrow batches with a described schema, within the block.
+    def batches(self, form: WrittenForm) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
+        """Read the tensor in a form as Arrow batches with a described schema, within the block.
 
         Args:
-            form: columns and rows.
+            form: the columns and rows.
         """
         layout = form.layout
         with self._reading(), self._wide(layout), self.query(form, lists=False) as query:
@@ -604,11 +606,11 @@ class TensorRelation:
             schema = self._schema(reader.schema, layout)
             yield schema, (self._listed(batch, schema, layout) for batch in reader)
 
-    def check_memory(self, form: Form) -> None:
-        """Refuse to collect what does not fit into the memory that DuckDB may use.
+    def check_memory(self, form: WrittenForm) -> None:
+        """Check that the rows of a form fit into the memory that DuckDB may use.
 
         Raises:
-            MemoryLimitError: it does not.
+            MemoryLimitError: they do not.
         """
         entry = self.type.tuple_bytes(form.layout) + 4 * len(form.layout.promoted)
         with self._reading():
@@ -631,11 +633,11 @@ class TensorRelation:
                 + (", rows='nonfill' leaves out what holds the fill" * (form.rows == "all")),
             )
 
-    def _tell_of_arrays(self, form: Form, keys: Sequence[str] | None, count: int) -> None:
-        """Say it where entries were written by default, and arrays would be much smaller."""
+    def _tell_of_arrays(self, form: WrittenForm, keys: Sequence[str] | None, count: int) -> None:
+        """Log a message if entries were written by default and arrays would be much smaller."""
         if keys is not None or len(self.shape) < 2 or not RESULT.isEnabledFor(logging.INFO):
             return
-        # With the layout of the plan nothing is converted; else the last axis is inside.
+        # In the layout of the plan nothing is converted; otherwise the last axis is in arrays.
         inner = self.layout.dense if 0 < len(self.layout.dense) < len(self.shape) else (-1,)
         axes = [axis for axis in range(len(self.shape)) if axis - len(self.shape) not in inner]
         axes = [axis for axis in axes if axis not in inner]
@@ -654,7 +656,7 @@ class TensorRelation:
 
     @contextmanager
     def _reading(self, where: str | None = None) -> Iterator[None]:
-        """A block that reads the result: what DuckDB says is an error of ucle."""
+        """Translate DuckDB's errors into errors of ucle in a block that reads the result."""
         place = where or f"result {self.name}"
         if not self._table.exists:
             raise _closed(place, "it was closed")
@@ -669,7 +671,7 @@ class TensorRelation:
             raise
 
     def _tiles(self) -> Iterator[tuple[tuple[slice, ...], NDArray[Any]]]:
-        """The arrays of tiles with their places in the whole tensor."""
+        """Yield the arrays of tiles with their positions in the whole tensor."""
         layout, shape = self.layout, self.shape
         assert layout.promoted == layout.tiled
         for batch in self._batches():
@@ -683,7 +685,7 @@ class TensorRelation:
                 yield tuple(place), np.frombuffer(blob, self.dtype).reshape(sizes)
 
     def _listed_entries(self) -> Iterator[tuple[list[NDArray[Any]], NDArray[Any]]]:
-        """Positions along each axis, and values, of what tiles and compressed arrays hold."""
+        """Yield the positions along each axis, and the values, in tiles and compressed arrays."""
         if self.layout.compressed is None:
             for place, block in self._tiles():
                 within = np.indices(block.shape).reshape(block.ndim, -1)
@@ -700,24 +702,24 @@ class TensorRelation:
                 yield [by_axis.get(a, rows) for a in range(len(self.shape))], csr.values
 
     def _reader(self, text: str, layout: Layout) -> pa.RecordBatchReader:
-        """The rows of a query whose arrays are BLOBs, some at a time."""
+        """Return a reader of the rows of a query whose arrays are BLOBs."""
         rows = batch_rows(max(1, self.type.tuple_bytes(layout)))
         return self._session.reader(text, rows)
 
     def _wide(self, layout: Layout) -> contextlib.AbstractContextManager[None]:
-        """Room for the arrays of as many rows as DuckDB hands over at once."""
+        """Allow large Arrow columns if the arrays of one DuckDB vector need them."""
         at_once = DUCKDB.limits.vector_rows * max(1, self.type.tuple_bytes(layout))
         if at_once > DUCKDB.limits.column_bytes:
             return self._session.wide_columns()
         return contextlib.nullcontext()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        """The stored tuples, some at a time, with ``val`` as numbers or BLOBs."""
+        """Yield batches of the stored tuples, with ``val`` as numbers or BLOBs."""
         with self._reading():
             yield from stored_batches(self._session, self._table.place, self.type, self.layout)
 
     def _blocks(self, values: pa.Array, layout: Layout) -> NDArray[Any]:
-        """The payloads of a batch as the rows of a matrix; arrays without a copy."""
+        """View the payloads of a batch as the rows of a matrix; arrays are not copied."""
         values = plain_values(values, self.type.dtype if layout.scalar else None)
         if layout.scalar:
             return number_values(values, self.type.dtype).reshape(-1, 1)
@@ -734,7 +736,7 @@ class TensorRelation:
         return pa.RecordBatch.from_arrays([*keys, values], schema=schema)
 
     def _schema(self, batch_schema: pa.Schema, layout: Layout) -> pa.Schema:
-        """The schema of batches with lists, and the description of the tensor in it."""
+        """The schema of batches with lists, including the description of the tensor."""
         *keys, value = batch_schema
         if not layout.scalar:
             number = value_array(np.empty(0, self.dtype)).type
@@ -745,7 +747,7 @@ class TensorRelation:
         return tensor_text(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: axes, what is stored, and the first rows of it."""
+        """The HTML for a notebook: axes, the stored tuples, and their first rows."""
         return tensor_html(self)
 
 
@@ -762,7 +764,7 @@ def _closed(where: str, found: str) -> ResultClosedError:
 def _upsert_keys(
     on: Sequence[str] | None, columns: list[str], mode: str, where: str
 ) -> tuple[str, ...]:
-    """The columns by which rows are known again."""
+    """The columns by which rows are identified; none unless the mode is ``upsert``."""
     if mode != "upsert":
         if on is not None:
             raise ArgumentError(
@@ -795,8 +797,8 @@ def _upsert_keys(
 class Result(Outputs[TensorRelation]):
     """The outputs of one execution, by name.
 
-    Its temporary tables go when it is closed, or collected. Use it as a context manager where that
-    should happen at a certain point.
+    Its temporary tables are dropped when it is closed or collected. Use it as a context manager to
+    drop them at a certain point.
     """
 
     def __init__(
@@ -807,13 +809,13 @@ class Result(Outputs[TensorRelation]):
         *,
         holds: bool = True,
     ) -> None:
-        """Hand out tensors.
+        """Provide tensors by name.
 
         Args:
-            session: where they lie.
+            session: where they are stored.
             tensors: the outputs.
-            tables: what goes with the result.
-            holds: whether the session does so, too.
+            tables: tables that are dropped with the result.
+            holds: True if the session is closed with the result.
         """
         super().__init__(tensors)
         self._session = session
@@ -828,13 +830,13 @@ class Result(Outputs[TensorRelation]):
         places: Mapping[str, Temporary],
         dictionaries: Mapping[str, TemporaryTable],
     ) -> Result:
-        """What a program has made, in a session that the result holds from then on.
+        """Build the result of a program, which holds the session from then on.
 
         Args:
             compiled: the program.
-            session: where it lies.
+            session: where its outputs are stored.
             places: the table of each output.
-            dictionaries: those of the labels that have one.
+            dictionaries: the tables of the dictionaries, by name.
         """
         tensors = {}
         for output in compiled.program.outputs:
@@ -867,5 +869,5 @@ class Result(Outputs[TensorRelation]):
         return result_text(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the tensors, as each shows itself."""
+        """The HTML for a notebook: the descriptions of all tensors."""
         return result_html(self)

@@ -1,4 +1,4 @@
-"""Scripts: the statements of a plan for one route, as text; executions put in their own prefix."""
+"""Scripts: a plan's statements as text for one route; each execution inserts its own prefix."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from ucle.sqlgen.script import (
 )
 
 PLACEHOLDER = f"ucle_{secrets.token_hex(8)}_"
-"""Prefix of emitted scripts; each execution puts its own in its place."""
+"""Prefix of emitted scripts; each execution replaces it by its own."""
 
 
 @dataclass(frozen=True)
-class Statement:
-    """One thing to make, as SQL text with the placeholder for the prefix.
+class ScriptStatement:
+    """One statement, as SQL text with the placeholder for the prefix.
 
-    `create` is None for data from memory. `output` names the result that it is; what is no result
-    is dropped when the script has run.
+    `create` is None for data from memory. `output` names the result that it makes; other tables are
+    dropped when the script has run.
     """
 
     name: str
@@ -37,37 +37,41 @@ class Statement:
     drop: str
     output: str | None = None
     keep: bool = False
-    """Whether results need it: the dictionary of a label that an output has."""
+    """True if results need it: the dictionary of a label of an output."""
     check: str | None = None
-    """A query that has a row if what was made shows that the script is not the right one. It is
-    asked when all is made and there is a doubt, or when a later statement fails."""
+    """A query that has a row if the result shows that the script is not the right one.
+
+    It is run when everything is made and there is a doubt, or when a later statement fails.
+    """
     at_once: bool = False
-    """Whether it is asked before the next statement, which might fail: there are no integers that
-    are NaN, and an error would end a transaction."""
+    """True if `check` runs before the next statement, which might fail.
+
+    Integers cannot represent NaN, and an error would end a transaction.
+    """
     columns: Mapping[str, str] = field(default_factory=dict)
-    """Results that are columns of its only row, with these names."""
+    """Results that are columns of its only row, with the names of the columns."""
     rounds: tuple[str, ...] = ()
-    """If there are any, they run instead of `create`; the first ones make what the others fill."""
+    """Statements that run instead of `create`, if any; the first create what the others fill."""
     own: tuple[str, ...] = ()
-    """Drops the tables of rounds, where one has failed."""
+    """Statements that drop the tables of the rounds after one has failed."""
 
 
 @dataclass(frozen=True)
 class Script:
     """The statements of a plan for one route."""
 
-    statements: tuple[Statement, ...]
+    statements: tuple[ScriptStatement, ...]
     functions: tuple[str, ...] = ()
-    """Kernels to register before it runs; none where they are loaded as an extension."""
+    """Kernels to register before it runs; none if they are loaded as an extension."""
     loads: Mapping[str, plans.Load] = field(default_factory=dict)
-    """Arrays from memory that are handed over, by the statements that they are."""
+    """Arrays in memory to register, by the names of their statements."""
     finite: Mapping[str, str] = field(default_factory=dict)
-    """Outputs whose numbers should be finite, and queries that have a row if one is not."""
+    """Outputs whose numbers should be finite, each with a query that has a row if one is not."""
     doubts: tuple[str, ...] = ()
-    """Queries that have no row where nothing is wrong by any check, nor by those of `finite`."""
+    """Queries that have no row if all checks, including those of `finite`, would pass."""
 
     def reads(self, name: str) -> bool:
-        """Whether a statement names a table that is not made by the script."""
+        """True if a statement refers to a table that the script does not make."""
         return f"{PLACEHOLDER}{name}" in self._text
 
     @cached_property
@@ -84,13 +88,13 @@ def script_of(
     keep_dictionaries: bool = False,
     finite: Collection[str] = (),
 ) -> Script:
-    """Emit a plan as it runs once for a route; executions differ only by their prefix.
+    """Emit the script of a plan for one route; executions differ only in their prefix.
 
     Args:
-        plan: after passes that leave no views by themselves.
-        capabilities: of the route.
-        keep_dictionaries: whether all of them are kept, not only those that results need.
-        finite: outputs of which it is asked whether all numbers are finite.
+        plan: a plan after passes that leave no standalone views.
+        capabilities: the capabilities of the route.
+        keep_dictionaries: True to keep all dictionaries, not only those that results need.
+        finite: outputs to be checked for numbers that are not finite.
     """
     prefixed = capabilities
     if capabilities.registered:
@@ -112,11 +116,11 @@ def script_of(
         if step.query is None:
             if isinstance(load := by_name[step.name], plans.Load):
                 loads[step.name.removeprefix(PLACEHOLDER)] = load
-                statements.append(Statement(step.name, None, ""))
+                statements.append(ScriptStatement(step.name, None, ""))
             continue
         assert step.role is not Role.VIEW, f"{step.name} is left by itself"
         called |= step_functions(step)
-        # What is not finite is a doubt already.
+        # A number that is not finite is a doubt already.
         if step.check is not None and not later and places.results.get(step.name) not in infinite:
             doubts.append(step.check.copy())
         statements.append(_statement(step, places, at_once=later > 0))
@@ -130,7 +134,7 @@ def script_of(
 
 @dataclass(frozen=True)
 class _Places:
-    """Where results are: tables, columns of tables, and dictionaries that are kept."""
+    """The places of results: tables, columns of tables, and dictionaries that are kept."""
 
     results: Mapping[str, str]
     columns: Mapping[str, Mapping[str, str]]
@@ -153,12 +157,12 @@ class _Places:
         return cls(results, columns, frozenset(PLACEHOLDER + name for name in names))
 
 
-def _statement(step: SqlStep, places: _Places, *, at_once: bool) -> Statement:
+def _statement(step: SqlStep, places: _Places, *, at_once: bool) -> ScriptStatement:
     tables = dict.fromkeys(x.name for part in step.rounds for x in part.tables)
     own = tuple(sql_text(drop_statement(name, "TABLE")) for name in tables)
     rounds = tuple(map(sql_text, fill_statements(step)))
     check = None if step.check is None else sql_text(step.check)
-    return Statement(
+    return ScriptStatement(
         step.name,
         sql_text(create_statement(step)),
         sql_text(drop_statement(step.name, "TABLE")),
@@ -173,7 +177,7 @@ def _statement(step: SqlStep, places: _Places, *, at_once: bool) -> Statement:
 
 
 def _makes_integers(step: plans.Step) -> bool:
-    """Whether a statement makes integers of other numbers, which may fail."""
+    """True if a statement converts other numbers to integers, which may fail."""
     relations = (step.relation, *(view.relation for view in step.views))
     made = (x for each in relations for x in plans.nodes(each) if x.type.dtype.kind == "i")
     return any(y.type.dtype.kind in "fc" for x in made for y in plans.inputs(x))

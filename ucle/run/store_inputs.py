@@ -1,9 +1,9 @@
-"""Keeps inputs in the layouts in which a program reads them, as tables for this and later programs.
+"""Storage of inputs in the layouts in which a program reads them, for this and later programs.
 
-An input lies in one layout, and to bring it to another costs a repartition each time it is read
-(the paper takes it to be free; sparse_einsum.txt, section 7.2). With ``store=`` that is done once:
-a program that copies the input into the layout is run like any other, and its result becomes a
-table of the schema ``ucle`` in which `ucle.inputs.stored_layouts` finds it again.
+An input is stored in one layout, and converting it to another costs a repartition on each read (the
+paper assumes that this is free; sparse_einsum.txt, section 7.2). With ``store=`` the conversion is
+done once: a program that copies the input into the layout is run like any other, and its result
+becomes a table of the schema ``ucle``, which `ucle.inputs.stored_layouts` finds again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ucle.artifacts import Compiled, Planned
 from ucle.database.digests import digest
 from ucle.database.session import Session
 from ucle.errors import DatabaseError
@@ -28,41 +27,42 @@ from ucle.inputs.stored_layouts import (
     place_inputs,
 )
 from ucle.ir.layouts import RESULT, Decomposition, Layout, Level
-from ucle.ir.tensor_types import Tensor
+from ucle.ir.tensor_types import NamedTensor
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.optimiser.choose_decomposition import check_memory, price_program
 from ucle.optimiser.join_order import Decided
 from ucle.optimiser.optimise import program_statistics
 from ucle.optimiser.pricing import price
 from ucle.options import Options
-from ucle.pipeline import plan_decided
-from ucle.plan.forms import Form
+from ucle.pipeline.artifacts import Compiled, Planned
+from ucle.pipeline.replan import read_from
+from ucle.pipeline.stages import plan_decided
+from ucle.plan.forms import WrittenForm
 from ucle.plan.sources import TableName, TableSource
-from ucle.replan import read_from
 from ucle.run.execute import execute_script
 from ucle.run.results import TensorRelation
 from ucle.run.script import script_of
-from ucle.run.write_table import Target
+from ucle.run.write_table import WriteTarget
 from ucle.sqlgen.database_queries import SCHEMA, create_schema, drop_table
 from ucle.sqlgen.sql_trees import key_columns
 
 COPY = "copy"
-"""The vertex of the program that copies an input."""
+"""The name of the vertex that copies an input."""
 
 
 def keep_inputs(session: Session, compiled: Compiled, options: Options) -> Compiled:
-    """Find inputs in the layouts that a program reads them in, and store those it is to store.
+    """Find inputs in the layouts that a program reads, and store those that are to be stored.
 
     Args:
         session: where the inputs are.
         compiled: the program.
-        options: those it was compiled with; `store` says what is to be stored.
+        options: those it was compiled with; `store` selects the inputs to store.
 
     Returns:
-        The program with the same decomposition, reading the tables that there are now.
+        The program with the same decomposition, reading the tables that exist now.
 
     Raises:
-        DatabaseError: a table cannot be made. Nothing is left of it.
+        DatabaseError: a table cannot be created. Nothing is left of it.
     """
     inputs = place_inputs(session, compiled.inputs, options.store)
     for name, layout, order in _layouts_read(compiled):
@@ -79,14 +79,14 @@ def keep_inputs(session: Session, compiled: Compiled, options: Options) -> Compi
 
 
 def _serves(table: TableSource, layout: Layout, bound: PlacedInput) -> bool:
-    """Whether a table has an input as it is read."""
+    """True if a table stores an input in the layout and form in which it is read."""
     return table.layout == layout and table.kept_as == kept_as(bound, layout)
 
 
 def _layouts_read(compiled: Compiled) -> Iterator[tuple[str, Layout, tuple[int, ...]]]:
-    """Inputs, the layouts in which vertices need them, and the axes by which rows are ordered.
+    """Yield inputs, the layouts in which vertices need them, and the axes that order their rows.
 
-    These are the promoted ones, first those that group.
+    These are the promoted axes, grouping axes first.
     """
     decomposed = compiled.decomposed
     for vertex in compiled.program.vertices:
@@ -107,7 +107,7 @@ def _keep(
     order: tuple[int, ...],
     options: Options,
 ) -> TableSource:
-    """Make the table of an input in a layout, its rows in the order of these axes, and note it."""
+    """Create the table of an input in a layout, with rows ordered by these axes, and its note."""
     of, blobs = digest(session, stored.source), kept_as(stored.bound, layout)
     table = TableName((stored.database, SCHEMA, free_name(session, stored, layout)))
     copy = _copy(compiled, name, replace(stored.bound, keep_in=None), layout, options)
@@ -122,8 +122,8 @@ def _keep(
             )
             session.run(create_schema(stored.database), f"store {name}")
             ordered = tuple(keys[axis] for axis in order)
-            target = Target(table.parts, "replace", (), f"store {name}", ordered)
-            relation.write(Form(read.layout, "stored" if blobs is None else "kept"), target)
+            target = WriteTarget(table.parts, "replace", (), f"store {name}", ordered)
+            relation.write(WrittenForm(read.layout, "stored" if blobs is None else "kept"), target)
         finally:
             for temporary in executed.tables:
                 temporary.drop()
@@ -146,15 +146,15 @@ def _keep(
 def _copy(
     compiled: Compiled, name: str, bound: PlacedInput, layout: Layout, options: Options
 ) -> Planned:
-    """The program that copies an input into a layout."""
+    """Build the program that copies an input into a layout."""
     type_ = compiled.program.types[name]
     distinct = unique_names(label.name for label in type_.axes)
     labels = tuple(
         replace(label, name=name) for label, name in zip(type_.axes, distinct, strict=True)
     )
-    tensor = Tensor(COPY, replace(type_, axes=labels))
+    tensor = NamedTensor(COPY, replace(type_, axes=labels))
     vertex = Vertex(tensor, (Operand(name, labels),), labels)
-    program = Program((Tensor(name, type_),), (vertex,), (COPY,))
+    program = Program((NamedTensor(name, type_),), (vertex,), (COPY,))
     statistics = program_statistics(program, {name: bound}, options)
     compressed = layout.compressed
     roles = () if compressed is None else (0, RESULT)

@@ -1,11 +1,11 @@
-"""Which sizes a view depends on, and what has to guard them.
+"""The sizes that a view depends on, and the guards that they need.
 
-A view is made once and queried for years, while sizes follow the data. Whether its SQL depends on
-the size of a label is found out by emitting it for other sizes: where the text is the same, the
-view follows by itself; where it differs in numbers that are multiples of sizes, it computes these
-(`ucle.sqlgen.computed_sizes`). Where the plan with all labels promoted does not depend on the size,
-either, the size is no more than the length of arrays: shorter ones would do, and longer ones can be
-had.
+A view is created once and queried for years, while sizes follow the data. To find out whether its
+SQL depends on the size of a label, the SQL is emitted for other sizes. If the text is the same, the
+view is independent of the size. If it differs only in numbers that are multiples of sizes, the view
+computes these (`ucle.sqlgen.computed_sizes`). If the plan with all labels promoted does not depend
+on the size either, the size is only the length of arrays: shorter ones would do, and longer ones
+are possible.
 """
 
 from __future__ import annotations
@@ -13,56 +13,56 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ucle.artifacts import Compiled, Front
 from ucle.errors import ArgumentError, BoundError, LabelError, UnsupportedError, did_you_mean
 from ucle.inputs.axis_sizes import join_symmetric
 from ucle.ir.layouts import Decomposition
 from ucle.language.bounds import SizeClasses, checked_size, known_bounds, size_classes
 from ucle.language.syntax import Site
 from ucle.options import Options
+from ucle.pipeline.artifacts import Compiled, Front
+from ucle.pipeline.resize import with_sizes
 from ucle.plan.sources import TableSource
-from ucle.resize import with_sizes
 from ucle.sqlgen import SqlStep
 from ucle.sqlgen.computed_sizes import Sample, Script, following
 from ucle.sqlgen.guards import Guard, ShapeGuard, SizeGuard
 from ucle.sqlgen.write_statements import Query
 
 Texts = Callable[[Compiled], dict[str, str]]
-"""The SQL of a program's outputs."""
+"""A function that emits the SQL of a program's outputs, by output."""
 
 Scripts = Callable[[Compiled], Script]
-"""The steps of a program, and the SELECT of each output."""
+"""A function that emits the steps of a program and the SELECT of each output."""
 
 MOST = 2**31 - 1
-"""Coordinates of a label whose size is computed: beyond them key columns are of another type."""
+"""The largest computed size of a label: beyond it, key columns have another type."""
 
 
 @dataclass(frozen=True)
 class Guarded:
-    """A program as views show it."""
+    """A program as views compute it, with guards."""
 
     compiled: Compiled
     guards: Mapping[str, list[Guard]]
-    """By output, what has to hold."""
+    """Conditions that have to hold, by output."""
     followed: Mapping[str, tuple[tuple[SqlStep, ...], Query]]
-    """Outputs whose sizes are computed: the steps and the SELECT that do so."""
+    """Outputs with computed sizes: the steps and the SELECT that compute them."""
 
 
 @dataclass(frozen=True)
 class Axes:
-    """Axes and labels that have one size, and the key columns that tell it."""
+    """Axes and labels of the same size, and the key columns that determine it."""
 
     title: str
     labels: tuple[str, ...]
-    """What they are called in the text."""
+    """Their names in the text of the program."""
     sites: tuple[Site, ...]
     size: int
     columns: tuple[tuple[TableSource, str], ...]
     encoded: bool
     stated: bool
-    """Whether a bound holds the size, whatever the columns say."""
+    """True if a stated bound fixes the size, whatever the columns hold."""
     by_array: bool
-    """Whether arrays in a table have the size."""
+    """True if arrays in a table fix the size."""
 
 
 def guarded_sizes(
@@ -72,18 +72,18 @@ def guarded_sizes(
     texts: Texts,
     scripts: Scripts,
 ) -> Guarded:
-    """The program with room for growth, and the guards under which each output's SQL is right.
+    """Give a program room for growth, and find the guards that keep each output's SQL valid.
 
     Args:
-        compiled: a program whose inputs all lie in databases and files.
+        compiled: a program whose inputs are all in databases and files.
         options: those it was compiled with.
         room: sizes for arrays by label, from the caller.
-        texts: emits the SQL of the outputs.
-        scripts: emits it as trees.
+        texts: emits the SQL of the outputs as text.
+        scripts: emits the SQL as trees.
 
     Raises:
-        LabelError: there is no label for which there is to be room.
-        BoundError: there is less room than coordinates.
+        LabelError: `room` names an unknown label.
+        BoundError: `room` is less than the number of coordinates.
         ArgumentError: the size of a label does not follow the data.
         UnsupportedError: the answer depends on the size, or arrays would get too long.
     """
@@ -144,10 +144,10 @@ def _guard(group: Axes, most: int, least: int) -> SizeGuard:
 def _followed(
     compiled: Compiled, options: Options, counted: Mapping[str, list[Axes]], scripts: Scripts
 ) -> dict[str, tuple[tuple[SqlStep, ...], Query]]:
-    """The outputs whose sizes can be computed in SQL."""
+    """The outputs whose sizes can be computed in SQL, with the steps and the SELECT that do so."""
     groups = list({x.title: x for each in counted.values() for x in each}.values())
     base = tuple(group.size for group in groups)
-    if not groups or min(base) < 2:  # sizes of 0 and 1 are as much as no size at all
+    if not groups or min(base) < 2:  # multiples of 0 or 1 look like constants
         return {}
     other = [
         tuple(f * s + f + 1 if m == n else s for m, s in enumerate(base))
@@ -197,7 +197,7 @@ def _groups(front: Front, options: Options) -> Iterator[Axes]:
 
 
 def _classes(front: Front) -> SizeClasses:
-    """What has one size: because the statements say so, or by a dictionary that they share."""
+    """The classes of axes of equal size, from the statements and from shared dictionaries."""
     classes = size_classes(front.source.statements)
     join_symmetric(classes, front.inputs)
     for site, name in front.source.bounds.dictionaries.items():
@@ -206,7 +206,7 @@ def _classes(front: Front) -> SizeClasses:
 
 
 def _key(front: Front, site: Site) -> tuple[TableSource, str, bool] | None:
-    """The key column of an axis, and whether a dictionary numbers it."""
+    """The key column of an axis, and True if a dictionary numbers it; None for other axes."""
     tensor, axis = site
     bound = front.inputs.get(tensor)
     if bound is None or not isinstance(axis, int) or not isinstance(bound.source, TableSource):
@@ -217,7 +217,7 @@ def _key(front: Front, site: Site) -> tuple[TableSource, str, bool] | None:
 
 
 def _is_dense(front: Front, site: Site) -> bool:
-    """Whether an axis is one of an array."""
+    """True if an axis is one of an array."""
     tensor, axis = site
     bound = front.inputs.get(tensor)
     if bound is None or not isinstance(axis, int):
@@ -226,7 +226,7 @@ def _is_dense(front: Front, site: Site) -> bool:
 
 
 class _Dependence:
-    """Which outputs have SQL that depends on sizes, under a decomposition."""
+    """Finds the outputs whose SQL depends on sizes, under a decomposition."""
 
     def __init__(
         self,
@@ -242,7 +242,7 @@ class _Dependence:
         self._now = self._written({})
 
     def outputs(self, group: Axes) -> set[str]:
-        """The outputs whose SQL differs when axes have another size; all where there is none."""
+        """The outputs whose SQL changes with the size of these axes; all if a size has no plan."""
         dependent: set[str] = set()
         for size in (group.size + 1, 2 * group.size + 3):
             other = self._written(dict.fromkeys(group.sites, size))

@@ -1,8 +1,8 @@
-"""Views and macros of a program's outputs, for whoever queries a database without ucle.
+"""Views and macros of a program's outputs, for users who query a database without ucle.
 
-Each view is whole: the steps of the program are its common table expressions, and nothing else has
-to be there but the tables that the program reads. It shows what they hold when it is queried. A
-macro is the same over tables whose names its caller tells.
+Each view is self-contained: the steps of the program are its common table expressions, and it needs
+only the tables that the program reads. It shows their current content on each query. A macro is the
+same over tables whose names its caller passes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from ucle.artifacts import Compiled
 from ucle.database.data_versions import in_transaction
 from ucle.database.engine_errors import EngineError, error_text
 from ucle.database.session import Session
@@ -26,11 +25,12 @@ from ucle.errors import (
 )
 from ucle.inputs.inputs import parse_table_name
 from ucle.options import Options
-from ucle.plan.forms import MAX_ROWS, Form, form_of
+from ucle.pipeline.artifacts import Compiled
+from ucle.pipeline.replan import read_from
+from ucle.plan.forms import MAX_ROWS, WrittenForm, form_of
 from ucle.plan.passes import LASTING
-from ucle.plan.sources import Source, TableName, TableSource
-from ucle.plan.steps import Read, Scan
-from ucle.replan import read_from
+from ucle.plan.sources import InputSource, TableName, TableSource
+from ucle.plan.steps import Read, TableScan
 from ucle.run.view_sizes import guarded_sizes
 from ucle.sqlgen import Capabilities, SqlStep, emit
 from ucle.sqlgen.guards import guarded
@@ -40,7 +40,7 @@ from ucle.sqlgen.write_statements import Query
 from ucle.sqlgen.written_form import needs_kernels, written_query
 
 Keys = Sequence[str] | Mapping[str, Sequence[str]] | None
-"""Labels that have columns: of the one output, or by the names of outputs."""
+"""Labels that have columns: for the only output, or by the names of outputs."""
 
 
 def create_views(
@@ -62,13 +62,13 @@ def create_views(
         session: where the inputs are and the views will be.
         compiled: the program.
         options: those it was compiled with.
-        capabilities: what the database can do for the program.
+        capabilities: the capabilities of the database for the program.
         schema: the name of a schema that exists; by default the current one.
-        replace_views: whether existing views may be replaced.
-        room: sizes for arrays by label, where coordinates are to come that are not there yet.
-        keys: labels that are to have a column; by name of the output where there are several.
-        rows: which rows the views show (`ucle.plan.forms`).
-        max_rows: how many there may be of ``rows="all"``.
+        replace_views: True to allow replacing existing views.
+        room: sizes for arrays by label, if coordinates will be added later.
+        keys: labels that get a column; by name of the output if there are several.
+        rows: the rows that the views show (`ucle.plan.forms`).
+        max_rows: the largest number of rows for ``rows="all"``.
 
     Returns:
         The names of the views, as SQL writes them.
@@ -77,8 +77,8 @@ def create_views(
         UnsupportedError: the program reads data from memory, or calls kernels that belong to one
             connection.
         ArgumentError: a view would have too many rows.
-        DatabaseError: a view cannot be created. None of the others is, then.
-        UcleError: there cannot be the room that is wanted (`ucle.run.view_sizes`).
+        DatabaseError: a view cannot be created. Then none of them is created.
+        UcleError: the requested room is impossible (`ucle.run.view_sizes`).
     """
     queries = view_queries(
         session, compiled, options, capabilities, room=room, keys=keys, rows=rows, max_rows=max_rows
@@ -112,12 +112,12 @@ def view_queries(
     rows: str | None = None,
     max_rows: int = MAX_ROWS,
 ) -> dict[str, Query]:
-    """The queries of the views, by output; arguments and errors are those of `create_views`."""
+    """Build the queries of the views, by output; arguments and errors are as for `create_views`."""
     forms = _forms(compiled, keys, rows, max_rows, "create_views")
     converted = any(
         needs_kernels(compiled.plan.outputs[name].layout, form) for name, form in forms.items()
     )
-    # A program whose labels are all promoted needs kernels for arrays alone.
+    # A program whose labels are all promoted needs kernels only for arrays.
     capabilities = session.offered if converted else capabilities
     _check_lasting(compiled, capabilities)
     written = Written(forms, capabilities)
@@ -130,7 +130,7 @@ def view_queries(
     )
     compiled = sized.compiled
     steps, outputs = written.queries(compiled)
-    scans = {step.name for step in compiled.plan.steps if isinstance(step.relation, Scan)}
+    scans = {step.name for step in compiled.plan.steps if isinstance(step.relation, TableScan)}
     queries = {}
     for output, query in outputs.items():
         own = sized.followed.get(output, (steps, query))
@@ -140,16 +140,16 @@ def view_queries(
 
 
 def macro_statements(queries: Mapping[str, Query]) -> dict[str, str]:
-    """The statements that create a macro for each output, from the queries of its views."""
+    """Build the statement that creates a macro for each output, from the queries of its views."""
     return {output: create_macro(output, query) for output, query in queries.items()}
 
 
 def shown_as(
     compiled: Compiled, capabilities: Capabilities, keys: Keys, rows: str | None, max_rows: int
 ) -> dict[str, Query]:
-    """For each output the SELECT that shows it in a form, behind the statements of a script.
+    """Build for each output the SELECT that shows it in a form, to follow the script.
 
-    Arguments and errors are those of `create_views`.
+    Arguments and errors are as for `create_views`.
     """
     forms = _forms(compiled, keys, rows, max_rows, "to_sql")
     return _shown(compiled, compiled.physical.outputs, forms, capabilities)
@@ -158,10 +158,10 @@ def shown_as(
 def _shown(
     compiled: Compiled,
     outputs: Mapping[str, Read],
-    forms: Mapping[str, Form],
+    forms: Mapping[str, WrittenForm],
     capabilities: Capabilities,
 ) -> dict[str, Query]:
-    """For each output the SELECT that shows it in its form."""
+    """Build for each output the SELECT that shows it in its form."""
     dictionaries = {x.name: x.name for x in compiled.plan.dictionaries}
     return {
         name: written_query(
@@ -178,7 +178,7 @@ def _shown(
 
 def _forms(
     compiled: Compiled, keys: Keys, rows: str | None, max_rows: int, caller: str
-) -> dict[str, Form]:
+) -> dict[str, WrittenForm]:
     """The form of each output."""
     outputs = compiled.plan.outputs
     if keys is not None and not isinstance(keys, Mapping):
@@ -215,7 +215,7 @@ def _forms(
 
 
 def _check_lasting(compiled: Compiled, capabilities: Capabilities) -> None:
-    """Everything that the views will read and call outlives this connection."""
+    """Check that everything that the views read and call outlives this connection."""
     for name, bound in compiled.inputs.items():
         if not (isinstance(bound.source, TableSource) and bound.source.lasts):
             raise UnsupportedError(
@@ -237,9 +237,9 @@ def _check_lasting(compiled: Compiled, capabilities: Capabilities) -> None:
 
 @dataclass(frozen=True)
 class Written:
-    """How views are written: their forms, and what they may call."""
+    """The way in which views are written: their forms, and the available capabilities."""
 
-    forms: Mapping[str, Form]
+    forms: Mapping[str, WrittenForm]
     capabilities: Capabilities
 
     def queries(self, compiled: Compiled) -> tuple[tuple[SqlStep, ...], dict[str, Query]]:
@@ -254,10 +254,10 @@ class Written:
 
 
 def _qualified(session: Session, compiled: Compiled, options: Options) -> Compiled:
-    """The program with the full names of its tables, and without those that are kept.
+    """Use the full names of a program's tables, and drop its stored layouts.
 
-    A view may be queried where another schema is the current one, and is to show what the tables
-    hold also when that has changed.
+    A view may be queried when another schema is the current one, and has to show the current
+    content of tables after they have changed.
     """
 
     def qualified(table: TableSource) -> TableSource:
@@ -272,7 +272,7 @@ def _qualified(session: Session, compiled: Compiled, options: Options) -> Compil
         for name, bound in front.inputs.items()
         if isinstance(bound.source, TableSource)
     }
-    new_sources: dict[str, Source] = {name: new for name, (_, new) in tables.items()}
+    new_sources: dict[str, InputSource] = {name: new for name, (_, new) in tables.items()}
     every = {x: replace(b, source=new_sources.get(x, b.source)) for x, b in front.inputs.items()}
     used = {
         x: replace(b, source=new_sources.get(x, b.source), kept=())
@@ -292,9 +292,9 @@ def _qualified(session: Session, compiled: Compiled, options: Options) -> Compil
 
 @contextmanager
 def _together(session: Session) -> Iterator[None]:
-    """A transaction, unless there is one; DuckDB's refusals as errors of ucle.
+    """Run a block in a transaction, a new one if none is open; translate DuckDB's errors.
 
-    However the block ends, a transaction that was begun here ends with it.
+    A transaction that was begun here ends with the block, whatever happens.
     """
     own = not in_transaction(session)
     try:

@@ -1,9 +1,9 @@
-"""Writing tensors to files; the suffix tells the format.
+"""Writing tensors to files; the suffix determines the format.
 
 Parquet and Arrow keep the tensor with its description (`ucle.inputs.metadata`), so that the file
-can be read back as the same tensor; rows go to the file as they come. The other formats keep what
-they can hold, and what they cannot hold is refused before a file is touched. A file appears when it
-is complete (`ucle.foundation.atomic_files`).
+can be read back as the same tensor; rows are written as they arrive. Other formats keep the parts
+that they can represent; tensors that they cannot hold are refused before a file is touched. A file
+appears when it is complete (`ucle.foundation.atomic_files`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ucle.errors import LabelError, OutputError, UnsupportedError, did_you_mean
 from ucle.foundation.atomic_files import fresh_file, fresh_folder
 from ucle.foundation.libraries import pa, pa_csv, pq, scipy_module
 from ucle.inputs.metadata import describing, description
-from ucle.plan.forms import Form
+from ucle.plan.forms import WrittenForm
 
 if TYPE_CHECKING:
     from ucle.run.results import TensorRelation
 
-Writer = Callable[["TensorRelation", BinaryIO, Form], None]
+Writer = Callable[["TensorRelation", BinaryIO, WrittenForm], None]
 
 
 def save(
@@ -87,10 +87,10 @@ def save_partitioned(
 ) -> None:
     """Write a tensor to Parquet files in a folder for each value of some labels.
 
-    A folder that is there is replaced if it was written so, and holds nothing else.
+    An existing folder is replaced if it holds only such partitions.
 
     Raises:
-        LabelError: there is no column of a label to partition by.
+        LabelError: a label to partition by has no column.
         OutputError: the folder cannot be written, or holds other files.
     """
     target = Path(path)
@@ -119,7 +119,7 @@ def save_partitioned(
 
 
 def _only_partitions(folder: Path) -> bool:
-    """Whether a folder holds Parquet files in folders named label=value, and nothing else."""
+    """True if a folder holds only Parquet files in folders named label=value."""
     if not folder.is_dir() or folder.is_symlink():
         return False
     for place, folders, files in os.walk(folder):
@@ -144,19 +144,19 @@ def _written(target: Path) -> Iterator[None]:
         ) from error
 
 
-def _write_parquet(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
+def _write_parquet(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
     with tensor.batches(form) as (schema, batches), pq.ParquetWriter(file, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
 
 
-def _write_ipc(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
+def _write_ipc(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
     with tensor.batches(form) as (schema, batches), pa.ipc.new_file(file, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
 
 
-def _write_csv(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
+def _write_csv(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
     _refuse_complex(tensor, "CSV")
     with (
         tensor.batches(form) as (schema, batches),
@@ -166,18 +166,18 @@ def _write_csv(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
             writer.write_batch(batch)
 
 
-def _write_matrix_market(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
+def _write_matrix_market(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
     if len(tensor.shape) != 2:
         raise _cannot_hold(tensor, "Matrix Market", "matrices", f"rank {len(tensor.shape)}")
     writer = scipy_module("scipy.io", f"save {tensor.name}, Matrix Market")
     matrix = tensor.to_scipy()
     if matrix.dtype == bool:
         matrix = matrix.astype(np.int64)
-    # Without a symmetry given, scipy would look for one, and read the matrix as a dense one.
+    # Without a given symmetry, scipy would test for one, treating the matrix as dense.
     writer.mmwrite(file, matrix, symmetry="general")
 
 
-def _write_frostt(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
+def _write_frostt(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
     _refuse_complex(tensor, "FROSTT")
     matrix = tensor.nonzero()
     values = matrix.data.astype(np.int64) if matrix.dtype == bool else matrix.data
@@ -193,12 +193,12 @@ def _write_frostt(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
     )
 
 
-def _write_npy(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
+def _write_npy(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
     np.save(file, tensor.to_numpy(), allow_pickle=False)
 
 
-def _write_npz(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
-    """A matrix with fill 0 as scipy saves sparse ones, anything else as the one array ``val``."""
+def _write_npz(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
+    """Write a matrix with fill 0 in scipy's sparse format, anything else as one array ``val``."""
     if len(tensor.shape) == 2 and tensor.fill == 0:
         sparse = scipy_module("scipy.sparse", f"save {tensor.name}, .npz")
         sparse.save_npz(file, tensor.to_scipy())
@@ -238,6 +238,6 @@ WRITERS: dict[str, Writer] = {
     **TEXT,
 }
 KEYED = (".parquet", ".arrow", ".feather", ".ipc")
-"""Files that hold arrays, too."""
+"""Suffixes of files that can hold arrays."""
 
 SUFFIXES = (*WRITERS, *(f"{suffix}.gz" for suffix in TEXT))

@@ -1,8 +1,7 @@
-"""Writing rows into tables of a database: new ones, and ones that are there.
+"""Writing rows into tables of a database, new or existing.
 
-Everything is looked at before the first statement that writes, so that a refusal leaves a user's
-transaction as it was. What is written is written whole: as one statement, or as two of one
-transaction.
+All checks are made before the first statement that writes, so that a refusal leaves a user's
+transaction unchanged. Each write is atomic: one statement, or two in one transaction.
 """
 
 from __future__ import annotations
@@ -29,20 +28,20 @@ from ucle.sqlgen.database_queries import current_place_query, databases_query, s
 from ucle.sqlgen.write_statements import Query
 
 MODES = ("error", "replace", "append", "upsert")
-"""What becomes of a table that is there already."""
+"""The treatments of an existing table."""
 
 WIDER = {
     "TINYINT": 1, "SMALLINT": 2, "INTEGER": 3, "BIGINT": 4, "HUGEINT": 5,
     "FLOAT": 11, "DOUBLE": 12,
 }  # fmt: skip
-"""Numbers that fit into columns of a type that is further along, in their tens."""
+"""Ranks of number types: a number fits into a column of a higher rank in the same decade."""
 
 
 @dataclass(frozen=True)
-class Target:
-    """Where rows are written.
+class WriteTarget:
+    """The table that rows are written to.
 
-    `mode` is one of `MODES`; `on` names the columns by which ``upsert`` knows a row again; `where`
+    `mode` is one of `MODES`; `on` names the columns by which ``upsert`` identifies a row; `where`
     is the place, for messages.
     """
 
@@ -54,7 +53,7 @@ class Target:
 
 
 def checked_mode(mode: str, replace: bool, where: str) -> str:
-    """The mode that a caller asks for, one of `MODES`; ``replace=True`` is ``replace``, too."""
+    """The mode that a caller selects, one of `MODES`; ``replace=True`` means ``replace``, too."""
     if replace and mode not in ("error", "replace"):
         raise ArgumentError(
             "replace=True and another mode contradict each other",
@@ -65,14 +64,14 @@ def checked_mode(mode: str, replace: bool, where: str) -> str:
     return "replace" if replace else mode
 
 
-def write_rows(session: Session, query: Query, target: Target) -> int:
-    """Write the rows of a query into a table, and say how many.
+def write_rows(session: Session, query: Query, target: WriteTarget) -> int:
+    """Write the rows of a query into a table, and return their number.
 
     Raises:
         ReadOnlyError: the database is open for reading only.
-        ColumnsError: a table that is there has other columns.
-        DatabaseError: the table exists, or cannot be made or written.
-        ExecutionError: the rows cannot be computed, or do not fit. The table is as it was.
+        ColumnsError: an existing table has other columns.
+        DatabaseError: the table exists, or cannot be created or written.
+        ExecutionError: the rows cannot be computed, or do not fit. The table is unchanged.
     """
     full, kind = _resolved(session, target)
     if kind is not None and target.mode == "error":
@@ -93,7 +92,7 @@ def write_rows(session: Session, query: Query, target: Target) -> int:
     return _run(session, tables.create_table(full, rows, replace=replace), target)
 
 
-def _upsert(session: Session, query: Query, full: tuple[str, ...], target: Target) -> int:
+def _upsert(session: Session, query: Query, full: tuple[str, ...], target: WriteTarget) -> int:
     delete = tables.delete_rows(full, query.copy(), target.on)
     with transaction(session):
         _run(session, delete, target)
@@ -102,7 +101,7 @@ def _upsert(session: Session, query: Query, full: tuple[str, ...], target: Targe
 
 @contextlib.contextmanager
 def transaction(session: Session) -> Iterator[None]:
-    """A transaction for a block, unless there is one: then the block is a part of that."""
+    """Run a block in a transaction; if one is open, the block becomes a part of it."""
     if in_transaction(session):
         yield
         return
@@ -111,13 +110,13 @@ def transaction(session: Session) -> Iterator[None]:
         yield
         session.fetch("COMMIT")
     except BaseException:
-        with contextlib.suppress(EngineError):  # a COMMIT that failed has ended it
+        with contextlib.suppress(EngineError):  # a failed COMMIT has already ended it
             session.fetch("ROLLBACK")
         raise
 
 
-def _run(session: Session, sql: str, target: Target) -> int:
-    """Run a statement that writes; how many rows it has written."""
+def _run(session: Session, sql: str, target: WriteTarget) -> int:
+    """Run a statement that writes, and return the number of rows written."""
     try:
         rows = session.run(sql, target.where)
     except Exception as error:
@@ -132,8 +131,8 @@ def _run(session: Session, sql: str, target: Target) -> int:
     return int(rows[0][0]) if rows and rows[0] else 0
 
 
-def _resolved(session: Session, target: Target) -> tuple[tuple[str, ...], str | None]:
-    """The whole name of the target, and what is there under it: a table, a view or nothing."""
+def _resolved(session: Session, target: WriteTarget) -> tuple[tuple[str, ...], str | None]:
+    """Resolve the full name of the target, and find whether it is a table, a view or nothing."""
     parts = target.parts
     databases = {row[0]: row[3] for row in session.fetch(databases_query())}
     if len(parts) == 1:
@@ -161,9 +160,9 @@ def _resolved(session: Session, target: Target) -> tuple[tuple[str, ...], str | 
 
 
 def _place(
-    session: Session, name: str, databases: dict[str, bool], target: Target
+    session: Session, name: str, databases: dict[str, bool], target: WriteTarget
 ) -> tuple[str, str]:
-    """Database and schema that the first of two parts of a name means."""
+    """The database and schema that the first of two parts of a name means."""
     ((current, _),) = session.fetch(current_place_query())
     every = session.fetch(schemas_query())
     schema = _same(name, [row[1] for row in every if row[0] == current])
@@ -181,12 +180,14 @@ def _place(
 
 
 def _same(name: str, names: Sequence[str] | dict[str, bool]) -> str | None:
-    """A name as the catalogue writes it; DuckDB folds case."""
+    """The name as the catalogue writes it, ignoring case; None if it is not among them."""
     return next((x for x in names if folded(x) == folded(name)), None)
 
 
-def _check_columns(session: Session, query: Query, full: tuple[str, ...], target: Target) -> None:
-    """Refuse a table whose columns are not those of the rows."""
+def _check_columns(
+    session: Session, query: Query, full: tuple[str, ...], target: WriteTarget
+) -> None:
+    """Check that the columns of a table match those of the rows."""
     new = _columns(session, tables.describe(query.copy()), target)
     old = _columns(session, tables.describe(tables.all_rows(full)), target)
     old_kinds = {folded(name): kind for name, kind in old.items()}
@@ -210,7 +211,7 @@ def _check_columns(session: Session, query: Query, full: tuple[str, ...], target
             )
 
 
-def _columns(session: Session, sql: str, target: Target) -> dict[str, str]:
+def _columns(session: Session, sql: str, target: WriteTarget) -> dict[str, str]:
     try:
         return {str(row[0]): str(row[1]) for row in session.fetch(sql)}
     except EngineError as error:
@@ -229,7 +230,7 @@ def _listed(columns: dict[str, str]) -> str:
 
 
 def _refused(
-    target: Target, found: str, hint: str | None, expected: str = "a name that is free"
+    target: WriteTarget, found: str, hint: str | None, expected: str = "a name that is free"
 ) -> DatabaseError:
     return DatabaseError(
         "the result cannot be stored as a table",
@@ -240,7 +241,7 @@ def _refused(
     )
 
 
-def _read_only(target: Target, found: str) -> ReadOnlyError:
+def _read_only(target: WriteTarget, found: str) -> ReadOnlyError:
     return ReadOnlyError(
         "the result cannot be stored as a table",
         where=target.where,

@@ -1,9 +1,9 @@
-"""Programs on Spark: it moves rows, and a DuckDB on each partition computes.
+"""Programs on Spark: Spark moves rows, and a DuckDB on each partition computes.
 
 In: a SparkSession, classic or Connect; inputs are its tables, DataFrames or files.
 Out: `spark_program`, which `ucle.einsum_program` calls for such a database. PySpark is imported
-where it is there already: whoever has a session has it. May import: `ucle.compile`,
-`ucle.partitions`, `ucle.prepared`, and what stands below them.
+only if it is already loaded, as it is for anyone with a session. May import: `ucle.compile`,
+`ucle.partitions`, and packages below them.
 """
 
 from ucle.spark.program import SparkProgram, spark_program

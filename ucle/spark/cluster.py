@@ -1,4 +1,4 @@
-"""What programs know of a Spark session: its partitions, memory and network."""
+"""Properties of a Spark session that programs use: its partitions, memory and network."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ucle.partitions.network import Network
 
 @dataclass(frozen=True)
 class Cluster:
-    """What programs know of a Spark session."""
+    """Properties of a Spark session that programs use."""
 
     partitions: int
     memory: str | None
@@ -19,11 +19,11 @@ class Cluster:
 
     @staticmethod
     def of(spark: Any) -> Cluster:
-        """As its settings say it.
+        """Read the properties from the settings of a session.
 
         ``spark.ucle.partitions`` is the number of partitions, by default that of all cores;
-        ``spark.ucle.memoryLimit`` what DuckDB may use in each task, ``spark.ucle.gigabits`` the
-        network.
+        ``spark.ucle.memoryLimit`` is the memory of DuckDB in each task, ``spark.ucle.gigabits`` the
+        speed of the network.
         """
 
         def setting(name: str, otherwise: Any) -> Any:

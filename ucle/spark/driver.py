@@ -1,18 +1,18 @@
-"""One partition on the driver: where a program is too small to be spread."""
+"""One partition on the driver, for programs too small to be distributed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ucle.artifacts import Compiled
 from ucle.foundation.libraries import pa
-from ucle.partitions.fragments import Fragment, Incoming
+from ucle.partitions.fragments import Fragment, FragmentInput
 from ucle.partitions.run_fragment import Task, open_partition, run_on_tables
+from ucle.pipeline.artifacts import Compiled
 from ucle.spark.engine import SparkEngine
 
 
 class Driver:
-    """The engine of one partition, which fetches what it reads."""
+    """An engine of one partition, which fetches its inputs."""
 
     partitions = 1
 
@@ -20,12 +20,12 @@ class Driver:
         self._engine = engine
         self._compiled = compiled
 
-    def scan(self, incoming: Incoming) -> pa.Table:
-        """The rows of an input."""
+    def scan(self, incoming: FragmentInput) -> pa.Table:
+        """Return the rows of an input."""
         return self._engine.fetched(incoming)
 
-    def place(self, frame: pa.Table, incoming: Incoming) -> pa.Table:
-        """There is one place."""
+    def place(self, frame: pa.Table, incoming: FragmentInput) -> pa.Table:
+        """Return the rows as they are, as there is one place."""
         return frame
 
     def map(self, fragment: Fragment, placed: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
@@ -35,8 +35,8 @@ class Driver:
             return run_on_tables(session, task, 0, fragment.tables, placed)
 
     def collect(self, frame: pa.Table) -> pa.Table:
-        """All rows."""
+        """Return all rows."""
         return frame
 
     def close(self) -> None:
-        """Nothing is kept."""
+        """Do nothing, as nothing is kept."""

@@ -1,4 +1,4 @@
-"""The engine of partitions on Spark: exchanges are shuffles, fragments are `mapInArrow`."""
+"""The engine for partitions on Spark: shuffles of Spark, and fragments in `mapInArrow`."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ucle.artifacts import Compiled
 from ucle.database.session import Session
 from ucle.foundation.libraries import LateModule, pa
 from ucle.ir.placements import Placement
 from ucle.partitions import fragments
 from ucle.partitions.fragments import Fragment
 from ucle.partitions.run_fragment import Task
+from ucle.pipeline.artifacts import Compiled
 from ucle.plan.sources import Dictionary, InMemory
 from ucle.plan.steps import Load, Read
 from ucle.run.array_tables import array_table
 from ucle.spark.failures import errors_of_spark
 from ucle.spark.kinds import KEY_KINDS, KINDS, arrow_type
 from ucle.spark.rows import MADE, PART, PLACED, ROWS, SEED, SOURCE, unpack
-from ucle.spark.tasks import Circumstances, FragmentTask, Incoming, PlaceTask
+from ucle.spark.tasks import FragmentTask, PlaceTask, TaskContext, TaskInput
 from ucle.sqlgen.input_tables import dictionary_query
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import VALUE, key_columns
@@ -30,21 +30,21 @@ types: Any = LateModule("pyspark.sql.pandas.types")
 
 @dataclass(frozen=True)
 class Frame:
-    """A relation on Spark: a DataFrame of its rows, or of what fragments have made of some."""
+    """A relation on Spark: a DataFrame of its rows, or one with the results of fragments."""
 
     data: Any
     schema: pa.Schema
     number: int | None = None
-    """Which of them it is there; None where rows are Spark's own."""
+    """Its number among the results of fragments; None where rows are Spark's own."""
 
     def own(self) -> Any:
-        """Its rows, packed if a fragment has made them."""
+        """Return its rows, packed if a fragment has made them."""
         return self.data if self.number is None else self.data.where(f"{SOURCE} = {self.number}")
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A frame with where it is wanted."""
+    """A frame with its placement."""
 
     frame: Frame
     placement: Placement
@@ -63,14 +63,14 @@ class SparkEngine:
         partitions: int,
         memory: str | None,
     ) -> None:
-        """Begin with a program.
+        """Start with a program.
 
         Args:
             session_of_spark: where frames are.
             compiled: what runs.
-            session: sees the tables that stand for Spark's while a program is compiled.
+            session: has the tables that represent Spark's while a program is compiled.
             inputs: the DataFrames of inputs.
-            partitions: how many.
+            partitions: the number of partitions.
             memory: what DuckDB may use in each task.
         """
         self.partitions = partitions
@@ -78,15 +78,13 @@ class SparkEngine:
         self._compiled = compiled
         self._session = session
         self._inputs = inputs
-        self.circumstances = Circumstances(
-            kernels=not compiled.decomposed.relational, memory=memory
-        )
+        self.context = TaskContext(kernels=not compiled.decomposed.relational, memory=memory)
         self._kept: list[Any] = []
 
-    # ---- What is there ----
+    # ---- Inputs ----
 
-    def scan(self, incoming: fragments.Incoming) -> Frame:
-        """The rows of an input."""
+    def scan(self, incoming: fragments.FragmentInput) -> Frame:
+        """Return the rows of an input."""
         here = self._here(incoming)
         if here is not None:
             return self.uploaded(here)
@@ -98,23 +96,23 @@ class SparkEngine:
         return Frame(frame.select(*(frame[f"`{name}`"] for name in columns)), schema)
 
     def dictionary(self, dictionary: Dictionary) -> pa.Table:
-        """The positions of ids, by what stands for their tables."""
+        """Return the positions of ids, from the stand-ins of their tables."""
         return self._session.table(sql_text(dictionary_query(dictionary, "")))
 
     def uploaded(self, rows: pa.Table) -> Frame:
-        """Rows of this process, on Spark."""
+        """Upload rows of this process to Spark."""
         columns = [_plain(rows[name]) for name in rows.column_names]
         plain = pa.table(columns, names=rows.column_names)
         if len(plain):
             return Frame(self._spark.createDataFrame(plain), plain.schema)
-        # Of no rows Spark Connect 4.0 would like to hear the schema.
+        # For an empty table Spark Connect 4.0 needs the schema.
         schema = types.from_arrow_schema(plain.schema)
         return Frame(self._spark.createDataFrame([], schema), plain.schema)
 
     # ---- Exchanges ----
 
-    def place(self, frame: Frame, incoming: fragments.Incoming) -> Placed:
-        """Rows are packed for their partitions when a fragment reads them."""
+    def place(self, frame: Frame, incoming: fragments.FragmentInput) -> Placed:
+        """Record a placement; rows are packed for their partitions when a fragment reads them."""
         return Placed(frame, incoming.placement, incoming.columns)
 
     def map(self, fragment: Fragment, placed: Mapping[str, Placed]) -> dict[str, Frame]:
@@ -122,19 +120,17 @@ class SparkEngine:
         incoming, rows = [], self._seeds()
         tables = fragment.tables
         for number, (name, each) in enumerate(placed.items()):
-            incoming.append(Incoming(name, tables[name], each.frame.schema))
+            incoming.append(TaskInput(name, tables[name], each.frame.schema))
             task = PlaceTask(
                 number,
                 each.placement,
                 each.columns,
                 self.partitions,
                 each.frame.number,
-                self.circumstances,
+                self.context,
             )
             rows = rows.union(each.frame.own().mapInArrow(task.__call__, PLACED))
-        task_of_all = FragmentTask(
-            Task.of(self._compiled, fragment), tuple(incoming), self.circumstances
-        )
+        task_of_all = FragmentTask(Task.of(self._compiled, fragment), tuple(incoming), self.context)
         made = self._repartitioned(rows).mapInArrow(task_of_all.__call__, MADE).persist()
         self._kept.append(made)
         return {
@@ -151,7 +147,7 @@ class SparkEngine:
         )
 
     def _repartitioned(self, rows: Any) -> Any:
-        """Rows of one partition in one task; before Spark 4.1 one task may have several."""
+        """Put rows of one partition into one task; before Spark 4.1 one task may have several."""
         if hasattr(rows, "repartitionById"):
             return rows.repartitionById(self.partitions, PART)
         return rows.repartition(self.partitions, PART)
@@ -159,7 +155,7 @@ class SparkEngine:
     # ---- Results ----
 
     def run(self, frames: Mapping[str, Frame]) -> None:
-        """Compute what is not computed yet.
+        """Compute frames that are not computed yet.
 
         Raises:
             UcleError: a task failed.
@@ -170,7 +166,7 @@ class SparkEngine:
                 data.count()
 
     def collect(self, frame: Frame) -> pa.Table:
-        """All rows, in this process."""
+        """Return all rows, in this process."""
         with errors_of_spark():
             rows = frame.own().toArrow()
         if frame.number is None:
@@ -178,13 +174,13 @@ class SparkEngine:
         parts = [unpack(value.as_buffer()) for value in rows[ROWS]]
         return pa.concat_tables([frame.schema.empty_table(), *parts])
 
-    def fetched(self, incoming: fragments.Incoming) -> pa.Table:
-        """The rows of an input, in this process."""
+    def fetched(self, incoming: fragments.FragmentInput) -> pa.Table:
+        """Return the rows of an input, in this process."""
         here = self._here(incoming)
         return self.collect(self.scan(incoming)) if here is None else here
 
-    def _here(self, incoming: fragments.Incoming) -> pa.Table | None:
-        """The rows of an input that lie in this process; None of those on Spark."""
+    def _here(self, incoming: fragments.FragmentInput) -> pa.Table | None:
+        """The rows of an input in this process; None for those on Spark."""
         origin = incoming.origin
         if isinstance(origin, Load):
             data = self._compiled.inputs[origin.source.tensor].data
@@ -198,13 +194,13 @@ class SparkEngine:
         return None
 
     def close(self) -> None:
-        """Let Spark forget what it keeps between fragments."""
+        """Unpersist the frames that Spark keeps between fragments."""
         while self._kept:
             self._kept.pop().unpersist()
 
 
 def stored_schema(read: Read) -> pa.Schema:
-    """Names and types of the columns of a relation as a fragment makes it."""
+    """Return names and types of the columns of a relation as a fragment makes it."""
     names = key_columns(read.type)
     keys = []
     for axis in read.layout.promoted:
@@ -214,7 +210,7 @@ def stored_schema(read: Read) -> pa.Schema:
 
 
 def _plain(column: Any) -> Any:
-    """A column of a type that Spark has."""
+    """Cast a column to a type that Spark has."""
     if pa.types.is_large_binary(column.type):
         return column.cast(pa.binary())
     if pa.types.is_large_string(column.type):

@@ -1,4 +1,4 @@
-"""Rows for the entries that hold the fill: where the next reader would take them for 0."""
+"""Rows for entries that hold the fill, where the next reader would take them for 0."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PLACE, _THERE = "ucle_place", "ucle_there"
 
 
 def with_every_entry(spark: Any, type_: TensorType, rows: Any) -> Any:
-    """A DataFrame with a row for each position of a tensor, in the columns of `rows`.
+    """Return a DataFrame with a row for each position of a tensor, in the columns of `rows`.
 
     Args:
         spark: the session.
@@ -31,7 +31,7 @@ def with_every_entry(spark: Any, type_: TensorType, rows: Any) -> Any:
 
 
 def _place_and_keys(type_: TensorType) -> tuple[str, list[str]]:
-    """The row-major position of an entry by its keys, and the keys by that."""
+    """The row-major position of an entry as a function of its keys, and the inverse."""
     steps = list(itertools.accumulate(type_.shape[:0:-1], lambda x, y: x * y, initial=1))[::-1]
     names, terms, keys = key_columns(type_), ["0L"], []
     for name, axis, step in zip(names, type_.axes, steps, strict=False):

@@ -1,7 +1,7 @@
-"""Errors of executors, as they come back to the driver.
+"""Errors of executors, as they reach the driver.
 
-Spark hands on the text of an exception and nothing else, somewhere in a trace. What is ours puts
-itself into that text, so that the driver can raise it anew.
+Spark passes on the text of an exception and nothing else, somewhere in a trace. Errors of ucle
+encode themselves in that text, so that the driver can raise them again.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _FAILURE = re.compile(re.escape(MARK) + r"([A-Za-z0-9+/=]+)")
 
 
 class TaskError(RuntimeError):
-    """What a task ends with: the text has the error in it."""
+    """The error that ends a task; its text encodes the original error."""
 
 
 def packed(error: UcleError | NaNError) -> TaskError:
-    """An error as a task raises it, to be read by a person and by the driver."""
+    """Encode an error in the text of a task's error, readable by people and by the driver."""
     parts = {"class": type(error).__name__, "text": str(error)}
     if isinstance(error, UcleError):
         names = ("message", "where", "expected", "found", "hint")
@@ -36,7 +36,7 @@ def packed(error: UcleError | NaNError) -> TaskError:
 
 @contextlib.contextmanager
 def errors_of_spark() -> Iterator[None]:
-    """A block that has Spark compute: what it says as an error of ucle."""
+    """A context that turns errors of Spark into errors of ucle."""
     try:
         yield
     except Exception as error:
@@ -44,7 +44,7 @@ def errors_of_spark() -> Iterator[None]:
 
 
 def unpacked(error: Exception) -> Exception:
-    """The error of a task that Spark's is about, or one that says what Spark says."""
+    """Return the error of a task inside Spark's error, or one with Spark's message."""
     found = _FAILURE.search(str(error))
     if found is None:
         return ExecutionError(
@@ -63,7 +63,7 @@ def unpacked(error: Exception) -> Exception:
 
 
 def _first_lines(text: str) -> str:
-    """What Spark says, without its traces."""
+    """The message of Spark's error, without its traces."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = [x for x in lines if re.match(r"[\w.]*(Error|Exception): ", x) and "spark" not in x]
     return (named or lines or [""])[-1 if named else 0][:500]

@@ -1,4 +1,4 @@
-"""What Spark calls types, and what they are in Arrow."""
+"""Spark's names of types, and the same types in Arrow."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ARROW: Mapping[str, pa.DataType] = {
 
 
 def arrow_type(kind: str) -> pa.DataType:
-    """What Spark's type is in Arrow.
+    """Return the Arrow type for a type of Spark.
 
     Raises:
         ExecutionError: ucle does not read columns of it.

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ucle.artifacts import Compiled
-from ucle.compile import Build, build_text
+from ucle.compile.build import Build, build_text
+from ucle.compile.prepared import Prepared
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.language.syntax import Statement
@@ -17,8 +17,8 @@ from ucle.partitions.distribute import candidates, distribute, distribute_cheape
 from ucle.partitions.run import run_distributed
 from ucle.partitions.run_fragment import Task
 from ucle.partitions.sizes import EstimatedSizes
+from ucle.pipeline.artifacts import Compiled
 from ucle.plan.sources import TableSource
-from ucle.prepared import Prepared
 from ucle.spark.cluster import Cluster
 from ucle.spark.driver import Driver
 from ucle.spark.engine import SparkEngine
@@ -29,15 +29,15 @@ from ucle.sqlgen import emit
 from ucle.sqlgen.script import render_script
 
 CANDIDATES = 6
-"""Decompositions of a program that are tried on a cluster: the cheapest on one machine."""
+"""Decompositions of a program that are tried on a cluster: the cheapest ones on one machine."""
 
 
 FETCH = 0.3
-"""Seconds that a table takes to come to the driver, however small it is."""
+"""Seconds for transferring a table to the driver, however small it is."""
 
 
 class SparkProgram:
-    """A program over tables of Spark; `execute` runs it there, or on one DuckDB where that pays."""
+    """A program over tables of Spark; `execute` runs it there or on one DuckDB."""
 
     def __init__(
         self,
@@ -62,25 +62,25 @@ class SparkProgram:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Names of the tensors that `execute` gives."""
+        """Names of the tensors that `execute` returns."""
         return tuple(self.compiled.program.outputs)
 
     @property
     def engine(self) -> str:
-        """Where it runs: ``"spark"``, or ``"duckdb"`` on the driver."""
+        """The engine that runs it: ``"spark"``, or ``"duckdb"`` on the driver."""
         if self._asked != "auto":
             return self._asked
         return "duckdb" if self.seconds["duckdb"] <= self.seconds["spark"] else "spark"
 
     @property
     def seconds(self) -> dict[str, float]:
-        """What it takes by estimate on either: on one DuckDB, all inputs travel to the driver."""
+        """Estimated seconds on either engine; for one DuckDB, all inputs travel to the driver."""
         size = EstimatedSizes(self.compiled).read(self._inputs)
         fetch = FETCH * len(self._inputs) + self.cluster.network.fetched(size) / 1e9
         return {"spark": self.plan.seconds, "duckdb": self.plan.alone + fetch}
 
     def explain(self) -> str:
-        """Where it runs and why, its fragments, and the bytes that move between them."""
+        """Explain the choice of the engine, the fragments, and the bytes that move between them."""
         seconds = self.seconds
         lines = [
             f"runs on {self.engine}: {seconds['spark']:.2f} s on {self.cluster.partitions} "
@@ -96,7 +96,7 @@ class SparkProgram:
         return "\n".join([*lines, str(self.plan)])
 
     def to_sql(self) -> str:
-        """The SQL of each fragment, as the DuckDB of a partition runs it."""
+        """Return the SQL of each fragment, as the DuckDB of a partition runs it."""
         capabilities = self._build.target.engine[0]
         parts = []
         for number, fragment in enumerate(self.plan.fragments, 1):
@@ -106,7 +106,7 @@ class SparkProgram:
         return "\n\n".join(parts)
 
     def execute(self) -> SparkResult:
-        """Compute the outputs. They are there when it returns, on the executors.
+        """Compute the outputs. They are on the executors when it returns.
 
         Raises:
             UcleError: a task failed; nothing is left behind.
@@ -152,7 +152,7 @@ def spark_program(
     memory_limit: str | int | None,
     engine: str = "auto",
 ) -> SparkProgram:
-    """Compile a program over tables of Spark; arguments and errors as of `ucle.einsum_program`."""
+    """Compile a program over tables of Spark; arguments and errors as for `ucle.einsum_program`."""
     there = spark_inputs(spark, inputs)
     cluster = Cluster.of(spark)
     session = DUCKDB.open(":memory:")

@@ -1,8 +1,8 @@
-"""Rows on their way: tables of Arrow, packed into one value for each partition that they are for.
+"""Rows in transit: Arrow tables, packed into one value for each destination partition.
 
-Spark moves rows one by one, and most of what it takes goes into that. Here a row that it moves
-holds some thousands of ours, as an Arrow stream, with the relation that they belong to and the
-partition that they are for.
+Spark moves rows one by one, and most of the cost is per row. Here a row that it moves holds some
+thousands of ours, as an Arrow stream, with the numbers of their relation and their destination
+partition.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ import pyarrow as pa
 SOURCE, PART, ROWS = "ucle_source", "ucle_part", "ucle_rows"
 
 PLACED = f"{SOURCE} int, {PART} int, {ROWS} binary"
-"""The columns of what is on its way, as Spark writes a schema."""
+"""The columns of rows in transit, in Spark's notation of a schema."""
 
 MADE = f"{SOURCE} int, {ROWS} binary"
-"""Those of what fragments make."""
+"""The columns of results of fragments."""
 
 SEED = -1
-"""The source of a row that is there for each partition, so that each of them runs."""
+"""The source number of a row that exists for each partition, so that each of them runs."""
 
 MOST_BYTES = 1 << 26
-"""Of rows that are packed into one value."""
+"""The most bytes of rows that are packed into one value."""
 
 _MADE = pa.schema([(SOURCE, pa.int32()), (ROWS, pa.binary())])
 _PLACED = pa.schema([(SOURCE, pa.int32()), (PART, pa.int32()), (ROWS, pa.binary())])
 
 
 def pack(rows: pa.Table) -> list[bytes]:
-    """A table as some values.
+    """Pack a table into some values.
 
     >>> [table] = map(unpack, pack(pa.table({"i": [1, 2]})))
     >>> table["i"].to_pylist()
@@ -50,18 +50,18 @@ def pack(rows: pa.Table) -> list[bytes]:
 
 
 def unpack(value: Any) -> pa.Table:
-    """What `pack` has made a value of, or a part of it."""
+    """Return the rows that `pack` has put into a value."""
     with pa.ipc.open_stream(value) as stream:
         return stream.read_all()
 
 
 def made_batch(number: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-    """What a fragment has made, as batches of one value each."""
+    """Yield the results of a fragment, as batches of one value each."""
     for value in pack(rows):
         yield pa.record_batch([[number], [value]], schema=_MADE)
 
 
 def placed_batch(number: int, part: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-    """What is for a partition, likewise."""
+    """Yield the rows for a partition, as batches of one value each."""
     for value in pack(rows):
         yield pa.record_batch([[number], [part], [value]], schema=_PLACED)

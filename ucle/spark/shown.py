@@ -1,4 +1,4 @@
-"""The rows of an output as a user sees them: a column for each axis, and one for the value."""
+"""The rows of an output for users: a column for each axis, and one for the value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ucle.sqlgen.sql_trees import VALUE, key_columns
 
 
 def shown_schema(type_: TensorType) -> str:
-    """Names and types of its columns, as Spark writes them."""
+    """Return names and types of the columns, in Spark's notation."""
     parts = [f"`{name}` {kind}" for name, kind in _columns(type_)]
     return ", ".join(parts)
 
@@ -29,9 +29,9 @@ def _columns(type_: TensorType) -> list[tuple[str, str]]:
 def show_rows(
     session: Session, table: str, *, name: str, type_: TensorType, layout: Layout
 ) -> pa.Table:
-    """The entries that are not the fill, of the tuples in a table.
+    """Return the entries that differ from the fill, of the tuples in a table.
 
-    Coordinates are positions, also of ids.
+    Coordinates are positions, including those of ids.
     """
     axes = tuple(Label(axis.name, axis.bound, axis.coordinates) for axis in type_.axes)
     positions = TensorType(axes, type_.dtype, type_.fill)

@@ -1,8 +1,8 @@
-"""Inputs of Spark: DataFrames, and empty tables that stand for them while a program is compiled.
+"""Inputs on Spark: DataFrames, and empty tables that represent them during compilation.
 
-The compiler looks at names and types of columns in a DuckDB. There, a table without rows has those
-of a DataFrame. Two things are looked up in rows: how long arrays are, for which there is one row,
-and what ids there are in columns that are no numbers, which are all fetched.
+The compiler reads names and types of columns in a DuckDB. There, a table without rows has those of
+a DataFrame. Two properties need rows: the lengths of arrays, for which the table has one row, and
+the ids in columns that are not numbers, which are all fetched.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any
 from ucle.database.session import Session
 from ucle.errors import InputError
 from ucle.foundation.libraries import pa
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.spark.failures import errors_of_spark
 from ucle.spark.kinds import arrow_type
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import identifier
 
 MOST_IDS = 50_000_000
-"""Different ids of a column that the driver takes."""
+"""The most distinct ids of a column that the driver accepts."""
 
 
 @dataclass(frozen=True)
 class SparkInput:
-    """An input on Spark: its DataFrame, how it is read, and the table that stands for it."""
+    """An input on Spark: its DataFrame, the way it is read, and the table that represents it."""
 
     frame: Any
     spec: TableInput
@@ -35,12 +35,12 @@ class SparkInput:
 
     @property
     def standing(self) -> TableInput:
-        """The input as the compiler gets it."""
+        """The input as the compiler receives it."""
         return replace(self.spec, relation=self.table)
 
 
 def spark_inputs(spark: Any, inputs: Mapping[str, Any]) -> dict[str, SparkInput]:
-    """Those of a program's inputs that are Spark's.
+    """Return those of a program's inputs that are on Spark.
 
     Raises:
         InputError: there is no such table or file.
@@ -63,7 +63,7 @@ def _frame(spark: Any, name: str, value: Any) -> Any:
     path = "/" in text or text.endswith(".parquet")
     try:
         frame = spark.read.parquet(text) if path else spark.table(text)
-        frame.schema  # noqa: B018  # of Spark Connect, that asks the server
+        frame.schema  # noqa: B018  # with Spark Connect, this asks the server
     except Exception as error:
         raise InputError(
             "Spark has no such table" if not path else "Spark cannot read this file",
@@ -80,7 +80,7 @@ def stand_in(
     each: SparkInput,
     ids: Mapping[str, pa.Array] | None = None,
 ) -> None:
-    """Make the table that stands for an input, with the ids of its columns, if there are any."""
+    """Create the table that represents an input, with the ids of its columns, if any."""
     fields = [(f.name, f.dataType.simpleString()) for f in each.frame.schema.fields]
     known = dict(ids or {})
     rows = max((len(values) for values in known.values()), default=0)
@@ -113,7 +113,7 @@ def stand_in(
 
 
 def ids_of(each: SparkInput, column: str) -> pa.Array:
-    """All different values of a column.
+    """Return all distinct values of a column.
 
     Raises:
         InputError: there are more than the driver takes.

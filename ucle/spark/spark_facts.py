@@ -1,4 +1,4 @@
-"""GetStats on Spark: each partition measures its rows, and checks them; the driver combines."""
+"""GetStats on Spark: each partition checks and measures its rows; the driver combines."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ucle.foundation.dtypes import Scalar
 from ucle.partitions.statistics import combined, part_statistics
 from ucle.plan.sources import TableName, TableSource
 from ucle.spark.failures import errors_of_spark
-from ucle.spark.tasks import Circumstances, RowsTask
-from ucle.stats.measure import Measured
+from ucle.spark.tasks import RowsTask, TaskContext
+from ucle.stats.measure import MeasuredInput
 
 ROWS = "rows"
 
 
 def measured_on_spark(
     frame: Any, tensor: str, source: TableSource, fill: Scalar, memory: str | None
-) -> Measured | None:
-    """Statistics of a DataFrame as `source` reads it; None where it has no rows.
+) -> MeasuredInput | None:
+    """Measure a DataFrame as `source` reads it; None where it has no rows.
 
-    A task may use so much `memory`.
+    `memory` is the limit of a task.
 
     Raises:
         UcleError: as `ucle.stats.measure.measure`.
@@ -37,7 +37,7 @@ def measured_on_spark(
         functools.partial(_measure, tensor=tensor, source=there, fill=fill),
         ROWS,
         made=False,
-        circumstances=Circumstances(kernels=False, memory=memory),
+        context=TaskContext(kernels=False, memory=memory),
     )
     with errors_of_spark():
         found = rows.mapInArrow(task.__call__, "part binary").collect()
@@ -55,7 +55,7 @@ def _measure(
 
 
 def _check_duplicates(rows: Any, tensor: str, source: TableSource) -> None:
-    """Rows of different partitions may claim the same coordinates, which a shuffle tells."""
+    """Check by a shuffle that rows of different partitions have different coordinates."""
     if source.sum_duplicates:
         return
     keys = [f"`{name}`" for name in source.keys]

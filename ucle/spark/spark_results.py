@@ -1,4 +1,4 @@
-"""Results on Spark: tensors whose rows lie on executors, and come to the driver if asked for."""
+"""Results on Spark: tensors whose rows stay on executors until the driver fetches them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucle.artifacts import Compiled
 from ucle.errors import ArgumentError, ResultClosedError, UnsupportedError
 from ucle.foundation.array_protocol import as_array
 from ucle.foundation.dtypes import Scalar
 from ucle.foundation.libraries import pa
+from ucle.pipeline.artifacts import Compiled
 from ucle.plan.forms import MAX_ROWS, form_of
 from ucle.run.outputs import Outputs
 from ucle.spark.engine import Frame, SparkEngine
@@ -26,7 +26,7 @@ from ucle.spark.tasks import RowsTask
 from ucle.sqlgen.sql_trees import key_columns
 
 MOST_ROWS = 10_000_000
-"""Rows that results hand over to the driver unless more are asked for."""
+"""Rows that results transfer to the driver unless more are allowed."""
 
 
 class SparkTensor:
@@ -46,7 +46,7 @@ class SparkTensor:
 
     @property
     def fill(self) -> Scalar:
-        """What positions without a row are worth."""
+        """The value of positions without a row."""
         return self.type.fill
 
     @property
@@ -64,13 +64,13 @@ class SparkTensor:
         return self.shown()
 
     def shown(self, rows: str | None = None, *, max_rows: int = MAX_ROWS) -> Any:
-        """A DataFrame with a column for each label and one for the value.
+        """Return a DataFrame with a column for each label and one for the value.
 
         Args:
             rows: ``"nonfill"``, which leaves out entries that hold the fill and is the default
                 where that is 0 or the identity of the ⊕ that made the tensor, or ``"all"``, which
-                is the default elsewhere: where the next program reads it, what is left out is 0.
-            max_rows: how many there may be of ``"all"``.
+                is the default elsewhere: the next reader takes missing entries for 0.
+            max_rows: the most rows of ``"all"``.
 
         Raises:
             ArgumentError: there would be more rows than `max_rows`.
@@ -94,7 +94,7 @@ class SparkTensor:
         Args:
             name: of the table, such as ``"lake.z"``.
             mode: what happens if there is one: ``"error"``, ``"overwrite"`` or ``"append"``.
-            rows: as of `shown`.
+            rows: as in `shown`.
 
         Raises:
             ExecutionError: Spark refused it.
@@ -102,7 +102,7 @@ class SparkTensor:
         self._write(lambda: self.shown(rows).write.mode(mode).saveAsTable(name))
 
     def to_parquet(self, path: str, *, mode: str = "error", rows: str | None = None) -> None:
-        """Save the tensor as Parquet files; arguments as of `to_table`."""
+        """Save the tensor as Parquet files; arguments as for `to_table`."""
         self._write(lambda: self.shown(rows).write.mode(mode).parquet(path))
 
     def _write(self, write: Callable[[], object]) -> None:
@@ -111,7 +111,7 @@ class SparkTensor:
             write()
 
     def to_arrow(self, *, rows: str | None = None, max_rows: int = MOST_ROWS) -> pa.Table:
-        """The tensor's rows, as of `shown`, on the driver.
+        """Return the tensor's rows, as in `shown`, on the driver.
 
         Raises:
             ArgumentError: there are more rows than `max_rows`.
@@ -133,9 +133,9 @@ class SparkTensor:
         return rows
 
     def to_numpy(self, *, max_rows: int = MOST_ROWS) -> NDArray[Any]:
-        """The tensor as an array, on the driver; errors as of `to_arrow`.
+        """Return the tensor as an array, on the driver; errors as in `to_arrow`.
 
-        Ids are in their order; `coordinates` tells which they are.
+        Ids are in their order; `coordinates` returns them.
         """
         rows = self._fetched(self._result.entries(self.name, self._frame), max_rows)
         array = np.full(self.shape, self.fill, self.type.dtype.numpy)
@@ -152,11 +152,11 @@ class SparkTensor:
         return array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """The tensor for whoever reads arrays of NumPy, as `to_numpy` gives it."""
+        """Return the tensor for code that reads NumPy arrays, as `to_numpy` does."""
         return as_array(self.to_numpy, dtype, copy, f"result {self.name}")
 
     def coordinates(self, label: str) -> pa.Array:
-        """The ids along an axis, by their positions; positions where it has none."""
+        """Return the ids along an axis, by their positions; positions where it has none."""
         axis = self.type.axes[self.columns[:-1].index(label)]
         if axis.dictionary is None:
             return pa.array(np.arange(axis.bound))
@@ -168,7 +168,7 @@ class SparkTensor:
 
 
 class SparkResult(Outputs[SparkTensor]):
-    """The outputs of one execution, by name; Spark keeps them until it is closed, or collected."""
+    """The outputs of one execution, by name; Spark keeps them until it is closed or collected."""
 
     def __init__(
         self,
@@ -180,14 +180,14 @@ class SparkResult(Outputs[SparkTensor]):
     ) -> None:
         self.compiled = compiled
         self._spark = spark
-        self._circumstances = engine.circumstances
+        self._circumstances = engine.context
         self.dictionaries = dictionaries
         self._finalizer = weakref.finalize(self, engine.close)
         self._finalizer.atexit = False
         super().__init__({name: SparkTensor(self, name, frame) for name, frame in frames.items()})
 
     def check(self) -> None:
-        """Whether the outputs are still there.
+        """Check that the outputs still exist.
 
         Raises:
             ResultClosedError: they are not.
@@ -202,18 +202,18 @@ class SparkResult(Outputs[SparkTensor]):
             )
 
     def entries(self, name: str, frame: Frame) -> Any:
-        """The entries of an output that are not the fill, with positions for coordinates."""
+        """Return the entries of an output that are not the fill, at positions, not ids."""
         read = self.compiled.plan.outputs[name]
         task = RowsTask(
             functools.partial(show_rows, name=name, type_=read.type, layout=read.layout),
             "rows",
             made=frame.number is not None,
-            circumstances=replace(self._circumstances, kernels=not read.layout.scalar),
+            context=replace(self._circumstances, kernels=not read.layout.scalar),
         )
         return frame.own().mapInArrow(task.__call__, shown_schema(read.type))
 
     def shown(self, name: str, frame: Frame, *, every: bool) -> Any:
-        """The same with the coordinates of the data, and if wanted every entry."""
+        """Return the entries with the coordinates of the data, and every entry if wanted."""
         type_ = self.compiled.plan.outputs[name].type
         rows = self.entries(name, frame)
         if every:
@@ -235,5 +235,5 @@ class SparkResult(Outputs[SparkTensor]):
         self.close()
 
     def close(self) -> None:
-        """Let Spark forget the outputs."""
+        """Unpersist the outputs."""
         self._finalizer()

@@ -1,6 +1,6 @@
-"""What runs on executors: a DuckDB that takes the rows of a partition, and our SQL on it.
+"""Tasks of executors: a DuckDB receives the rows of a partition, and runs our SQL on them.
 
-Functions here are sent to executors by name, so that ucle has to be there, in the same version.
+Functions here are sent to executors by name, so ucle has to be installed there in the same version.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from ucle.sqlgen.sql_trees import identifier
 from ucle.version import __version__
 
 FLUSH = 1 << 25
-"""Bytes of rows that are collected before they go on."""
+"""Bytes of rows that are collected before they are written."""
 
 
 @dataclass(frozen=True)
-class Circumstances:
-    """What an executor has to agree with, and what it may use."""
+class TaskContext:
+    """Requirements on an executor, and its limits."""
 
     version: str = __version__
     kernels: bool = True
     memory: str | None = None
 
     def check_version(self) -> None:
-        """Whether this process can read what the driver has planned.
+        """Check that this process has the version of ucle that planned the task.
 
         Raises:
             ExecutionError: it has another version of ucle.
@@ -63,7 +63,7 @@ class Circumstances:
             )
 
     def check(self, session: Session) -> None:
-        """Whether this process can run it.
+        """Check that this process has kernels, if they are called.
 
         Raises:
             ExecutionError: there are no kernels, and they are called.
@@ -83,8 +83,8 @@ class Circumstances:
 class PlaceTask:
     """Packs rows for the partitions that they belong to.
 
-    `number` is that of the relation, `made` the one that the rows had when a fragment made them;
-    None where they are rows of Spark's own.
+    `number` is that of the relation, `made` the number that the rows had as results of a fragment;
+    None where they are Spark's own rows.
     """
 
     number: int
@@ -92,17 +92,17 @@ class PlaceTask:
     columns: tuple[str, ...]
     partitions: int
     made: int | None
-    circumstances: Circumstances = field(default_factory=Circumstances)
+    context: TaskContext = field(default_factory=TaskContext)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Run it."""
+        """Run the task."""
         try:
             yield from self._packed(batches)
         except UcleError as error:
             raise packed(error) from None
 
     def _packed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        self.circumstances.check_version()
+        self.context.check_version()
         waiting: list[pa.Table] = []
         for batch in batches:
             if self.made is None:
@@ -134,8 +134,8 @@ class PlaceTask:
 
 
 @dataclass(frozen=True)
-class Incoming:
-    """A relation that comes to a task, under its name there, as a table of these columns."""
+class TaskInput:
+    """An input of a task: a relation, its name there, and the columns of its table."""
 
     name: str
     table: str
@@ -144,23 +144,23 @@ class Incoming:
 
 @dataclass(frozen=True)
 class FragmentTask:
-    """A fragment on the partitions that come to a task, which may be several."""
+    """A fragment on the partitions of a task, which may be several."""
 
     task: Task
-    incoming: tuple[Incoming, ...]
-    """By their numbers."""
-    circumstances: Circumstances = field(default_factory=Circumstances)
+    incoming: tuple[TaskInput, ...]
+    """The inputs, by their numbers."""
+    context: TaskContext = field(default_factory=TaskContext)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Run it."""
+        """Run the task."""
         try:
             yield from self._run(batches)
         except (UcleError, NaNError) as error:
             raise packed(error) from None
 
     def _run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        self.circumstances.check_version()
-        with open_worker(self.circumstances) as session:
+        self.context.check_version()
+        with open_worker(self.context) as session:
             store = Store(session)
             parts: set[int] = set()
             for batch in batches:
@@ -185,21 +185,21 @@ class FragmentTask:
 
 @dataclass(frozen=True)
 class RowsTask:
-    """A function of the rows of a partition, as a table of a DuckDB: it gives one table.
+    """A function of the rows of a partition, given as a table of a DuckDB; it returns one table.
 
-    `made` says that they are packed, as fragments make them.
+    `made` is True if the rows are packed, as fragments make them.
     """
 
     function: Callable[[Session, str], pa.Table]
     table: str
     made: bool
-    circumstances: Circumstances = field(default_factory=Circumstances)
+    context: TaskContext = field(default_factory=TaskContext)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Run it."""
+        """Run the task."""
         try:
-            self.circumstances.check_version()
-            with open_worker(self.circumstances) as session:
+            self.context.check_version()
+            with open_worker(self.context) as session:
                 store = Store(session)
                 for batch in batches:
                     if self.made:
@@ -223,18 +223,18 @@ class Store:
         self._there: set[str] = set()
 
     def has(self, name: str) -> bool:
-        """Whether any rows came."""
+        """True if any rows were added."""
         return name in self._there
 
     def put(self, name: str, rows: pa.Table) -> None:
-        """Take some rows, soon."""
+        """Add some rows, possibly with a delay."""
         waiting = self._waiting[name]
         waiting.append(rows)
         if sum(each.nbytes for each in waiting) > FLUSH:
             self._take(name)
 
     def flush(self) -> None:
-        """Take all that wait."""
+        """Write all delayed rows."""
         for name in list(self._waiting):
             self._take(name)
 
@@ -251,7 +251,7 @@ class Store:
         self._there.add(name)
 
     def view(self, view: str, name: str, schema: pa.Schema) -> None:
-        """A table under another name; one without rows where none came."""
+        """Give a table another name; it is empty where no rows were added."""
         if name not in self._there:
             self.put(name, schema.empty_table())
             self.flush()
@@ -261,12 +261,12 @@ class Store:
 
 
 @contextlib.contextmanager
-def open_worker(circumstances: Circumstances) -> Iterator[Session]:
-    """A DuckDB for a task: what exceeds its memory goes to a folder that is gone afterwards."""
+def open_worker(context: TaskContext) -> Iterator[Session]:
+    """Open a DuckDB for a task, which spills to a folder that is deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="ucle_") as folder, DUCKDB.open(":memory:") as session:
-        circumstances.check(session)
+        context.check(session)
         session.run(f"SET temp_directory = '{folder}'", "worker")
         session.run("SET threads = 1", "worker")
-        if circumstances.memory:
-            session.run(f"SET memory_limit = '{circumstances.memory}'", "worker")
+        if context.memory:
+            session.run(f"SET memory_limit = '{context.memory}'", "worker")
         yield session

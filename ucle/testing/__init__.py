@@ -1,11 +1,11 @@
-"""For tests of ucle and of what is built on it: random programs, and what they mean.
+"""Tools for tests of ucle and of packages built on it: random programs, and their meaning.
 
 `random_case`, `exact_case`, `special_case` and `outgrowing_case` draw a program with its data from
-a seed; `evaluate` says in NumPy what a program means; `check_everywhere` compares the two over
-decompositions and routes. Needs what ``pip install 'ucle[test]'`` installs.
+a seed; `evaluate` computes in NumPy what a program means; `check_everywhere` compares the two over
+decompositions and routes. Needs the packages of ``pip install 'ucle[test]'``.
 
-In: a seed. Out: cases, and whether all ways of compiling them give what they mean.
-May import: ``ucle.program`` and what is below it.
+In: a seed. Out: cases, and checks that all ways of compiling them agree. May import:
+``ucle.program`` and modules below it.
 
 >>> case = random_case(1)
 >>> with case.compile(None).execute() as result:  # doctest: +SKIP

@@ -1,8 +1,8 @@
-"""Random programs of products that use each other's results, each from a seed.
+"""Random programs of chained products, each from a seed.
 
-`random_case` draws from the whole language, where statements that may be merged are few. Here most
-statements are products in one algebra, and most of their tensors are used once; some are used
-twice, sit in a function, or are read along a diagonal.
+`random_case` draws from the whole language, where statements that may be inlined are rare. Here
+most statements are products in one algebra, and most of their tensors are used once; some are used
+twice, are arguments of a function, or are read along a diagonal.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def chain_case(seed: int) -> Case:
     >>> print(case.text.splitlines()[1])
     T1[i,j,n] any= T0[n,i,j] * X2[n,k]
     """
-    return _Draw(np.random.default_rng(seed)).case()
+    return _ChainDraw(np.random.default_rng(seed)).case()
 
 
-class _Draw:
+class _ChainDraw:
     """One draw of a program."""
 
     def __init__(self, rng: np.random.Generator) -> None:
@@ -85,7 +85,7 @@ class _Draw:
         return product
 
     def _operand(self, reuse: bool) -> tuple[str, list[str]]:
-        """A tensor with labels: one that was made before and waits for its use, or an input."""
+        """A tensor with labels: an earlier result that is still unused, or an input."""
         if reuse and self._waiting and self._rng.random() < 0.9:
             name = self._waiting[-1]
             if self._rng.random() < 0.9:

@@ -1,4 +1,4 @@
-"""Runs a case in every way there is: decompositions, routes, the optimiser's choice, plain SQL."""
+"""Runs a case in every possible way: decompositions, routes, the optimiser's choice, plain SQL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from ucle.compile import build
+from ucle.compile.build import build
 from ucle.ir.layouts import Decomposition
 from ucle.ir.vertices import Program
 from ucle.optimiser.pricing import decompositions
@@ -33,7 +33,7 @@ Routes = Mapping[str, duckdb.DuckDBPyConnection]
 def some_decompositions(
     program: EinsumProgram, seed: int, sample: int = SAMPLE
 ) -> Iterator[dict[str, frozenset[str]]]:
-    """Every decomposition of a compiled program, or a sample where there are too many.
+    """Yield every decomposition of a compiled program, or a sample where there are too many.
 
     Where there are no kernels, the relational one is the only one, and none is listed.
 
@@ -64,9 +64,9 @@ def some_decompositions(
 def _drawn(
     program: Program, choices: Sequence[Sequence[Decomposition]], rng: np.random.Generator
 ) -> tuple[Decomposition, ...] | None:
-    """One of its decompositions for each vertex that reads what is deferred as it is.
+    """Draw a decomposition for each vertex so that deferred tensors are read as they are made.
 
-    None where a tensor that is deferred has got a reader that cannot.
+    The result is None where a deferred tensor has a reader that cannot read it.
     """
     chosen: list[Decomposition] = []
     for own in choices:
@@ -78,7 +78,7 @@ def _drawn(
 
 
 def _is_read_as_made(program: Program, choice: Sequence[Decomposition]) -> bool:
-    """Whether what is deferred is read so, and nothing else, by the first vertices of a program."""
+    """True if the first vertices of a program read deferred tensors so, and no others."""
     vertices = program.vertices[: len(choice)]
     made = {v.name: v.makes(each) for v, each in zip(vertices, choice, strict=True)}
     return all(
@@ -91,7 +91,7 @@ def _is_read_as_made(program: Program, choice: Sequence[Decomposition]) -> bool:
 
 
 def recompiled(program: EinsumProgram, optimisations: Optimisations) -> EinsumProgram:
-    """The same program with some optimisations switched off.
+    """Return the program with some optimisations switched off.
 
     >>> from ucle import einsum_program
     >>> program = einsum_program("y[i] += A[i,j] * x[j]", A=[[1, 2], [3, 4]], x=[1, 1])
@@ -124,18 +124,18 @@ def check_everywhere(
     sample: int = SAMPLE,
     optimisations: Optimisations | None = None,
 ) -> int:
-    """Check that a case gives the oracle's answer in every way there is to run it.
+    """Check that a case gives the oracle's answer in every possible way to run it.
 
     Args:
         case: the program and its data.
         connections: by name of the route; the first one also compiles.
         seed: of the sample of decompositions.
-        sample: how many decompositions at most. Each runs on every route, as long as those are no
+        sample: the most decompositions. Each runs on every route, as long as those are no
             more runs than that; else all but the first two take the routes in turn.
         optimisations: those that are on; all by default.
 
     Returns:
-        How many results were compared.
+        The number of results that were compared.
 
     Raises:
         AssertionError: with program, route and decomposition.

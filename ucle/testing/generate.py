@@ -1,8 +1,8 @@
 """Random EinSum programs with data, each from a seed.
 
-`random_case(seed)` gives a program text, the dense value of every input, and the objects to pass:
+`random_case(seed)` returns a program text, the dense value of every input, and the objects to pass:
 NumPy arrays, scipy matrices, Arrow, pandas and polars tables, and tables of a database, with scalar
-values or arrays. Programs that send a number to infinity inside, or whose result is not stable, are
+values or arrays. Programs with an infinite intermediate number, or whose result is not stable, are
 drawn again.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucle.foundation.libraries import pa
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.language.bounds import statement_labels
 from ucle.language.parse import parse_program
 from ucle.language.syntax import accesses
@@ -51,7 +51,7 @@ ONE_BY_ONE = frozenset(
         "normal_quantile",
     ]
 )
-"""Functions that tests go over by themselves: random programs would not meet each of so many."""
+"""Functions that tests cover one by one: random programs would rarely meet each of so many."""
 CALLS = tuple(
     name
     for name in FUNCTIONS
@@ -75,18 +75,18 @@ class Case:
     outputs: tuple[str, ...] | None = None
     tables: dict[str, pa.Table] = field(default_factory=dict)
     annihilates: bool = field(default=False, kw_only=True)
-    """Whether numbers outgrow their type, and 0 annihilates them."""
+    """True if numbers leave the range of their type, and 0 annihilates them."""
     indexed: bool = field(default=False, kw_only=True)
-    """Whether it computes with labels, so that sizes of arrays do not tell all of theirs."""
+    """True if it computes with labels, so that the shapes of arrays do not determine all sizes."""
 
     def expected(self) -> dict[str, Array]:
-        """What the oracle says of every tensor that the program defines."""
+        """Return the oracle's value of every tensor that the program defines."""
         return self.evaluated(self.arrays)
 
     def evaluated(
         self, arrays: dict[str, Array], operand: Callable[[Array], Array] = lambda array: array
     ) -> dict[str, Array]:
-        """The same of other arrays; `operand` is what every operand of a function goes through."""
+        """Return the oracle's values for other arrays; functions see operands via `operand`."""
         wrapped = {x: y for x, y in self.inputs.items() if isinstance(y, TableInput)}
         fills = {name: value.fill or 0 for name, value in wrapped.items()}
         bounds = self.stated
@@ -96,13 +96,13 @@ class Case:
 
     @property
     def stated(self) -> dict[str, int]:
-        """The bounds of those labels that the program has."""
+        """The bounds of the labels that occur in the program."""
         statements = parse_program(self.text)
         labels = {label for each in statements for label in statement_labels(each)}
         return {label: size for label, size in self.bounds.items() if label in labels}
 
     def compile(self, connection: duckdb.DuckDBPyConnection, **options: Any) -> Any:
-        """The compiled program."""
+        """Return the compiled program."""
         return einsum_program(
             self.text,
             inputs=self.inputs,
@@ -120,7 +120,7 @@ class Case:
             connection.unregister("data_of_case")
 
     def drop_tables(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Drop them again."""
+        """Drop the tables that the inputs name."""
         for name in self.tables:
             connection.execute(f'DROP TABLE "{name}"')
 
@@ -137,7 +137,7 @@ def random_case(seed: int, size: int = 6) -> Case:
 
     Args:
         seed: any number.
-        size: how many accesses to tensors and functions the program may have.
+        size: the most accesses to tensors and functions in the program.
 
     >>> case = random_case(7)
     >>> sorted(case.expected()) == sorted(random_case(7).expected())
@@ -154,11 +154,11 @@ def random_case(seed: int, size: int = 6) -> Case:
 INEXACT = re.compile(
     r"[/^]|exp|log|sqrt|reciprocal|sigmoid|sin|cos|tan|elu\(|silu|softplus|mean|float32|complex64"
 )
-"""What rounds, in the text of a program."""
+"""Matches operations that round, in the text of a program."""
 
 
 def exact_case(seed: int, size: int = 6) -> Case:
-    """A program of which every number is exact in binary, on whatever way it is computed.
+    """Return a program whose numbers are all exact in binary, however they are computed.
 
     >>> bool(INEXACT.search(exact_case(3).text))
     False
@@ -176,7 +176,7 @@ def exact_case(seed: int, size: int = 6) -> Case:
 
 
 def special_case(seed: int) -> Case:
-    """A program of sums, products and the like, with NaN and infinities among its inputs."""
+    """Return a program of sums, products and the like, with NaN and infinities in its inputs."""
     unstable = r"[/^]|exp|log|sqrt|reciprocal|sigmoid|sin|cos|tan|elu|softplus|complex|int64|mean"
     for attempt in range(1000):
         case = random_case(seed + 1000 * attempt, size=8)
@@ -197,13 +197,13 @@ def special_case(seed: int) -> Case:
 
 
 HUGE = {4: 1e30, 8: 1e200}
-"""By the bytes of a real number, one whose square outgrows its type."""
+"""By the bytes of a real type, a number whose square leaves its range."""
 
 
 def outgrowing_case(seed: int) -> Case:
-    """A program of sums, products and the like on which numbers outgrow their type.
+    """Return a program of sums, products and the like whose numbers leave their type's range.
 
-    In whatever order such products are made, they outgrow it, or do not.
+    They do so, or do not, in every order of its products.
     """
     unstable = (
         r"[/^]|log|sqrt|reciprocal|complex|int64|bool|float32|mean|silu|gelu|prod|[*]=|round"
@@ -230,7 +230,7 @@ def outgrowing_case(seed: int) -> Case:
 
 
 def _is_stable(case: Case, rng: np.random.Generator) -> bool:
-    """Whether the result says something: no infinity inside, and no jump close by.
+    """True if the result is meaningful: no infinity inside, and no discontinuity nearby.
 
     1 / 0 is inf or -inf by the sign of the zero, which no sparse format keeps. Integers stay far
     from overflow.
@@ -283,7 +283,7 @@ def _is_stable(case: Case, rng: np.random.Generator) -> bool:
 
 
 def _fill(case: Case, name: str) -> Array:
-    """One entry that is not stored of an input, as a tensor of the same rank."""
+    """The fill of an input, as a tensor of the same rank."""
     array = case.arrays[name]
     shape = array.shape if case.indexed else (1,) * array.ndim
     return np.full(shape, getattr(case.inputs[name], "fill", 0), array.dtype)
@@ -298,7 +298,7 @@ class _Draw:
         self._bounds: dict[str, int] = {name: self._pick(sizes) for name in LABELS}
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._arrays: dict[str, Array] = {}
-        # Most programs are of one type; in the others anything meets anything.
+        # Most programs have one type; in the others types are mixed.
         own = self._pick(DTYPES, (8, 3, 3, 2, 2, 1))
         self._dtypes = (own,) if rng.random() < 0.7 else DTYPES
 
@@ -311,7 +311,7 @@ class _Draw:
             name = f"T{number}"
             operator = self._pick(ACCUMULATES, (12, 8, 1, 1, 1, 1, 1, 1, 1, 1))
             if 0 in self._bounds.values() and operator in ("max=", "min=", "logsumexp="):
-                operator = "="  # none has a value over nothing
+                operator = "="  # the others have no value over an empty range
             target = f"{name}[{','.join(axes)}]" if axes or rng.random() < 0.5 else name
             statements.append(f"{target} {operator} {expression}")
             defined.append(name)
@@ -322,7 +322,7 @@ class _Draw:
         return self._with_inputs("\n".join(statements), outputs)
 
     def _axes(self, labels: list[str]) -> list[str]:
-        """The labels on the left of a statement whose right side has these."""
+        """Draw the labels on the left of a statement whose right side has these."""
         axes = [x for x in labels if self._rng.random() < 0.7][:5]
         self._rng.shuffle(axes)
         return axes
@@ -330,7 +330,7 @@ class _Draw:
     def _with_inputs(self, text: str, outputs: tuple[str, ...] | None) -> Case:
         inputs: dict[str, Any] = {}
         tables: dict[str, pa.Table] = {}
-        # Some tensors were drawn for a part of the program that did not come to stay.
+        # Some tensors were drawn for a part of the program that was dropped.
         used = {a.tensor for s in parse_program(text) for a in accesses(s.expression)}
         arrays = {name: array for name, array in self._arrays.items() if name in used}
         for name, array in arrays.items():
@@ -412,7 +412,7 @@ class _Draw:
         return text, list(dict.fromkeys(labels))
 
     def _data(self, shape: tuple[int, ...], density: float, dtype: str) -> Array:
-        """A random array, which is symmetric at times where it may be."""
+        """A random array, sometimes symmetric where that is possible."""
         array = random_array(self._rng, shape, density, dtype)
         if len(shape) > 1 and shape[0] == shape[1] and self._rng.random() < 0.25:
             upper = np.triu(np.ones(shape[:2], bool)).reshape(*shape[:2], *[1] * (len(shape) - 2))

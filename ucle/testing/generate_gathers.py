@@ -19,7 +19,7 @@ def gathered_case(seed: int, size: int = 6) -> Case:
 
     Args:
         seed: any number.
-        size: how many accesses to tensors and functions the program may have.
+        size: the most accesses to tensors and functions in the program.
 
     >>> case = gathered_case(3)
     >>> sorted(case.expected()) == sorted(gathered_case(3).expected())
@@ -30,7 +30,7 @@ def gathered_case(seed: int, size: int = 6) -> Case:
         draw = _GatherDraw(rng)
         try:
             case = replace(draw.case(), indexed=True)
-        except ProgramSyntaxError:  # a label that stands in no brackets is a tensor, and divided
+        except ProgramSyntaxError:  # a label outside brackets is a tensor, and divided
             continue
         if not re.search(r"at\d+\[", case.text) or len(re.findall(r"\w+[\[(]", case.text)) > size:
             continue
@@ -40,7 +40,7 @@ def gathered_case(seed: int, size: int = 6) -> Case:
 
 
 def _is_whole(case: Case) -> bool:
-    """Whether all names are tensors: a label that stands in no brackets is none."""
+    """True if all names are tensors: a label outside brackets is none."""
     statements = parse_program(case.text)
     read = {access.tensor for each in statements for access in accesses(each.expression)}
     return read <= {*case.arrays, *(each.target.tensor for each in statements)}
@@ -50,7 +50,7 @@ class _GatherDraw(_IndexedDraw):
     """One draw of a program; tensors of indices are called ``at`` and a number."""
 
     def _index(self) -> tuple[str, int, list[str]]:
-        """An index, which is that of an entry as often as not."""
+        """An index, about half of the time the entry of a tensor."""
         if self._rng.random() < 0.4:
             return super()._index()
         labels = [self._pick(LABELS) for _ in range(self._pick((1, 2), (4, 1)))]
@@ -70,7 +70,7 @@ class _GatherDraw(_IndexedDraw):
         return f"{name}[{','.join(labels)}]"
 
     def _with_inputs(self, text: str, outputs: tuple[str, ...] | None) -> Case:
-        """The case, in which some statements that nobody reads write at the entries of tensors."""
+        """Return the case; some statements that are not read write at the entries of tensors."""
         lines = []
         for line in text.split("\n"):
             target = re.match(r"(T\d)\[([^\]]+)\] (\S+=) ", line)

@@ -21,7 +21,7 @@ def indexed_case(seed: int, size: int = 6) -> Case:
 
     Args:
         seed: any number.
-        size: how many accesses to tensors and functions the program may have.
+        size: the most accesses to tensors and functions in the program.
 
     >>> case = indexed_case(3)
     >>> sorted(case.expected()) == sorted(indexed_case(3).expected())
@@ -32,10 +32,10 @@ def indexed_case(seed: int, size: int = 6) -> Case:
         draw = _IndexedDraw(rng)
         try:
             case = replace(draw.case(), indexed=True)
-        except ProgramSyntaxError:  # // of a name that is no label, as no tensor has it
+        except ProgramSyntaxError:  # // of a name that is not a label, which no tensor has
             continue
         if not input_labels(parse_program(case.text)).keys() <= case.arrays.keys():
-            continue  # a name that is no label is a tensor
+            continue  # a name that is not a label is a tensor
         if not draw.indexed or len(re.findall(r"\w+[\[(]", case.text)) > size + 2:
             continue
         if _is_stable(case, rng):
@@ -44,12 +44,12 @@ def indexed_case(seed: int, size: int = 6) -> Case:
 
 
 class _IndexedDraw(_Draw):
-    """One draw of a program; `indexed` says whether it computes with labels."""
+    """One draw of a program; `indexed` is True if it computes with labels."""
 
     indexed = False
 
     def _axes(self, labels: list[str]) -> list[str]:
-        """Labels of the left side, one of them twice at times, or one that is nowhere else."""
+        """Draw labels of the left side; sometimes one occurs twice, or occurs nowhere else."""
         axes = super()._axes(labels)[:3]
         if axes and self._rng.random() < 0.15:
             axes.insert(int(self._rng.integers(len(axes) + 1)), self._pick(axes))
@@ -86,7 +86,7 @@ class _IndexedDraw(_Draw):
         return f"(({condition}) {operator} {text})", every
 
     def _first(self, text: str, labels: list[str]) -> tuple[str, list[str]]:
-        """What comes first along a label, or where."""
+        """Draw a top-k expression along a label, or its positions."""
         label = self._pick(labels)
         others = [x for x in labels if x != label]
         ranks = [x for x in LABELS if x not in labels and self._bounds[x] <= self._bounds[label]]
@@ -99,7 +99,7 @@ class _IndexedDraw(_Draw):
         return f"{arg}{end}_k[{label},{rank}]({text})", [*others, rank]
 
     def _condition(self, labels: list[str]) -> tuple[str, list[str]]:
-        """A condition on some labels, and which these are."""
+        """Draw a condition on some labels, and return it with these."""
         one, other = self._pick(labels), self._pick(labels)
         sign = self._pick(COMPARISONS)
         number = int(self._rng.integers(-1, 4))
@@ -136,7 +136,7 @@ class _IndexedDraw(_Draw):
         return f"{name}[{','.join(indices)}]", list(dict.fromkeys(labels))
 
     def _index(self) -> tuple[str, int, list[str]]:
-        """An index, the size of an axis that it may be of, and its labels."""
+        """Draw an index, the size of an axis that it fits, and its labels."""
         one, other = self._pick(LABELS), self._pick(LABELS)
         n, m = self._bounds[one], self._bounds[other]
         by, more = int(self._rng.integers(0, 3)), int(self._rng.integers(0, 2))

@@ -1,7 +1,7 @@
-"""Random programs over matrices that are worth lists and tiles.
+"""Random programs over matrices for which compressed arrays and tiles pay off.
 
-One statement hands them on to the next: products, also behind masks and in other algebras, entries
-mapped and combined, and whatever reads or writes a tensor at other places than its labels.
+Each statement uses the results of earlier ones: products, also under masks and in other algebras,
+entries mapped and combined, and reads or writes of a tensor at other places than its labels.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ NOT_FINITE = (np.nan, np.inf, -np.inf)
 def levelled_case(seed: int) -> Case:
     """The case of a seed: the first draw that is stable.
 
-    Numbers that are not finite are put into some programs of sums and products, and are what is
-    not stored in those of shortest and longest paths.
+    Some programs of sums and products have inputs that are not finite. In programs of shortest and
+    longest paths the fill is infinite.
 
     >>> case = levelled_case(5)
     >>> sorted(case.expected()) == sorted(levelled_case(5).expected())
@@ -69,14 +69,14 @@ def levelled_case(seed: int) -> Case:
     """
     for attempt in range(10_000):
         rng = np.random.default_rng([seed, attempt, 4])
-        draw = _Draw(rng)
+        draw = _LevelDraw(rng)
         case = draw.case()
         if draw.adds or _is_stable(case, rng):
             return draw.sprinkled(case)
     raise AssertionError(f"no stable program for seed {seed}")
 
 
-class _Draw:
+class _LevelDraw:
     """One draw of a program."""
 
     def __init__(self, rng: np.random.Generator) -> None:
@@ -88,7 +88,7 @@ class _Draw:
         self._waiting: list[str] = []
         self._arrays: dict[str, NDArray[Any]] = {}
         self.adds = self._times == "+"
-        """Whether infinities are what is not stored: sums of a few quarters are stable."""
+        """True if infinities are the fill: sums of a few quarters are stable."""
 
     def case(self) -> Case:
         lines: list[str] = []
@@ -97,7 +97,7 @@ class _Draw:
         return self._with_inputs("\n".join(lines), self._arrays)
 
     def sprinkled(self, case: Case) -> Case:
-        """The case with something that is not finite in its inputs, at times, if it has floats."""
+        """Put numbers that are not finite into some cases with floats."""
         filled = [x for x, array in case.arrays.items() if array.size and array.dtype.kind == "f"]
         unsure = self.adds or any(x in case.text for x in ("exp", "^", "//", "int64"))
         if not filled or unsure or self._rng.random() > 0.15:
@@ -152,7 +152,7 @@ class _Draw:
                 read = self._read(r, c)
                 return [self._written(name, str(self._rng.choice(forms)).format(x=read), r, c)]
             case "shift":
-                # What is not stored of a tensor that is made is the compiler's to say.
+                # The fill of a computed tensor is the compiler's choice.
                 read = self._access(self._input(r, c), f"~({r}{self._step()})", c)
                 return [self._written(name, f"{read} {self._times} {self._read(r, c)}", r, c)]
             case "condition":
@@ -197,7 +197,7 @@ class _Draw:
     # ---- Reads ----
 
     def _read(self, *labels: str) -> str:
-        """A tensor of these labels, in this order or the other."""
+        """A tensor of these labels, in this order or reversed."""
         turned = len(labels) > 1 and self._rng.random() < 0.3
         own = labels[::-1] if turned else labels
         return self._access(self._tensor(*own), *own)
@@ -206,7 +206,7 @@ class _Draw:
         return f"{tensor}[{','.join(indices)}]"
 
     def _tensor(self, *labels: str) -> str:
-        """The last tensor that was made and waits, if it fits, or an input."""
+        """The last result that is still unused, if it fits, or an input."""
         shape = tuple(self._bounds[x] for x in labels)
         waiting = [x for x in self._waiting if self._shapes[x] == shape]
         if waiting and self._rng.random() < 0.8:
@@ -216,7 +216,7 @@ class _Draw:
         return self._input(*labels)
 
     def _input(self, *labels: str) -> str:
-        """An input of the sizes of some labels."""
+        """An input with the sizes of some labels."""
         shape = tuple(self._bounds[x] for x in labels)
         known = [x for x in self._arrays if self._shapes[x] == shape and x.startswith("X")]
         if known and self._rng.random() < 0.2:

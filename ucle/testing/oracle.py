@@ -46,7 +46,6 @@ from ucle.ir.scans import Running
 from ucle.language.parse import parse_program
 from ucle.language.syntax import (
     Access,
-    Accumulation,
     Binary,
     Call,
     Coordinate,
@@ -54,9 +53,10 @@ from ucle.language.syntax import (
     First,
     Hit,
     Index,
+    LabelDivision,
     Number,
     Reduction,
-    Split,
+    ScanExpression,
     Statement,
     accesses,
     children,
@@ -400,10 +400,10 @@ class Evaluation:
 
     def _implied(self, expression: Expression, kept: frozenset[str]) -> Named:
         """With `=`: what is not kept is summed over the smallest subexpression that holds it."""
-        whole = isinstance(expression, Access | Hit | Split)
+        whole = isinstance(expression, Access | Hit | LabelDivision)
         inside = [] if whole else [_occurrences(part) for part in children(expression)]
         along: tuple[str, ...] = ()
-        if isinstance(expression, Accumulation):
+        if isinstance(expression, ScanExpression):
             along = expression.along.labels
         elif isinstance(expression, First) and expression.stays:
             along = (expression.label,)
@@ -431,7 +431,7 @@ class Evaluation:
                 if outside.any() and not expression.permissive:
                     raise IndexError(f"{read} is written outside")
                 return (*named[0], label), np.asarray(named[1])[..., None] == at
-            case Split(argument, by, remainder):
+            case LabelDivision(argument, by, remainder):
                 labels, array = self._evaluate(argument, None)
                 return labels, array % by if remainder else array // by
             case Access(tensor, labels, indices=None):
@@ -443,9 +443,9 @@ class Evaluation:
                 return self._read(expression)
             case Access():
                 return self._read(expression)
-            case Accumulation(MatrixMap() as matrix, argument):
+            case ScanExpression(MatrixMap() as matrix, argument):
                 return self._matrix_map(matrix, self._child(argument, kept))
-            case Accumulation(Running() as running, argument):
+            case ScanExpression(Running() as running, argument):
                 labels, array = self._child(argument, kept)
                 if array.dtype.kind not in _known(FOLDS, running.reduce.name).kinds:
                     raise UndefinedError(f"{running.name} of kind {array.dtype.kind}")
@@ -588,9 +588,9 @@ def _with_own_labels(
             return replace(expression, entries=entries, label=names.get(label, label))
         case Coordinate(label, span):
             return Coordinate(names.get(label, label), span)
-        case Accumulation(running, argument, span):
+        case ScanExpression(running, argument, span):
             argument = _with_own_labels(argument, names, numbers)
-            return Accumulation(running.renamed(names), argument, span)
+            return ScanExpression(running.renamed(names), argument, span)
         case First(function, label, rank, argument, span) if expression.stays:
             argument = _with_own_labels(argument, names, numbers)
             rank = None if rank is None else f"{rank} {next(numbers)}"

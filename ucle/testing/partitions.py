@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ucle.artifacts import Compiled
+from ucle.compile.prepared import Prepared
 from ucle.database.engine import DUCKDB
 from ucle.partitions.choices import Problem
 from ucle.partitions.cut import cut
@@ -18,20 +18,20 @@ from ucle.partitions.network import NETWORK, Network
 from ucle.partitions.results import result_of
 from ucle.partitions.run import run_distributed
 from ucle.partitions.sizes import EstimatedSizes
-from ucle.prepared import Prepared
+from ucle.pipeline.artifacts import Compiled
 from ucle.program import EinsumProgram
 from ucle.run.results import Result
 
 
 def cheapest(compiled: Compiled, partitions: int, network: Network) -> DistributedPlan:
-    """The plan of a compiled program that is chosen."""
+    """Return the distributed plan that is chosen for a compiled program."""
     return distribute(compiled, network, partitions)
 
 
 def drawn(
     compiled: Compiled, partitions: int, seed: int, network: Network = NETWORK
 ) -> DistributedPlan:
-    """Some plan of a compiled program on partitions: every choice of ways is a legal one."""
+    """Draw a distributed plan of a compiled program: every choice of ways is legal."""
     random = np.random.default_rng(seed)
     problem = Problem(compiled.plan, EstimatedSizes(compiled), network, partitions)
     choice = {name: every[random.integers(len(every))] for name, every in problem.ways.items()}
@@ -45,13 +45,13 @@ def run_on_partitions(
     seed: int = 0,
     plan: Callable[[Compiled], DistributedPlan] | None = None,
 ) -> Result:
-    """Run a program on partitions, however little there is to gain.
+    """Run a program on partitions, even where that gains nothing.
 
     Args:
         program: what runs.
         database: where its tables are.
-        partitions: how many.
-        seed: of how rows lie at first.
+        partitions: the number of partitions.
+        seed: of the initial placement of rows.
         plan: makes the plan; by default one that is drawn from the seed.
     """
     make = plan or partial(drawn, partitions=partitions, seed=seed)

@@ -1,4 +1,4 @@
-"""Random tensors, and the ways to pass one to the compiler.
+"""Random tensors, and the forms in which one can be passed to the compiler.
 
 Values are small multiples of 1/4 (or whole), so that sums and products of them are exact.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     from scipy import sparse
-else:  # for those who draw inputs: other parts of `ucle.testing` do without
+else:  # for code that draws inputs: other parts of `ucle.testing` do not need it
     pd, pl, sparse = map(LateModule, ("pandas", "polars", "scipy.sparse"))
 
 Array = NDArray[Any]
@@ -55,7 +55,7 @@ def random_array(
 
 
 def coo_columns(array: Array, rng: np.random.Generator, fill: Any) -> dict[str, Any]:
-    """Key columns and values of a dense array, in random order, some of the fill written out."""
+    """Key columns and values of a dense array, in random order, some fills written out."""
     if not array.ndim:
         return {"value": value_array(array.reshape(1))}
     places = np.nonzero((array != fill) | (rng.random(array.shape) < 0.1))
@@ -67,18 +67,18 @@ def coo_columns(array: Array, rng: np.random.Generator, fill: Any) -> dict[str, 
 def make_input(
     rng: np.random.Generator, name: str, array: Array, fill: Any = None
 ) -> tuple[Any, pa.Table | None]:
-    """The object to pass for an array, and the table that it names, if it names one.
+    """Return the object to pass for an array, and the table that it names, if any.
 
     Args:
-        rng: draws what it is.
+        rng: draws the kind.
         name: of the tensor.
         array: its value.
-        fill: what is not stored; one of a few where it is None.
+        fill: the fill; drawn from a few where it is None.
     """
     kind = str(rng.choice(KINDS))
     number = array.dtype.kind
     if kind in ("pandas", "polars") and (number == "c" or np.isnan(array).any()):
-        kind = "arrow"  # to pandas a NaN is a missing value, and neither has complex numbers
+        kind = "arrow"  # in pandas a NaN is a missing value, and neither has complex numbers
     if fill is None:
         fill = FILLS[number][int(rng.integers(len(FILLS[number])))]
     shape = tuple(int(n) for n in array.shape)
@@ -96,7 +96,7 @@ def make_input(
 
 
 def is_symmetric(array: Array) -> bool:
-    """Whether the first two axes may change places.
+    """True if the first two axes are interchangeable.
 
     >>> is_symmetric(np.array([[1, 2], [2, 0]])), is_symmetric(np.arange(4))
     (True, False)
@@ -107,7 +107,7 @@ def is_symmetric(array: Array) -> bool:
 
 
 def _sparse_array(rng: np.random.Generator, array: Array, kind: str) -> Any:
-    """An array of scipy: entries, rows or columns of a matrix in lists, or its blocks."""
+    """A scipy array: entries, compressed rows or columns of a matrix, or its blocks."""
     entries = sparse.coo_array(array)
     if array.ndim != 2 or kind == "scipy":
         return entries
@@ -179,7 +179,7 @@ def _coo_table(
     columns = coo_columns(array, rng, fill)
     duplicates = "error"
     if kind == "unsummed" and fill == 0 and array.dtype.kind == "f":
-        # Every entry in two halves, which multiples of 1/4 take exactly.
+        # Every entry in two halves, which multiples of 1/4 divide into exactly.
         columns = {n: np.concatenate([c, c]) for n, c in columns.items()}
         columns["value"] = columns["value"] / 2
         duplicates = "sum"

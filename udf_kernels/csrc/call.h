@@ -21,6 +21,8 @@
 #include "strided.h"
 #include "sums.h"
 
+typedef struct call call;
+
 enum { MAX_ARGUMENTS = 8, CSR_ARGUMENTS = 4, WORK_BUFFERS = 7 };
 
 /* Signature letters: b BLOB, s VARCHAR, i BIGINT, I BIGINT[], o BOOLEAN; e is one element of the
@@ -257,5 +259,8 @@ bool read_tensor(call *c, int arg, size_t row, tensor *t);
 bool read_list(call *c, int arg, size_t row, list *l);
 /* Copies the elements of a list. */
 bool read_elements(call *c, int arg, const list *l, void *out);
+/* Reads the three arguments of a row and checks every position against the tensor's length. */
+bool read_strided(call *c, size_t row, int offset, int sizes, int strides, size_t length,
+                  strided *s);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef UCLE_DUCKDB_GROWTH_H
 #define UCLE_DUCKDB_GROWTH_H
 
-#include "duckdb_register.h"
+#include "duckdb_functions.h"
 
 bool register_growing(void *connection, const types *t, const kernel *k);
 

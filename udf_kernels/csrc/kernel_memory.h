@@ -2,7 +2,7 @@
 #ifndef UCLE_KERNEL_MEMORY_H
 #define UCLE_KERNEL_MEMORY_H
 
-#include "duckdb_register.h"
+#include "duckdb_functions.h"
 
 bool register_kernel_memory(void *connection, const types *t);
 

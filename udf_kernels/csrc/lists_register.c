@@ -1,8 +1,9 @@
 /* Registers the functions on lists: one name for the overloads of both element types, and for the
  * kernel that bears it. */
+#include "lists_register.h"
+
 #include <stdlib.h>
 
-#include "duckdb_register.h"
 #include "duckdb_route.h"
 #include "kernels.h"
 #include "lists.h"

@@ -8,17 +8,12 @@
 #include "element.h"
 #include "kernel_limits.h"
 
-typedef struct call call;
-
 typedef struct strided {
     size_t rank, count;
     int64_t offset;
     int64_t size[UCLE_MOST_LABELS], stride[UCLE_MOST_LABELS];
 } strided;
 
-/* Reads the three arguments of a row and checks every position against the tensor's length. */
-bool read_strided(call *c, size_t row, int offset, int sizes, int strides, size_t length,
-                  strided *s);
 void strided_gather(const element_type *type, const strided *s, const void *tensor, void *dense);
 void strided_scatter(const element_type *type, const strided *s, const void *dense, void *tensor);
 

@@ -1,7 +1,8 @@
-"""From what a caller wrote to a compiled program, and what it was compiled for.
+"""From the caller's arguments to a compiled program and the target that it was compiled for.
 
-`ucle.pipeline` has the stages themselves. Here stands what they need of the surroundings: a session
-on the database, the memory and the threads that it has, and the route by which kernels are called.
+`ucle.pipeline.stages` has the stages themselves. This module provides what they need from the
+environment: a session on the database, its memory and threads, and the route by which kernels are
+called.
 """
 
 from __future__ import annotations
@@ -10,19 +11,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ucle.artifacts import Compiled
 from ucle.database.engine import DUCKDB
 from ucle.database.macro_check import open_checked, open_passing
 from ucle.database.session import Database, Session, parse_size
 from ucle.errors import ArgumentError, ArgumentTypeError, UcleError
 from ucle.inputs.einsum_strings import assignment, parse_subscripts
 from ucle.inputs.fingerprints import fingerprints
-from ucle.inputs.inputs import TableInput
+from ucle.inputs.table_input import TableInput
 from ucle.inputs.unchanged_tables import Versions, table_versions
 from ucle.language.parse import parse_program
 from ucle.language.syntax import Statement
 from ucle.options import Options
-from ucle.pipeline import compile_statements
+from ucle.pipeline.artifacts import Compiled
+from ucle.pipeline.stages import compile_statements
 from ucle.plan.resources import Resources
 from ucle.plan.sources import TableSource
 from ucle.run.store_inputs import keep_inputs
@@ -31,29 +32,29 @@ from ucle.sqlgen import PLAIN, Capabilities
 
 @dataclass(frozen=True)
 class Request:
-    """What a program is made of: its statements, and the inputs as they were passed."""
+    """The sources of a program: its statements, and the inputs as they were passed."""
 
     statements: tuple[Statement, ...]
     inputs: Mapping[str, Any]
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """How the caller calls the axes of inputs, where the statements do not say it."""
+    """The caller's names for the axes of inputs, where the statements do not give them."""
     carry: Mapping[str, str] = field(default_factory=dict)
-    """Inputs whose place an output takes in the next step."""
+    """Inputs that an output replaces in the next step."""
 
 
 @dataclass(frozen=True)
-class Target:
-    """What a program was compiled for: a database, its route and why, its tables' versions."""
+class CompileTarget:
+    """The target of a compilation: database, route with its reason, versions of tables."""
 
     database: Database
     capabilities: Capabilities
     reason: str
     versions: Versions
     engine: tuple[Capabilities, str]
-    """What the database can do and why, whether the program needs it or not."""
+    """The database's capabilities and their reason, whether the program needs them or not."""
 
-    def running(self, compiled: Compiled) -> Target:
-        """The target as it is for a plan: one that calls no kernels is plain SQL."""
+    def running(self, compiled: Compiled) -> CompileTarget:
+        """Return the target adapted to a plan: one that calls no kernels is plain SQL."""
         if compiled.decomposed.relational and self.engine[0].kernels:
             return replace(self, capabilities=PLAIN, reason="every label is promoted")
         return replace(self, capabilities=self.engine[0], reason=self.engine[1])
@@ -61,14 +62,14 @@ class Target:
 
 @dataclass(frozen=True)
 class Build:
-    """A compiled program with all that it was made of."""
+    """A compiled program with everything it was built from."""
 
     request: Request
     options: Options
     compiled: Compiled
-    target: Target
+    target: CompileTarget
     marks: Mapping[str, int] = field(default_factory=dict)
-    """Fingerprints of the inputs that can be changed in place, as they were compiled."""
+    """Fingerprints at compile time of the inputs that can be changed in place."""
 
 
 def build_text(
@@ -90,7 +91,7 @@ def build_text(
         memory_limit: bytes, or a size as text; None is the database's own.
 
     Raises:
-        UcleError: what is wrong with text, inputs or database.
+        UcleError: text, inputs or database are wrong.
     """
     subscripts = None
     if isinstance(text, str) and operands:
@@ -117,7 +118,7 @@ def build_text(
 
 
 def _check_operands(text: str, operands: Sequence[Any]) -> None:
-    """Operands are those of subscripts: statements take inputs by their names."""
+    """Check that operands belong to subscripts: statements take inputs by their names."""
     if not {"=", "["}.isdisjoint(text):
         raise ArgumentTypeError(
             "inputs of statements have names",
@@ -137,13 +138,13 @@ def _check_operands(text: str, operands: Sequence[Any]) -> None:
 
 
 def build(request: Request, database: Database, options: Options) -> Build:
-    """Compile what a program is made of."""
+    """Compile a request."""
     with _session(database, options) as session:
         return _build(request, database, session, options)
 
 
 def with_outputs(made: Build, database: Database, names: Collection[str]) -> Build:
-    """A program that hands out these tensors, too, as far as its statements define them."""
+    """Return the program with these tensors as outputs, too, where its statements define them."""
     return extended(made, database, outputs=names)
 
 
@@ -155,18 +156,18 @@ def varied(
     carried: Collection[str] = (),
     runs: int = 1,
 ) -> Build:
-    """A program in the inputs of which, as far as they are named, other data may take place.
+    """Return the program with the named inputs made replaceable.
 
-    Of these it relies on no more than their sizes and types; results keep the sizes that they have.
-    Where that is so already, it is the program itself. Decompositions that were given stay, unless
-    they are of vertices that there are for these data alone.
+    It relies only on the sizes and types of these inputs; results keep their sizes. If they are all
+    replaceable already, the program itself is returned. Decompositions that were given stay, unless
+    they are for vertices that exist only for the present data.
 
     Args:
         made: the program.
         database: where its tables are.
         names: the inputs.
-        carried: as of `extended`.
-        runs: as of `extended`.
+        carried: as in `extended`.
+        runs: as in `extended`.
     """
     return extended(made, database, varying=names, carried=carried, runs=runs)
 
@@ -181,16 +182,16 @@ def extended(
     carried: Collection[str] = (),
     runs: int = 1,
 ) -> Build:
-    """A program with more statements, more outputs, and more inputs that vary, compiled once.
+    """Return a program with more statements, more outputs and more replaceable inputs.
 
     Args:
-        made: the program, which it is itself where nothing changes.
+        made: the program; it is returned itself where nothing changes.
         database: where its tables are.
-        statements: what is computed, too.
-        outputs: what is handed out, too, as far as statements define it.
-        varying: the inputs in whose places other data may come, as of `varied`.
-        carried: those of them in whose place an output comes after the first run.
-        runs: how often it is to run on what its other inputs hold.
+        statements: statements to be added.
+        outputs: tensors to be returned, too, if statements define them.
+        varying: the inputs to be made replaceable, as in `varied`.
+        carried: those of them that an output replaces after the first run.
+        runs: the number of runs on the same data of its other inputs.
     """
     request, options = made.request, made.options
     request = replace(request, statements=(*request.statements, *statements))
@@ -203,7 +204,7 @@ def extended(
     fixed = [x for x in varying if x in inputs and not inputs[x].described.spec.varies]
     if fixed:
         request = replace(request, inputs=_varying(request.inputs, fixed))
-        # The size of an axis may be what the entries of an index reach at first.
+        # The first size of an axis may be the number of entries that an index reaches.
         sizes = made.compiled.front.source.bounds.sizes.items()
         reached = {label: size for (_, label), size in sizes if label in fixed}
         options = replace(options, bounds={**reached, **(options.bounds or {})})
@@ -224,14 +225,14 @@ def extended(
 
 
 def _has_parts_of_both_kinds(made: Build, varying: Collection[str]) -> bool:
-    """Whether a program whose decomposition was chosen has inputs that vary, and others."""
+    """True if a program with a chosen decomposition has both replaceable and fixed inputs."""
     inputs = made.compiled.inputs
     vary = {x for x in inputs if x in varying or inputs[x].described.spec.varies}
     return made.options.decomposition == "auto" and 0 < len(vary) < len(inputs)
 
 
 def _varying(inputs: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """Inputs as they are passed, some of them as such that vary."""
+    """Return the inputs as they are passed, with the named ones marked as replaceable."""
     given = dict(inputs)
     for name in names:
         value = given[name]
@@ -241,7 +242,7 @@ def _varying(inputs: Mapping[str, Any], names: Collection[str]) -> dict[str, Any
 
 
 def _session(database: Database, options: Options) -> Session:
-    """A session to compile on, in which nothing is left but what is to be stored."""
+    """Open a session to compile on, which stores nothing unless `store` is set."""
     return open_checked(database) if options.store else open_passing(database)
 
 
@@ -254,12 +255,12 @@ def _build(request: Request, database: Database, session: Session, options: Opti
         compiled = keep_inputs(session, compiled, options)
     engine = session.capabilities, session.reason
     versions = table_versions(session, compiled.all_inputs)
-    target = Target(database, *engine, versions, engine).running(compiled)
+    target = CompileTarget(database, *engine, versions, engine).running(compiled)
     return Build(request, options, compiled, target, marks)
 
 
 def _memory(limit: str | int) -> float:
-    """Bytes of a limit from the caller."""
+    """The bytes of the caller's limit."""
     size = parse_size(str(limit))
     if not size:
         raise ArgumentError(

@@ -1,13 +1,13 @@
-"""How a compiled program runs on what its tables hold now.
+"""Compiled programs that run on the current contents of their tables.
 
-A program is compiled for tables of one version. Where they have changed since, it is fitted to them
-before it runs, after all checks; what it came to is remembered, so that it is done once for each
+A program is compiled for one version of its tables. Where they have changed since, it is adapted to
+them before it runs, after all checks. The result is remembered, so that this happens once for each
 version.
 
-Where it was reordered and its integers overflow, it runs once more as it is written, and that
-answer or error counts. In a transaction of the user's, which an error would end, there is no second
-time: only what cannot overflow runs there in another order, and so it is with views, which do not
-know what data they will meet.
+If a reordered program overflows integers, it runs again in the written order, and that answer or
+error counts. Inside a user's transaction, which an error would end, it cannot run a second time:
+there only programs that cannot overflow run in another order. The same holds for views, whose
+future data is unknown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TypeVar
 
-from ucle.artifacts import Compiled
 from ucle.database.change_detection import Quiet
 from ucle.database.data_versions import in_transaction
 from ucle.database.session import Session
@@ -26,9 +25,10 @@ from ucle.inputs.staleness import Drift, drifts
 from ucle.inputs.states import BoundInput
 from ucle.inputs.unchanged_tables import Versions, table_versions, tables_of
 from ucle.options import Options
-from ucle.progress import Watch
-from ucle.replan import plan_annihilated, plan_as_written
-from ucle.resize import follow_data
+from ucle.pipeline.artifacts import Compiled
+from ucle.pipeline.replan import plan_annihilated, plan_as_written
+from ucle.pipeline.resize import follow_data
+from ucle.progress.execution import Watch
 from ucle.run.execute import NaNError, StepRun, execute_script, measure_steps
 from ucle.run.results import Result
 from ucle.run.script import Script, script_of
@@ -38,11 +38,11 @@ from ucle.sqlgen import PLAIN, Capabilities
 T = TypeVar("T")
 
 VERSIONS = 16
-"""Versions of its tables for which a program remembers how it runs."""
+"""The number of versions of its tables for which a program remembers how it runs."""
 
 
 class Prepared:
-    """A program as it runs on tables of one version, with its scripts by what routes can do."""
+    """A program for one version of its tables, with its scripts by capabilities."""
 
     def __init__(
         self,
@@ -58,10 +58,10 @@ class Prepared:
         self._annihilated: Prepared | None = None
         self._as_written: Prepared | None = None
         self._overflowed = False
-        """Whether integers of the data did, in the order that was chosen."""
+        """True if integers of the data overflowed in the chosen order."""
 
     def on(self, compiled: Compiled, drifted: tuple[Drift, ...]) -> Prepared:
-        """The same for another version; scripts serve as long as the plan is the same."""
+        """Return the program for another version; scripts are reused if the plan is the same."""
         scripts = self._scripts if compiled is self.compiled else None
         return Prepared(compiled, self._options, drifted, scripts)
 
@@ -72,7 +72,7 @@ class Prepared:
 
         Args:
             session: on which it runs.
-            watch: is told where the execution is.
+            watch: receives the progress of the execution.
             inputs: other data for the same program, by default that which it was compiled for.
 
         Raises:
@@ -81,11 +81,11 @@ class Prepared:
         return self.attempt(session, lambda order: order._run(session, watch, inputs))
 
     def attempt(self, session: Session, run: Callable[[Prepared], T]) -> T:
-        """What comes of a run of the plan that is right for the data, which only a run can tell."""
+        """Run the plan that is right for the data, which may take two runs; return the result."""
         return self._in_some_order(session, lambda order: order._or_annihilated(run))
 
     def measure(self, session: Session) -> tuple[Compiled, dict[str, StepRun]]:
-        """Run each step by itself: the program that ran, and what its steps took.
+        """Run each step by itself; return the program that ran and its measurements.
 
         Raises:
             ExecutionError: DuckDB refused a statement. No temporary object is left behind.
@@ -95,17 +95,17 @@ class Prepared:
         )
 
     def for_views(self) -> Compiled:
-        """The program in an order in which it gives an answer on whatever data it has one."""
+        """The program in an order that gives an answer on all data for which one exists."""
         lowering = self.compiled.front.lowering
         return self.as_written().compiled if lowering.integers else self.compiled
 
     def take_route(self, session: Session) -> None:
-        """Have a session use what this program needs of all that its connection can do."""
+        """Restrict a session to the capabilities that this program needs."""
         relational = self.compiled.decomposed.relational
         session.capabilities = PLAIN if relational else session.offered
 
     def as_written(self) -> Prepared:
-        """The program in the order of its text, which is planned when it is first asked for."""
+        """The program in the order of its text, planned on first use."""
         if self._as_written is None:
             self._as_written = Prepared(
                 plan_as_written(self.compiled, self._options), self._options
@@ -113,7 +113,7 @@ class Prepared:
         return self._as_written
 
     def _in_some_order(self, session: Session, run: Callable[[Prepared], T]) -> T:
-        """What comes of a run in the order that was chosen, or as written if integers overflow."""
+        """Run in the chosen order, or as written if integers overflow; return the result."""
         if not self.compiled.front.lowering.integers:
             return run(self)
         inside = in_transaction(session)
@@ -122,7 +122,7 @@ class Prepared:
         try:
             return run(self)
         except NumberRangeError as error:
-            if inside:  # DuckDB has ended it
+            if inside:  # DuckDB has ended the transaction
                 raise
             EXECUTE.info("%s; the program runs as it is written", error.message)
             self._overflowed = True
@@ -160,9 +160,9 @@ class Prepared:
 
 
 class Preparations:
-    """What a program came to on each version of its tables that it has met.
+    """A program prepared for each version of its tables so far.
 
-    Several threads may ask at once: they change nothing but what is remembered.
+    Several threads may use it at once: they change only the cache.
     """
 
     def __init__(
@@ -171,13 +171,13 @@ class Preparations:
         options: Options,
         fitting: Mapping[Versions, tuple[Drift, ...]],
     ) -> None:
-        """Begin with a program as it was compiled.
+        """Start with a program as it was compiled.
 
         Args:
             compiled: the program.
             options: those it was compiled with.
-            fitting: versions of its tables, all checks passed, on which it runs as it is; and what
-                has drifted there.
+            fitting: versions of its tables on which it runs as it is, all checks passed, with the
+                drift of each.
         """
         self._compiled = compiled
         self._options = options
@@ -188,17 +188,17 @@ class Preparations:
 
     @cached_property
     def reads_tables(self) -> bool:
-        """Whether anything in a database, or a file, can change what the program computes."""
+        """True if anything in a database or a file can change what the program computes."""
         return bool(tables_of(self._compiled.all_inputs))
 
     @property
     def fitting(self) -> dict[Versions, tuple[Drift, ...]]:
-        """Versions on which the program runs as it was compiled, and what has drifted there."""
+        """Versions for which the program runs as compiled, with the drift of its inputs."""
         met = tuple(self._met.items())
         return {v: prepared.drifted for v, prepared in met if prepared.compiled is self._compiled}
 
     def fresh(self, session: Session, quiet: Quiet | None = None) -> Prepared:
-        """The program on the tables of a session, on which it is about to run.
+        """Return the program on the tables of a session, on which it is about to run.
 
         Args:
             session: on the database.
@@ -220,7 +220,7 @@ class Preparations:
         return prepared
 
     def on(self, session: Session, quiet: Quiet | None = None) -> Prepared:
-        """The program with the sizes of what its tables hold, after all checks if that is new."""
+        """Return the program with the sizes of its tables; a new version is checked first."""
         versions = self._versions(session, quiet)
         prepared = self._met.get(versions)
         if prepared is not None and versions.known:
@@ -230,7 +230,7 @@ class Preparations:
         compiled = keep_inputs(session, compiled, self._options)
         prepared = before.on(compiled, self._drifted(entries))
         if self._options.store:
-            # What was stored changes the database, but none of the tables it was made of.
+            # Storing layouts changes the database, but none of the tables they were made from.
             versions = self._versions(session)
             if quiet is not None:
                 quiet.known.clear()
@@ -242,7 +242,7 @@ class Preparations:
         return table_versions(session, self._compiled.all_inputs, quiet)
 
     def _drifted(self, entries: Mapping[str, float]) -> tuple[Drift, ...]:
-        """What has drifted since the program was compiled."""
+        """The inputs whose number of entries has drifted since the program was compiled."""
         inputs = self._compiled.all_inputs
         return drifts(
             {name: inputs[name].statistics.entries for name in entries},

@@ -1,10 +1,10 @@
-"""The cost model: what a join, an aggregation or a repartition of given size costs.
+"""The cost model: the cost of a join, an aggregation or a repartition of given size.
 
 Sizes come in as `Work` records, made by `ucle.optimiser.sparse_einsum` from statistics; a `Profile`
 holds the constants; `cost` is the whole model (sparse_einsum.txt, section 7.2). Nothing here
-estimates a cardinality. Costs under one profile compare with each other and with nothing else.
+estimates a cardinality. Costs are comparable only under the same profile.
 
-The scan of a stored input has no price: whatever is chosen reads it as it lies, once for each use.
+The scan of a stored input has no cost: every plan reads it in its stored layout, once for each use.
 (A byte of LIST costs 0.2 ns more than one of an array from memory, 0.3 ns more from DuckDB's file
 and 1 ns more from Parquet, for every plan alike.)
 """
@@ -22,24 +22,25 @@ class Profile:
     """Constants of the cost model.
 
     `fixed` is charged per tuple out of a join or into an aggregation, `scan` per tuple that a join
-    reads, `group` per group that an aggregation makes and `state` per byte of the states of all,
-    `transfer` per byte that a kernel reads and `read` besides where an array is longer than
-    `CACHED`, `write` per byte of a tensor that is made and `fresh` besides where a vector of them
-    takes more than `REUSED`, `position` per place where a decomposition looks for an entry. A
-    floating point operation costs `flop` in a streaming kernel, `dot` in an inner product, `gemm`
-    where it batches into a matrix product, `sparse` where entries of a compressed array, which take
-    `listed` each, point to rows of the other operand, and `pair` where they meet those of another
-    such array. At the places of a mask that is `masked` and `compared`. To sort an entry into a
-    compressed array takes `entry`.
-    `step` is charged for an aggregation or a repartition, however small, `view` for any vertex that
-    key columns take part in (where they do not, it is a call in another's query), and `statement`
-    for a table of its own where a view could be repeated.
+    reads, `group` per group that an aggregation makes and `state` per byte of all its states.
+    `transfer` is charged per byte that a kernel reads, and `read` in addition where an array is
+    longer than `CACHED`; `write` per byte of a tensor that is made, and `fresh` in addition where a
+    vector of them takes more than `REUSED`; `position` per place where a decomposition looks for an
+    entry. A floating point operation costs `flop` in a streaming kernel, `dot` in an inner product
+    and `gemm` where it batches into a matrix product. It costs `sparse` where entries of a
+    compressed array, each of which costs `listed`, point to rows of the other operand, and `pair`
+    where they meet those of another compressed array. At the places of a mask these two are
+    `masked` and `compared`. Sorting an entry into a compressed array costs `entry`. `step` is
+    charged for an aggregation or a repartition, however small; `view` for any vertex in which key
+    columns take part (without them, it is a call in another vertex's query); and `statement` for a
+    table of its own where a view could be repeated.
 
-    `inputs_free` says that an input may be read in any layout at no cost. `once` says that an
+    `inputs_free` means that an input may be read in any layout at no cost. `once` means that an
     operand that is a single tuple moves once per vector of rows and not once per row.
-    `paper_estimates` asks for the paper's size of an aggregation, which ``ucle.stats.occupancy``
-    mends. `kernel_bytes` bounds the bytes that one kernel call may read and write. What a kernel
-    costs beyond `spread` counts once for each thread that waits as there are fewer tuples.
+    `paper_estimates` selects the paper's size of an aggregation, which ``ucle.stats.occupancy``
+    corrects. `kernel_bytes` bounds the bytes that one kernel call may read and write. The cost of a
+    kernel beyond `spread` is counted once more for each thread that idles because there are too few
+    tuples.
     """
 
     name: str
@@ -72,16 +73,16 @@ class Profile:
 
 
 CACHED = 1 << 21
-"""Bytes of an array up to which a kernel finds it in the cache of the processor that it runs on."""
+"""Bytes up to which a kernel finds an array in the cache of its processor core."""
 
 REUSED = 1 << 24
-"""Bytes of the tensors of a vector of rows up to which the next vector finds the memory at hand."""
+"""Bytes of the tensors of a vector of rows up to which the next vector reuses their memory."""
 
 SHARED = 1 << 26
-"""Bytes of an array up to which it lies in the cache that processors share."""
+"""Bytes of an array up to which it fits the cache that cores share."""
 
 SCATTERED = 2.0
-"""How many times as long it takes to read what lies here and there as what lies in a row."""
+"""The cost of reading scattered memory, as a multiple of reading it in sequence."""
 
 
 PAPER = Profile(
@@ -111,14 +112,14 @@ ENGINE = Profile(
     read=0.1,  # of main memory, by one thread
     transfer=0.005,  # BLOBs travel as pointers; only kernels touch them, mostly in a shared cache
     write=0.27,  # fresh memory: the page is faulted in, written, and copied into DuckDB's result
-    fresh=0.28,  # the same for what a kernel makes, where its memory does not serve again
+    fresh=0.28,  # the same for a kernel's result, where its memory is not reused
     state=1.6,  # the same for a state that is made in a thread's table, merged, and finished
     flop=0.04,  # multiply and add into a state that is read and written
     dot=0.32,  # an inner product reads twice as much, and each addition waits for the last
     gemm=0.018,  # blocked matrix product, 55 GFlop/s
-    position=28.0,  # a row of a cross join, and the look into an array whether it holds something
-    listed=6.0,  # an entry of a compressed array is read, and what it points to found
-    sparse=0.2,  # multiply and add what it points to, which lies anywhere
+    position=28.0,  # a row of a cross join, and the check if the array has an entry there
+    listed=6.0,  # an entry of a compressed array is read, and its target located
+    sparse=0.2,  # multiply and add its target, which lies anywhere
     pair=10.0,  # entries of two compressed arrays meet, and the result is put in order
     masked=0.12,  # multiply and add in an inner product of rows that lie anywhere
     compared=1.8,  # an entry of a list meets those of another one, of which a mask keeps some
@@ -127,7 +128,7 @@ ENGINE = Profile(
     view=0.5e6,  # planning a join and a projection
     statement=6e6,  # creating, filling, committing and dropping a small temporary table
     once=True,
-    # what DuckDB's threads and slices (`ucle.plan.split_small_scans`) are worth their start
+    # the cost from which on DuckDB's threads and slices (`ucle.plan.split_small_scans`) pay off
     spread=5e6,
 )
 
@@ -138,7 +139,7 @@ PROFILES = {profile.name: profile for profile in (PAPER, ENGINE)}
 class JoinWork:
     """A join of `rows` result tuples. `left_once` and `right_once` mark a side of one tuple.
 
-    The sides have `read` tuples together. `keyed` says that there are key columns.
+    Both sides together have `read` tuples. `keyed` is True if there are key columns.
     """
 
     rows: float
@@ -154,10 +155,10 @@ class JoinWork:
 class KernelWork:
     """A kernel on each of `rows` tuples.
 
-    `batched` marks one that becomes a matrix product, `dot` an inner product. `made_bytes` is the
-    tensor that it makes for each row; 0 where it makes a number, or adds into the state of an
-    aggregate; `long_bytes` are those of all arrays that are too long for the cache, as often as
-    they are read. Up to `threads` rows are worked on at once.
+    `batched` marks a kernel that becomes a matrix product, `dot` an inner product. `made_bytes` is
+    the size of the tensor that it makes for each row; 0 where it makes a number, or adds into the
+    state of an aggregate. `long_bytes` is the total of all arrays that are too long for the cache,
+    counted each time they are read. Up to `threads` rows are processed at once.
     """
 
     rows: float
@@ -173,9 +174,9 @@ class KernelWork:
 class SparseWork:
     """A kernel that follows the entries of compressed arrays, on all `rows` together.
 
-    Each of the `entries` is combined with what it points to in the other operand, which takes
-    `flops` where that is dense. Where both are compressed, `pairs` of their entries meet.
-    `long_bytes` are read here and there of a dense operand that no cache holds.
+    Each of the `entries` is combined with its target in the other operand, which takes `flops`
+    where that is dense. Where both are compressed, `pairs` of their entries meet. `long_bytes` are
+    scattered reads of a dense operand that fits no cache.
     """
 
     entries: float
@@ -191,7 +192,7 @@ class SparseWork:
 class MaskedWork:
     """A product of matrices at `places`: inner products of dense rows, or of lists.
 
-    The former take `flops`; of the latter, so many entries are `compared`.
+    Dense rows take `flops`; lists take `compared` comparisons of entries.
     """
 
     places: float
@@ -231,9 +232,9 @@ class RepartitionWork:
 
 @dataclass(frozen=True)
 class LoadWork:
-    """The hand-over of `rows` tuples from memory in a layout of our choice.
+    """The hand-over of `rows` tuples from memory, in a layout that the optimiser chooses.
 
-    `moved` says that the elements lie in another order in memory, and are copied.
+    `moved` is True if the elements are in another order in memory, and are copied.
     """
 
     rows: float
@@ -250,9 +251,9 @@ class CopyWork:
 
 @dataclass(frozen=True)
 class RecodeWork:
-    """A change of how arrays list their positions: `rows` tuples, `bytes` read and written.
+    """A change of the lists of positions in arrays: `rows` tuples, `bytes` read and written.
 
-    `sorted` entries are put into the order of their places, or taken from there.
+    `sorted` entries are sorted by their places, or read from sorted lists.
     """
 
     rows: float
@@ -324,12 +325,12 @@ def cost(work: Work, profile: Profile) -> float:
 
 
 def _byte(made_bytes: float, rows: float, profile: Profile) -> float:
-    """What it costs to make a byte of a tensor of which a vector of rows is made at a time."""
+    """Cost of one output byte when tensors are made for a vector of rows at a time."""
     vector = made_bytes * min(rows, DUCKDB_LIMITS.vector_rows)
     return profile.write + (profile.fresh if vector > REUSED else 0.0)
 
 
 def _waiting(total: float, rows: float, threads: int, profile: Profile) -> float:
-    """What threads could have done for which there are no rows."""
+    """Cost of the time for which threads idle because there are too few rows."""
     idle = threads / min(max(rows, 1.0), threads) - 1
     return max(total - profile.spread, 0.0) * idle

@@ -1,6 +1,6 @@
-/* What registering functions with DuckDB needs, be they kernels or functions on lists. */
-#ifndef UCLE_DUCKDB_REGISTER_H
-#define UCLE_DUCKDB_REGISTER_H
+/* Functions of DuckDB, made from the signatures of kernels: others complete and register them. */
+#ifndef UCLE_DUCKDB_FUNCTIONS_H
+#define UCLE_DUCKDB_FUNCTIONS_H
 
 #include "call.h"
 #include "loaded.h"
@@ -13,6 +13,8 @@ typedef struct types {
     void *rows[TYPES], *matrix[TYPES]; /* of f64 and f32 only */
 } types;
 
+types make_types(void);
+void destroy_types(types *t);
 void *type_of(const types *t, const element_type *type, char letter);
 
 /* A scalar or an aggregate function with its name and its types, to be completed. */
@@ -25,10 +27,5 @@ bool set_aggregate(const types *t, void *f, const kernel *k, size_t capacity);
 
 /* The function of a kernel that is no aggregate. */
 void *scalar_of_kernel(const types *t, const kernel *k);
-
-/* Whether a function on lists bears the name of a kernel, which is then one more overload of it. */
-bool is_list_function(const char *name);
-/* The first name that DuckDB refuses, or NULL. */
-const char *register_lists(void *connection, const types *t);
 
 #endif

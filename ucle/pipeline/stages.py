@@ -4,9 +4,10 @@
          -> logical program -> SparseEinSum -> plan -> passes
 
 `compile_statements` runs the stages in order; each is a function from one frozen structure to the
-next, and only the stages of inputs read tables. The text itself is parsed by `ucle.compile`, before
-a database is opened. Passes (`ucle.plan.passes`) make of the plan what runs, when that is asked for
-(`ucle.artifacts.Planned.physical`); `ucle.sqlgen` turns it into SQL and `ucle.run.execute` runs it.
+next, and only the stages of inputs read tables. `ucle.compile.build` parses the text before a
+database is opened. Passes (`ucle.plan.passes`) turn the plan into the physical plan on demand
+(`ucle.pipeline.artifacts.Planned.physical`); `ucle.sqlgen` turns it into SQL and `ucle.run.execute`
+runs it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ucle.artifacts import Compiled, Front, Planned
 from ucle.database.session import Session
 from ucle.foundation.names import fresh_prefix
 from ucle.inputs.axis_sizes import SizedInputs, size_inputs
@@ -37,10 +37,11 @@ from ucle.language.statements import (
     wanted,
 )
 from ucle.language.syntax import Statement
-from ucle.lowering.syntax_to_logical import Source, syntax_to_logical
+from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
 from ucle.optimiser.join_order import Decided
-from ucle.optimiser.optimise import optimise, used
+from ucle.optimiser.optimise import inputs_read, optimise
 from ucle.options import Options
+from ucle.pipeline.artifacts import Compiled, Front, Planned
 from ucle.plan.check import check_decomposed, check_plan
 from ucle.plan.plan_program import plan_program
 
@@ -59,11 +60,10 @@ def compile_statements(
         inputs: by tensor name, as the caller passed them.
         session: on the database.
         options: of the compilation.
-        labels: by input what the caller calls its axes, where that is not by its first use.
+        labels: by input the caller's names for its axes, if not those of its first use.
 
     Raises:
-        UcleError: what is wrong with the statements, with what the options say of them, or with the
-            inputs.
+        UcleError: the statements, their options or the inputs are wrong.
     """
     statements = order_statements(statements)
     check_statements(statements, options)
@@ -85,7 +85,7 @@ def compile_sized(
     sized: SizedInputs,
     options: Options,
 ) -> Compiled:
-    """The stages from the sizes of inputs on, which run again when sizes have changed."""
+    """Run the stages from the sizes of inputs on; they run again when sizes have changed."""
     placed = place_inputs(session, sized.inputs, options.store)
     source = source_of(resolved, sized, options)
     logical = syntax_to_logical(source)
@@ -95,7 +95,7 @@ def compile_sized(
 
 
 def check_statements(statements: tuple[Statement, ...], options: Options) -> None:
-    """What the statements say agrees with itself, and with what the options say of them.
+    """Check that the statements are consistent with each other and with the options.
 
     Raises:
         LabelError: labels or ranks do not agree.
@@ -109,9 +109,11 @@ def check_statements(statements: tuple[Statement, ...], options: Options) -> Non
     check_stored(options.store, input_labels(statements))
 
 
-def source_of(resolved: tuple[Statement, ...], sized: SizedInputs, options: Options) -> Source:
-    """What is lowered: the statements, with what is known of their inputs."""
-    return Source(
+def source_of(
+    resolved: tuple[Statement, ...], sized: SizedInputs, options: Options
+) -> ResolvedProgram:
+    """The input of lowering: the statements, with the known properties of their inputs."""
+    return ResolvedProgram(
         resolved,
         sized.types,
         sized.bounds,
@@ -127,8 +129,8 @@ def plan_decided(
     dictionaries: Dictionaries,
     options: Options,
 ) -> Planned:
-    """The last stage: plan a program whose decomposition is known."""
-    inputs, decomposed = used(inputs, decided.program), decided.decomposed
+    """Run the last stage: plan a program whose decomposition is known."""
+    inputs, decomposed = inputs_read(inputs, decided.program), decided.decomposed
     check_decomposed(decomposed)
     sources = {name: placed.sources for name, placed in inputs.items()}
     plan = plan_program(decomposed, sources, dictionaries.tables)

@@ -1,7 +1,7 @@
-"""Other plans for a program that is compiled: other decompositions, other places of its inputs.
+"""Other plans for a compiled program: another decomposition, or other places of its inputs.
 
-The program of vertices stays, with its statistics; what follows from the decomposition is worked
-out once more.
+The program of vertices stays, with its statistics; everything that follows from the decomposition
+is computed again.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ucle.artifacts import Compiled
 from ucle.errors import UcleError
 from ucle.inputs.states import PlacedInput
 from ucle.ir.annihilation import annihilated, uncertain_vertices
@@ -21,13 +20,14 @@ from ucle.optimiser.pricing import CostedProgram, price
 from ucle.optimiser.sparse_einsum import cheapest_plans
 from ucle.optimiser.tiled_and_compressed import offered
 from ucle.options import Options
-from ucle.pipeline import plan_decided
+from ucle.pipeline.artifacts import Compiled
+from ucle.pipeline.stages import plan_decided
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.stats.estimate import ProgramStatistics
 
 
 def plan_decomposition(compiled: Compiled, options: Options) -> Compiled:
-    """The same program under the decomposition that other options ask for.
+    """Plan the program under the decomposition that other options select.
 
     Raises:
         UcleError: as `ucle.optimiser.choose_decomposition.decompose`.
@@ -38,7 +38,7 @@ def plan_decomposition(compiled: Compiled, options: Options) -> Compiled:
 
 
 def read_from(compiled: Compiled, inputs: Mapping[str, PlacedInput], options: Options) -> Compiled:
-    """The same decomposition, for inputs that are the same and lie elsewhere, too."""
+    """Keep the decomposition for the same inputs, which may now be stored elsewhere, too."""
     old = compiled.decomposed
     costed = price_program(compiled.program, inputs, compiled.statistics, options)
     decomposed = replace(price(costed, old.decompositions), search=old.search)
@@ -48,7 +48,7 @@ def read_from(compiled: Compiled, inputs: Mapping[str, PlacedInput], options: Op
 def plan_for_statistics(
     compiled: Compiled, inputs: Mapping[str, PlacedInput], options: Options
 ) -> Compiled:
-    """The same vertices under the decomposition that is cheapest for other T and V of inputs.
+    """Plan the same vertices with the cheapest decomposition for other T and V of inputs.
 
     Raises:
         UcleError: as `ucle.optimiser.choose_decomposition.decompose`.
@@ -59,9 +59,9 @@ def plan_for_statistics(
 
 
 def plan_annihilated(compiled: Compiled, options: Options) -> Compiled:
-    """The same decomposition, for data on which numbers outgrow their type.
+    """Keep the decomposition for data on which numbers leave the range of their type.
 
-    Products behind masks are of one ⊗, and may be of two then: such a program is decomposed anew.
+    Products under masks have one ⊗, and may then need two: such a program is decomposed again.
     """
     program = annihilated(compiled.program, uncertain_vertices(compiled.program))
     decomposed = replace(compiled.decomposed, program=program)
@@ -73,16 +73,16 @@ def plan_annihilated(compiled: Compiled, options: Options) -> Compiled:
 
 
 def plan_as_written(compiled: Compiled, options: Options) -> Compiled:
-    """The program in the order of its text, for data on which integers overflow in another.
+    """Plan the program in its written order, for data on which integers overflow in another.
 
-    Decompositions that are given stay for the tensors of the text, unless they do not fit there.
+    Given decompositions stay for the tensors of the text, unless they do not fit there.
 
     Raises:
         UcleError: as `ucle.optimiser.optimise.optimise`.
     """
     logical = syntax_to_logical(compiled.front.source)
     decomposition = options.decomposition
-    if compiled.decomposed.relational:  # what it runs on may call no kernels
+    if compiled.decomposed.relational:  # its target may have no kernels
         decomposition = "relational"
     elif not isinstance(decomposition, str):
         decomposition = {
@@ -104,7 +104,7 @@ def plan_as_written(compiled: Compiled, options: Options) -> Compiled:
 def cheapest_decompositions(
     compiled: Compiled, k: int, options: Options
 ) -> list[DecomposedProgram]:
-    """The `k` cheapest decompositions of a compiled program; what was pinned stays."""
+    """Return the `k` cheapest decompositions of a compiled program; pinned ones stay."""
     decomposition = options.decomposition
     pins = {} if isinstance(decomposition, str) else pinned(compiled.program, decomposition)
     costed = costed_program(compiled, options)
@@ -114,12 +114,12 @@ def cheapest_decompositions(
 def plan_decomposed(
     compiled: Compiled, decomposed: DecomposedProgram, options: Options
 ) -> Compiled:
-    """The same program under a decomposition that was found for it."""
+    """Plan the program under a decomposition that was found for it."""
     return _planned(compiled, compiled.inputs, decomposed, options)
 
 
 def costed_program(compiled: Compiled, options: Options) -> CostedProgram:
-    """A compiled program with prices for all its decompositions."""
+    """Return a compiled program with costs for all its decompositions."""
     return price_program(compiled.program, compiled.inputs, compiled.statistics, options)
 
 
@@ -130,7 +130,7 @@ def _planned(
     options: Options,
     statistics: ProgramStatistics | None = None,
 ) -> Compiled:
-    """A program under a decomposition; `statistics` are others than it was compiled with."""
+    """Plan a program under a decomposition; `statistics` replace those of the compilation."""
     statistics = statistics or compiled.statistics
     decided = Decided(decomposed.program, statistics, decomposed, compiled.front.lowering)
     return compiled.replanned(plan_decided(inputs, decided, compiled.dictionaries, options))

@@ -1,6 +1,6 @@
-"""A compiled program for other sizes: those that its data has now, or those that it may come to.
+"""A compiled program for other sizes: the current ones of its data, or possible later ones.
 
-The decomposition and the order of products stay where they can: where the program with other sizes
+The decomposition and the join order stay where possible: where the program with other sizes
 consists of the same vertices, and its arrays stay below the limits.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ucle.artifacts import Compiled, Front
 from ucle.database.session import Session
 from ucle.errors import UcleError
 from ucle.inputs.axis_sizes import size_inputs
@@ -26,28 +25,29 @@ from ucle.ir.vertex_types import retyped
 from ucle.ir.vertices import Program
 from ucle.language.statements import asks_for_zeros
 from ucle.language.syntax import Site
-from ucle.lowering.syntax_to_logical import Source, syntax_to_logical
+from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
 from ucle.optimiser.choose_decomposition import check_memory, price_program
 from ucle.optimiser.join_order import Decided
-from ucle.optimiser.optimise import program_statistics, used
+from ucle.optimiser.optimise import inputs_read, program_statistics
 from ucle.optimiser.pricing import price
 from ucle.optimiser.tiled_and_compressed import offered
 from ucle.options import Options
-from ucle.pipeline import compile_sized, plan_decided, source_of
+from ucle.pipeline.artifacts import Compiled, Front
+from ucle.pipeline.stages import compile_sized, plan_decided, source_of
 from ucle.plan.sources import TableSource
 
 
 def follow_data(
     session: Session, compiled: Compiled, options: Options
 ) -> tuple[Compiled, dict[str, float]]:
-    """The program with the sizes that its data has now, after all checks.
+    """Return the program with the current sizes of its data, after all checks.
 
     Returns:
         The same object where no size has changed; and how many entries inputs hold that are read
         from databases and files.
 
     Raises:
-        UcleError: as `ucle.pipeline.compile_statements`, of what the inputs hold now.
+        UcleError: as `ucle.pipeline.stages.compile_statements`, for the current inputs.
     """
     before = compiled.front
     resolved = before.source.statements
@@ -64,14 +64,14 @@ def follow_data(
     inputs = {name: PlacedInput.at(each) for name, each in sized.inputs.items()}
     chosen = compiled.decomposed.decompositions
     same = _planned_alike(compiled, front, inputs, sized.dictionaries, options, chosen)
-    if before.lowering.rewritten and not isinstance(options.decomposition, str):
-        # It was given for tensors that only rewriting makes, which may not be allowed any more.
+    if before.lowering.rewrites and not isinstance(options.decomposition, str):
+        # It was given for tensors that only rewriting makes, which may no longer be allowed.
         options = replace(options, decomposition="auto")
     return same or compile_sized(session, resolved, sized, options), entries
 
 
 def _keys(inputs: Mapping[str, BoundInput]) -> dict[str, tuple[str | None, ...]]:
-    """The types in which keys are read that meet others."""
+    """The types in which keys are compared with others."""
     sources = ((name, bound.source) for name, bound in inputs.items())
     return {name: x.keys_as for name, x in sources if isinstance(x, TableSource) and any(x.keys_as)}
 
@@ -82,7 +82,7 @@ def with_sizes(
     options: Options,
     chosen: Mapping[str, Decomposition] | None = None,
 ) -> Compiled | None:
-    """The program over the same inputs, if some axes and labels had other sizes.
+    """Return the program over the same inputs with other sizes for some axes and labels.
 
     Args:
         compiled: the program.
@@ -116,12 +116,12 @@ def _planned_alike(
     options: Options,
     chosen: Mapping[str, Decomposition],
 ) -> Compiled | None:
-    """A program over other sizes as one that there is; None where that cannot be."""
+    """Plan a program over other sizes like an existing one; None where that is impossible."""
     try:
         program = front.lowering.contract(syntax_to_logical(front.source)).program
         if not _same_vertices(program, compiled.program):
             return None
-        inputs = used(inputs, program)
+        inputs = inputs_read(inputs, program)
         statistics = program_statistics(program, inputs, options)
         costed = price_program(program, inputs, statistics, options)
         if not _offered(program, chosen):
@@ -142,7 +142,7 @@ def _offered(program: Program, chosen: Mapping[str, Decomposition]) -> bool:
 
 
 def _as_before(compiled: Compiled, types: Mapping[str, TensorType]) -> bool:
-    """Whether inputs of other types leave a program as it is: what absorbs, is checked, or fits."""
+    """True if other input types change nothing: absorption, checks and limits stay the same."""
     program = compiled.program
     old = program.types
     if all(types[name] == old[name] for name in program.input_names):
@@ -157,16 +157,16 @@ def _as_before(compiled: Compiled, types: Mapping[str, TensorType]) -> bool:
     return same_joins(program, new) and checked_tensors(program) == checked_tensors(new)
 
 
-def _rewritten_as_before(compiled: Compiled, source: Source) -> bool:
-    """Whether rewrites and masks are still allowed: nothing that they change can be seen now."""
+def _rewritten_as_before(compiled: Compiled, source: ResolvedProgram) -> bool:
+    """True if rewrites and masks are still allowed, as their changes are still invisible."""
     lowering = compiled.front.lowering
-    if not lowering.rewritten or source.types == compiled.front.source.types:
+    if not lowering.rewrites or source.types == compiled.front.source.types:
         return True
     try:
         program = lowering.contract(syntax_to_logical(source)).program
     except UcleError:
         return False
-    # A form that could not be negative has a maximum with 0, which may be wrong now.
+    # A form that could not be negative is clamped at 0, which may be wrong now.
     same_maps = _maps(program) == _maps(compiled.program)
     return same_maps and _same_vertices(program, compiled.program)
 
@@ -176,7 +176,7 @@ def _maps(program: Program) -> list[tuple[Pointwise, ...]]:
 
 
 def _same_vertices(one: Program, other: Program) -> bool:
-    """Whether two programs differ in nothing but sizes, and in what follows from them."""
+    """True if two programs differ only in sizes and what follows from them."""
 
     def work(program: Program) -> list[object]:
         return [

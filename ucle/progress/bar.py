@@ -1,4 +1,4 @@
-"""A bar on stderr for executions that take a while, where somebody may be looking."""
+"""A progress bar on stderr for executions that take a while, at a terminal."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any, TextIO
 
 import click
 
-from ucle.progress import Progress, Watch
+from ucle.progress.execution import Progress, Watch
 
 PATIENCE = 1.0
 """Seconds after which a bar is shown."""
 
 FINENESS = 1000
-"""Parts of a bar."""
+"""Steps of a bar."""
 
 
 @contextlib.contextmanager
 def progress_bar() -> Iterator[Watch | None]:
-    """What to hand to `execute`; None where stderr is no terminal."""
+    """Yield the watch for `execute`; None where stderr is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -1,0 +1,50 @@
+"""The input table with named columns, which `ucle.inputs.inputs.table` makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ucle.foundation.dtypes import DType, Scalar
+from ucle.inputs.arithmetic import Arithmetic
+from ucle.stats.measure import MeasuredInput
+
+
+@dataclass(frozen=True, eq=False)
+class TableInput(Arithmetic[Any]):
+    """An input table with named columns; made by `table`. Its operators return lazy tensors."""
+
+    relation: Any
+    columns: tuple[str, ...] | tuple[tuple[str, str], ...] | None = None
+    value: str | Scalar | None = None
+    """The value column, or the number that every row holds."""
+    shape: tuple[int, ...] | None = None
+    bounds: tuple[int | None, ...] | None = None
+    fill: Scalar | None = None
+    """None for 0, or for the fill in a stored description."""
+    sum_duplicates: bool = False
+    dtype: DType | None = None
+    encode: bool = False
+    """True if integers in key columns go through a dictionary as well."""
+    dictionaries: tuple[tuple[str, str], ...] = ()
+    """Pairs of a label and the name of the dictionary that its key columns go through."""
+    encoded_keys: tuple[int, ...] = ()
+    """Positions of key columns that go through a dictionary, whatever their type."""
+    unsorted: frozenset[int] = frozenset()
+    """Positions of keys whose coordinates were positions in an array, but unsorted."""
+    picks: bool = False
+    """True if its first key picks coordinates, which have to occur in other inputs."""
+    tiles: tuple[int | None, ...] | None = None
+    """Size of the tiles in the arrays along each of the first axes; None along the others."""
+    symmetric: bool = False
+    """True if each row stands for its first two coordinates in either order."""
+    varies: bool = False
+    """True if other data may replace its data, so that no plan relies on the current values."""
+    name: str | None = None
+    """Its name in lazy tensors; by default that of its relation."""
+    measured: MeasuredInput | None = None
+    """Known measurements, if the relation is only a placeholder for data elsewhere."""
+    delimiter: str | None = None
+    """The delimiter of a text file; None (also for the fields below) infers it from the file."""
+    header: bool | None = None
+    comment: str | None = None
