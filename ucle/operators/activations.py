@@ -24,7 +24,7 @@ from ucle.operators.values import (
     interval,
 )
 
-GELU = """
+GELU_DERIVATIVE = """
     0.5 * g * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))
                + x * (1 - square(tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))))
                * (0.7978845608028654 + 0.1070322244089004 * x * x))
@@ -108,7 +108,7 @@ GELU = PointwiseMap(
     rule=_bent_values(-0.18),
     keeps_nan=True,
     texts={"f": f"0.5 * x * (1.0 + tanh({CUBIC}))"},
-    derivative=GELU,
+    derivative=GELU_DERIVATIVE,
 )
 
 SILU = PointwiseMap(

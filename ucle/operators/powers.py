@@ -11,12 +11,12 @@ import numpy as np
 from ucle.foundation.dtypes import DType
 from ucle.foundation.normal_quantile import normal_quantile
 from ucle.operators import duckdb_formulas as formulas
+from ucle.operators import duckdb_random as random_texts
 from ucle.operators.algebra import (
     is_one_of,
     unsigned,
 )
 from ucle.operators.duckdb_formulas import of_reals
-from ucle.operators.duckdb_random import NORMAL_QUANTILE
 from ucle.operators.interval_rules import (
     ends,
     rising,
@@ -236,7 +236,7 @@ NORMAL_QUANTILE = PointwiseMap(
     rule=_quantile_values,
     keeps_nan=True,
     undefined_somewhere=True,
-    texts={"f": NORMAL_QUANTILE},
+    texts={"f": random_texts.NORMAL_QUANTILE},
     derivative="2.5066282746310002 * g * exp(0.5 * z * z)",
 )
 

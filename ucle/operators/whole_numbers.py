@@ -11,12 +11,12 @@ import numpy as np
 from ucle.foundation.dtypes import DType
 from ucle.foundation.philox import BITS, random_bits
 from ucle.operators import duckdb_quotients as quotients
+from ucle.operators import duckdb_random as random_texts
 from ucle.operators.algebra import (
     is_integer,
     is_one_of,
     unsigned,
 )
-from ucle.operators.duckdb_random import RANDOM_BITS
 from ucle.operators.interval_rules import (
     absolute_values,
     inverse_values,
@@ -210,7 +210,7 @@ RANDOM_BITS = Combine(
     infix=False,
     rule=lambda left, right, dtype: Values(0, 2**BITS - 1),
     number_kernel=True,
-    texts={"i": RANDOM_BITS},
+    texts={"i": random_texts.RANDOM_BITS},
     derivatives=FLAT,
 )
 
