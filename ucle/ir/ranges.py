@@ -1,4 +1,4 @@
-"""What becomes of the values of entries from vertex to vertex: an interval, NaN and infinity.
+"""The values that the entries of each vertex may have: an interval, and NaN and infinity.
 
 `ucle.operators.values.Values` is about the entries that are worth something else than the tensor's
 fill, and the row of every operator has a rule that says what it makes of the values of its
@@ -39,7 +39,7 @@ def stored(
     *,
     finite: bool,
 ) -> Values:
-    """What is known of the stored entries of an input.
+    """Return the values of the stored entries of an input.
 
     Args:
         entries: how many there are.
@@ -65,7 +65,7 @@ def stored(
 def combined(
     operator: Combine, left: Values, right: Values, fills: tuple[Scalar, Scalar], dtype: DType
 ) -> Values:
-    """What ⊗ makes of two tensors with these values and fills.
+    """Return the values of ⊗ of two tensors with these values and fills.
 
     Two entries that are both worth the fill give the fill of the result, as does a fill that
     absorbs what it meets.
@@ -88,7 +88,7 @@ def combined(
 def absorbs(
     operator: Combine, left: Values, right: Values, fills: tuple[Scalar, Scalar], dtype: DType
 ) -> tuple[bool, bool]:
-    """Whether the fill of the left, and of the right, makes one value of whatever it meets.
+    """Return whether the fill of the left, and of the right, absorbs whatever it meets.
 
     What it meets may outgrow its type, unless the other side holds NaN or infinities: which zeros
     annihilate could then not be told.
@@ -112,7 +112,7 @@ def absorbs(
 
 
 def _is_bound(operator: Combine, fill: Scalar, values: Values) -> bool:
-    """Whether no value is smaller than a fill, or larger where the larger one is taken."""
+    """True if no value is smaller than a fill, or larger where the larger one is picked."""
     if not values.finite or not is_finite(fill) or isinstance(fill, complex):
         return False
     return fill <= values.low if operator.extreme is Extreme.LEAST else fill >= values.high
@@ -121,7 +121,7 @@ def _is_bound(operator: Combine, fill: Scalar, values: Values) -> bool:
 def pair_fill(
     operator: Combine, left: Values, right: Values, fills: tuple[Scalar, Scalar], dtype: DType
 ) -> Scalar:
-    """What a pair is worth that a join leaves out.
+    """Return the value of a pair that a join leaves out.
 
     Where one side has no entry that is worth its fill, there are no pairs of two fills, and the
     other side's fill alone decides.
@@ -135,7 +135,7 @@ def pair_fill(
 
 
 def absorbed_worth(operator: Combine, fill: Scalar, dtype: DType, *, left: bool) -> Scalar:
-    """What a fill that absorbs, of the left or of the right, makes of whatever it meets."""
+    """Return the result of a fill that absorbs, of the left or of the right."""
     if operator.extreme is not None:
         return fill
     one = dtype.scalar(1)
@@ -143,7 +143,7 @@ def absorbed_worth(operator: Combine, fill: Scalar, dtype: DType, *, left: bool)
 
 
 def reduced(operator: Reduce, values: Values, fill: Scalar, count: int, dtype: DType) -> Values:
-    """What ⊕ makes of `count` entries that have these values or are worth the fill."""
+    """Return the values of ⊕ over `count` entries that have these values or equal the fill."""
     if not count:
         identity = operator.identity
         return anything(dtype) if identity is None else point(identity(dtype), dtype)
@@ -157,7 +157,7 @@ def reduced(operator: Reduce, values: Values, fill: Scalar, count: int, dtype: D
 
 
 def combine_values(operator: Combine, left: Values, right: Values, dtype: DType) -> Values:
-    """What ⊗ makes of two values."""
+    """Return the values of ⊗ of two values."""
     if (rule := operator.rule) is None:
         return declared(operator, left, dtype)
     with np.errstate(all="ignore"):
@@ -168,7 +168,7 @@ def combine_values(operator: Combine, left: Values, right: Values, dtype: DType)
 
 
 def map_values(function: PointwiseMap, values: Values, dtype: DType) -> Values:
-    """What a pointwise map makes of a value."""
+    """Return the values of a pointwise map."""
     if (rule := function.rule) is None:
         return declared(function, values, dtype)
     with np.errstate(all="ignore"):
@@ -180,7 +180,7 @@ def map_values(function: PointwiseMap, values: Values, dtype: DType) -> Values:
 
 
 def cast_values(values: Values, source: DType, result: DType) -> Values:
-    """What becomes of values in another type."""
+    """Return values cast to another type."""
     if result.kind == "b":
         return replace(is_nonzero(values), full=values.full)
     if result.kind == "c":
@@ -196,7 +196,7 @@ def cast_values(values: Values, source: DType, result: DType) -> Values:
 
 
 def declared(operator: Combine | PointwiseMap | Reduce, values: Values, dtype: DType) -> Values:
-    """What an operator of the user's makes: what was said of it, or anything."""
+    """Return the values of a user's operator: the declared interval, or anything."""
     if operator.interval is not None:
         return replace(interval(*operator.interval, dtype), full=values.full)
     return replace(anything(dtype, finite=dtype.kind in "bi"), full=values.full)

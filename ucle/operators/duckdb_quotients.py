@@ -10,7 +10,7 @@ from __future__ import annotations
 from ucle.operators.duckdb_formulas import NAN, QUOTIENT
 
 _OTHER_SIGN = "x % y <> 0 AND (x % y < 0) <> (y < 0)"
-"""Whether what ``%`` leaves has another sign than the divisor."""
+"""True if the remainder of ``%`` has another sign than the divisor."""
 
 _OF_FINITE = f"WHEN NOT isfinite(x) OR isnan(y) THEN {NAN}"
 _TOWARDS_DIVISOR = "x = 0 OR (x < 0) = (y < 0)"

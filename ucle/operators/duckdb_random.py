@@ -24,7 +24,7 @@ def named(value: str, name: str, text: str) -> str:
 
 
 _S = '"s "'
-"""What no label and no tensor is called: of a field of ``s``, as in ``s.c``, DuckDB would rather
+"""A name that no label and no tensor has: of a field of ``s``, as in ``s.c``, DuckDB would rather
 think that it is the column ``c`` of a table ``s``, or a field of a column ``s``."""
 
 

@@ -45,14 +45,14 @@ OTHERS = """
               + when(sum(x == 0) == 1,
                      sparse_mult(sum(when(x == 0, x)), prod(where(x == 0, 1, x)) / x)))
 """
-"""What a product passes back: it times the product of all others, also where some are 0.
+"""The gradient of a factor: g times the product of all others, also where some are 0.
 
 The sums of zeros are 0, but grow with them: so the derivative of this is that of the product of all
 others, too."""
 
 
 def _same(value: Any, count: int) -> Any:
-    """What an idempotent ⊕ makes of equal values."""
+    """Return the aggregate of equal values under an idempotent ⊕."""
     return value
 
 
@@ -65,7 +65,7 @@ def _power(value: Any, count: int) -> Any:
 
 
 def _entries_or_fill(values: Values, fill: Scalar, dtype: DType) -> Values:
-    """What the entries of a fibre can be whose aggregate is not that of fills alone.
+    """Return the values of the entries of a fibre whose aggregate is not that of fills alone.
 
     An infinite fill makes a sum infinite, which is then the fill of the sums.
     """

@@ -39,7 +39,7 @@ ReduceRule = Callable[[Values, Scalar, int, DType], Values]
 
 
 class Typing(Enum):
-    """How the types of operands and result follow from each other, by NumPy's rules."""
+    """The rules of NumPy by which the type of a result follows from those of the operands."""
 
     ARITHMETIC = "arithmetic"
     """Operands are promoted to the type of the result, which NumPy's own function tells."""
@@ -87,7 +87,7 @@ class Combine:
     """⊗, a scalar function of two values.
 
     `kinds` are the letters of the kinds of numbers (b, i, f, c) that have it, and `texts` the SQL
-    of DuckDB.
+    of DuckDB for each.
     `absorbs_left` tells of a value z whether z ⊗ x is one and the same for every finite x, and
     `absorbs_right` likewise of x ⊗ z: a join may then drop a pair whose missing side is worth z.
     `absorbs_all` says that this holds for NaN and infinite x, too. `distributes_over` names the ⊕
@@ -128,13 +128,13 @@ class Combine:
     takes_masks: bool = False
     """True if 1 and 0, or true and false, are one more factor of a chain of it."""
     binding: int = 0
-    """How tightly an infix operator binds in a text; 0 for one that is written as a function."""
+    """The precedence of an infix operator; 0 for one that is written as a function."""
     number_kernel: bool = False
     """True if a kernel computes it of two numbers, too, as its SQL takes much longer."""
     undefined_somewhere: bool = False
     """True if it makes NaN or infinities of some finite numbers."""
     derivatives: tuple[str, str] | None = None
-    """What is passed back to x and to y of g, by text over x, y, g and z, which is x ⊗ y."""
+    """The gradients of x and of y, as texts over x, y, z = x ⊗ y and g, the gradient of z."""
 
     @property
     def stem(self) -> str:
@@ -143,15 +143,15 @@ class Combine:
 
     @property
     def indicates(self) -> bool:
-        """Whether the kernels and the SQL give 1 or 0, which is still to be made a yes or no."""
+        """True if kernels and SQL return 1 or 0, which is still to be cast to a boolean."""
         return self.typing is Typing.COMPARISON
 
     def scalar(self, x: Scalar, y: Scalar, dtype: DType = DType.FLOAT64) -> Scalar:
-        """Value at one pair of a type, by NumPy's rules."""
+        """Return the value at one pair of a type, by NumPy's rules."""
         return _evaluate(self.numpy, dtype, x, y)
 
     def text(self, left: str, right: str) -> str:
-        """How a person would write it."""
+        """Return the expression as it is written in a program."""
         return f"{left} {self.symbol} {right}" if self.infix else f"{self.name}({left}, {right})"
 
 
@@ -194,8 +194,8 @@ class Reduce:
     undefined_somewhere: bool = False
     """True if it makes NaN or infinities of some finite numbers."""
     derivative: str | None = None
-    """What is passed back to each x of g, by text over x, g and z, which is what they reduce to;
-    its aggregations are over the same labels."""
+    """The gradient of each x, as a text over x, their aggregate z and g, the gradient of z; its
+    aggregations are over the same labels."""
 
     @property
     def stem(self) -> str:
@@ -209,11 +209,11 @@ class Reduce:
 
     @property
     def derived(self) -> bool:
-        """Whether it is written with other aggregations."""
+        """True if it is written with other aggregations."""
         return not self.kinds
 
     def repeated(self, value: Scalar, count: int, dtype: DType) -> Scalar:
-        """What `count` equal values of a type reduce to; needs `repeat`."""
+        """Return the aggregate of `count` equal values of a type; needs `repeat`."""
         assert self.repeat is not None
         with np.errstate(all="ignore"):
             return dtype.scalar(self.repeat(value, count))
@@ -249,17 +249,17 @@ class PointwiseMap:
     undefined_somewhere: bool = False
     """True if it makes NaN or infinities of some finite numbers."""
     derivative: str | None = None
-    """What is passed back to x of g, by text over x, g and z, which is the function's value."""
+    """The gradient of x, as a text over x, the value z and g, the gradient of z."""
     always_finite: bool = False
-    """Whether its values are finite on infinities and NaN, too."""
+    """True if its values are finite for infinities and NaN, too."""
 
     @property
     def indicates(self) -> bool:
-        """Whether the kernels and the SQL give 1 or 0, which is still to be made a yes or no."""
+        """True if kernels and SQL return 1 or 0, which is still to be cast to a boolean."""
         return self.typing is Typing.COMPARISON
 
     def scalar(self, x: Scalar, dtype: DType = DType.FLOAT64) -> Scalar:
-        """Value at one point of a type, by NumPy's rules."""
+        """Return the value at one point of a type, by NumPy's rules."""
         return _evaluate(self.numpy, dtype, x)
 
 
