@@ -1180,6 +1180,17 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/ir/test_formulas.py::test_combines[float32]",),
     ),
     Mutation(
+        "texts-of-duckdb-in-other-dialects",
+        "sqlgen/dialects/tables.py",
+        "operator.texts if self.own else self._texts(operator)",
+        "operator.texts or self._texts(operator)",
+        "scripts for other engines hold the SQL of DuckDB",
+        (
+            "tests/dialects/test_dialect_scripts.py"
+            "::test_a_product_of_many_is_refused_by_datafusion",
+        ),
+    ),
+    Mutation(
         "wide-reads-never-relational",
         "ucle/optimiser/domains.py",
         "        yield vertex.all_promoted\n",
