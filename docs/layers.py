@@ -26,6 +26,7 @@ FOLDERS = {
 LAYERS = (
     ("version", "errors"),
     ("foundation", "progress"),
+    ("operators",),
     ("ir", "udf_kernels", "cost"),
     ("language",),
     ("plan",),

@@ -19,8 +19,8 @@ from layers import architecture_page, picture
 
 from ucle.command.cli import main
 from ucle.foundation.dtypes import DType
-from ucle.ir.operators import COMBINES, MAPS, REDUCES, Combine, PointwiseMap, Reduce
 from ucle.language.functions import AGGREGATIONS, FUNCTIONS
+from ucle.operators import COMBINES, MAPS, REDUCES, Combine, PointwiseMap, Reduce
 
 NOTE = (
     "<!-- Made by docs/reference_pages.py: `pytest tests/project/test_docs.py --update-golden`. -->"

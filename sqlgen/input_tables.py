@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp, select
 
 from ucle.foundation.dtypes import DType
-from ucle.ir.operators import ANY, SUM, Reduce
+from ucle.operators import ANY, SUM, Reduce
 from ucle.plan.sources import (
     CsvFile,
     DataFile,

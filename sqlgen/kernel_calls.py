@@ -19,8 +19,8 @@ from ucle.errors import KernelsMissingError
 from ucle.foundation.dtypes import DType
 from ucle.ir.fills import apply_maps
 from ucle.ir.maps import Cast, Map, Partial, Pointwise
-from ucle.ir.operators import Combine, Reduce
 from ucle.ir.tensor_types import TensorType
+from ucle.operators import Combine, Reduce
 from ucle.plan.fuse_maps import chain_parts, is_compiled, map_program
 from ucle.plan.kernel_choice import ChosenKernel
 from ucle.sqlgen.array_extents import product, tile_length
@@ -38,9 +38,6 @@ from ucle.sqlgen.sql_trees import (
     text,
 )
 from ucle.udf_kernels import ROW_FIELDS, capacity_suffix, typed_name
-
-NUMBER_KERNELS = frozenset({"random_bits"})
-"""⊗ that kernels also compute for two numbers."""
 
 
 @dataclass(frozen=True)
@@ -234,13 +231,13 @@ class KernelCalls:
         self, operator: Combine, left: exp.Expr, right: exp.Expr, dtype: DType
     ) -> exp.Expr:
         """⊗ of two numbers: in SQL, or by a kernel where that would take much longer."""
-        if operator.name in NUMBER_KERNELS and self._capabilities.kernels:
+        if operator.number_kernel and self._capabilities.kernels:
             return self.scalar(operator.name, left, right, dtype=DType.FLOAT64)  # it is of any type
         return combine_sql(operator, left, right, dtype, self.dialect)
 
     def map_number(self, step: Pointwise, value: exp.Expr) -> exp.Expr:
         """A pointwise map of a number, by the same rule as `combined`."""
-        if isinstance(step, Partial) and step.combine.name in NUMBER_KERNELS:
+        if isinstance(step, Partial) and step.combine.number_kernel:
             constant = number(step.constant, step.dtype)
             pair = (constant, value) if step.constant_first else (value, constant)
             return self.combine_numbers(step.combine, *pair, step.dtype)

@@ -13,11 +13,11 @@ from sqlglot.errors import ParseError
 
 from ucle.foundation.dtypes import DType
 from ucle.ir.maps import Cast, Map, Pointwise
-from ucle.ir.operators import Combine, Reduce
+from ucle.operators import MAPS, Combine, Reduce
+from ucle.operators.duckdb_formulas import QUOTIENT, RECIPROCAL
 from ucle.plan.pass_context import Expression
 from ucle.plan.steps import Compute
 from ucle.sqlgen.dialects import DUCKDB_SQL, Dialect
-from ucle.sqlgen.dialects.duckdb_formulas import QUOTIENT, RECIPROCAL
 from ucle.sqlgen.sql_trees import VALUE, cast, column, function, number, pair_of
 
 COMPOUND = exp.Binary | exp.Neg | exp.Not
@@ -26,7 +26,7 @@ PLAIN_ARITHMETIC = ("x + y", "x - y", "x * y", QUOTIENT, "-x", RECIPROCAL)
 SELECTIONS = ("min(x)", "max(x)", "least(x, y)", "greatest(x, y)", "greatest(x, zero)")
 """Texts whose value has the type of their arguments without a cast."""
 
-BOUNDED = frozenset(DUCKDB_SQL.maps[name]["f"] for name in ("sigmoid", "silu", "log1p", "softplus"))
+BOUNDED = frozenset(row.texts["f"] for row in MAPS.values() if row.bounded)
 """Texts whose value is in the range of FLOAT where the argument is."""
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ucle.foundation.dtypes import Scalar, differs_from, is_finite, same_value
 from ucle.foundation.libraries import pa
-from ucle.ir.ranges import Real
+from ucle.operators.values import Real
 from ucle.plan.sources import TableSource
 from ucle.sqlgen import input_queries as sql
 

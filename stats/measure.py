@@ -19,7 +19,8 @@ from typing import Any
 from ucle.errors import CoordinateError, DuplicateCoordinatesError, ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.exact_numbers import HOLDS
-from ucle.ir.ranges import Real, Values, stored
+from ucle.ir.ranges import stored
+from ucle.operators.values import Real, Values
 from ucle.plan.sources import TableSource
 from ucle.sqlgen import input_queries as sql
 from ucle.sqlgen.input_queries import Distinct

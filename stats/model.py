@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from ucle.foundation.dtypes import DType, Scalar, differs_from
 from ucle.ir.layouts import Layout
-from ucle.ir.ranges import Values, anything, stored
+from ucle.ir.ranges import stored
+from ucle.operators.values import Values, anything
 
 
 @dataclass(frozen=True)

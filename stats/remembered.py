@@ -18,7 +18,7 @@ class Remembered:
     """Results of another estimator, one for each vertex; the vertex's name does not matter.
 
     >>> from ucle.ir.layouts import Label
-    >>> from ucle.ir.operators import SUM
+    >>> from ucle.operators import SUM
     >>> from ucle.ir.tensor_types import NamedTensor
     >>> from ucle.ir.vertices import Operand
     >>> from ucle.stats.textbook import Textbook

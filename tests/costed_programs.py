@@ -15,9 +15,9 @@ import pytest
 from ucle.cost.prices import Profile
 from ucle.ir.layouts import Decomposition, Label, Layout
 from ucle.ir.maps import Map
-from ucle.ir.operators import COMBINES, MAPS, SUM
 from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
+from ucle.operators import COMBINES, MAPS, SUM
 from ucle.optimiser.pricing import CostedProgram, price
 from ucle.plan.decomposition import StoredInput
 from ucle.plan.resources import Resources

@@ -14,7 +14,10 @@ from ucle.errors import OperatorError, UcleError, did_you_mean
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
 from ucle.foundation.dtypes import DType, Scalar
-from ucle.ir.operators import (
+from ucle.language.functions import CASTS, FUNCTIONS
+from ucle.language.syntax import accesses
+from ucle.language.templates import template
+from ucle.operators import (
     COMBINES,
     MAPS,
     REDUCES,
@@ -24,10 +27,7 @@ from ucle.ir.operators import (
     Reduce,
     Typing,
 )
-from ucle.language.functions import CASTS, FUNCTIONS
-from ucle.language.syntax import accesses
-from ucle.language.templates import template
-from ucle.sqlgen.dialects.duckdb import indicator
+from ucle.operators.duckdb_formulas import indicator
 from ucle.sqlgen.scalar_operators import template_columns
 
 KINDS: dict[str, dict[str, Any]] = {"map": MAPS, "combine": COMBINES, "reduce": REDUCES}

@@ -9,7 +9,7 @@ Importing this package needs no compiler; the compiled module is looked for when
 taken.
 
 In: arrays of tensor elements, as BLOBs and lists. Out: the same. Knows no labels and no plans.
-May import: `ucle.foundation`, `ucle.errors`.
+May import: `ucle.operators`, `ucle.foundation`, `ucle.errors`.
 """
 
 from ucle.udf_kernels.arrow import register_arrow, remove_arrow

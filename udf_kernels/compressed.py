@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ucle import operators
+from ucle.foundation.dtypes import DType
+from ucle.operators import MULT, SUM
 from ucle.udf_kernels.element_types import ELEMENT_TYPES
 from ucle.udf_kernels.reference import COMBINES, REDUCES, Array, Function
 
@@ -118,32 +121,29 @@ class Semiring:
     @staticmethod
     def of(tag: str, spec: str) -> Semiring:
         """``reduce.combine``, of which '' is ``sum.mult``."""
-        reduce, _, combine = (spec or "sum.mult").partition(".")
+        reduce, _, combine = (spec or f"{SUM.stem}.{MULT.stem}").partition(".")
         return Semiring(reduction(tag, reduce), combination(tag, combine), identity(tag, reduce))
 
 
 def combination(tag: str, word: str) -> Function:
     """The one that a word names; before it, ``r`` has its operands change places."""
     combines = COMBINES[tag]
-    if (word or "mult") in combines:
-        return combines[word or "mult"]
+    if (word or MULT.stem) in combines:
+        return combines[word or MULT.stem]
     swapped = combines[word[1:]]
     return lambda x, y: swapped(y, x)
 
 
 def reduction(tag: str, word: str) -> np.ufunc:
     """The one that a word names, '' the sum."""
-    return REDUCES[tag][word or "sum"]
+    return REDUCES[tag][word or SUM.stem]
 
 
 def identity(tag: str, word: str) -> Any:
-    """What a reduction of nothing is."""
-    dtype = ELEMENT_TYPES[tag].dtype
-    if dtype.kind == "b":
-        return dtype.type(word == "min")
-    smallest, largest = (-(2**63), 2**63 - 1) if dtype.kind == "i" else (-np.inf, np.inf)
-    found = {"sum": 0, "prod": 1, "min": largest, "max": smallest}[word or "sum"]
-    return dtype.type(found)
+    """Return what a reduction of nothing is."""
+    dtype, of_nothing = ELEMENT_TYPES[tag].dtype, operators.REDUCES[word or SUM.stem].identity
+    assert of_nothing is not None
+    return dtype.type(of_nothing(DType(dtype.name)))
 
 
 def csr_nnz(x: Csr) -> int:

@@ -1,4 +1,6 @@
-"""What the kernels mean, in NumPy: the definitions that the tests hold the C code to.
+"""The meaning of the kernels in NumPy: the definitions that the tests hold the C code to.
+
+Those of operators are the meanings in their rows (`ucle.operators`), in one element type.
 
 A BLOB is a one-dimensional array of the element's type here, and a number is a Python or NumPy
 scalar. Aggregates take sequences of rows, in the order of their arguments. Nothing here is fast,
@@ -15,183 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucle.foundation.normal_quantile import normal_quantile
-from ucle.foundation.philox import random_bits
+from ucle import operators
+from ucle.operators import MEAN, MULT, SUM, Typing
 from ucle.udf_kernels.element_types import ELEMENT_TYPES
 
 Array = NDArray[Any]
 Function = Callable[..., Any]
-
-
-def sigmoid(x: Array) -> Array:
-    """The logistic function."""
-    return np.asarray(1 / (1 + np.exp(-x)))
-
-
-def gelu(x: Array) -> Array:
-    """The Gaussian error linear unit, by its usual approximation."""
-    return np.asarray(0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))))
-
-
-def softplus(x: Array) -> Array:
-    """log(1 + exp(x)), which overflows if it is written so."""
-    return np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0)
-
-
-def div(x: Array, y: Array) -> Array:
-    """A quotient in which a zero has no sign."""
-    return np.asarray(np.divide(x, y + np.zeros_like(y)))
-
-
-def sparse_mult(x: Array, y: Array) -> Array:
-    """A product in which 0 annihilates NaN and infinities, too."""
-    return np.where((x == 0) | (y == 0), np.zeros_like(x), x * y)
-
-
-def sparse_div(x: Array, y: Array) -> Array:
-    """A quotient in which 0 annihilates NaN, infinities and 0."""
-    return np.where(x == 0, np.zeros_like(x), div(x, y))
-
-
-def copysign(x: Array, y: Array) -> Array:
-    """The size of one number with the sign of another; zeros and NaN have none."""
-    return np.where(y < 0, -np.abs(x), np.abs(x))
-
-
-_MAPS: dict[str, Function] = {
-    "sin": np.sin,
-    "cos": np.cos,
-    "tan": np.tan,
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "sinh": np.sinh,
-    "cosh": np.cosh,
-    "asinh": np.arcsinh,
-    "acosh": np.arccosh,
-    "atanh": np.arctanh,
-    "expm1": np.expm1,
-    "log2": np.log2,
-    "log10": np.log10,
-    "trunc": np.trunc,
-    "isinf": np.isinf,
-    "relu": lambda x: np.maximum(x, 0),
-    "leaky_relu": lambda x: np.where(x > 0, x, 0.01 * x),
-    "sigmoid": sigmoid,
-    "tanh": np.tanh,
-    "exp": np.exp,
-    "log": np.log,
-    "log1p": np.log1p,
-    "sqrt": np.sqrt,
-    "abs": np.abs,
-    "neg": np.negative,
-    "square": np.square,
-    "reciprocal": lambda x: np.reciprocal(x + np.zeros_like(x)),
-    "sign": np.sign,
-    "gelu": gelu,
-    "silu": lambda x: x * sigmoid(x),
-    "softplus": softplus,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "round": np.round,
-    "isnan": np.isnan,
-    "isfinite": np.isfinite,
-    "finite": lambda x: np.where(np.isfinite(x), x, x.dtype.type(0)),
-    "normal_quantile": normal_quantile,
-    "not": np.logical_not,
-    "conj": np.conj,
-    "real": np.real,
-    "imag": np.imag,
-}
-
-
-def _end(x: Any, of_integers: int, of_floats: float) -> Any:
-    """The lowest or the highest value of the type of x; of truth values, false or true."""
-    kinds: dict[str, Any] = {"b": of_integers > 0, "i": of_integers}
-    return np.array(kinds.get(x.dtype.kind, of_floats), x.dtype)
-
-
-_COMBINES: dict[str, Function] = {
-    "mult": np.multiply,
-    "add": np.add,
-    "sub": np.subtract,
-    "div": div,
-    "pow": lambda x, y: np.power(x + np.zeros_like(x), y),
-    "least": np.minimum,
-    "greatest": np.maximum,
-    "less": np.less,
-    "less_equal": np.less_equal,
-    "equal": np.equal,
-    "not_equal": np.not_equal,
-    "when": lambda c, x: np.where(c != 0, x, 0),
-    "unless": lambda c, x: np.where(c == 0, x, 0),
-    "when_one": lambda c, x: np.where(c != 0, x, 1),
-    "when_lowest": lambda c, x: np.where(c != 0, x, _end(x, np.iinfo(np.int64).min, -np.inf)),
-    "when_highest": lambda c, x: np.where(c != 0, x, _end(x, np.iinfo(np.int64).max, np.inf)),
-    "sparse_mult": sparse_mult,
-    "sparse_div": sparse_div,
-    "random_bits": random_bits,
-    "atan2": lambda x, y: np.arctan2(x + np.zeros_like(x), y + np.zeros_like(y)),
-    "hypot": np.hypot,
-    "logaddexp": np.logaddexp,
-    "copysign": copysign,
-    "nextafter": np.nextafter,
-    "remainder": lambda x, y: np.remainder(x, y + np.zeros_like(y)),
-    "floor_divide": lambda x, y: np.floor_divide(x, y + np.zeros_like(y)),
-    "bit_and": np.bitwise_and,
-    "bit_or": np.bitwise_or,
-    "bit_xor": np.bitwise_xor,
-    "bitwise_left_shift": np.left_shift,
-    "bitwise_right_shift": np.right_shift,
-}
-_REDUCES: dict[str, np.ufunc] = {
-    "sum": np.add,
-    "prod": np.multiply,
-    "min": np.minimum,
-    "max": np.maximum,
-}
-_COMPLEX_ONLY = ("conj", "real", "imag")
-_MAPS_NOT_OF_COMPLEX = (
-    "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
-    "expm1", "log2", "log10", "trunc",
-    "relu", "leaky_relu", "log1p", "sign", "gelu", "silu", "softplus", "floor", "ceil", "round",
-    "finite", "normal_quantile",
-)  # fmt: skip
-_MAPS_OF = {
-    "f": [name for name in _MAPS if name not in _COMPLEX_ONLY],
-    "i": ["relu", "abs", "neg", "square", "sign", "not"],
-    "b": ["not"],
-    "c": [name for name in _MAPS if name not in _MAPS_NOT_OF_COMPLEX],
-}
-_OF_INTEGERS = ("random_bits", "bitwise_left_shift", "bitwise_right_shift")
-_OF_BITS = ("bit_and", "bit_or", "bit_xor")
-_OF_FLOATS = ("atan2", "hypot", "logaddexp", "copysign", "nextafter")
-_FLOORED = ("remainder", "floor_divide")
-_COMBINES_NOT_OF = {
-    "f": (*_OF_INTEGERS, *_OF_BITS),
-    "i": ("div", "sparse_div", *_OF_FLOATS),
-    "b": ("sub", "div", "pow", "sparse_div", *_OF_INTEGERS, *_OF_FLOATS, *_FLOORED),
-    "c": (
-        *_OF_INTEGERS,
-        *_OF_BITS,
-        *_OF_FLOATS,
-        *_FLOORED,
-        "least",
-        "greatest",
-        "less",
-        "less_equal",
-        "when_lowest",
-        "when_highest",
-    ),
-}
-_REDUCES_OF = {"f": list(_REDUCES), "i": list(_REDUCES), "c": ["sum", "prod"]}
-
-ORDERED = (
-    "sub", "div", "pow", "less", "less_equal", "when", "unless", "sparse_div",
-    "when_one", "when_lowest", "when_highest", "random_bits", "atan2", "copysign", "nextafter",
-    "remainder", "floor_divide", "bitwise_left_shift", "bitwise_right_shift",
-)  # fmt: skip
-"""The combinations whose operands may not change places."""
+TypedFunctions = dict[str, dict[str, Function]]
 
 
 def _typed(function: Function, dtype: np.dtype[Any]) -> Function:
@@ -203,31 +35,42 @@ def _typed(function: Function, dtype: np.dtype[Any]) -> Function:
     return reference
 
 
-def _by_type(
-    functions: Mapping[str, Function], names: Callable[[str], Sequence[str]]
-) -> dict[str, dict[str, Function]]:
+def _by_type(functions: Mapping[str, tuple[Function, str]]) -> TypedFunctions:
+    """Return functions by tag and name, of the kinds of numbers that are named beside them."""
     return {
-        tag: {name: _typed(functions[name], element.dtype) for name in names(element.dtype.kind)}
+        tag: {
+            name: _typed(function, element.dtype)
+            for name, (function, kinds) in functions.items()
+            if element.dtype.kind in kinds
+        }
         for tag, element in ELEMENT_TYPES.items()
     }
 
 
-MAPS = _by_type(_MAPS, lambda family: _MAPS_OF[family])
+_MAPS = {row.name: row for row in operators.MAPS.values() if row.compiled}
+MAPS = _by_type({name: (row.numpy, row.kernel_kinds or row.kinds) for name, row in _MAPS.items()})
 """By tag and name, the pointwise maps."""
 
-COMBINES = _by_type(
-    _COMBINES, lambda family: [name for name in _COMBINES if name not in _COMBINES_NOT_OF[family]]
-)
+_COMBINES = {
+    row.stem: row
+    for row in operators.COMBINES.values()
+    if row.compiled and row.typing is not Typing.LOGICAL  # logic takes the kernels of others
+}
+COMBINES = _by_type({name: (row.numpy, row.kinds) for name, row in _COMBINES.items()})
 """By tag and name, the combinations of two tensors of one length, or of a tensor and a number."""
 
-_OF_TRUTH: dict[str, np.ufunc] = {"min": np.logical_and, "max": np.logical_or}
-"""All and any, which are defined of nothing."""
-REDUCES = {
-    tag: _OF_TRUTH
-    if element.dtype.kind == "b"
-    else {name: _REDUCES[name] for name in _REDUCES_OF[element.dtype.kind]}
-    for tag, element in ELEMENT_TYPES.items()
-}
+ORDERED = tuple(name for name, row in _COMBINES.items() if not row.commutative)
+"""The combinations whose operands may not change places."""
+
+
+def _reductions(kind: str) -> dict[str, np.ufunc]:
+    """Return the reductions of a kind of numbers; all and any are defined of nothing."""
+    rows = (row for row in operators.REDUCES.values() if row.compiled and kind in row.kinds)
+    merges = ((row.stem, row.merge.numpy) for row in rows if row.merge is not None)
+    return {name: function for name, function in merges if isinstance(function, np.ufunc)}
+
+
+REDUCES = {tag: _reductions(element.dtype.kind) for tag, element in ELEMENT_TYPES.items()}
 """By tag and name, the reductions."""
 
 
@@ -369,10 +212,10 @@ def ein(tag: str, spec: str, sizes: Sequence[int], *operands: Array) -> Array:
         _spread(operand, term, names, size)
         for operand, term in zip(operands, inputs.split(","), strict=True)
     ]
-    joint = functools.reduce(COMBINES[tag][combine or "mult"], spread)
+    joint = functools.reduce(COMBINES[tag][combine or MULT.stem], spread)
     joint = np.broadcast_to(joint, [size[name] for name in names])
     summed = tuple(i for i, name in enumerate(names) if name not in output)
-    result = REDUCES[tag][reduce or "sum"].reduce(joint, axis=summed)
+    result = REDUCES[tag][reduce or SUM.stem].reduce(joint, axis=summed)
     remaining = [name for name in names if name in output]
     return np.asarray(np.transpose(result, [remaining.index(name) for name in output])).ravel()
 
@@ -431,7 +274,7 @@ def chain_sca(tag: str, program: str, *operands: Array) -> Any:
     steps, _, word = program.rpartition(" ")
     values = chain(tag, steps, *operands)
     dtype = ELEMENT_TYPES[tag].dtype
-    if word == "mean":
+    if word == MEAN.name:
         return dtype.type(np.sum(values) / dtype.type(len(values)))
     return dtype.type(REDUCES[tag][word].reduce(values))
 

@@ -15,7 +15,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ucle.foundation.philox import random_bits
+from ucle.operators import (
+    MAX,
+    MIN,
+    MULT,
+    RANDOM_BITS,
+)
 from ucle.udf_kernels import compressed
 from ucle.udf_kernels import reference as ref
 from ucle.udf_kernels.element_types import ELEMENT_TYPES, ElementType, typed_name
@@ -218,7 +223,7 @@ def _stacks(element: ElementType) -> Iterator[Kernel]:
 def _first_entries(element: ElementType) -> Iterator[Kernel]:
     """The first k entries in an order, as pairs of value and position."""
     number, dtype = element.sql, element.dtype
-    for name, largest in (("max", True), ("min", False)):
+    for name, largest in ((MAX.stem, True), (MIN.stem, False)):
         along, over = partial(ref.vec_top, largest), partial(ref.top, dtype, largest)
         doc = f"The k entries that are {name}, given the axis and what is inside, as pairs."
         yield _scalar(f"vec_top_{name}", (BLOB, BIGINT, BIGINT, BIGINT), BLOB, doc, along)
@@ -247,7 +252,7 @@ def _matrices(element: ElementType) -> Iterator[Kernel]:
 def _products(element: ElementType) -> Iterator[Kernel]:
     """Products of vectors and matrices, and their sums over rows."""
     number, two = element.sql, (BLOB, BLOB)
-    scale = ref.COMBINES[element.tag]["mult"]
+    scale = ref.COMBINES[element.tag][MULT.stem]
     outer, matrix = "Every entry of a times every one of b.", "A (m x k) times B (k x n), given k."
     yield _scalar("inner_prod", two, number, "The sum of a times b.", ref.inner_prod)
     yield _scalar("outer_prod", two, BLOB, outer, ref.outer_prod)
@@ -364,7 +369,9 @@ def _kernels() -> Iterator[Kernel]:
     )
     yield replace(empty, tag="bool")
     bits = "53 random bits, of a seed and a position; their SQL takes a hundred times as long."
-    yield replace(_scalar("random_bits", (BIGINT, BIGINT), BIGINT, bits, random_bits), tag="i64")
+    yield replace(
+        _scalar(RANDOM_BITS.stem, (BIGINT, BIGINT), BIGINT, bits, RANDOM_BITS.numpy), tag="i64"
+    )
     yield replace(_scalar("tape", (VARCHAR,), BLOBS, doc, _tape), tag="bool", variadic=True)
     for tag, element in ELEMENT_TYPES.items():
         families = [_tensors, _entry_by_entry, _contractions, _chains, _stacks]

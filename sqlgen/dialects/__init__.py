@@ -1,6 +1,6 @@
 """The dialects of SQL that are written: one module each, tables and no branches.
 
-In: the rows of `ucle.ir.operators` and the element types. Out: `DUCKDB_SQL` and the others of
+In: the rows of `ucle.operators` and the element types. Out: `DUCKDB_SQL` and the others of
 `DIALECTS`, the texts that `ucle.sqlgen.scalar_operators` parses and puts arguments into. Opens no
 connection. May import: `ucle.plan`, `ucle.udf_kernels`, `ucle.ir`.
 """

@@ -9,7 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ucle.ir.operators import Texts
+from ucle.operators import (
+    ABS,
+    ADD,
+    BIT_XOR,
+    FLOOR_DIVIDE,
+    LOGADDEXP,
+    MAX,
+    MIN,
+    MULT,
+    NEG,
+    POW,
+    ROUND,
+    SPARSE_MULT,
+    SQUARE,
+    SUB,
+    Combine,
+    PointwiseMap,
+    Reduce,
+    Texts,
+)
 from ucle.sqlgen.dialects import standard
 from ucle.sqlgen.dialects.standard import INFINITE, NAN, log1p_of_small, wide
 from ucle.sqlgen.dialects.tables import Dialect, Statements
@@ -23,12 +42,12 @@ def _build_error_sql(message: str) -> str:
 
 
 _COMBINES = standard.combines(_NAN, _ZERO)
-COMBINES: Mapping[str, Texts] = _COMBINES | {
-    "mult": _COMBINES["mult"] | {"i": wide("x * y")},
-    "add": _COMBINES["add"] | {"i": wide("x + y")},
-    "sub": _COMBINES["sub"] | {"i": wide("x - y")},
-    "sparse_mult": _COMBINES["sparse_mult"] | {"i": wide("x * y")},
-    "pow": {
+COMBINES: Mapping[Combine, Texts] = _COMBINES | {
+    MULT: _COMBINES[MULT] | {"i": wide("x * y")},
+    ADD: _COMBINES[ADD] | {"i": wide("x + y")},
+    SUB: _COMBINES[SUB] | {"i": wide("x - y")},
+    SPARSE_MULT: _COMBINES[SPARSE_MULT] | {"i": wide("x * y")},
+    POW: {
         "f": f"CASE WHEN abs(x) = 0 AND y < 0 AND NOT isnan(y) AND NOT abs(y) = 0 "
         f"THEN one * {INFINITE} ELSE power(x, y) END",
         "i": standard.integer_power(
@@ -38,32 +57,30 @@ COMBINES: Mapping[str, Texts] = _COMBINES | {
             ),
         ),
     },
-    "logaddexp": {
+    LOGADDEXP: {
         "f": f"CASE WHEN isnan(x) OR isnan(y) THEN {NAN} "
         f"WHEN x = y THEN x + {standard.LOG_2} ELSE greatest(x, y) + "
         f"{log1p_of_small('exp(-abs(1e0 * x - y))')} END"
     },
-    "floor_divide": {"i": standard.integer_floored("x / y", wide("0 - x"))},
-    "bit_xor": {"i": "x ^ y", "b": "x <> y"},
+    FLOOR_DIVIDE: {"i": standard.integer_floored("x / y", wide("0 - x"))},
+    BIT_XOR: {"i": "x ^ y", "b": "x <> y"},
 }
 
-REDUCES: Mapping[str, Texts] = {
+REDUCES: Mapping[Reduce, Texts] = {
     **standard.REDUCES,
-    "min": {**standard.REDUCES["min"], "f": standard.least_of(_NAN)},
-    "max": {
-        **standard.REDUCES["max"],
+    MIN: {**standard.REDUCES[MIN], "f": standard.least_of(_NAN)},
+    MAX: {
+        **standard.REDUCES[MAX],
         "f": f"CASE WHEN bool_or(isnan(x)) THEN {NAN} ELSE max(x) END",
     },
 }
 
 _MAPS = standard.maps(_NAN, "abs(x) = 0")
-MAPS: Mapping[str, Texts] = _MAPS | {
-    "abs": {"f": "abs(x)", "i": f"CASE WHEN x < 0 THEN {wide('0 - x')} ELSE x END"},
-    "neg": {"f": "-x", "i": wide("0 - x")},
-    "square": {"f": "x * x", "i": wide("x * x")},
-    "round": {
-        "f": "CASE WHEN abs(x - trunc(x)) = 5e-1 THEN 2e0 * round(x / 2e0) ELSE round(x) END"
-    },
+MAPS: Mapping[PointwiseMap, Texts] = _MAPS | {
+    ABS: {"f": "abs(x)", "i": f"CASE WHEN x < 0 THEN {wide('0 - x')} ELSE x END"},
+    NEG: {"f": "-x", "i": wide("0 - x")},
+    SQUARE: {"f": "x * x", "i": wide("x * x")},
+    ROUND: {"f": "CASE WHEN abs(x - trunc(x)) = 5e-1 THEN 2e0 * round(x / 2e0) ELSE round(x) END"},
 }
 
 DATAFUSION_SQL = Dialect(

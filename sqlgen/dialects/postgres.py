@@ -10,9 +10,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ucle.foundation.dtypes import DType
-from ucle.ir.operators import Texts
+from ucle.operators import (
+    ACOS,
+    ACOSH,
+    ASIN,
+    ATANH,
+    BIT_XOR,
+    COS,
+    EXP,
+    EXPM1,
+    FLOOR_DIVIDE,
+    GELU,
+    HYPOT,
+    LOGADDEXP,
+    MIN,
+    POW,
+    PROD,
+    ROUND,
+    SIGMOID,
+    SILU,
+    SIN,
+    SOFTPLUS,
+    SUM,
+    TAN,
+    Combine,
+    PointwiseMap,
+    Reduce,
+    Texts,
+)
 from ucle.sqlgen.dialects import standard
-from ucle.sqlgen.dialects.standard import DOUBLE, FINITE, INFINITE, NAN, log1p_of_small
+from ucle.sqlgen.dialects.standard import DOUBLE, INFINITE, IS_FINITE, NAN, log1p_of_small
 from ucle.sqlgen.dialects.tables import Dialect, Statements
 
 _NAN = f"{{0}} = {NAN}"
@@ -42,8 +69,8 @@ _SIGMOID = (
 _WHOLE = "y = floor(y)"
 _EXACT_POWER = "power(CAST(x AS NUMERIC), CAST(y AS NUMERIC))"
 
-COMBINES: Mapping[str, Texts] = standard.combines(_NAN) | {
-    "pow": {
+COMBINES: Mapping[Combine, Texts] = standard.combines(_NAN) | {
+    POW: {
         "f": f"CASE WHEN y = 0 OR x = 1 THEN one WHEN x = {NAN} OR y = {NAN} THEN {NAN} "
         f"WHEN x = 0 AND y < 0 THEN one * {INFINITE} WHEN x >= 0 OR {_WHOLE} THEN power(x, y) "
         f"WHEN x = -{INFINITE} THEN CASE WHEN y > 0 THEN {INFINITE} ELSE 0e0 END ELSE {NAN} END",
@@ -51,56 +78,56 @@ COMBINES: Mapping[str, Texts] = standard.combines(_NAN) | {
         f"WHEN x = -1 THEN 1 - 2 * (y % 2) WHEN x IN (0, 1) OR y < 64 THEN {_EXACT_POWER} "
         f"ELSE {_build_error_sql('int64 overflow: a power is beyond 64 bits')} END",
     },
-    "logaddexp": {
+    LOGADDEXP: {
         "f": f"CASE WHEN x = {NAN} OR y = {NAN} THEN {NAN} "
         f"WHEN x = y THEN x + {standard.LOG_2} ELSE greatest(x, y) + "
         f"{log1p_of_small(_exponential('-abs(1e0 * x - y)'))} END"
     },
     # Squares of small ratios would vanish, which raises.
-    "hypot": {
+    HYPOT: {
         "f": f"CASE WHEN greatest(abs(x), abs(y)) < {INFINITE} "
         "AND least(abs(x), abs(y)) < 1e-20 * greatest(abs(x), abs(y)) "
         f"THEN greatest(abs(x), abs(y)) ELSE {standard.HYPOTENUSE} END"
     },
-    "floor_divide": {"i": standard.integer_floored("x / y")},
-    "bit_xor": {"i": "x # y", "b": "x <> y"},
+    FLOOR_DIVIDE: {"i": standard.integer_floored("x / y")},
+    BIT_XOR: {"i": "x # y", "b": "x <> y"},
 }
 
-REDUCES: Mapping[str, Texts] = {
+REDUCES: Mapping[Reduce, Texts] = {
     **standard.REDUCES,
-    "sum": {"f": f"sum(CAST(x AS {DOUBLE}))", "i": "sum(x)"},
-    "min": {**standard.REDUCES["min"], "f": standard.least_of(_NAN)},
-    "prod": {
+    SUM: {"f": f"sum(CAST(x AS {DOUBLE}))", "i": "sum(x)"},
+    MIN: {**standard.REDUCES[MIN], "f": standard.least_of(_NAN)},
+    PROD: {
         "f": f"pg_temp.product(CAST(x AS {DOUBLE}))",
         "i": "pg_temp.product(CAST(x AS NUMERIC))",
     },
 }
 
 _MAPS = standard.maps(_NAN)
-MAPS: Mapping[str, Texts] = _MAPS | {
-    "exp": {"f": _exponential("x")},
-    "sigmoid": {"f": _SIGMOID},
-    "silu": {"f": f"x * ({_SIGMOID})"},
-    "gelu": {
-        "f": f"CASE WHEN abs(x) > 100 AND {FINITE} THEN greatest(x, zero) "
-        f"WHEN abs(x) < 1e-100 THEN 5e-1 * x ELSE {_MAPS['gelu']['f']} END"
+MAPS: Mapping[PointwiseMap, Texts] = _MAPS | {
+    EXP: {"f": _exponential("x")},
+    SIGMOID: {"f": _SIGMOID},
+    SILU: {"f": f"x * ({_SIGMOID})"},
+    GELU: {
+        "f": f"CASE WHEN abs(x) > 100 AND {IS_FINITE} THEN greatest(x, zero) "
+        f"WHEN abs(x) < 1e-100 THEN 5e-1 * x ELSE {_MAPS[GELU]['f']} END"
     },
-    "softplus": {
+    SOFTPLUS: {
         "f": f"CASE WHEN x < -40 THEN {_exponential('x')} "
         f"ELSE {log1p_of_small(_exponential('-abs(x)'))} + greatest(x, zero) END"
     },
-    "expm1": {
+    EXPM1: {
         "f": f"CASE WHEN x < -40 THEN -1e0 WHEN x > 700 THEN {_exponential('x')} "
         "WHEN abs(x) < 1e-100 THEN x ELSE 2e0 * sinh(x / 2e0) * exp(x / 2e0) END"
     },
-    **{name: _inside(name, FINITE) for name in ("sin", "cos", "tan")},
-    **{name: _inside(name, "abs(x) <= 1") for name in ("asin", "acos")},
-    "acosh": _inside("acosh", "x >= 1"),
-    "atanh": {
+    **{row: _inside(row.name, IS_FINITE) for row in (SIN, COS, TAN)},
+    **{row: _inside(row.name, "abs(x) <= 1") for row in (ASIN, ACOS)},
+    ACOSH: _inside("acosh", "x >= 1"),
+    ATANH: {
         "f": f"CASE WHEN abs(x) < 1 THEN atanh(x) WHEN abs(x) = 1 THEN x * {INFINITE} "
         f"ELSE {NAN} END"
     },
-    "round": {"f": f"round(CAST(x AS {DOUBLE}))"},
+    ROUND: {"f": f"round(CAST(x AS {DOUBLE}))"},
 }
 
 POSTGRES_SQL = Dialect(
@@ -128,7 +155,7 @@ POSTGRES_SQL = Dialect(
         casts=standard.CASTS,
         functions={
             "isnan": f"x = {NAN}",
-            "isfinite": FINITE,
+            "isfinite": IS_FINITE,
             "error": "CAST(x AS BIGINT)",
         },
         names={},

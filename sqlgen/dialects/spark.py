@@ -8,7 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ucle.ir.operators import Texts
+from ucle.operators import (
+    ACOSH,
+    ASINH,
+    BIT_XOR,
+    CEIL,
+    EXPM1,
+    FLOOR,
+    FLOOR_DIVIDE,
+    HYPOT,
+    LOG1P,
+    LOGADDEXP,
+    MIN,
+    POW,
+    PROD,
+    ROUND,
+    SOFTPLUS,
+    TRUNC,
+    Combine,
+    PointwiseMap,
+    Reduce,
+    Texts,
+)
 from ucle.sqlgen.dialects import standard
 from ucle.sqlgen.dialects.standard import INFINITE, NAN, WIDE
 from ucle.sqlgen.dialects.tables import Dialect, Statements
@@ -20,50 +41,50 @@ _TRUNCATED = f"CASE WHEN {_FRACTIONS} THEN CAST(CAST(x AS BIGINT) AS DOUBLE) ELS
 _REFUSED = "raise_error('integers have no negative integer powers')"
 _BEYOND = "raise_error('a power of integers is beyond 2^53, which is not exact in Spark')"
 
-COMBINES: Mapping[str, Texts] = standard.combines(_NAN) | {
-    "pow": {
+COMBINES: Mapping[Combine, Texts] = standard.combines(_NAN) | {
+    POW: {
         "f": f"CASE WHEN x = 0 AND y < 0 THEN one * {INFINITE} WHEN x = 1 THEN one "
         f"WHEN x = -1 AND abs(y) = {INFINITE} THEN one ELSE power(x, y) END",
         "i": standard.integer_power(_REFUSED, _BEYOND),
     },
-    "hypot": {"f": "hypot(x, y)"},
-    "logaddexp": {
+    HYPOT: {"f": "hypot(x, y)"},
+    LOGADDEXP: {
         "f": f"CASE WHEN isnan(x) OR isnan(y) THEN {NAN} "
         f"WHEN x = y THEN x + {standard.LOG_2} "
         "ELSE greatest(x, y) + log1p(exp(-abs(1e0 * x - y))) END"
     },
-    "floor_divide": {"i": standard.integer_floored("x DIV y")},
-    "bit_xor": {"i": "x ^ y", "b": "x <> y"},
+    FLOOR_DIVIDE: {"i": standard.integer_floored("x DIV y")},
+    BIT_XOR: {"i": "x ^ y", "b": "x <> y"},
 }
 
 _FOLDED = f"(p, q) -> CAST(p * q AS {WIDE})"
-REDUCES: Mapping[str, Texts] = {
+REDUCES: Mapping[Reduce, Texts] = {
     **standard.REDUCES,
-    "min": {**standard.REDUCES["min"], "f": standard.least_of(_NAN)},
-    "prod": {
+    MIN: {**standard.REDUCES[MIN], "f": standard.least_of(_NAN)},
+    PROD: {
         "f": "aggregate(collect_list(CAST(x AS DOUBLE)), 1e0, (p, q) -> p * q)",
         "i": "CASE WHEN bool_or(x = 0) THEN 0 ELSE CAST(aggregate(collect_list("
         f"CAST(x AS {WIDE})), CAST(1 AS {WIDE}), {_FOLDED}) AS BIGINT) END",
     },
 }
 
-MAPS: Mapping[str, Texts] = standard.maps(_NAN) | {
-    "log1p": {"f": f"CASE WHEN x > -1 THEN log1p(x) WHEN x = -1 THEN -{INFINITE} ELSE {NAN} END"},
-    "expm1": {"f": "expm1(x)"},
-    "softplus": {"f": "log1p(exp(-abs(x))) + greatest(x, zero)"},
-    "asinh": {
+MAPS: Mapping[PointwiseMap, Texts] = standard.maps(_NAN) | {
+    LOG1P: {"f": f"CASE WHEN x > -1 THEN log1p(x) WHEN x = -1 THEN -{INFINITE} ELSE {NAN} END"},
+    EXPM1: {"f": "expm1(x)"},
+    SOFTPLUS: {"f": "log1p(exp(-abs(x))) + greatest(x, zero)"},
+    ASINH: {
         "f": f"CASE WHEN abs(x) > 1e100 THEN sign(x) * (ln(abs(x)) + {standard.LOG_2}) "
         "WHEN abs(x) > 1 THEN asinh(x) "
         "ELSE sign(x) * log1p(abs(x) + x * x / (1e0 + sqrt(1e0 + x * x))) END"
     },
-    "acosh": {
+    ACOSH: {
         "f": f"CASE WHEN x < 1 THEN {NAN} WHEN x > 1e100 THEN ln(x) + {standard.LOG_2} "
         "ELSE acosh(x) END"
     },
-    "floor": {"f": f"CASE WHEN {_FRACTIONS} THEN CAST(floor(x) AS DOUBLE) ELSE x END"},
-    "ceil": {"f": f"CASE WHEN {_FRACTIONS} THEN CAST(ceil(x) AS DOUBLE) ELSE x END"},
-    "trunc": {"f": _TRUNCATED},
-    "round": {"f": "rint(x)"},
+    FLOOR: {"f": f"CASE WHEN {_FRACTIONS} THEN CAST(floor(x) AS DOUBLE) ELSE x END"},
+    CEIL: {"f": f"CASE WHEN {_FRACTIONS} THEN CAST(ceil(x) AS DOUBLE) ELSE x END"},
+    TRUNC: {"f": _TRUNCATED},
+    ROUND: {"f": "rint(x)"},
 }
 
 SPARK_SQL = Dialect(

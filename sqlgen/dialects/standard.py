@@ -11,7 +11,82 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ucle.foundation.dtypes import DType
-from ucle.ir.operators import Texts
+from ucle.operators import (
+    ABS,
+    ACOS,
+    ACOSH,
+    ADD,
+    ALL,
+    AND,
+    ANY,
+    ASIN,
+    ASINH,
+    ATAN,
+    ATAN2,
+    ATANH,
+    BIT_AND,
+    BIT_OR,
+    BIT_XOR,
+    CEIL,
+    COPYSIGN,
+    COS,
+    COSH,
+    DIV,
+    EQUAL,
+    EXP,
+    EXPM1,
+    FINITE,
+    FLOOR,
+    GELU,
+    GREATEST,
+    HYPOT,
+    ISFINITE,
+    ISINF,
+    ISNAN,
+    LEAKY_RELU,
+    LEAST,
+    LESS,
+    LESS_EQUAL,
+    LOG,
+    LOG1P,
+    LOG2,
+    LOG10,
+    MAX,
+    MIN,
+    MULT,
+    NEG,
+    NOT,
+    NOT_EQUAL,
+    OR,
+    RECIPROCAL,
+    RELU,
+    REMAINDER,
+    SIGMOID,
+    SIGN,
+    SILU,
+    SIN,
+    SINH,
+    SOFTPLUS,
+    SPARSE_DIV,
+    SPARSE_MULT,
+    SQRT,
+    SQUARE,
+    SUB,
+    SUM,
+    TAN,
+    TANH,
+    TRUNC,
+    UNLESS,
+    WHEN,
+    WHEN_HIGHEST,
+    WHEN_LOWEST,
+    WHEN_ONE,
+    XOR,
+    Combine,
+    PointwiseMap,
+    Reduce,
+    Texts,
+)
 
 TYPES: Mapping[DType, str] = {
     DType.FLOAT64: "DOUBLE",
@@ -28,7 +103,7 @@ WIDE = "DECIMAL(38, 0)"
 EXACT = 2**53
 """Below, every integer is a float64, and no other rounds to one."""
 LOG_2, LOG_10 = "0.6931471805599453e0", "2.302585092994046e0"
-FINITE = f"abs(x) < {INFINITE}"
+IS_FINITE = f"abs(x) < {INFINITE}"
 """NaN is above infinity."""
 
 
@@ -53,9 +128,7 @@ def log1p_of_small(argument: str) -> str:
     return f"2e0 * atanh({argument} / (2e0 + {argument}))"
 
 
-QUOTIENT = f"CASE WHEN y = 0 THEN x * {INFINITE} ELSE x / y END"
-RECIPROCAL = f"CASE WHEN x = 0 THEN {INFINITE} ELSE 1e0 / x END"
-LOG1P = (
+LOGARITHM_OF_NEXT = (
     f"CASE WHEN abs(x) < 1e-16 THEN x WHEN abs(x) < 5e-1 THEN {log1p_of_small('x')} "
     f"WHEN x > -1 THEN ln(1e0 + x) WHEN x = -1 THEN -{INFINITE} ELSE {NAN} END"
 )
@@ -87,31 +160,31 @@ def integer_power(refused: str, beyond: str) -> str:
     )
 
 
-BOOLEANS: Mapping[str, str] = {
-    "mult": "x AND y",
-    "add": "x OR y",
-    "min": "x AND y",
-    "max": "x OR y",
-    "less": "y AND NOT x",
-    "less_equal": "y OR NOT x",
-    "equal": "x = y",
-    "not_equal": "x <> y",
-    "and": "x AND y",
-    "or": "x OR y",
-    "xor": "x <> y",
-    "sparse_mult": "x AND y",
-    "when": "x AND y",
-    "when_one": "y OR NOT x",
-    "when_lowest": "x AND y",
-    "when_highest": "y OR NOT x",
-    "unless": "y AND NOT x",
-    "bit_and": "x AND y",
-    "bit_or": "x OR y",
-    "bit_xor": "x <> y",
+BOOLEANS: Mapping[Combine, str] = {
+    MULT: "x AND y",
+    ADD: "x OR y",
+    LEAST: "x AND y",
+    GREATEST: "x OR y",
+    LESS: "y AND NOT x",
+    LESS_EQUAL: "y OR NOT x",
+    EQUAL: "x = y",
+    NOT_EQUAL: "x <> y",
+    AND: "x AND y",
+    OR: "x OR y",
+    XOR: "x <> y",
+    SPARSE_MULT: "x AND y",
+    WHEN: "x AND y",
+    WHEN_ONE: "y OR NOT x",
+    WHEN_LOWEST: "x AND y",
+    WHEN_HIGHEST: "y OR NOT x",
+    UNLESS: "y AND NOT x",
+    BIT_AND: "x AND y",
+    BIT_OR: "x OR y",
+    BIT_XOR: "x <> y",
 }
 
 
-def combines(nan: str, zero: str = "{0} = 0") -> dict[str, dict[str, str]]:
+def combines(nan: str, zero: str = "{0} = 0") -> dict[Combine, dict[str, str]]:
     """The ⊗ of a dialect that orders NaN above every number.
 
     Args:
@@ -124,77 +197,77 @@ def combines(nan: str, zero: str = "{0} = 0") -> dict[str, dict[str, str]]:
     both_zero = f"({x_zero} AND {y_zero})"
     lower = f"(x < y AND NOT {both_zero})"
     quotient = f"CASE WHEN {y_zero} THEN x * {INFINITE} ELSE x / y END"
-    texts: dict[str, dict[str, str]] = {
-        "mult": real("x * y"),
-        "add": real("x + y"),
-        "sub": real("x - y"),
-        "div": {"f": quotient},
-        "min": {"f": f"CASE WHEN {some_nan} THEN {NAN} ELSE least(x, y) END", "i": "least(x, y)"},
-        "max": {
+    texts: dict[Combine, dict[str, str]] = {
+        MULT: real("x * y"),
+        ADD: real("x + y"),
+        SUB: real("x - y"),
+        DIV: {"f": quotient},
+        LEAST: {"f": f"CASE WHEN {some_nan} THEN {NAN} ELSE least(x, y) END", "i": "least(x, y)"},
+        GREATEST: {
             "f": f"CASE WHEN {some_nan} THEN {NAN} ELSE greatest(x, y) END",
             "i": "greatest(x, y)",
         },
-        "less": {"f": indicator(f"{lower} AND {no_nan}"), "i": indicator("x < y")},
-        "less_equal": {
+        LESS: {"f": indicator(f"{lower} AND {no_nan}"), "i": indicator("x < y")},
+        LESS_EQUAL: {
             "f": indicator(f"(x <= y OR {both_zero}) AND {no_nan}"),
             "i": indicator("x <= y"),
         },
-        "equal": {
+        EQUAL: {
             "f": indicator(f"(x = y OR {both_zero}) AND {no_nan}"),
             "i": indicator("x = y"),
         },
-        "not_equal": {
+        NOT_EQUAL: {
             "f": indicator(f"(x <> y AND NOT {both_zero}) OR {some_nan}"),
             "i": indicator("x <> y"),
         },
-        "sparse_mult": {
+        SPARSE_MULT: {
             "f": f"CASE WHEN {x_zero} OR {y_zero} THEN zero ELSE x * y END",
             "i": "x * y",
         },
-        "sparse_div": {
+        SPARSE_DIV: {
             "f": f"CASE WHEN {x_zero} THEN zero WHEN {y_zero} THEN x * {INFINITE} ELSE x / y END"
         },
-        "when": {
+        WHEN: {
             "f": f"CASE WHEN {x_zero} THEN zero ELSE y END",
             "i": "CASE WHEN x = 0 THEN zero ELSE y END",
         },
-        "when_one": {
+        WHEN_ONE: {
             "f": f"CASE WHEN {x_zero} THEN one ELSE y END",
             "i": "CASE WHEN x = 0 THEN one ELSE y END",
         },
-        "when_lowest": {
+        WHEN_LOWEST: {
             "f": f"CASE WHEN {x_zero} THEN -{INFINITE} ELSE y END",
             "i": "CASE WHEN x = 0 THEN CAST(-9223372036854775808 AS BIGINT) ELSE y END",
         },
-        "when_highest": {
+        WHEN_HIGHEST: {
             "f": f"CASE WHEN {x_zero} THEN {INFINITE} ELSE y END",
             "i": "CASE WHEN x = 0 THEN CAST(9223372036854775807 AS BIGINT) ELSE y END",
         },
-        "unless": {
+        UNLESS: {
             "f": f"CASE WHEN {x_zero} THEN y ELSE zero END",
             "i": "CASE WHEN x = 0 THEN y ELSE zero END",
         },
-        "hypot": {"f": HYPOTENUSE},
-        "copysign": {"f": f"CASE WHEN y < 0 AND NOT ({y_zero}) THEN -abs(x) ELSE abs(x) END"},
-        "atan2": {
+        HYPOT: {"f": HYPOTENUSE},
+        COPYSIGN: {"f": f"CASE WHEN y < 0 AND NOT ({y_zero}) THEN -abs(x) ELSE abs(x) END"},
+        ATAN2: {
             "f": f"atan2(CASE WHEN {x_zero} THEN 0e0 ELSE x END, "
             f"CASE WHEN {y_zero} THEN 0e0 ELSE y END)"
         },
-        "remainder": {"i": INTEGER_REMAINDER},
-        "bit_and": {"i": "x & y"},
-        "bit_or": {"i": "x | y"},
+        REMAINDER: {"i": INTEGER_REMAINDER},
+        BIT_AND: {"i": "x & y"},
+        BIT_OR: {"i": "x | y"},
     }
-    for name, text in BOOLEANS.items():
-        texts.setdefault(name, {})["b"] = text
+    for row, text in BOOLEANS.items():
+        texts.setdefault(row, {})["b"] = text
     return texts
 
 
-REDUCES: Mapping[str, Texts] = {
-    "sum": {"f": "sum(x)", "i": f"sum(CAST(x AS {WIDE}))"},
-    "min": {"i": "min(x)", "b": "bool_and(x)"},
-    "max": {"f": "max(x)", "i": "max(x)", "b": "bool_or(x)"},
-    "any": {"b": "bool_or(x)"},
-    "all": {"b": "bool_and(x)"},
+REDUCES: Mapping[Reduce, Texts] = {
+    SUM: {"f": "sum(x)", "i": f"sum(CAST(x AS {WIDE}))"},
+    MIN: {"i": "min(x)", "b": "bool_and(x)"},
+    MAX: {"f": "max(x)", "i": "max(x)", "b": "bool_or(x)"},
+    ANY: {"b": "bool_or(x)"},
+    ALL: {"b": "bool_and(x)"},
 }
 
 
@@ -203,62 +276,62 @@ def least_of(nan: str) -> str:
     return f"CASE WHEN bool_or({nan.format('x')}) THEN {NAN} ELSE min(x) END"
 
 
-def maps(nan: str, zero: str = "x = 0") -> dict[str, dict[str, str]]:
+def maps(nan: str, zero: str = "x = 0") -> dict[PointwiseMap, dict[str, str]]:
     """The maps of a dialect; arguments are as those of `combines`, of x alone."""
     is_nan = nan.format("x")
     cubic = "7.978845608028654e-1 * (x + 4.4715e-2 * x * x * x)"
     return {
-        "relu": {
+        RELU: {
             "f": f"CASE WHEN {is_nan} THEN x ELSE greatest(x, zero) END",
             "i": "greatest(x, zero)",
         },
-        "leaky_relu": {"f": "CASE WHEN x < 0 THEN 1e-2 * x ELSE x END"},
-        "sigmoid": {"f": "1e0 / (1e0 + exp(-x))"},
-        "tanh": {"f": "tanh(x)"},
-        "exp": {"f": "exp(x)"},
-        "log": {"f": f"CASE WHEN {zero} THEN -{INFINITE} WHEN x > 0 THEN ln(x) ELSE {NAN} END"},
-        "log2": {
+        LEAKY_RELU: {"f": "CASE WHEN x < 0 THEN 1e-2 * x ELSE x END"},
+        SIGMOID: {"f": "1e0 / (1e0 + exp(-x))"},
+        TANH: {"f": "tanh(x)"},
+        EXP: {"f": "exp(x)"},
+        LOG: {"f": f"CASE WHEN {zero} THEN -{INFINITE} WHEN x > 0 THEN ln(x) ELSE {NAN} END"},
+        LOG2: {
             "f": f"CASE WHEN {zero} THEN -{INFINITE} WHEN x > 0 THEN ln(x) / {LOG_2} ELSE {NAN} END"
         },
-        "log10": {
+        LOG10: {
             "f": f"CASE WHEN {zero} THEN -{INFINITE} WHEN x > 0 THEN ln(x) / {LOG_10} "
             f"ELSE {NAN} END"
         },
-        "log1p": {"f": LOG1P},
+        LOG1P: {"f": LOGARITHM_OF_NEXT},
         **{
-            name: {"f": f"{name}(x)"}
-            for name in (
-                *("sin", "cos", "tan", "asin", "acos", "atan"),
-                *("sinh", "cosh", "asinh", "acosh", "atanh"),
+            row: {"f": f"{row.name}(x)"}
+            for row in (
+                *(SIN, COS, TAN, ASIN, ACOS, ATAN),
+                *(SINH, COSH, ASINH, ACOSH, ATANH),
             )
         },
-        "sqrt": {"f": f"CASE WHEN x < 0 AND NOT ({zero}) THEN {NAN} ELSE sqrt(abs(x)) END"},
-        "abs": real("abs(x)"),
-        "neg": real("-x"),
-        "square": real("x * x"),
-        "reciprocal": {"f": f"CASE WHEN {zero} THEN {INFINITE} ELSE 1e0 / x END"},
-        "sign": real(
+        SQRT: {"f": f"CASE WHEN x < 0 AND NOT ({zero}) THEN {NAN} ELSE sqrt(abs(x)) END"},
+        ABS: real("abs(x)"),
+        NEG: real("-x"),
+        SQUARE: real("x * x"),
+        RECIPROCAL: {"f": f"CASE WHEN {zero} THEN {INFINITE} ELSE 1e0 / x END"},
+        SIGN: real(
             f"CASE WHEN {is_nan} THEN x WHEN {zero} THEN zero WHEN x > 0 THEN one ELSE -one END",
             "CASE WHEN x > 0 THEN 1 WHEN x < 0 THEN -1 ELSE 0 END",
         ),
-        "gelu": {"f": f"5e-1 * x * (1e0 + tanh({cubic}))"},
-        "silu": {"f": "x / (1e0 + exp(-x))"},
-        "softplus": {
+        GELU: {"f": f"5e-1 * x * (1e0 + tanh({cubic}))"},
+        SILU: {"f": "x / (1e0 + exp(-x))"},
+        SOFTPLUS: {
             "f": f"CASE WHEN x < -40 THEN exp(x) "
             f"ELSE {log1p_of_small('exp(-abs(x))')} + greatest(x, zero) END"
         },
-        "expm1": {
+        EXPM1: {
             "f": "CASE WHEN x < -40 THEN -1e0 WHEN x > 700 THEN exp(x) "
             "ELSE 2e0 * sinh(x / 2e0) * exp(x / 2e0) END"
         },
-        "floor": {"f": "floor(x)"},
-        "ceil": {"f": "ceil(x)"},
-        "trunc": {"f": "trunc(x)"},
-        "isnan": {"f": indicator(is_nan)},
-        "isinf": {"f": indicator(f"abs(x) = {INFINITE}")},
-        "finite": {"f": f"CASE WHEN {FINITE} THEN x ELSE 0e0 END"},
-        "isfinite": {"f": indicator(FINITE)},
-        "not": real(indicator(zero), indicator("x = 0")) | {"b": "NOT x"},
+        FLOOR: {"f": "floor(x)"},
+        CEIL: {"f": "ceil(x)"},
+        TRUNC: {"f": "trunc(x)"},
+        ISNAN: {"f": indicator(is_nan)},
+        ISINF: {"f": indicator(f"abs(x) = {INFINITE}")},
+        FINITE: {"f": f"CASE WHEN {IS_FINITE} THEN x ELSE 0e0 END"},
+        ISFINITE: {"f": indicator(IS_FINITE)},
+        NOT: real(indicator(zero), indicator("x = 0")) | {"b": "NOT x"},
     }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ucle.errors import UnsupportedError
 from ucle.foundation.dtypes import DType
-from ucle.ir.operators import Combine, PointwiseMap, Reduce, Texts
+from ucle.operators import Combine, PointwiseMap, Reduce, Texts
 
 
 @dataclass(frozen=True)
@@ -44,16 +44,16 @@ class Statements:
 class Dialect:
     """A dialect that is written; `name` is for people, and `sqlglot` what sqlglot calls it.
 
-    `combines`, `reduces` and `maps` hold the texts of ucle's own operators by their names; each has
+    `combines`, `reduces` and `maps` hold the texts of ucle's own operators; each has
     one for every kind of numbers on which the dialect has the operator. `types` are the names of
     element types. `growing` are the signs of texts whose float32 is to be looked at, as it may be
     beyond the range of that type. `own` says that operators of users are written in it.
     """
 
     name: str
-    combines: Mapping[str, Texts]
-    reduces: Mapping[str, Texts]
-    maps: Mapping[str, Texts]
+    combines: Mapping[Combine, Texts]
+    reduces: Mapping[Reduce, Texts]
+    maps: Mapping[PointwiseMap, Texts]
     types: Mapping[DType, str]
     sqlglot: str
     growing: tuple[str, ...] = ("",)
@@ -67,30 +67,31 @@ class Dialect:
         Raises:
             UnsupportedError: the dialect has no text for it.
 
-        >>> from ucle.ir.operators import MAPS
+        >>> from ucle.operators import MAPS
         >>> from ucle.sqlgen.dialects import DUCKDB_SQL, SPARK_SQL
         >>> DUCKDB_SQL.text(MAPS["silu"], DType.FLOAT64), DUCKDB_SQL.types[DType.INT64]
         ('x / (1.0 + exp(-x))', 'BIGINT')
         >>> SPARK_SQL.text(MAPS["round"], DType.FLOAT64)
         'rint(x)'
         """
-        if operator.texts and self.own:
-            return operator.texts[dtype.kind]
-        match operator:
-            case Combine():
-                table = self.combines
-            case Reduce():
-                table = self.reduces
-            case PointwiseMap():
-                table = self.maps
-        found = None if operator.texts else table.get(operator.name, {}).get(dtype.kind)
+        texts = operator.texts if self.own else self._texts(operator)
+        found = texts.get(dtype.kind)
         if found is None:
             own = "an operator of yours, which is written in the SQL of DuckDB"
             raise UnsupportedError(
                 f"the SQL of {self.name} has no text for {operator.name}",
                 where=f"to_sql(dialect={self.name!r})",
                 expected=f"operators on {dtype.name.lower()} that this dialect has",
-                found=own if operator.texts else operator.name,
+                found=operator.name if operator.compiled else own,
                 hint="execute() and dialect='duckdb' have it",
             )
         return found
+
+    def _texts(self, operator: Combine | Reduce | PointwiseMap) -> Texts:
+        """Return the texts of one of ucle's own operators; none of a user's."""
+        match operator:
+            case Combine():
+                return self.combines.get(operator, {})
+            case Reduce():
+                return self.reduces.get(operator, {})
+        return self.maps.get(operator, {})

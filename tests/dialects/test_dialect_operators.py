@@ -14,7 +14,7 @@ from sql_engines import NAMES, SqlEngine
 
 from ucle.foundation.dtypes import DType
 from ucle.ir.maps import Cast, Map
-from ucle.ir.operators import COMBINES, MAPS, REDUCES
+from ucle.operators import COMBINES, MAPS, REDUCES
 from ucle.sqlgen.dialects import DIALECTS
 from ucle.sqlgen.other_dialects import first_statements, render_tree
 from ucle.sqlgen.scalar_operators import combine_sql, map_sql, reduce_sql
@@ -42,9 +42,9 @@ RAISING = frozenset(
 def operators(kind: str) -> list[tuple[str, str, DType]]:
     """The operators of all dialects but DuckDB's, with their types."""
     return [
-        (dialect, name, dtype)
+        (dialect, row.name, dtype)
         for dialect in NAMES
-        for name, texts in getattr(DIALECTS[dialect], kind).items()
+        for row, texts in getattr(DIALECTS[dialect], kind).items()
         for letter in texts
         for dtype in TYPES[letter]
     ]
@@ -220,7 +220,7 @@ def test_integers_do_not_wrap(
     dialect: str, kind: str, name: str, values: tuple[int, ...], engines: Any
 ) -> None:
     tables = {"maps": MAPS, "combines": COMBINES, "reduces": REDUCES}
-    if name not in getattr(DIALECTS[dialect], kind):
+    if tables[kind][name] not in getattr(DIALECTS[dialect], kind):
         pytest.skip(f"{dialect} has no {name}, and refuses it")
     engine, operator, sql = engines(dialect), tables[kind][name], DIALECTS[dialect]
     columns = {"x": [values[0]], "y": [values[-1]]}

@@ -21,8 +21,8 @@ from ucle.errors import (
     UnsupportedError,
     ValueTypeError,
 )
-from ucle.ir.operators import COMBINES, MAPS, REDUCES
 from ucle.language.parse import parse_program
+from ucle.operators import COMBINES, MAPS, REDUCES
 from ucle.testing.check_matrix import Routes, some_decompositions
 
 VECTORS: dict[str, Any] = json.loads(Path(__file__).with_name("vectors.json").read_text())

@@ -16,12 +16,12 @@ import scipy.sparse
 import ucle
 from ucle import errors
 from ucle.ir.matrix_maps import MATRIX_MAPS
-from ucle.ir.operators import MAPS, REDUCES
 from ucle.ir.scans import RUNNING
 from ucle.language.bounds import infer_bounds, size_classes
 from ucle.language.functions import CASTS
 from ucle.language.functions import FUNCTIONS as DERIVED
 from ucle.language.parse import parse_program
+from ucle.operators import MAPS, REDUCES
 from ucle.optimiser.pricing import CostedProgram
 
 A, X = np.ones((2, 3)), np.ones(3)

@@ -14,7 +14,7 @@ import pytest
 import ucle
 from ucle import errors
 from ucle.foundation.dtypes import DType
-from ucle.ir.operators import COMBINES, MAPS, REDUCES
+from ucle.operators import COMBINES, MAPS, REDUCES
 from ucle.testing import Case, Routes, UndefinedError, check_everywhere, evaluate
 from ucle.testing.random_inputs import coo_columns, random_array
 

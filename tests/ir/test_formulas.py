@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ucle.foundation.dtypes import DType
 from ucle.ir.maps import Cast, Map
-from ucle.ir.operators import COMBINES, MAPS, REDUCES
+from ucle.operators import COMBINES, MAPS, REDUCES
 from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.scalar_operators import cast_sql, combine_sql, map_sql, reduce_sql
 from ucle.sqlgen.sql_trees import column

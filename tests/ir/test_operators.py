@@ -14,8 +14,8 @@ import pytest
 import ucle
 from ucle import errors
 from ucle.foundation.dtypes import DType, same_value
-from ucle.ir.operators import COMBINES, MAPS, REDUCES
 from ucle.language.parse import parse_program
+from ucle.operators import COMBINES, MAPS, REDUCES
 from ucle.plan.steps import Aggregate, Densify
 from ucle.registry import KINDS
 from ucle.sqlgen.dialects import DUCKDB_SQL
@@ -349,10 +349,8 @@ def test_a_dialect_has_the_text_of_every_operator() -> None:
         (REDUCES, DUCKDB_SQL.reduces),
         (MAPS, DUCKDB_SQL.maps),
     ):
-        declared = {name: set(row.kinds) for name, row in table.items() if row.compiled}
-        assert {name: kinds for name, kinds in declared.items() if kinds} == {
-            name: set(by_kind) for name, by_kind in texts.items()
-        }
+        declared = {row: set(row.kinds) for row in table.values() if row.compiled and row.kinds}
+        assert declared == {row: set(by_kind) for row, by_kind in texts.items()}
     assert set(DUCKDB_SQL.types) == set(DType)
 
 

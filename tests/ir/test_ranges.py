@@ -12,8 +12,7 @@ import ucle
 from ucle.errors import OperatorError
 from ucle.foundation.dtypes import same_value
 from ucle.ir.annihilation import checked_tensors
-from ucle.ir.operators import COMBINES, MAPS
-from ucle.ir.ranges import COMBINE_RULES, MAP_RULES
+from ucle.operators import COMBINES, MAPS
 from ucle.testing import (
     Routes,
     UndefinedError,
@@ -27,8 +26,8 @@ NAN, INF = np.nan, np.inf
 
 
 def test_every_operator_has_a_rule() -> None:
-    assert {name for name, row in COMBINES.items() if row.compiled} == set(COMBINE_RULES)
-    assert {name for name, row in MAPS.items() if row.compiled} == set(MAP_RULES)
+    for table in (COMBINES, MAPS):
+        assert all(row.rule is not None for row in table.values() if row.compiled)
 
 
 @pytest.mark.parametrize("seed", range(40))

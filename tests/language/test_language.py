@@ -12,10 +12,10 @@ import scipy.sparse as sp
 
 import ucle
 from ucle import errors
-from ucle.ir.operators import MULT
 from ucle.ir.vertices import Span
 from ucle.language.syntax import Access, Binary, Size, Statement
 from ucle.lowering.contraction_orders import pairs
+from ucle.operators import MULT
 from ucle.testing import Case, Routes, check_everywhere
 from ucle.testing.random_inputs import random_array
 

@@ -15,7 +15,7 @@ import scipy.sparse
 
 import ucle
 from ucle.ir.fills import JoinKind
-from ucle.ir.operators import MAPS
+from ucle.operators import MAPS
 from ucle.plan.steps import Aggregate, Densify, Join
 from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import Case

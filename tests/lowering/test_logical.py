@@ -12,7 +12,6 @@ import ucle
 import ucle.pipeline.stages
 from ucle.ir.contraction_trees import every_tree
 from ucle.ir.layouts import Label
-from ucle.ir.operators import COMBINES, SUM
 from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.lowering.contract import contract
@@ -22,6 +21,7 @@ from ucle.lowering.logical import MOST_MAPS, Contraction, LogicalProgram
 from ucle.lowering.pairwise import KnownPairwise
 from ucle.lowering.share_subexpressions import SharedVertices
 from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
+from ucle.operators import COMBINES, SUM
 from ucle.stats.estimate import MeasuredInputs
 from ucle.testing.chains import chain_case
 from ucle.testing.check_matrix import Routes, check_everywhere

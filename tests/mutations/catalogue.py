@@ -216,14 +216,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "product-distributes-over-max",
-        "ucle/ir/operators.py",
-        '{"sum", "any"}),\n            derivatives=("g * y", "g * x")',
-        '{"sum", "any", "max"}),\n            derivatives=("g * y", "g * x")',
+        "ucle/operators/arithmetic.py",
+        '{"sum", "any"}),\n    binding=',
+        '{"sum", "any", "max"}),\n    binding=',
         "max of a product is taken factor by factor, wrong for negative ones",
     ),
     Mutation(
         "empty-product",
-        "ucle/ir/operators.py",
+        "ucle/operators/reductions.py",
         "identity=lambda dtype: dtype.scalar(1),",
         "identity=lambda dtype: dtype.scalar(0),",
         "the product of nothing is 0",
@@ -840,7 +840,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "bounds-absorb-on-the-wrong-side",
         "ucle/ir/ranges.py",
-        'return fill <= values.low if operator.name == "min" else fill >= values.high',
+        "return fill <= values.low if operator.extreme is Extreme.LEAST else fill >= values.high",
         "return fill <= values.low",
         "the larger of 0 and what is not negative is taken for 0",
         ("tests/ir/test_coverage.py::test_bounds_absorb[max]",),
@@ -900,9 +900,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "products-of-what-does-not-hit",
-        "ucle/language/scatter.py",
-        '    "prod": WHEN_ONE,\n',
-        '    "prod": WHEN,\n',
+        "ucle/operators/reductions.py",
+        "select=WHEN_ONE,",
+        "select=WHEN,",
         "a product by an index is 0 wherever an entry belongs elsewhere",
         (
             "tests/language/test_gather_and_scatter.py"
@@ -911,9 +911,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "the-largest-of-what-does-not-hit",
-        "ucle/language/scatter.py",
-        '    "max": WHEN_LOWEST,\n',
-        '    "max": WHEN,\n',
+        "ucle/operators/reductions.py",
+        "exactness=Exactness.EXACT,\n    select=WHEN_LOWEST,",
+        "exactness=Exactness.EXACT,\n    select=WHEN,",
         "the largest by an index is at least 0",
         (
             "tests/language/test_gather_and_scatter.py"
@@ -986,10 +986,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     # ---- Gradients ----
     Mutation(
         "ties-passed-back-whole",
-        "ucle/ir/operators.py",
-        'COMBINES["max"],\n            needs_one=True,\n'
-        '            derivative="when(x == z, g / sum(x == z))"',
-        'COMBINES["max"],\n            needs_one=True,\n            derivative="when(x == z, g)"',
+        "ucle/operators/reductions.py",
+        '"bool_or(x)"},\n    derivative="when(x == z, g / sum(x == z))"',
+        '"bool_or(x)"},\n    derivative="when(x == z, g)"',
         "entries that are the greatest together get more than there is",
         (
             "tests/gradients/test_gradients.py"
@@ -1093,7 +1092,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "parameters-near-the-end-of-their-type",
-        "ucle/ir/ranges.py",
+        "ucle/operators/values.py",
         "return self.finite and self.overflows and not self.varies",
         "return self.finite and self.overflows",
         "products with parameters keep the order of the text",
@@ -1104,7 +1103,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "data-never-near-the-end",
-        "ucle/ir/ranges.py",
+        "ucle/operators/values.py",
         "return self.finite and self.overflows and not self.varies",
         "return False",
         "numbers outgrow their type in an order that is not that of the text",
@@ -1166,7 +1165,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "keys-that-do-not-grow",
-        "sqlgen/dialects/duckdb_random.py",
+        "ucle/operators/duckdb_random.py",
         'grown = (f"({_S}.{k} + {n}::UBIGINT) & {_MASK}"',
         'grown = (f"({_S}.{k} + 0 * {n}::UBIGINT) & {_MASK}"',
         "Philox in SQL has one key for all rounds",
@@ -1174,11 +1173,22 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "remainders-of-either-sign",
-        "sqlgen/dialects/duckdb_quotients.py",
+        "ucle/operators/duckdb_quotients.py",
         'f"WHEN {_OTHER_SIGN} THEN x % y + y ELSE x % y END"\n)\nFLOORED',
         'f"WHEN {_OTHER_SIGN} THEN x % y ELSE x % y END"\n)\nFLOORED',
         "what is left has the sign of the dividend",
         ("tests/ir/test_formulas.py::test_combines[float32]",),
+    ),
+    Mutation(
+        "texts-of-duckdb-in-other-dialects",
+        "sqlgen/dialects/tables.py",
+        "operator.texts if self.own else self._texts(operator)",
+        "operator.texts or self._texts(operator)",
+        "scripts for other engines hold the SQL of DuckDB",
+        (
+            "tests/dialects/test_dialect_scripts.py"
+            "::test_a_product_of_many_is_refused_by_datafusion",
+        ),
     ),
     Mutation(
         "wide-reads-never-relational",

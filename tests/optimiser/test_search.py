@@ -21,9 +21,9 @@ import ucle
 from ucle.cost.prices import ENGINE, PAPER
 from ucle.errors import InputError
 from ucle.ir.layouts import Label
-from ucle.ir.operators import ADD, MULT, SUM
 from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
+from ucle.operators import ADD, MULT, SUM
 from ucle.optimiser.pricing import CostedProgram
 from ucle.optimiser.sparse_einsum import METHODS, cheapest_plans, sparse_einsum
 from ucle.options import Optimisations

@@ -25,9 +25,9 @@ from ucle.cost.prices import (
 )
 from ucle.errors import MemoryLimitError, ProgramError
 from ucle.ir.layouts import Label, Layout
-from ucle.ir.operators import MULT, SUM
 from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
+from ucle.operators import MULT, SUM
 from ucle.optimiser.choose_decomposition import pin_decompositions
 from ucle.optimiser.pricing import CostedProgram
 from ucle.optimiser.sparse_einsum import sparse_einsum

@@ -11,7 +11,7 @@ from documents import LANGUAGES, PAGES, ROOT, Block, anchors, code_blocks, compa
 from reference_pages import GENERATED
 
 import ucle
-from ucle.ir.operators import COMBINES, MAPS, REDUCES
+from ucle.operators import COMBINES, MAPS, REDUCES
 
 IDS = [page.name for page in PAGES]
 LONG_PAGES = ("command_line.md", "loops.md", "papers.md", "training.md")

@@ -20,10 +20,10 @@ import ucle
 from ucle.compile.build import Request, build
 from ucle.errors import InputError
 from ucle.ir.layouts import Decomposition, Label, Layout
-from ucle.ir.operators import COMBINES
 from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.language.parse import parse_program
+from ucle.operators import COMBINES
 from ucle.stats import (
     ESTIMATORS,
     Estimator,

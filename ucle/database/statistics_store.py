@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ucle.ir.layouts import Layout, Level
-from ucle.ir.ranges import Real
+from ucle.operators.values import Real
 from ucle.stats.measure import MeasuredInput
 
 LARGEST = 2**63 - 1

@@ -7,7 +7,7 @@ the smallest float64 on.
 Sources: Wichura, Algorithm AS 241: the percentage points of the normal distribution (Applied
 Statistics 37, 1988), with a logarithm of its own: log r is 64 times that of the 64th root of r, of
 which the series of artanh is short. The kernel is ``udf_kernels/csrc/normal_quantile.c``, the SQL
-`ucle.sqlgen.dialects.duckdb_random`.
+`ucle.operators.duckdb_random`.
 """
 
 from __future__ import annotations

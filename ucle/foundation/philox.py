@@ -4,7 +4,7 @@ Nothing is drawn and no state advances. The number at a position depends on key 
 and so on no layout, order or plan: a kernel, SQL and NumPy compute the same bits.
 
 Source: Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3 (SC 2011). The
-kernel is ``udf_kernels/csrc/philox.h``, the SQL `ucle.sqlgen.dialects.duckdb_random`.
+kernel is ``udf_kernels/csrc/philox.h``, the SQL `ucle.operators.duckdb_random`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Adjoints of the operands of an operator, from the derivatives in `ucle.ir.operators`.
+"""Adjoints of the operands of an operator, from the derivatives in `ucle.operators`.
 
 An *adjoint* of an expression has an entry for each of its entries: the derivative of the loss with
 respect to that entry. It is an expression itself, linear in the adjoint of the expression that it
@@ -17,17 +17,6 @@ from functools import cache
 from ucle.errors import UnsupportedError
 from ucle.foundation.dtypes import DType
 from ucle.gradients.masked import Adjoint, Holds, only_scales, product_of
-from ucle.ir.operators import (
-    ADD,
-    MULT,
-    NONE,
-    SPARSE_MULT,
-    SUB,
-    SUM,
-    UNLESS,
-    WHEN,
-    PointwiseMap,
-)
 from ucle.ir.scans import Running
 from ucle.ir.vertices import Span
 from ucle.language.factors import constant_value
@@ -49,6 +38,18 @@ from ucle.language.syntax import (
 )
 from ucle.language.templates import substitute, template
 from ucle.language.top_k import FIRST, Direction, Gives
+from ucle.operators import (
+    ADD,
+    MULT,
+    POW,
+    SPARSE_MULT,
+    SUB,
+    SUM,
+    UNLESS,
+    WHEN,
+    PointwiseMap,
+)
+from ucle.operators.rows import NONE
 
 Passed = Iterator[tuple[Expression, str]]
 """Operands, each with the text of its derivative."""
@@ -204,6 +205,6 @@ def _simplify_node(expression: Expression, parts: list[Expression]) -> Expressio
             return expression.right if left else Number(0.0, expression.span)
         case operator if operator is UNLESS and left is not None:
             return Number(0.0, expression.span) if left else expression.right
-    if expression.operator.name == "pow" and right == 1:
+    if expression.operator is POW and right == 1:
         return expression.left
     return expression

@@ -6,7 +6,7 @@ their own, so that they are computed once. Sums of products are the exception: t
 order for them in either pass.
 
 Source: reverse-mode differentiation of relational computations, Tang et al., ICML 2023; the
-derivatives of operators are those of `ucle.ir.operators`.
+derivatives of operators are those of `ucle.operators`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from ucle.gradients.adjoints import adjoint, names_in, pass_to_operands
 from ucle.gradients.masked import Adjoint, Holds, behind, either
 from ucle.gradients.reads import Contribution, contribution
 from ucle.gradients.real_squares import real_squares, sizes_by_tensor
-from ucle.ir.operators import ADD, MULT, SUM, WHEN
 from ucle.ir.vertices import Span
 from ucle.language.lift_indices import find_shortened_labels
 from ucle.language.resolve import resolve
@@ -44,8 +43,15 @@ from ucle.language.syntax import (
     walk,
     with_children,
 )
+from ucle.operators import (
+    ADD,
+    LOGSUMEXP,
+    MULT,
+    SUM,
+    WHEN,
+)
 
-KEPT = frozenset({"logsumexp"})
+KEPT = frozenset({LOGSUMEXP.name})
 """Aggregations that expand to others but have a derivative of their own."""
 
 CHEAP = 3

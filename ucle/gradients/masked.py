@@ -12,13 +12,17 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
 
-from ucle.ir.operators import (
+from ucle.ir.vertices import Span
+from ucle.language.syntax import Access, Binary, Call, Expression, Number, Reduction, Size
+from ucle.language.templates import template
+from ucle.operators import (
     ADD,
     AND,
     ANY,
     DIV,
-    MAPS,
     MULT,
+    NEG,
+    NOT,
     OR,
     SPARSE_MULT,
     SUB,
@@ -27,9 +31,6 @@ from ucle.ir.operators import (
     WHEN,
     Combine,
 )
-from ucle.ir.vertices import Span
-from ucle.language.syntax import Access, Binary, Call, Expression, Number, Reduction, Size
-from ucle.language.templates import template
 
 
 @dataclass(eq=False)
@@ -84,7 +85,7 @@ class Adjoint:
         while isinstance(expression, Binary) and expression.operator in (WHEN, UNLESS):
             condition = expression.left
             if expression.operator is UNLESS:
-                condition = Call(MAPS["not"], (condition,), condition.span)
+                condition = Call(NOT, (condition,), condition.span)
             own.append(Holds.of(condition))
             expression = expression.right
         return Adjoint(expression, (*self.conditions, *own))
@@ -158,7 +159,7 @@ def _scales(part: Expression) -> bool:
         case Call("where", (_, left, right)):
             return _scales(left) and _scales(right)
         case Call(function, (argument,)):
-            return function is MAPS["neg"] and _scales(argument)
+            return function is NEG and _scales(argument)
         case Binary(operator, left, right):
             if operator in (ADD, SUB):
                 return _scales(left) and _scales(right)

@@ -15,7 +15,6 @@ from ucle.foundation.names import find_free_name
 from ucle.gradients.masked import sum_over_labels
 from ucle.ir.affine import Affine, Digit, labels_of
 from ucle.ir.conditions import Compare, Condition, Sign
-from ucle.ir.operators import AND, WHEN
 from ucle.language.label_arithmetic import condition_expression
 from ucle.language.syntax import (
     Access,
@@ -27,6 +26,7 @@ from ucle.language.syntax import (
     Site,
     with_indices,
 )
+from ucle.operators import AND, WHEN
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ucle.ir.operators import MAPS, MULT
 from ucle.language.factors import constant_value
 from ucle.language.syntax import Access, Binary, Call, Expression, Statement, fold, with_children
 from ucle.language.syntax_to_text import expression_text
-
-ABS, SQUARE = MAPS["abs"], MAPS["square"]
+from ucle.operators import (
+    ABS,
+    MULT,
+    POW,
+    SQUARE,
+)
 
 
 def real_squares(
@@ -44,7 +47,7 @@ def real_squares(
                     return made
                 alike = expression_text(one) == expression_text(other)
                 return Call(SQUARE, (one,), made.span) if alike else made
-            case Binary(operator, left, right) if operator.name == "pow":
+            case Binary(operator, left, right) if operator is POW:
                 inner, power = _size_of(left, sizes), constant_value(right)
                 if inner is None or not isinstance(power, int | float) or power % 2:
                     return made

@@ -10,6 +10,24 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any, Generic, Protocol, TypeVar
 
+from ucle.operators import (
+    ABS,
+    ADD,
+    BITWISE_LEFT_SHIFT,
+    BITWISE_RIGHT_SHIFT,
+    DIV,
+    EQUAL,
+    FLOOR_DIVIDE,
+    LESS,
+    LESS_EQUAL,
+    MULT,
+    NEG,
+    NOT_EQUAL,
+    POW,
+    REMAINDER,
+    SUB,
+)
+
 Lazy_co = TypeVar("Lazy_co", covariant=True)
 """The type of lazy tensors, which modules above name."""
 
@@ -57,58 +75,58 @@ class Arithmetic(Generic[Lazy_co]):
     __hash__ = object.__hash__
 
     def __add__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("add", other)
+        return _operations(self).combine(ADD.name, other)
 
     def __radd__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("add", other, swapped=True)
+        return _operations(self).combine(ADD.name, other, swapped=True)
 
     def __sub__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("sub", other)
+        return _operations(self).combine(SUB.name, other)
 
     def __rsub__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("sub", other, swapped=True)
+        return _operations(self).combine(SUB.name, other, swapped=True)
 
     def __mul__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("mult", other)
+        return _operations(self).combine(MULT.name, other)
 
     def __rmul__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("mult", other, swapped=True)
+        return _operations(self).combine(MULT.name, other, swapped=True)
 
     def __truediv__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("div", other)
+        return _operations(self).combine(DIV.name, other)
 
     def __rtruediv__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("div", other, swapped=True)
+        return _operations(self).combine(DIV.name, other, swapped=True)
 
     def __floordiv__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("floor_divide", other)
+        return _operations(self).combine(FLOOR_DIVIDE.name, other)
 
     def __rfloordiv__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("floor_divide", other, swapped=True)
+        return _operations(self).combine(FLOOR_DIVIDE.name, other, swapped=True)
 
     def __mod__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("remainder", other)
+        return _operations(self).combine(REMAINDER.name, other)
 
     def __rmod__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("remainder", other, swapped=True)
+        return _operations(self).combine(REMAINDER.name, other, swapped=True)
 
     def __lshift__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("bitwise_left_shift", other)
+        return _operations(self).combine(BITWISE_LEFT_SHIFT.name, other)
 
     def __rlshift__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("bitwise_left_shift", other, swapped=True)
+        return _operations(self).combine(BITWISE_LEFT_SHIFT.name, other, swapped=True)
 
     def __rshift__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("bitwise_right_shift", other)
+        return _operations(self).combine(BITWISE_RIGHT_SHIFT.name, other)
 
     def __rrshift__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("bitwise_right_shift", other, swapped=True)
+        return _operations(self).combine(BITWISE_RIGHT_SHIFT.name, other, swapped=True)
 
     def __pow__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("pow", other)
+        return _operations(self).combine(POW.name, other)
 
     def __rpow__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("pow", other, swapped=True)
+        return _operations(self).combine(POW.name, other, swapped=True)
 
     def __matmul__(self, other: Any) -> Lazy_co:
         return _operations(self).matmul(other)
@@ -117,22 +135,22 @@ class Arithmetic(Generic[Lazy_co]):
         return _operations(self).matmul(other, swapped=True)
 
     def __lt__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("less", other)
+        return _operations(self).combine(LESS.name, other)
 
     def __le__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("less_equal", other)
+        return _operations(self).combine(LESS_EQUAL.name, other)
 
     def __gt__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("less", other, swapped=True)
+        return _operations(self).combine(LESS.name, other, swapped=True)
 
     def __ge__(self, other: Any) -> Lazy_co:
-        return _operations(self).combine("less_equal", other, swapped=True)
+        return _operations(self).combine(LESS_EQUAL.name, other, swapped=True)
 
     def __eq__(self, other: object) -> Lazy_co:  # type: ignore[override]
-        return _operations(self).combine("equal", other)
+        return _operations(self).combine(EQUAL.name, other)
 
     def __ne__(self, other: object) -> Lazy_co:  # type: ignore[override]
-        return _operations(self).combine("not_equal", other)
+        return _operations(self).combine(NOT_EQUAL.name, other)
 
     def __and__(self, other: Any) -> Lazy_co:
         return _operations(self).combine("bitwise_and", other)
@@ -156,11 +174,11 @@ class Arithmetic(Generic[Lazy_co]):
         return _operations(self).map("bitwise_invert")
 
     def __neg__(self) -> Lazy_co:
-        return _operations(self).map("neg")
+        return _operations(self).map(NEG.name)
 
     def __pos__(self) -> Lazy_co:
         tensor: Lazy_co = to_lazy_tensor(self)
         return tensor
 
     def __abs__(self) -> Lazy_co:
-        return _operations(self).map("abs")
+        return _operations(self).map(ABS.name)

@@ -39,8 +39,8 @@ from ucle.inputs.relations import (
 from ucle.inputs.states import BoundInput
 from ucle.inputs.table_input import TableInput
 from ucle.inputs.tiled_tables import check_tile_ends, measure_tiles, tiled_sizes
-from ucle.ir.ranges import YES, anything
 from ucle.language.bounds import AxisBound
+from ucle.operators.values import YES, anything
 from ucle.plan.sources import ArraySource, DataFile, OneRow, TableName, TableSource
 from ucle.stats.measure import Checked
 from ucle.stats.model import (

@@ -17,8 +17,8 @@ from typing import Any
 
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.inputs.inputs import Described, DescribedTable
-from ucle.ir.ranges import Values
 from ucle.language.bounds import AxisBound
+from ucle.operators.values import Values
 from ucle.plan.sources import InputSource, TableSource
 from ucle.stats.model import TensorStatistics
 

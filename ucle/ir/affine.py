@@ -138,9 +138,9 @@ class Affine:
     def make_nonnegative(self, size: Callable[[str], int]) -> Affine:
         """Return this function with only digits of functions that are never negative, if any.
 
-            >>> digit = Affine.of({"i": 2, "j": 1}).digit(4, True)
+        >>> digit = Affine.of({"i": 2, "j": 1}).digit(4, True)
         >>> print(digit.make_nonnegative({"i": 2, "j": 2}.__getitem__))
-            2*i + j
+        2*i + j
         """
         result = Affine((), self.constant)
         for term, factor in self.terms:

@@ -15,61 +15,10 @@ from dataclasses import replace
 
 from ucle.foundation.dtypes import is_finite
 from ucle.ir.maps import Cast, Map, Partial, Pointwise
-from ucle.ir.operators import SPARSE_DIV, SPARSE_MULT, Combine
-from ucle.ir.ranges import with_fill
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Program, Vertex
-
-SPARSE = {"mult": SPARSE_MULT, "div": SPARSE_DIV}
-"""The form of each ⊗ in which 0 annihilates all that it meets."""
-
-KEEPS_NAN = frozenset(
-    {"mult", "add", "sub", "div", "min", "max", "sparse_mult", "sparse_div"}
-    | {"atan2", "logaddexp", "nextafter", "remainder", "floor_divide"}
-)
-"""⊗ of NaN and what is stored is NaN. (What a 0 annihilates, it annihilates in either form.)"""
-
-MAPS_KEEP_NAN = frozenset(
-    [
-        "relu",
-        "leaky_relu",
-        "sigmoid",
-        "tanh",
-        "exp",
-        "log",
-        "log1p",
-        "sin",
-        "cos",
-        "tan",
-        "asin",
-        "acos",
-        "atan",
-        "sinh",
-        "cosh",
-        "asinh",
-        "acosh",
-        "atanh",
-        "expm1",
-        "log2",
-        "log10",
-        "trunc",
-        "sqrt",
-        "abs",
-        "neg",
-        "square",
-        "reciprocal",
-        "sign",
-        "gelu",
-        "silu",
-        "softplus",
-        "floor",
-        "ceil",
-        "round",
-        "normal_quantile",
-        "conj",
-    ]
-)
-REDUCES_KEEP_NAN = frozenset({"sum", "prod", "min", "max"})
+from ucle.operators import Combine
+from ucle.operators.values import with_fill
 
 
 def annihilating(operator: Combine, left: TensorType, right: TensorType) -> Combine:
@@ -77,13 +26,13 @@ def annihilating(operator: Combine, left: TensorType, right: TensorType) -> Comb
 
     That is ⊗ itself unless it meets NaN or infinities, or divides by 0.
     """
-    if operator.name == "div" and left.fill == 0:
-        divisor = right.every
-        return operator if divisor.excludes_zero else SPARSE_DIV
-    if operator.name == "mult":
-        sides = (left, right), (right, left)
-        if any(one.fill == 0 and not _is_finite(other) for one, other in sides):
-            return SPARSE_MULT
+    if operator.sparse is None:
+        return operator
+    if operator.division is not None:
+        return operator if left.fill != 0 or right.every.excludes_zero else operator.sparse
+    sides = (left, right), (right, left)
+    if any(one.fill == 0 and not _is_finite(other) for one, other in sides):
+        return operator.sparse
     return operator
 
 
@@ -98,13 +47,13 @@ def uncertain_vertices(program: Program) -> frozenset[str]:
 
 
 def _is_uncertain(vertex: Vertex, types: Mapping[str, TensorType]) -> bool:
-    if vertex.combine is None or vertex.combine.name not in SPARSE:
+    if vertex.combine is None or vertex.combine.sparse is None:
         return False
     operands = [types[operand.tensor] for operand in vertex.inputs]
     if vertex.tensor.type.dtype.kind not in "fc" or not all(x.every.finite for x in operands):
         return False  # NaN is NumPy's answer there, and says nothing
     left, right = (type_.entries for type_ in operands)
-    if vertex.combine.name == "mult":
+    if vertex.combine.division is None:
         return left.overflows or right.overflows
     divisor = with_fill(right, operands[1].fill, operands[1].dtype)
     return divisor.excludes_zero and (divisor.overflows or divisor.touches_zero)
@@ -127,10 +76,10 @@ def checked_tensors(program: Program) -> frozenset[str]:
 
 
 def _keeps_nan(vertex: Vertex) -> bool:
-    if vertex.reduce is not None and vertex.reduce.name not in REDUCES_KEEP_NAN:
+    if vertex.reduce is not None and not vertex.reduce.keeps_nan:
         return False
     if vertex.combine is not None:
-        return vertex.combine.name in KEEPS_NAN
+        return vertex.combine.keeps_nan
     return all(_map_keeps_nan(step) for step in vertex.maps)
 
 
@@ -139,9 +88,9 @@ def _map_keeps_nan(step: Pointwise) -> bool:
         case Cast(source, result):
             return result.kind == "c" or (result.kind == "f" and source.kind == "f")
         case Map(function):
-            return function.name in MAPS_KEEP_NAN
+            return function.keeps_nan
         case Partial(combine):
-            return combine.name in KEEPS_NAN
+            return combine.keeps_nan
 
 
 def annihilated(program: Program, names: Collection[str]) -> Program:
@@ -150,6 +99,6 @@ def annihilated(program: Program, names: Collection[str]) -> Program:
     def sparse(vertex: Vertex) -> Vertex:
         if vertex.combine is None or vertex.name not in names:
             return vertex
-        return replace(vertex, combine=SPARSE.get(vertex.combine.name, vertex.combine))
+        return replace(vertex, combine=vertex.combine.sparse or vertex.combine)
 
     return replace(program, vertices=tuple(map(sparse, program.vertices)))

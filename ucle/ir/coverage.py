@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from ucle.foundation.dtypes import Scalar, is_finite
 from ucle.ir.layouts import Label
-from ucle.ir.operators import Reduce
-from ucle.ir.ranges import Values
 from ucle.ir.tensor_types import TensorType
+from ucle.operators import SUM, Reduce
+from ucle.operators.rows import Extreme
+from ucle.operators.values import Values
 
 Labels = tuple[Label, ...]
 
@@ -109,13 +110,13 @@ def aggregates_entries(operator: Reduce, values: Values, fill: Scalar) -> bool:
     """
     if values.full:
         return True
-    if operator.name == "sum":  # that of an infinite fill is as infinite
+    if operator is SUM:  # that of an infinite fill is as infinite
         return is_finite(fill)
     if isinstance(fill, complex) or not is_finite(fill):
         return False
-    match operator.name:
-        case "max" | "any":
+    match operator.extreme:
+        case Extreme.GREATEST:
             return fill <= values.low
-        case "min" | "all":
+        case Extreme.LEAST:
             return fill >= values.high
     return False

@@ -20,10 +20,11 @@ from functools import lru_cache
 from ucle.foundation.dtypes import DType, Scalar, same_value
 from ucle.ir.layouts import Decomposition
 from ucle.ir.maps import Pointwise
-from ucle.ir.operators import Combine
-from ucle.ir.ranges import Values, absorbed_worth, absorbs, pair_fill
+from ucle.ir.ranges import absorbed_worth, absorbs, pair_fill
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Program, Vertex
+from ucle.operators import Combine
+from ucle.operators.values import Values
 
 
 class JoinKind(Enum):

@@ -167,11 +167,11 @@ class Layout:
     def name_tensor(self, tensor: str, labels: Sequence[str]) -> str:
         """Return a name that describes the decomposition of a tensor.
 
-            >>> by_row, whole = Layout.of([True, False]), Layout.of([False, False])
+        >>> by_row, whole = Layout.of([True, False]), Layout.of([False, False])
         >>> by_row.name_tensor("H", "if"), whole.name_tensor("H", "if")
-            ('H_by_i', 'H_whole')
-            >>> Layout.from_levels(Level.TILED, Level.COMPRESSED).name_tensor("A", "ij")
-            'A_tiles_of_i_lists_of_j'
+        ('H_by_i', 'H_whole')
+        >>> Layout.from_levels(Level.TILED, Level.COMPRESSED).name_tensor("A", "ij")
+        'A_tiles_of_i_lists_of_j'
         """
         if self.tiled:
             name = f"{tensor}_tiles_of_{'_'.join(labels[axis] for axis in self.tiled)}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ucle.foundation.dtypes import DType, Scalar
-from ucle.ir.operators import Combine, PointwiseMap
+from ucle.operators import Combine, PointwiseMap
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Map:
 
     `dtype` is the type that the function works in; a predicate gives 1 or 0 of that type.
 
-    >>> from ucle.ir.operators import MAPS
+    >>> from ucle.operators import MAPS
     >>> print(Map(MAPS["relu"]))
     relu(x)
     """
@@ -45,7 +45,7 @@ class Map:
 class Partial:
     """⊗ of one value and a constant; `dtype` is as in `Map`.
 
-    >>> from ucle.ir.operators import COMBINES
+    >>> from ucle.operators import COMBINES
     >>> print(Partial(COMBINES["mult"], 0.5), Partial(COMBINES["div"], 1.0, constant_first=True))
     x * 0.5 1 / x
     """

@@ -10,8 +10,8 @@ program runs first, and if it overflows, the program runs again in the order in 
 from __future__ import annotations
 
 from ucle.foundation.dtypes import DType
-from ucle.ir.ranges import Values, anything
 from ucle.ir.vertices import Program
+from ucle.operators.values import Values, anything
 
 
 def may_overflow(program: Program) -> bool:

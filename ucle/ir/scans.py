@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 from ucle.foundation.dtypes import DType, Scalar, same_value
 from ucle.ir.matrix_maps import MatrixMap
-from ucle.ir.operators import REDUCES, Reduce
-from ucle.ir.ranges import Values, hull, reduced
+from ucle.ir.ranges import reduced
+from ucle.operators import MAX, MIN, PROD, SUM, Reduce
+from ucle.operators.values import Values, hull
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Running:
 
     def is_exact(self, dtype: DType) -> bool:
         """Return whether the order of the steps cannot change the result."""
-        return self.reduce.name in ("max", "min") or dtype.kind in "bi"
+        return self.reduce.extreme is not None or dtype.kind in "bi"
 
     def values(self, every: Values, fill: Scalar, size: int, dtype: DType) -> Values:
         """Return the range of the scan's entries from the range and the size of a fibre."""
@@ -66,7 +67,7 @@ class Running:
             return every
         whole = reduced(self.reduce, every, fill, size, dtype)
         values = hull(replace(every, full=False), replace(whole, full=False))
-        if self.reduce.name == "prod":  # factors may change the sign from step to step
+        if self.reduce is PROD:  # factors may change the sign from step to step
             values = replace(values, low=Values().low, high=Values().high, nonzero=False)
         return values
 
@@ -74,7 +75,5 @@ class Running:
 Along = Running | MatrixMap
 """An operation on fibres along labels that stay: a prefix scan or a function of matrices."""
 
-RUNNING: Mapping[str, Reduce] = {
-    f"cum{name}": REDUCES[name] for name in ("sum", "prod", "max", "min")
-}
+RUNNING: Mapping[str, Reduce] = {f"cum{row.name}": row for row in (SUM, PROD, MAX, MIN)}
 """The aggregations with a prefix scan, by their names in programs."""

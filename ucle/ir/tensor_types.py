@@ -8,7 +8,7 @@ from functools import cached_property
 
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.layouts import Label, Layout
-from ucle.ir.ranges import Values, anything, with_fill
+from ucle.operators.values import Values, anything, with_fill
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ucle.foundation.dtypes import DType
+from ucle.operators import (
+    MAX,
+    MIN,
+)
 
 VALUE, POSITION = 0, 1
 """The coordinates of the two parts of a pair."""
@@ -34,7 +38,7 @@ class TopK:
     @property
     def kernel(self) -> str:
         """The name of the order in kernels."""
-        return "max" if self.largest else "min"
+        return MAX.stem if self.largest else MIN.stem
 
     @property
     def name(self) -> str:

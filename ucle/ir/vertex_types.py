@@ -28,24 +28,13 @@ from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Cast, Map, Pointwise
 from ucle.ir.matrix_maps import MatrixMap
-from ucle.ir.operators import Combine, Reduce
-from ucle.ir.ranges import (
-    YES,
-    Values,
-    absorbs,
-    anything,
-    cast_values,
-    combine_values,
-    combined,
-    hull,
-    map_values,
-    point,
-    reduced,
-)
+from ucle.ir.ranges import absorbs, cast_values, combine_values, combined, map_values, reduced
 from ucle.ir.scans import Along, Running
 from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.top_k import LONGEST_AXIS, TopK
 from ucle.ir.vertices import Program, Span, Vertex
+from ucle.operators import Combine, Reduce
+from ucle.operators.values import YES, Values, anything, hull, point
 
 Labels = tuple[Label, ...]
 

@@ -18,10 +18,10 @@ from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import RESULT, Decomposition, Label, Layout
 from ucle.ir.maps import Cast, Pointwise
 from ucle.ir.matrix_maps import MatrixMap
-from ucle.ir.operators import Combine, Reduce
 from ucle.ir.scans import Along
 from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.top_k import TopK
+from ucle.operators import Combine, Reduce
 
 
 @dataclass(frozen=True)

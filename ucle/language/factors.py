@@ -13,7 +13,6 @@ import numpy as np
 from ucle.foundation import tree_walk
 from ucle.foundation.dtypes import DType, Scalar, is_finite
 from ucle.ir.contraction_trees import Tree
-from ucle.ir.operators import Combine, PointwiseMap, Reduce, Typing
 from ucle.ir.tensor_types import TensorType
 from ucle.language.syntax import (
     Binary,
@@ -25,6 +24,14 @@ from ucle.language.syntax import (
     accesses,
     fold,
     with_children,
+)
+from ucle.operators import (
+    ADD,
+    MULT,
+    Combine,
+    PointwiseMap,
+    Reduce,
+    Typing,
 )
 
 
@@ -133,7 +140,7 @@ def chain(expression: Expression, unreduced: set[int] | None = None) -> ProductC
     reduce = _first_reduction(expression, combine, set() if unreduced is None else unreduced)
     if isinstance(expression, Reduction) and reduce is not expression.operator:
         return None
-    if reduce is None and combine.name != "mult":
+    if reduce is None and combine is not MULT:
         return None
     over, factors = _flatten(expression, combine, reduce)
     constants = [constant_value(factor) for factor in factors]
@@ -197,10 +204,10 @@ def may_chain(product: ProductLike, used: Collection[TensorType], exact: bool = 
     combine = product.combine
     if combine is None:
         return False
-    if combine.name == "add" and any(type_.dtype is DType.BOOL for type_ in used):
+    if combine is ADD and any(type_.dtype is DType.BOOL for type_ in used):
         return False  # True + True + 1 is 2: the first sum is an `or`
     infinite = {str(type_.fill) for type_ in used if not is_finite(type_.fill)}
-    return not infinite or (combine.name != "mult" and len(infinite) == 1)
+    return not infinite or (combine is not MULT and len(infinite) == 1)
 
 
 def types_used(joined: ProductChain, types: Mapping[str, TensorType]) -> list[TensorType]:

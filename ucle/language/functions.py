@@ -1,6 +1,6 @@
 """The functions of the language that are written with others, by their text.
 
-What is one kernel stands in `ucle.ir.operators`; what is an expression over those stands here, in
+What is one kernel stands in `ucle.operators`; what is an expression over those stands here, in
 the language itself, and is put in place of a call by `ucle.language.resolve`. Aggregations that are
 written with others (`count`, `mean`, `logsumexp`) stand there with NumPy's name, and here with
 their expression. Names of element types are casts.
@@ -11,7 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ucle.foundation.dtypes import DType
-from ucle.ir.operators import MAPS, PointwiseMap
+from ucle.operators import (
+    COUNT,
+    LOGSUMEXP,
+    MAPS,
+    MEAN,
+    PointwiseMap,
+)
 
 
 @dataclass(frozen=True)
@@ -44,14 +50,14 @@ FUNCTIONS: dict[str, DerivedFunction] = {
         " * 2.220446049250313e-16, 1.1102230246251565e-16), 0.9999999999999999))",
     ),
 }
-"""Functions of two arguments that are a ⊗ of `ucle.ir.operators` need no row."""
+"""Functions of two arguments that are a ⊗ of `ucle.operators` need no row."""
 
 AGGREGATIONS: dict[str, str] = {
-    "count": "sum(int64(bool(x)))",
+    COUNT.name: "sum(int64(bool(x)))",
     # As floats, which a sum of integers may not fit (`ucle.lowering.casts`).
-    "mean": "sum(x * 1.0) / size",
+    MEAN.name: "sum(x * 1.0) / size",
     # The greatest term is taken out, so that no power overflows; where it is infinite, nothing is.
-    "logsumexp": """
+    LOGSUMEXP.name: """
         log(sum(exp(x - finite(max(x))))) + finite(max(x))
     """,
 }

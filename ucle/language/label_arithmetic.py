@@ -12,10 +12,10 @@ import math
 from fractions import Fraction
 from functools import reduce
 
+from ucle import operators
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.affine import Affine, Digit
 from ucle.ir.conditions import All, Compare, Condition, Sign, Some, condition_labels
-from ucle.ir.operators import COMBINES, MAPS, PointwiseMap
 from ucle.ir.vertices import Span
 from ucle.language.syntax import (
     Access,
@@ -26,6 +26,19 @@ from ucle.language.syntax import (
     LabelDivision,
     Number,
     fold,
+)
+from ucle.operators import (
+    ADD,
+    AND,
+    EQUAL,
+    LESS,
+    LESS_EQUAL,
+    MULT,
+    NEG,
+    NOT_EQUAL,
+    OR,
+    SUB,
+    Combine,
 )
 
 LARGEST = 2**31
@@ -54,16 +67,16 @@ def _affine_of_parts(expression: Expression, parts: list[Affine | None]) -> Affi
         case Number(int(value)), [] if not isinstance(value, bool):
             return Affine((), value)
         case Binary(operator), [Affine() as left, Affine() as right]:
-            match operator.name:
-                case "add":
+            match operator:
+                case operators.ADD:
                     return left.plus(right)
-                case "sub":
+                case operators.SUB:
                     return left.plus(right, -1)
-                case "mult" if not left.terms:
+                case operators.MULT if not left.terms:
                     return right.times(left.constant)
-                case "mult" if not right.terms:
+                case operators.MULT if not right.terms:
                     return left.times(right.constant)
-        case Call(PointwiseMap(name="neg")), [Affine() as inner]:
+        case Call(operators.NEG), [Affine() as inner]:
             return inner.times(-1)
         case LabelDivision(by=by, remainder=remainder), [Affine() as inner]:
             return inner.digit(by, remainder)
@@ -84,17 +97,17 @@ def condition_expression(condition: Condition, span: Span) -> Expression:
     """
     match condition:
         case All(parts) | Some(parts):
-            operator = COMBINES["and" if isinstance(condition, All) else "or"]
+            operator = AND if isinstance(condition, All) else OR
             each = [condition_expression(part, span) for part in parts]
             return reduce(lambda left, right: Binary(operator, left, right, span), each)
     affine, constant = condition.affine, condition.affine.constant
-    name = {Sign.EQUAL: "equal", Sign.UNEQUAL: "not_equal"}.get(condition.sign, "less_equal")
-    if name == "less_equal" and constant < 0:
-        name, constant = "less", constant + 1
+    operator = {Sign.EQUAL: EQUAL, Sign.UNEQUAL: NOT_EQUAL}.get(condition.sign, LESS_EQUAL)
+    if operator is LESS_EQUAL and constant < 0:
+        operator, constant = LESS, constant + 1
     less = Affine(tuple((x, -n) for x, n in affine.terms if n < 0), max(-constant, 0))
     more = Affine(tuple((x, n) for x, n in affine.terms if n > 0), max(constant, 0))
     sides = affine_expression(less, span), affine_expression(more, span)
-    return Binary(COMBINES[name], *sides, span)
+    return Binary(operator, *sides, span)
 
 
 def affine_expression(affine: Affine, span: Span) -> Expression:
@@ -107,15 +120,15 @@ def affine_expression(affine: Affine, span: Span) -> Expression:
         else:
             own = Coordinate(term, span)
         if abs(factor) != 1:
-            own = Binary(COMBINES["mult"], Number(abs(factor), span), own, span)
+            own = Binary(MULT, Number(abs(factor), span), own, span)
         if result is None:
-            result = own if factor > 0 else Call(MAPS["neg"], (own,), span)
+            result = own if factor > 0 else Call(NEG, (own,), span)
         else:
-            result = Binary(COMBINES["add" if factor > 0 else "sub"], result, own, span)
+            result = Binary(ADD if factor > 0 else SUB, result, own, span)
     if result is None:
         return Number(affine.constant, span)
     if affine.constant:
-        operator = COMBINES["add" if affine.constant > 0 else "sub"]
+        operator = ADD if affine.constant > 0 else SUB
         result = Binary(operator, result, Number(abs(affine.constant), span), span)
     return result
 
@@ -161,20 +174,20 @@ def _condition_of_parts(expression: Expression, parts: list[_Part]) -> _Part:
             return None
         case Number(value), []:
             return _number(value)
-        case Call(PointwiseMap(name="abs")), [Affine() as inner]:
+        case Call(operators.ABS), [Affine() as inner]:
             return "abs", inner
-        case Call(PointwiseMap(name="not") | "logical_not"), [Compare() | All() | Some() as inner]:
+        case Call(operators.NOT | "logical_not"), [Compare() | All() | Some() as inner]:
             return inner.negated
         case Call(DType.BOOL), [Compare() | All() | Some() as inner]:
             return inner
-        case Call(PointwiseMap(name="neg")), [Fraction() as number]:
+        case Call(operators.NEG), [Fraction() as number]:
             return -number
         case Binary(operator), [
             Compare() | All() | Some() as left, Compare() | All() | Some() as right
         ]:  # fmt: skip
-            return _join_conditions(operator.name, left, right)
-        case Binary(operator), [left, right] if operator.name in COMPARISONS:
-            return _compare_parts(operator.name, left, right)
+            return _join_conditions(operator, left, right)
+        case Binary(operator), [left, right] if operator in COMPARISONS:
+            return _compare_parts(operator, left, right)
     known = [Affine((), int(x)) if isinstance(x, Fraction) and x.denominator == 1 else x
              for x in parts]  # fmt: skip
     if all(isinstance(x, Affine) for x in known):
@@ -194,32 +207,32 @@ def _number(value: Scalar) -> Fraction | None:
     return Fraction(value)
 
 
-def _join_conditions(name: str, left: Condition, right: Condition) -> Condition | None:
-    match name:
-        case "and":
+def _join_conditions(operator: Combine, left: Condition, right: Condition) -> Condition | None:
+    match operator:
+        case operators.AND:
             return All((left, right))
-        case "or":
+        case operators.OR:
             return Some((left, right))
-        case "xor" | "not_equal":
+        case operators.XOR | operators.NOT_EQUAL:
             return Some((All((left, right.negated)), All((left.negated, right))))
-        case "equal":
+        case operators.EQUAL:
             return Some((All((left, right)), All((left.negated, right.negated))))
     return None
 
 
-COMPARISONS = ("less", "less_equal", "equal", "not_equal")
+COMPARISONS = (LESS, LESS_EQUAL, EQUAL, NOT_EQUAL)
 
 
-def _compare_parts(name: str, left: _Part, right: _Part) -> Condition | None:
+def _compare_parts(operator: Combine, left: _Part, right: _Part) -> Condition | None:
     match left, right:
         case (("abs", Affine() as inner), other) if (side := _side(other)) is not None:
-            return _absolute(name, inner, side, first=True)
+            return _absolute(operator, inner, side, first=True)
         case (other, ("abs", Affine() as inner)) if (side := _side(other)) is not None:
-            return _absolute(name, inner, side, first=False)
+            return _absolute(operator, inner, side, first=False)
     one, two = _side(left), _side(right)
     if one is None or two is None:
         return None
-    return _plain(name, one, two)
+    return _plain(operator, one, two)
 
 
 def _side(part: _Part) -> _Side | None:
@@ -228,28 +241,28 @@ def _side(part: _Part) -> _Side | None:
     return (part, Fraction(0)) if isinstance(part, Affine) else None
 
 
-def _plain(name: str, left: _Side, right: _Side) -> Condition:
+def _plain(operator: Combine, left: _Side, right: _Side) -> Condition:
     """The condition of a comparison without ``abs``."""
     affine, constant = right[0].plus(left[0], -1), right[1] - left[1]
-    match name:
-        case "less":  # affine + constant > 0, of integers
+    match operator:
+        case operators.LESS:  # affine + constant > 0, of integers
             return Compare(affine.plus(Affine((), -math.floor(-constant) - 1)), Sign.AT_LEAST)
-        case "less_equal":
+        case operators.LESS_EQUAL:
             return Compare(affine.plus(Affine((), -math.ceil(-constant))), Sign.AT_LEAST)
-    equal = name == "equal"
+    equal = operator is EQUAL
     if constant.denominator != 1:
         return Some(()) if equal else All(())
     difference = left[0].plus(right[0], -1).plus(Affine((), -int(constant)))
     return Compare(difference, Sign.EQUAL if equal else Sign.UNEQUAL)
 
 
-def _absolute(name: str, inner: Affine, side: _Side, *, first: bool) -> Condition:
+def _absolute(operator: Combine, inner: Affine, side: _Side, *, first: bool) -> Condition:
     """The condition that compares ``abs(inner)``, on either side, with a function of labels."""
     both = (inner, Fraction(0)), (inner.times(-1), Fraction(0))
-    if name in ("less", "less_equal"):
+    if operator in (LESS, LESS_EQUAL):
         if first:
-            return All(tuple(_plain(name, x, side) for x in both))
-        return Some(tuple(_plain(name, side, x) for x in both))
-    positive = _plain("less_equal", (Affine(), Fraction(0)), side)
-    equal = All((positive, Some(tuple(_plain("equal", x, side) for x in both))))
-    return equal if name == "equal" else equal.negated
+            return All(tuple(_plain(operator, x, side) for x in both))
+        return Some(tuple(_plain(operator, side, x) for x in both))
+    positive = _plain(LESS_EQUAL, (Affine(), Fraction(0)), side)
+    equal = All((positive, Some(tuple(_plain(EQUAL, x, side) for x in both))))
+    return equal if operator is EQUAL else equal.negated

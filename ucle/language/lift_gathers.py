@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from ucle.foundation.names import find_free_name
 from ucle.ir.affine import Affine
-from ucle.ir.operators import PICK, PICK_OR_FILL, WHEN
 from ucle.language.syntax import (
     Access,
     Binary,
@@ -29,6 +28,7 @@ from ucle.language.syntax import (
     with_children,
     with_indices,
 )
+from ucle.operators import PICK, PICK_OR_FILL, WHEN
 
 
 def lift_gathers(statement: Statement) -> Statement:

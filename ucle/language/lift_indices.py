@@ -15,7 +15,6 @@ from ucle.foundation.names import find_free_name, fold_name, unique_names
 from ucle.foundation.tree_walk import Calls, run, walk
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import NOTHING, Compare, Condition, Sign, condition_labels, together
-from ucle.ir.operators import COMBINES, MULT
 from ucle.ir.vertices import Span
 from ucle.language.label_arithmetic import affine_of, conditions_in
 from ucle.language.syntax import (
@@ -34,8 +33,11 @@ from ucle.language.syntax import (
     with_children,
 )
 from ucle.language.syntax import walk as parts_of
-
-WHEN = COMBINES["when"]
+from ucle.operators import (
+    MULT,
+    UNLESS,
+    WHEN,
+)
 
 Labels = tuple[str, ...]
 
@@ -193,10 +195,10 @@ class _IndexLift:
                 one = yield self._lift(left)
                 other = yield self._lift(right)
                 return _product(one, other, span)
-            case Binary(operator, left, right, span) if operator.name in ("when", "unless"):
+            case Binary(operator, left, right, span) if operator in (WHEN, UNLESS):
                 condition = self._conditions.get(id(left))
                 if condition is not None:
-                    if operator.name == "unless":
+                    if operator is UNLESS:
                         condition = condition.negated
                     inner = self._whole((yield self._lift(right)))
                     return self._select_where(condition, inner, span), ()

@@ -16,7 +16,6 @@ from ucle.foundation.names import find_free_name, fold_name, unique_names
 from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.affine import Affine
 from ucle.ir.matrix_maps import MatrixMap
-from ucle.ir.operators import ANY
 from ucle.ir.top_k import PAIR, POSITION, VALUE
 from ucle.language.bounds import statement_labels
 from ucle.language.syntax import (
@@ -39,6 +38,7 @@ from ucle.language.syntax import (
 )
 from ucle.language.syntax_to_text import expression_text
 from ucle.language.top_k import Gives
+from ucle.operators import ANY
 
 LiftedScans = dict[tuple[str, tuple[str, ...]], Access]
 """Arguments of top-k that are already tensors, by their texts and labels."""

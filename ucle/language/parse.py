@@ -25,7 +25,6 @@ from ucle.foundation.arguments import text as a_text
 from ucle.foundation.fork_safety import opening
 from ucle.ir.affine import Affine
 from ucle.ir.matrix_maps import MATRIX_MAPS, MatrixMap
-from ucle.ir.operators import COMBINES, REDUCES, Reduce
 from ucle.ir.scans import RUNNING, Running
 from ucle.ir.vertices import Span
 from ucle.language.functions import function_named
@@ -52,6 +51,24 @@ from ucle.language.syntax import (
 )
 from ucle.language.syntax_to_text import expression_text
 from ucle.language.top_k import FIRST
+from ucle.operators import (
+    ADD,
+    AND,
+    COMBINES,
+    DIV,
+    LESS,
+    LESS_EQUAL,
+    MULT,
+    NEG,
+    NOT,
+    OR,
+    POW,
+    REDUCES,
+    SUB,
+    XOR,
+    Combine,
+    Reduce,
+)
 
 OPENING, CLOSING = frozenset({"LPAR", "LSQB"}), frozenset({"RPAR", "RSQB"})
 CONTINUING = frozenset(
@@ -68,8 +85,8 @@ MOST_DIGITS = 300
 """The largest number of digits of an integer: larger ones exceed float64, too."""
 
 SWAPPED = {
-    name: COMBINES[other]
-    for other, names in {"less": (">", "greater"), "less_equal": (">=", "greater_equal")}.items()
+    name: other
+    for other, names in ((LESS, (">", "greater")), (LESS_EQUAL, (">=", "greater_equal")))
     for name in names
 }
 """Comparisons that are parsed as another one with its sides swapped."""
@@ -409,35 +426,35 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return Binary(operator, left, right, left.span)
 
     def or_(self, children: list[Expression]) -> Binary:
-        return self._binary("or", children)
+        return self._binary(OR, children)
 
     def xor(self, children: list[Expression]) -> Binary:
-        return self._binary("xor", children)
+        return self._binary(XOR, children)
 
     def and_(self, children: list[Expression]) -> Binary:
-        return self._binary("and", children)
+        return self._binary(AND, children)
 
     def not_(self, children: list[Expression]) -> Call:
         (argument,) = children
-        return Call(function_named("not"), (argument,), argument.span)
+        return Call(NOT, (argument,), argument.span)
 
     def neg(self, children: list[Expression]) -> Expression:
         (argument,) = children
         if isinstance(argument, Number):
             return Number(-argument.value, argument.span)
-        return Call(function_named("neg"), (argument,), argument.span)
+        return Call(NEG, (argument,), argument.span)
 
     def add(self, children: list[Expression]) -> Binary:
-        return self._binary("add", children)
+        return self._binary(ADD, children)
 
     def sub(self, children: list[Expression]) -> Binary:
-        return self._binary("sub", children)
+        return self._binary(SUB, children)
 
     def mult(self, children: list[Expression]) -> Binary:
-        return self._binary("mult", children)
+        return self._binary(MULT, children)
 
     def div(self, children: list[Expression]) -> Binary:
-        return self._binary("div", children)
+        return self._binary(DIV, children)
 
     def quotient(self, children: list[Expression]) -> LabelDivision:
         return self._split(children, remainder=False)
@@ -458,11 +475,11 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return LabelDivision(argument, value, remainder, argument.span)
 
     def pow(self, children: list[Expression]) -> Binary:
-        return self._binary("pow", children)
+        return self._binary(POW, children)
 
-    def _binary(self, name: str, children: list[Expression]) -> Binary:
+    def _binary(self, operator: Combine, children: list[Expression]) -> Binary:
         left, right = children
-        return Binary(COMBINES[name], left, right, left.span)
+        return Binary(operator, left, right, left.span)
 
 
 def _check_target(target: Access, accumulate: Reduce | None) -> None:

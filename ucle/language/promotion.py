@@ -15,10 +15,18 @@ import numpy as np
 
 from ucle.errors import ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar, nearest, promote
-from ucle.ir.operators import PICK, PICK_OR_FILL, Combine, PointwiseMap, Reduce, Typing
 from ucle.ir.tensor_types import TensorType
 from ucle.language.factors import constant_of_parts
 from ucle.language.syntax import Access, Binary, Call, Expression, Hit, Reduction, Retyped, fold
+from ucle.operators import (
+    ADD,
+    PICK,
+    PICK_OR_FILL,
+    Combine,
+    PointwiseMap,
+    Reduce,
+    Typing,
+)
 
 WIDER = {"b": DType.INT64, "i": DType.FLOAT64}
 """The promoted type of an operand whose kind of number a function does not support."""
@@ -40,7 +48,7 @@ def combine_signature(
     Raises:
         ValueTypeError: NumPy or ucle does not support the operation for these types.
 
-    >>> from ucle.ir.operators import COMBINES
+    >>> from ucle.operators import COMBINES
     >>> combine_signature(COMBINES["div"], DType.INT64, 2)
     Signature(compute=<DType.FLOAT64: 'float64'>, result=<DType.FLOAT64: 'float64'>)
     """
@@ -159,7 +167,7 @@ def _common(left: DType | Scalar, right: DType | Scalar) -> DType:
     """The type in which two operands are compared; a constant takes the type of the other side."""
     if isinstance(left, DType) and isinstance(right, DType):
         return promote(left, right)
-    return _of_function("add", np.multiply, (left, right), None)
+    return _of_function(ADD.name, np.multiply, (left, right), None)
 
 
 def _of_function(

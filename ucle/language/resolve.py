@@ -21,7 +21,6 @@ from ucle.errors import LabelError, NameResolutionError, did_you_mean
 from ucle.foundation.names import find_free_name
 from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.matrix_maps import MATRIX_MAPS
-from ucle.ir.operators import MAPS, REDUCES, SUM
 from ucle.ir.scans import RUNNING
 from ucle.ir.vertices import Span
 from ucle.language.functions import AGGREGATIONS, CASTS, FUNCTIONS
@@ -46,6 +45,7 @@ from ucle.language.syntax import (
 )
 from ucle.language.templates import substitute, template
 from ucle.language.top_k import FIRST
+from ucle.operators import MAPS, REDUCES, SUM
 
 
 def resolve(statement: Statement, keep: Collection[str] = ()) -> Statement:

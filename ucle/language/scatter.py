@@ -7,19 +7,8 @@ the aggregation as it is, so that it is worth what is aggregated of nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ucle.errors import UnsupportedError
 from ucle.foundation.names import find_free_name
-from ucle.ir.operators import (
-    MULT,
-    WHEN,
-    WHEN_HIGHEST,
-    WHEN_LOWEST,
-    WHEN_ONE,
-    Combine,
-    Reduce,
-)
 from ucle.ir.vertices import Span
 from ucle.language.syntax import (
     Access,
@@ -33,18 +22,7 @@ from ucle.language.syntax import (
     all_hit,
     walk,
 )
-
-SELECTS: Mapping[str, Combine] = {
-    "sum": WHEN,
-    "count": WHEN,
-    "any": WHEN,
-    "prod": WHEN_ONE,
-    "min": WHEN_HIGHEST,
-    "all": WHEN_HIGHEST,
-    "max": WHEN_LOWEST,
-    "logsumexp": WHEN_LOWEST,
-}
-"""By aggregation what gives an entry where a condition holds, and elsewhere the identity."""
+from ucle.operators import LOGSUMEXP, MULT, REDUCES, Reduce
 
 
 def rewrite_scatter(
@@ -61,12 +39,13 @@ def rewrite_scatter(
     Raises:
         UnsupportedError: an aggregation that cannot leave out entries.
     """
-    select = SELECTS.get(accumulate.name)
+    select = accumulate.select
     if select is None:
+        others = sorted(name for name, row in REDUCES.items() if row.select is not None)
         raise UnsupportedError(
             f"entries cannot be aggregated by {accumulate.name} where an index puts them",
             where=str(span),
-            expected="one of " + ", ".join(sorted(SELECTS)),
+            expected="one of " + ", ".join(others),
             found=f"{target} {accumulate.assignment} ...",
             hint="a mean is a sum divided by how many there are: N[idx[i]] += 1",
         )
@@ -85,7 +64,7 @@ def rewrite_scatter(
         hits.append(Hit(index.entries, label, str(target), span, made=True))
     every = {label for hit in hits for label in hit.labels}
     alone = [x for x in expression.labels if x not in every and x not in labels]
-    if accumulate.name == "logsumexp":  # of integers, too, whose least number is not -inf
+    if accumulate is LOGSUMEXP:  # of integers, too, whose least number is not -inf
         expression = Binary(MULT, Number(1.0, span), expression, span)
     elif alone and not accumulate.derived:
         expression = Reduction(accumulate, tuple(alone), expression, span)

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from ucle.errors import LabelError, NameResolutionError, did_you_mean
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import find_free_name
-from ucle.ir.operators import COMBINES, MAPS, REDUCES
 from ucle.language.syntax import (
     Access,
     Binary,
@@ -21,6 +20,7 @@ from ucle.language.syntax import (
     accesses,
     walk,
 )
+from ucle.operators import PointwiseMap
 
 
 def order_statements(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
@@ -150,45 +150,21 @@ def names_of_axes(
     return tuple(names)
 
 
-UNDEFINED_SOMEWHERE = frozenset(
-    [
-        "div",
-        "sparse_div",
-        "pow",
-        "reciprocal",
-        "log",
-        "log1p",
-        "log2",
-        "log10",
-        "asin",
-        "acos",
-        "acosh",
-        "atanh",
-        "remainder",
-        "floor_divide",
-        "sqrt",
-        "logsumexp",
-        "normal_quantile",
-    ]
-)
-"""Operators that map some numbers to NaN or infinity; a user's operators may do so, too."""
-
-DEFINED_EVERYWHERE = frozenset([*COMBINES, *REDUCES, *MAPS]) - UNDEFINED_SOMEWHERE
-
-
 def asks_for_zeros(statements: tuple[Statement, ...]) -> bool:
     """True if some operator, such as a quotient, needs to know that numbers are not 0."""
-    parts = (part for statement in statements for part in walk(statement.expression))
-    return any(name not in DEFINED_EVERYWHERE for name in map(_operator, parts) if name is not None)
+    return any(
+        _may_be_undefined(part) for statement in statements for part in walk(statement.expression)
+    )
 
 
-def _operator(part: Expression) -> str | None:
+def _may_be_undefined(part: Expression) -> bool:
+    """True if an operator makes NaN or infinities of some numbers; a user's own may, too."""
     match part:
-        case Call(function) if not isinstance(function, DType):
-            return part.name
-        case Binary(operator) | Reduction(operator):
-            return operator.name
-    return None
+        case Call(DType()):
+            return False
+        case Call(PointwiseMap() as operator) | Binary(operator) | Reduction(operator):
+            return operator.undefined_somewhere or not operator.compiled
+    return isinstance(part, Call)
 
 
 def choose_outputs(

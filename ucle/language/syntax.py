@@ -1,7 +1,7 @@
 """The syntax tree of a program: statements and expressions, with their places in the text.
 
 `ucle.language.parse` builds it, `ucle.language.resolve` makes its meaning explicit and
-`ucle.lowering.syntax_to_logical` lowers it. Operators are objects of `ucle.ir.operators`, not
+`ucle.lowering.syntax_to_logical` lowers it. Operators are objects of `ucle.operators`, not
 names. Names of tensors are not resolved and ranks are not checked here.
 """
 
@@ -17,10 +17,10 @@ from ucle.foundation import tree_walk
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import Condition
-from ucle.ir.operators import AND, Combine, PointwiseMap, Reduce
 from ucle.ir.scans import Along
 from ucle.ir.vertices import Span
 from ucle.language.top_k import Direction, FirstFunction, Gives
+from ucle.operators import AND, Combine, PointwiseMap, Reduce
 
 T = TypeVar("T")
 

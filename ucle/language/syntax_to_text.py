@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from ucle import operators
 from ucle.foundation.dtypes import Scalar
 from ucle.language.syntax import (
     Access,
@@ -27,25 +28,12 @@ from ucle.language.syntax import (
     Statement,
 )
 from ucle.language.top_k import Direction
+from ucle.operators import (
+    POW,
+)
 
 ATOM = 9
-"""The precedence of names, calls and numbers."""
-
-BINDING = {
-    "or": 1,
-    "xor": 1,
-    "and": 2,
-    "less": 4,
-    "less_equal": 4,
-    "equal": 4,
-    "not_equal": 4,
-    "add": 5,
-    "sub": 5,
-    "mult": 6,
-    "div": 6,
-    "pow": 8,
-}
-"""The precedence of infix operators; that of ``not`` is 3, that of a minus sign 7."""
+"""The precedence of names, calls and numbers; that of ``not`` is 3, that of a minus sign 7."""
 
 
 def statement_text(statement: Statement) -> str:
@@ -83,9 +71,9 @@ def _text(expression: Expression) -> tuple[str, int]:
             return f"{source.tensor}[{','.join(map(str, indices))}]", ATOM
         case LabelDivision(argument, by):
             return f"{_within(argument, 6)} {expression.sign} {by}", 6
-        case Call(name="not", arguments=(argument,)):
+        case Call(operators.NOT, (argument,)):
             return f"not {_within(argument, 3)}", 3
-        case Call(name="neg", arguments=(argument,)):
+        case Call(operators.NEG, (argument,)):
             return f"-{_within(argument, 8)}", 7
         case Call(_, arguments):
             return f"{expression.name}({', '.join(map(expression_text, arguments))})", ATOM
@@ -105,8 +93,8 @@ def _text(expression: Expression) -> tuple[str, int]:
             return _text(argument)
         case Size(over):
             return f"size[{','.join(over)}]", ATOM
-        case Binary(operator, left, right) if operator.name in BINDING:
-            binding, power = BINDING[operator.name], operator.name == "pow"
+        case Binary(operator, left, right) if operator.binding:
+            binding, power = operator.binding, operator is POW
             # Comparisons do not chain; a power binds to the right, the others to the left.
             first = binding + (power or binding == 4)
             second = 7 if power else binding + 1

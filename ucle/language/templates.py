@@ -1,7 +1,7 @@
 """Templates: expressions written as text over names, which are replaced by other expressions.
 
 Functions that are defined by others (`ucle.language.functions`) use templates, and so do
-derivatives (`ucle.ir.operators`). Aggregations in a template do not name labels, and ``size`` is
+derivatives (`ucle.operators`). Aggregations in a template do not name labels, and ``size`` is
 the number of entries along the labels of its aggregations.
 """
 
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 
-from ucle.ir.operators import REDUCES
 from ucle.ir.vertices import Span
 from ucle.language.parse import parse_program
 from ucle.language.syntax import Access, Binary, Call, Expression, Number, Reduction, Size
+from ucle.operators import REDUCES
 
 
 @cache

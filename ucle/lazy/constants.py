@@ -20,6 +20,11 @@ from ucle.ir.conditions import Compare, Sign
 from ucle.lazy.elementwise import elementwise
 from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, NodeOperand, apply
 from ucle.lazy.places import function_of_places, number, position, where
+from ucle.operators import (
+    ADD,
+    MULT,
+    UNLESS,
+)
 
 
 def constant(axes: Axes, value: Any, dtype: DType) -> Lazy:
@@ -59,10 +64,10 @@ def everywhere(tensor: Lazy, value: Any, dtype: DType | None) -> Lazy:
         value: the number.
         dtype: its type; None for that of the tensor.
     """
-    nothing = elementwise("unless", True, tensor)
+    nothing = elementwise(UNLESS.name, True, tensor)
     if dtype is not None:
         nothing = elementwise(dtype.value, nothing)
-    return nothing if not value else elementwise("add", nothing, value)
+    return nothing if not value else elementwise(ADD.name, nothing, value)
 
 
 def make_range(size: int) -> Lazy:
@@ -86,8 +91,8 @@ def progression(size: int, start: Scalar, step: Scalar, dtype: DType) -> Lazy:
         wide = DType.COMPLEX128 if dtype.kind == "c" else DType.FLOAT64
         numbers = elementwise(wide.value, numbers)
     if step != 1:
-        numbers = elementwise("mult", numbers, step)
-    return numbers if not start else elementwise("add", numbers, start)
+        numbers = elementwise(MULT.name, numbers, step)
+    return numbers if not start else elementwise(ADD.name, numbers, start)
 
 
 def with_last(numbers: Lazy, last: Scalar) -> Lazy:
@@ -104,7 +109,7 @@ def stretch_tensor(tensor: Lazy, axes: Sequence[Axis], places: Sequence[int]) ->
     if set(places).issuperset(n for n in every if not axes[n].unit):
         return apply(None, [tensor.operand(places)], axes)
     nothing = constant(tuple(axes), False, DType.BOOL)
-    return apply("add", [nothing.operand(every), tensor.operand(places)], axes)
+    return apply(ADD.name, [nothing.operand(every), tensor.operand(places)], axes)
 
 
 def broadcast_to(tensor: Lazy, shape: Sequence[int]) -> Lazy:
@@ -116,7 +121,7 @@ def broadcast_to(tensor: Lazy, shape: Sequence[int]) -> Lazy:
     axes = tuple(Axis(size=size) for size in shape)
     if tensor.named and len(shape) == len(tensor.axes):
         axes = tuple(replace(a, size=n) for a, n in zip(tensor.axes, shape, strict=True))
-    result = elementwise("add", constant(axes, False, DType.BOOL), tensor)
+    result = elementwise(ADD.name, constant(axes, False, DType.BOOL), tensor)
     if tuple(axis.size for axis in result.axes) != tuple(shape):
         raise BoundError(
             "a tensor cannot be broadcast to that shape",

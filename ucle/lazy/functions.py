@@ -22,101 +22,143 @@ from ucle.lazy.elementwise import elementwise
 from ucle.lazy.random_tensors import keep_mask
 from ucle.lazy.reductions import Along
 from ucle.lazy.tensor import NUMPY_FUNCTIONS, Tensor, as_tensor, pointwise, tensor_operand
+from ucle.operators import (
+    ABS,
+    ADD,
+    AND,
+    CEIL,
+    CONJ,
+    DIV,
+    EQUAL,
+    EXP,
+    FINITE,
+    FLOOR,
+    GELU,
+    GREATEST,
+    IMAG,
+    ISFINITE,
+    ISNAN,
+    LEAKY_RELU,
+    LEAST,
+    LESS,
+    LESS_EQUAL,
+    LOG,
+    LOG1P,
+    MULT,
+    NEG,
+    NOT,
+    NOT_EQUAL,
+    OR,
+    POW,
+    REAL,
+    RELU,
+    ROUND,
+    SIGMOID,
+    SIGN,
+    SILU,
+    SOFTPLUS,
+    SQRT,
+    SQUARE,
+    SUB,
+    TANH,
+    WHEN,
+    XOR,
+)
 
 
 def abs(x: Any) -> Tensor:
     """Absolute values."""
-    return pointwise("abs", x)
+    return pointwise(ABS.name, x)
 
 
 def exp(x: Any) -> Tensor:
     """Exponentials."""
-    return pointwise("exp", x)
+    return pointwise(EXP.name, x)
 
 
 def log(x: Any) -> Tensor:
     """Natural logarithms; NumPy's answers where there is none."""
-    return pointwise("log", x)
+    return pointwise(LOG.name, x)
 
 
 def log1p(x: Any) -> Tensor:
     """Logarithms of 1 + x."""
-    return pointwise("log1p", x)
+    return pointwise(LOG1P.name, x)
 
 
 def sqrt(x: Any) -> Tensor:
     """Square roots; NaN of what is negative."""
-    return pointwise("sqrt", x)
+    return pointwise(SQRT.name, x)
 
 
 def tanh(x: Any) -> Tensor:
     """Hyperbolic tangents."""
-    return pointwise("tanh", x)
+    return pointwise(TANH.name, x)
 
 
 def square(x: Any) -> Tensor:
     """Squares."""
-    return pointwise("square", x)
+    return pointwise(SQUARE.name, x)
 
 
 def sign(x: Any) -> Tensor:
     """-1, 0 or 1."""
-    return pointwise("sign", x)
+    return pointwise(SIGN.name, x)
 
 
 def floor(x: Any) -> Tensor:
     """The integers below."""
-    return pointwise("floor", x)
+    return pointwise(FLOOR.name, x)
 
 
 def ceil(x: Any) -> Tensor:
     """The integers above."""
-    return pointwise("ceil", x)
+    return pointwise(CEIL.name, x)
 
 
 def round(x: Any) -> Tensor:
     """The nearest integers, of two the even one."""
-    return pointwise("round", x)
+    return pointwise(ROUND.name, x)
 
 
 def negative(x: Any) -> Tensor:
     """``-x``."""
-    return pointwise("neg", x)
+    return pointwise(NEG.name, x)
 
 
 def conj(x: Any) -> Tensor:
     """Complex conjugates."""
-    return pointwise("conj", x)
+    return pointwise(CONJ.name, x)
 
 
 def real(x: Any) -> Tensor:
     """Real parts."""
-    return pointwise("real", x)
+    return pointwise(REAL.name, x)
 
 
 def imag(x: Any) -> Tensor:
     """Imaginary parts."""
-    return pointwise("imag", x)
+    return pointwise(IMAG.name, x)
 
 
 def isnan(x: Any) -> Tensor:
     """Where entries are NaN."""
-    return pointwise("isnan", x)
+    return pointwise(ISNAN.name, x)
 
 
 def isfinite(x: Any) -> Tensor:
     """Where entries are neither NaN nor infinite."""
-    return pointwise("isfinite", x)
+    return pointwise(ISFINITE.name, x)
 
 
 def finite(x: Any) -> Tensor:
     """The entries that are finite, and 0 in the places of the others."""
-    return pointwise("finite", x)
+    return pointwise(FINITE.name, x)
 
 
 def logical_not(x: Any) -> Tensor:
     """Where entries are 0."""
-    return pointwise("not", x)
+    return pointwise(NOT.name, x)
 
 
 def bitwise_invert(x: Any) -> Tensor:
@@ -126,112 +168,112 @@ def bitwise_invert(x: Any) -> Tensor:
 
 def relu(x: Any) -> Tensor:
     """What is greater than 0; else 0."""
-    return pointwise("relu", x)
+    return pointwise(RELU.name, x)
 
 
 def leaky_relu(x: Any) -> Tensor:
     """What is greater than 0; else a hundredth of it."""
-    return pointwise("leaky_relu", x)
+    return pointwise(LEAKY_RELU.name, x)
 
 
 def sigmoid(x: Any) -> Tensor:
     """``1 / (1 + exp(-x))``."""
-    return pointwise("sigmoid", x)
+    return pointwise(SIGMOID.name, x)
 
 
 def gelu(x: Any) -> Tensor:
     """The activation of that name, in its tanh approximation."""
-    return pointwise("gelu", x)
+    return pointwise(GELU.name, x)
 
 
 def silu(x: Any) -> Tensor:
     """``x * sigmoid(x)``."""
-    return pointwise("silu", x)
+    return pointwise(SILU.name, x)
 
 
 def softplus(x: Any) -> Tensor:
     """``log(1 + exp(x))``."""
-    return pointwise("softplus", x)
+    return pointwise(SOFTPLUS.name, x)
 
 
 def add(x: Any, y: Any) -> Tensor:
     """``x + y``."""
-    return pointwise("add", x, y)
+    return pointwise(ADD.name, x, y)
 
 
 def subtract(x: Any, y: Any) -> Tensor:
     """``x - y``."""
-    return pointwise("sub", x, y)
+    return pointwise(SUB.name, x, y)
 
 
 def multiply(x: Any, y: Any) -> Tensor:
     """``x * y``."""
-    return pointwise("mult", x, y)
+    return pointwise(MULT.name, x, y)
 
 
 def divide(x: Any, y: Any) -> Tensor:
     """``x / y``."""
-    return pointwise("div", x, y)
+    return pointwise(DIV.name, x, y)
 
 
 def pow(x: Any, y: Any) -> Tensor:
     """``x ** y``."""
-    return pointwise("pow", x, y)
+    return pointwise(POW.name, x, y)
 
 
 def maximum(x: Any, y: Any) -> Tensor:
     """The greater of two."""
-    return pointwise("max", x, y)
+    return pointwise(GREATEST.name, x, y)
 
 
 def minimum(x: Any, y: Any) -> Tensor:
     """The lesser of two."""
-    return pointwise("min", x, y)
+    return pointwise(LEAST.name, x, y)
 
 
 def less(x: Any, y: Any) -> Tensor:
     """``x < y``."""
-    return pointwise("less", x, y)
+    return pointwise(LESS.name, x, y)
 
 
 def less_equal(x: Any, y: Any) -> Tensor:
     """``x <= y``."""
-    return pointwise("less_equal", x, y)
+    return pointwise(LESS_EQUAL.name, x, y)
 
 
 def greater(x: Any, y: Any) -> Tensor:
     """``x > y``."""
-    return pointwise("less", y, x)
+    return pointwise(LESS.name, y, x)
 
 
 def greater_equal(x: Any, y: Any) -> Tensor:
     """``x >= y``."""
-    return pointwise("less_equal", y, x)
+    return pointwise(LESS_EQUAL.name, y, x)
 
 
 def equal(x: Any, y: Any) -> Tensor:
     """``x == y``."""
-    return pointwise("equal", x, y)
+    return pointwise(EQUAL.name, x, y)
 
 
 def not_equal(x: Any, y: Any) -> Tensor:
     """``x != y``."""
-    return pointwise("not_equal", x, y)
+    return pointwise(NOT_EQUAL.name, x, y)
 
 
 def logical_and(x: Any, y: Any) -> Tensor:
     """Where both are not 0."""
-    return pointwise("and", x, y)
+    return pointwise(AND.name, x, y)
 
 
 def logical_or(x: Any, y: Any) -> Tensor:
     """Where one is not 0."""
-    return pointwise("or", x, y)
+    return pointwise(OR.name, x, y)
 
 
 def logical_xor(x: Any, y: Any) -> Tensor:
     """Where just one is not 0."""
-    return pointwise("xor", x, y)
+    return pointwise(XOR.name, x, y)
 
 
 def bitwise_and(x: Any, y: Any) -> Tensor:
@@ -561,8 +603,8 @@ def dropout(x: Any, rate: float, *, seed: int | Tensor) -> Tensor:
     else:
         args.integer(seed, "dropout(seed=...)")
         mask = keep_mask(tensor, float(rate), int(seed))
-    kept = elementwise("when", mask, tensor)
-    return Tensor(kept if rate in (0, 1) else elementwise("mult", kept, 1 / (1 - float(rate))))
+    kept = elementwise(WHEN.name, mask, tensor)
+    return Tensor(kept if rate in (0, 1) else elementwise(MULT.name, kept, 1 / (1 - float(rate))))
 
 
 NUMPY_FUNCTIONS.update(

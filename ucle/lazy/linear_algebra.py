@@ -12,6 +12,9 @@ from ucle.lazy.axes import AxisLike, find_axes
 from ucle.lazy.elementwise import elementwise
 from ucle.lazy.reductions import root
 from ucle.lazy.tensor import Tensor, as_tensor
+from ucle.operators import (
+    WHEN,
+)
 
 Axes = AxisLike | Sequence[AxisLike] | None
 
@@ -94,9 +97,9 @@ def vector_norm(x: Any, /, *, axis: Axes = None, keepdims: bool = False, ord: fl
     if power < 0:
         return (size**power).sum(axis, keepdims=keepdims) ** (1 / power)
     # As in PyTorch, zeros get no gradient, although the derivative of a root is infinite there.
-    powers = Tensor(elementwise("when", size.lazy, (size**power).lazy))
+    powers = Tensor(elementwise(WHEN.name, size.lazy, (size**power).lazy))
     total = powers.sum(axis, keepdims=keepdims)
-    return Tensor(elementwise("when", total.lazy, (total ** (1 / power)).lazy))
+    return Tensor(elementwise(WHEN.name, total.lazy, (total ** (1 / power)).lazy))
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:  # noqa: A002

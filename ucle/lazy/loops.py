@@ -19,24 +19,30 @@ from ucle.foundation.dtypes import DType
 from ucle.foundation.names import fold_name, unique_names
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.table_input import TableInput
-from ucle.ir.operators import Combine
 from ucle.lazy.compute import compile_tensors, known_type
 from ucle.lazy.inputs import lift_input
 from ucle.lazy.nodes import Apply, Lazy, Leaf, Node
 from ucle.lazy.tensor import Tensor, tensor_operand
 from ucle.loops.iterate import History, Iteration
+from ucle.operators import (
+    EQUAL,
+    LESS,
+    LESS_EQUAL,
+    NOT_EQUAL,
+    Combine,
+)
 from ucle.progress.execution import Watch
 
 CONDITION = "condition"
 """The name, in a history, of the number that a loop's condition compares with a constant."""
 
 _SIGNS = {
-    "less": "<",
-    "less_equal": "<=",
+    LESS.name: "<",
+    LESS_EQUAL.name: "<=",
     "greater": ">",
     "greater_equal": ">=",
-    "equal": "==",
-    "not_equal": "!=",
+    EQUAL.name: "==",
+    NOT_EQUAL.name: "!=",
 }
 
 

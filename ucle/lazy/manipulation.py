@@ -14,7 +14,6 @@ import numpy as np
 
 from ucle.errors import ArgumentTypeError, AxisError, UnsupportedError
 from ucle.foundation.dtypes import DType
-from ucle.ir.operators import PICK, WHEN
 from ucle.lazy import axes as moves
 from ucle.lazy.axes import AxisLike, find_axes, find_axis, with_unit_axis
 from ucle.lazy.constants import constant
@@ -24,6 +23,11 @@ from ucle.lazy.places import number, position, read_at
 from ucle.lazy.rearranging import known_size, pad_tensor, reshape_tensor, resize_axis
 from ucle.lazy.selection import check_entries, drop_axis, integers, take_positions
 from ucle.lazy.tensor import Tensor, as_tensor, tensor_operand
+from ucle.operators import (
+    ADD,
+    PICK,
+    WHEN,
+)
 
 
 def flip(x: Any, axis: AxisLike | Sequence[AxisLike] | None = None) -> Tensor:
@@ -182,7 +186,9 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
         if axis.size is None or axis.encoded:
             known_size(Lazy(tensors[0].node, axes), place, "broadcast_arrays")
     nothing = constant(axes, False, DType.BOOL)
-    return tuple(Tensor(x if x.axes == axes else elementwise("add", nothing, x)) for x in tensors)
+    return tuple(
+        Tensor(x if x.axes == axes else elementwise(ADD.name, nothing, x)) for x in tensors
+    )
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: AxisLike = -1) -> Tensor:

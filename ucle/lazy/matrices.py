@@ -14,6 +14,9 @@ from typing import Any, NamedTuple
 from ucle.errors import AxisError, BoundError
 from ucle.lazy.nodes import Apply, Lazy, apply
 from ucle.lazy.tensor import Tensor, as_tensor
+from ucle.operators import (
+    SQRT,
+)
 
 NAMES = ("cholesky", "diagonal", "eigh", "eigvalsh", "inv", "solve", "trace")
 """The functions' names in `numpy.linalg`."""
@@ -125,7 +128,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
 
 
 ONE_BY_ONE: dict[str, Callable[[Tensor], Tensor]] = {
-    "cholesky": lambda x: x.map("sqrt"),
+    "cholesky": lambda x: x.map(SQRT.name),
     "inv": lambda x: 1 / x,
     "eigenvalues": lambda x: x,
     "eigenvectors": lambda x: x * 0 + 1,

@@ -13,21 +13,30 @@ import numpy as np
 
 from ucle.errors import ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar, nearest
-from ucle.ir.operators import (
-    ADD,
-    ANY,
-    COMBINES,
-    MAPS,
-    PICK,
-    SUM,
-    UNLESS,
-    WHEN,
-    Combine,
-)
 from ucle.ir.vertices import Span
 from ucle.language.syntax import Binary, Call, Expression, Hit, Number, Reduction
 from ucle.language.syntax_to_text import expression_text
 from ucle.lazy.nodes import TYPED, Apply, Function
+from ucle.operators import (
+    ABS,
+    ADD,
+    AND,
+    ANY,
+    BIT_AND,
+    BIT_OR,
+    BIT_XOR,
+    NOT,
+    NOT_EQUAL,
+    OR,
+    PICK,
+    SQUARE,
+    SUB,
+    SUM,
+    UNLESS,
+    WHEN,
+    XOR,
+    Combine,
+)
 
 Kinds = Sequence[DType | Scalar | None]
 
@@ -35,10 +44,10 @@ INVERT = "bitwise_invert"
 SIZE_SQUARED = "size_squared"
 """``x * conj(x)``: for a real number the square, with the derivatives of x * x at 0."""
 
-OF_BOOLEANS = {f"bitwise_{name}": COMBINES[name] for name in ("and", "or", "xor")}
+OF_BOOLEANS = {f"bitwise_{row.name}": row for row in (AND, OR, XOR)}
 """Bitwise operators on booleans, as operators of the language."""
 
-OF_INTEGERS = {f"bitwise_{name}": COMBINES[f"bit_{name}"] for name in ("and", "or", "xor")}
+OF_INTEGERS = {row.name.replace("bit_", "bitwise_"): row for row in (BIT_AND, BIT_OR, BIT_XOR)}
 """Bitwise operators on integers, where booleans are 0 and 1."""
 
 
@@ -86,10 +95,10 @@ def _apply_function(
     if function == SIZE_SQUARED:
         (part,) = parts
         if isinstance(kinds[0], DType) and kinds[0].kind == "c":
-            part = Call(MAPS["abs"], (part,), span)
-        return Call(MAPS["square"], (part,), span)
+            part = Call(ABS, (part,), span)
+        return Call(SQUARE, (part,), span)
     if function == "difference":
-        function = COMBINES["not_equal" if all(map(_is_bool, kinds)) else "sub"]
+        function = NOT_EQUAL if all(map(_is_bool, kinds)) else SUB
     if isinstance(function, str) and function in (*OF_BOOLEANS, INVERT):
         return _bitwise(function, parts, kinds, span)
     if isinstance(function, Combine):
@@ -105,8 +114,8 @@ def _bitwise(function: str, parts: Sequence[Expression], kinds: Kinds, span: Spa
     if function == INVERT:
         (part,) = parts
         if booleans:
-            return Call(MAPS["not"], (part,), span)
-        return Binary(COMBINES["bit_xor"], part, Number(-1, span), span)  # -1 has all bits
+            return Call(NOT, (part,), span)
+        return Binary(BIT_XOR, part, Number(-1, span), span)  # -1 has all bits
     operator = (OF_BOOLEANS if booleans else OF_INTEGERS)[function]
     return reduce(lambda left, right: Binary(operator, left, right, span), parts)
 

@@ -22,6 +22,9 @@ from ucle.lazy.elementwise import elementwise
 from ucle.lazy.nodes import Axis, Lazy
 from ucle.lazy.tensor import DEVICE, Tensor, as_tensor, tensor_operand
 from ucle.lazy.types import node_types
+from ucle.operators import (
+    FLOOR,
+)
 
 Shape = int | Sequence[int]
 
@@ -146,7 +149,7 @@ def linspace(
         numbers = constants.with_last(numbers, last)
     own = kind if dtype is None else element_type(dtype, "linspace")
     if own.kind == "i":
-        numbers = elementwise("floor", numbers)
+        numbers = elementwise(FLOOR.name, numbers)
     return Tensor(numbers if own is kind else elementwise(own.value, numbers))
 
 

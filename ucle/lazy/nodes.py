@@ -18,10 +18,10 @@ from typing import Any, Literal
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import All, Compare, Condition, Some
-from ucle.ir.operators import COMBINES, REDUCES, Combine, PointwiseMap, Reduce
 from ucle.language.functions import function_named
 from ucle.language.syntax import Index
 from ucle.language.top_k import FirstFunction
+from ucle.operators import COMBINES, REDUCES, Combine, PointwiseMap, Reduce
 
 Function = Combine | PointwiseMap | DType | str
 Aggregation = Reduce | Literal["dot"]

@@ -13,6 +13,9 @@ from ucle.ir.affine import Affine, Digit
 from ucle.ir.conditions import NOTHING, All, Compare, Condition, Sign, Some, condition_labels
 from ucle.language.syntax import Index
 from ucle.lazy.nodes import Axes, Lazy, NodeOperand, apply
+from ucle.operators import (
+    WHEN,
+)
 
 
 def position(axis: int) -> Affine:
@@ -83,7 +86,7 @@ def read_at(
     operand = read(tensor, axes, indices, inside=condition == NOTHING)
     if met.source is True:
         return apply(None, [operand], axes)
-    return apply("when", [met, operand], axes)
+    return apply(WHEN.name, [met, operand], axes)
 
 
 def _at_zero(affine: Affine, units: frozenset[str]) -> Affine:

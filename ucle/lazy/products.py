@@ -17,6 +17,10 @@ from ucle.language.subscripts import parse_string, resolve
 from ucle.lazy.axes import AxisLike, check_axis_names, find_axes, find_axis, permute_axes
 from ucle.lazy.elementwise import check_names, elementwise, merge_axes
 from ucle.lazy.nodes import Axis, Lazy, apply
+from ucle.operators import (
+    CONJ,
+    MULT,
+)
 
 Labels = Sequence[int]
 
@@ -43,7 +47,7 @@ def contract_tensors(
     summed = any(label not in output for label in axes)
     check_axis_names([name for x in output if (name := axes[x].name) is not None])
     return apply(
-        "mult" if len(operands) > 1 else None,
+        MULT.name if len(operands) > 1 else None,
         operands,
         [axes[label] for label in output],
         output,
@@ -177,7 +181,7 @@ def vecdot(left: Lazy, right: Lazy, axis: AxisLike) -> Lazy:
         left, find_axis(left, axis, "vecdot"), right, find_axis(right, axis, "vecdot"), "vecdot"
     )
     if isinstance(axis, str):
-        return dot(elementwise("conj", left), right, axis)
+        return dot(elementwise(CONJ.name, left), right, axis)
     last = [
         permute_axes(t, [*(n for n in range(len(t.axes)) if n != place), place])
         for t in (left, right)
@@ -185,7 +189,7 @@ def vecdot(left: Lazy, right: Lazy, axis: AxisLike) -> Lazy:
     ]
     ranks = [len(tensor.axes) for tensor in last]
     labels = [range(max(ranks) - rank, max(ranks)) for rank in ranks]
-    conjugated = elementwise("conj", last[0])
+    conjugated = elementwise(CONJ.name, last[0])
     return contract_tensors([conjugated, last[1]], labels, range(max(ranks) - 1), "vecdot")
 
 

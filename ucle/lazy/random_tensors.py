@@ -17,6 +17,13 @@ from ucle.lazy.axes import check_axis_names
 from ucle.lazy.elementwise import elementwise
 from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, NodeOperand, apply
 from ucle.lazy.places import function_of_places, position
+from ucle.operators import (
+    ADD,
+    FLOOR,
+    LESS,
+    LESS_EQUAL,
+    MULT,
+)
 
 
 def named_axes(
@@ -80,28 +87,28 @@ def keep_mask(like: Lazy, rate: float, seed: int | Lazy) -> Lazy:
     else:
         spec = RandomTensor(UNIFORM, (0.0, 1.0), int(seed))
         numbers = random_tensor(spec, like.axes)
-    return elementwise("less_equal", rate, numbers)
+    return elementwise(LESS_EQUAL.name, rate, numbers)
 
 
 def _of_distribution(spec: RandomTensor, seed: NodeOperand, axes: Axes, dtype: DType) -> Lazy:
     if spec.distribution == BERNOULLI:
         (probability,) = spec.parameters
-        return elementwise("less", _numbers("random_uniform", seed, axes), probability)
+        return elementwise(LESS.name, _numbers("random_uniform", seed, axes), probability)
     if spec.distribution == NORMAL:
         mean, deviation = spec.parameters
         return _scale_numbers(_numbers("random_normal", seed, axes), deviation, mean)
     low, high = spec.parameters
     numbers = _numbers("random_uniform", seed, axes)
     if dtype.numpy.itemsize == 4:
-        whole = elementwise("floor", elementwise("mult", numbers, SINGLE))
-        numbers = elementwise("mult", whole, 1 / SINGLE)
+        whole = elementwise(FLOOR.name, elementwise(MULT.name, numbers, SINGLE))
+        numbers = elementwise(MULT.name, whole, 1 / SINGLE)
     return _scale_numbers(numbers, high - low, low)
 
 
 def _scale_numbers(numbers: Lazy, by: float, start: float) -> Lazy:
     if by != 1:
-        numbers = elementwise("mult", numbers, by)
-    return elementwise("add", numbers, start) if start else numbers
+        numbers = elementwise(MULT.name, numbers, by)
+    return elementwise(ADD.name, numbers, start) if start else numbers
 
 
 def _numbers(function: str, seed: NodeOperand, axes: Axes) -> Lazy:

@@ -25,6 +25,11 @@ from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, NodeOperand, apply
 from ucle.lazy.places import number, position, read, read_at, where
 from ucle.lazy.selection import take_positions
 from ucle.lazy.types import node_types
+from ucle.operators import (
+    ADD,
+    MULT,
+    WHEN,
+)
 
 NOWHERE = Some(())
 """The condition that never holds."""
@@ -86,7 +91,7 @@ def _fill_outside(
     if isinstance(dtype, DType):
         value = np.asarray(value).astype(dtype.numpy).item()
     if not value:
-        return apply("when", [met, moved], axes)
+        return apply(WHEN.name, [met, moved], axes)
     return apply("where", [met, moved, NodeOperand(value)], axes)
 
 
@@ -297,7 +302,7 @@ def concatenate_tensors(tensors: Sequence[Lazy], axis: AxisLike | None) -> Lazy:
         return _cast_like(aligned[0], aligned[1:])
     result = parts[0]
     for part in parts[1:]:
-        result = elementwise("add", result, part)
+        result = elementwise(ADD.name, result, part)
     missing = [tensor for tensor, size in zip(aligned, sizes, strict=True) if not size]
     return result if not missing else _cast_like(result, missing)
 
@@ -500,7 +505,7 @@ def kronecker(left: Lazy, right: Lazy) -> Lazy:
     both = zip(names, *sizes, strict=True)
     axes = tuple(Axis(name, n * m) for name, n, m in both)
     each = apply(
-        "mult",
+        MULT.name,
         [left.operand(range(0, 2 * rank, 2)), right.operand(range(1, 2 * rank, 2))],
         [Axis(size=size) for pair in zip(*sizes, strict=True) for size in pair],
     )

@@ -16,6 +16,20 @@ from ucle.lazy.axes import AxisLike, find_axes, find_axis
 from ucle.lazy.elementwise import elementwise
 from ucle.lazy.nodes import Apply, Axis, FirstAlong, Lazy, apply
 from ucle.lazy.rearranging import reshape_tensor
+from ucle.operators import (
+    DIV,
+    EXP,
+    ISNAN,
+    MAX,
+    MEAN,
+    MULT,
+    NOT,
+    OR,
+    SQRT,
+    SUB,
+    SUM,
+    WHEN,
+)
 
 Along = AxisLike | Sequence[AxisLike] | None
 
@@ -64,19 +78,19 @@ def variance(tensor: Lazy, axis: Along, correction: float, keepdims: bool) -> La
     Raises:
         BoundError: a correction needs sizes that are only known to the data of a table.
     """
-    mean = reduce_tensor("mean", tensor, axis, keepdims=True)
-    distance = elementwise("sub", tensor, mean)
-    mean_square = reduce_tensor("mean", elementwise("size_squared", distance), axis, keepdims)
+    mean = reduce_tensor(MEAN.name, tensor, axis, keepdims=True)
+    distance = elementwise(SUB.name, tensor, mean)
+    mean_square = reduce_tensor(MEAN.name, elementwise("size_squared", distance), axis, keepdims)
     if not correction:
         return mean_square
     count = _count(tensor, axis, "var(correction=...)")
     factor = count / (count - correction) if count > correction else math.nan
-    return elementwise("mult", mean_square, factor)
+    return elementwise(MULT.name, mean_square, factor)
 
 
 def root(tensor: Lazy) -> Lazy:
     """Square roots of nonnegative numbers; as in PyTorch, zeros get no gradient."""
-    return elementwise("when", tensor, elementwise("sqrt", tensor))
+    return elementwise(WHEN.name, tensor, elementwise(SQRT.name, tensor))
 
 
 def _count(tensor: Lazy, axis: Along, where: str) -> int:
@@ -98,9 +112,9 @@ def softmax(tensor: Lazy, axis: AxisLike) -> Lazy:
     Source: transformer attention, as in the SparseEinSum paper, section 2.
     """
     place = find_axis(tensor, axis, "softmax")
-    shifted = elementwise("sub", tensor, reduce_tensor("max", tensor, place, keepdims=True))
-    powers = elementwise("exp", shifted)
-    return elementwise("div", powers, reduce_tensor("sum", powers, place, keepdims=True))
+    shifted = elementwise(SUB.name, tensor, reduce_tensor(MAX.name, tensor, place, keepdims=True))
+    powers = elementwise(EXP.name, shifted)
+    return elementwise(DIV.name, powers, reduce_tensor(SUM.name, powers, place, keepdims=True))
 
 
 def first_entries(
@@ -167,10 +181,10 @@ def _of_one(tensor: Lazy, place: int, gives: Gives, count: int | None) -> Lazy:
     axes = (*tensor.axes[:place], *_ranks(tensor, count), *tensor.axes[place + 1 :])
     if gives is Gives.VALUES:
         return Lazy(tensor.node, axes)
-    is_nan = elementwise("isnan", tensor)
+    is_nan = elementwise(ISNAN.name, tensor)
     if gives is Gives.MEMBERS:
-        return elementwise("or", is_nan, elementwise("not", is_nan))
-    return Lazy(elementwise("mult", is_nan, 0).node, axes)
+        return elementwise(OR.name, is_nan, elementwise(NOT.name, is_nan))
+    return Lazy(elementwise(MULT.name, is_nan, 0).node, axes)
 
 
 def extreme_position(operator: str, tensor: Lazy, axis: AxisLike | None, keepdims: bool) -> Lazy:

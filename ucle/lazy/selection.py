@@ -17,10 +17,10 @@ from ucle.errors import ArgumentTypeError, BoundError, LabelError, PositionError
 from ucle.foundation.dtypes import DType
 from ucle.foundation.libraries import pa
 from ucle.inputs.table_input import TableInput
-from ucle.ir.operators import PICK, WHEN
 from ucle.lazy.axes import AxisLike, check_axis_names, find_axis, with_unit_axis
 from ucle.lazy.elementwise import check_names, ones
 from ucle.lazy.nodes import Apply, Axis, Lazy, Leaf, NodeOperand, apply
+from ucle.operators import PICK, WHEN
 
 
 def index_tensor(tensor: Lazy, key: Any) -> Lazy:
@@ -133,7 +133,7 @@ def _gather_positions(
     )
     chosen = NodeOperand(Leaf(spec, tuple(read), "picked", DType.BOOL), tuple(labels))
     every = tensor.operand(range(len(tensor.axes)))
-    return apply("when", [chosen, every], axes, order, reduce="dot")
+    return apply(WHEN.name, [chosen, every], axes, order, reduce="dot")
 
 
 def _check_key(key: Any) -> None:
@@ -456,7 +456,7 @@ def _where_picked(
     """Join with a boolean table; its new axis, if any, replaces the selected one."""
     new = len(tensor.axes)
     return apply(
-        "when",
+        WHEN.name,
         [NodeOperand(picked, labels), tensor.operand(range(new))],
         [new_axis if n == place else a for n, a in enumerate(tensor.axes)],
         [new if n == place else n for n in range(new)],
@@ -471,4 +471,4 @@ def _repeat_axis(tensor: Lazy, place: int, new_axis: Axis) -> Lazy:
         return tensor
     many = ones((new_axis,))
     read = [NodeOperand(many.node, (place,)), tensor.operand(range(len(axes)))]
-    return apply("when", read, axes)  # a product would make NaN of infinite complex numbers
+    return apply(WHEN.name, read, axes)  # a product would make NaN of infinite complex numbers

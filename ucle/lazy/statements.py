@@ -27,7 +27,6 @@ from ucle.inputs.table_input import TableInput
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import All, Compare, Some, rename_condition_labels
 from ucle.ir.matrix_maps import MatrixMap
-from ucle.ir.operators import REDUCES, WHEN
 from ucle.ir.scans import Running
 from ucle.ir.vertices import Span
 from ucle.language.label_arithmetic import affine_expression, condition_expression
@@ -50,11 +49,15 @@ from ucle.lazy.nodes import (
     sources,
 )
 from ucle.lazy.types import Types, operand_types
+from ucle.operators import (
+    LOGSUMEXP,
+    REDUCES,
+    WHEN,
+)
 
 LONGEST = 32
 """The largest number of operands in one statement."""
 
-LOGSUMEXP = REDUCES["logsumexp"]
 
 LETTERS = "ijklmnpqrstuvwxyz"
 

@@ -27,7 +27,6 @@ from ucle.foundation.libraries import pa
 from ucle.inputs.arithmetic import Arithmetic, to_lazy_tensor
 from ucle.inputs.inputs import element_type
 from ucle.inputs.table_input import TableInput
-from ucle.ir.operators import COMBINES
 from ucle.lazy import axes as moves
 from ucle.lazy import products, rearranging, reductions, selection
 from ucle.lazy.axes import AxisLike
@@ -38,6 +37,21 @@ from ucle.lazy.elementwise import elementwise
 from ucle.lazy.inputs import as_scalar, lift_input
 from ucle.lazy.nodes import Lazy
 from ucle.lazy.reductions import Along
+from ucle.operators import (
+    ALL,
+    ANY,
+    COMBINES,
+    COUNT,
+    GREATEST,
+    LEAST,
+    LOGSUMEXP,
+    MAX,
+    MEAN,
+    MIN,
+    PROD,
+    RELU,
+    SUM,
+)
 from ucle.plan.forms import FORM, MAX_ROWS
 from ucle.program import EinsumProgram
 from ucle.run.results import CPU, TensorRelation
@@ -415,12 +429,12 @@ class Tensor(Arithmetic["Tensor"]):
 
     def relu(self) -> Tensor:
         """Replace negative entries by 0."""
-        return self.map("relu")
+        return self.map(RELU.name)
 
     def clip(self, low: Any = None, high: Any = None) -> Tensor:
         """Limit every entry to the given bounds."""
-        clipped = self if low is None else self.combine("max", low)
-        return clipped if high is None else clipped.combine("min", high)
+        clipped = self if low is None else self.combine(GREATEST.name, low)
+        return clipped if high is None else clipped.combine(LEAST.name, high)
 
     # ---- Aggregations ----
 
@@ -432,51 +446,51 @@ class Tensor(Arithmetic["Tensor"]):
         self, axis: Along = None, dtype: Any = None, out: None = None, keepdims: bool = False
     ) -> Tensor:
         """Sums along axes, by position or name; along all of them by default."""
-        return self._cast_to(dtype, out)._reduce_axes("sum", axis, keepdims)
+        return self._cast_to(dtype, out)._reduce_axes(SUM.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def prod(
         self, axis: Along = None, dtype: Any = None, out: None = None, keepdims: bool = False
     ) -> Tensor:
         """Products along axes."""
-        return self._cast_to(dtype, out)._reduce_axes("prod", axis, keepdims)
+        return self._cast_to(dtype, out)._reduce_axes(PROD.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def mean(
         self, axis: Along = None, dtype: Any = None, out: None = None, keepdims: bool = False
     ) -> Tensor:
         """Means along axes, over all entries, stored or not."""
-        return self._cast_to(dtype, out)._reduce_axes("mean", axis, keepdims)
+        return self._cast_to(dtype, out)._reduce_axes(MEAN.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def max(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
         """The greatest entries along axes."""
-        return self._cast_to(None, out)._reduce_axes("max", axis, keepdims)
+        return self._cast_to(None, out)._reduce_axes(MAX.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def min(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
         """The least entries along axes."""
-        return self._cast_to(None, out)._reduce_axes("min", axis, keepdims)
+        return self._cast_to(None, out)._reduce_axes(MIN.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def any(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
         """True where any entry along axes is not 0."""
-        return self._cast_to(None, out)._reduce_axes("any", axis, keepdims)
+        return self._cast_to(None, out)._reduce_axes(ANY.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def all(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
         """True where no entry along axes is 0."""
-        return self._cast_to(None, out)._reduce_axes("all", axis, keepdims)
+        return self._cast_to(None, out)._reduce_axes(ALL.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def count_nonzero(self, axis: Along = None, keepdims: bool = False) -> Tensor:
         """The number of entries along axes that are not 0."""
-        return self._reduce_axes("count", axis, keepdims)
+        return self._reduce_axes(COUNT.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
     def logsumexp(self, axis: Along = None, keepdims: bool = False) -> Tensor:
         """Logarithms of sums of exponentials, without overflow."""
-        return self._reduce_axes("logsumexp", axis, keepdims)
+        return self._reduce_axes(LOGSUMEXP.name, axis, keepdims)
 
     @door(axis=args.along, ddof=args.real, keepdims=args.flag, correction=args.real)
     def var(
@@ -523,7 +537,7 @@ class Tensor(Arithmetic["Tensor"]):
             UnsupportedError: the coordinates of the axis are values.
         """
         source = self._cast_to(None, out).lazy
-        return Tensor(reductions.extreme_position("max", source, axis, keepdims))
+        return Tensor(reductions.extreme_position(MAX.name, source, axis, keepdims))
 
     @door(axis=args.axis, keepdims=args.flag)
     def argmin(
@@ -531,7 +545,7 @@ class Tensor(Arithmetic["Tensor"]):
     ) -> Tensor:
         """Positions of the first least entries along an axis; see `argmax`."""
         source = self._cast_to(None, out).lazy
-        return Tensor(reductions.extreme_position("min", source, axis, keepdims))
+        return Tensor(reductions.extreme_position(MIN.name, source, axis, keepdims))
 
     @door(k=args.count(1), axis=args.axis)
     def top_k(self, k: int, axis: AxisLike = -1) -> FirstEntries:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ucle.foundation.dtypes import DType
-from ucle.ir.operators import MULT
 from ucle.ir.tensor_types import TensorType
 from ucle.language.promotion import expression_type
 from ucle.language.syntax import Binary, Call, Expression, Number, fold, walk, with_children
+from ucle.operators import MULT
 
 
 def ones_as_casts(expression: Expression, types: Mapping[str, TensorType]) -> Expression:

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from ucle.ir.contraction_trees import Tree, leaves, tree_of
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
-from ucle.ir.operators import Reduce
 from ucle.ir.scans import Along
 from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.top_k import TopK
@@ -33,6 +32,7 @@ from ucle.lowering.logical import (
 from ucle.lowering.pairwise import KnownPairwise, Pairwise, alone, binary_vertex, leaf
 from ucle.lowering.products import ContractedProduct, ProductKey, outgrow, ranked_orders
 from ucle.lowering.share_subexpressions import SharedVertices
+from ucle.operators import Reduce
 from ucle.stats.estimate import MeasuredInputs, Statistics, as_measured
 
 

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ucle.foundation.dtypes import DType
-from ucle.ir.operators import MULT, SPARSE_MULT, PointwiseMap
-from ucle.ir.ranges import Values, anything, combine_values, map_values, point
+from ucle.ir.ranges import combine_values, map_values
 from ucle.ir.tensor_types import TensorType
 from ucle.language.syntax import (
     Access,
@@ -26,6 +25,8 @@ from ucle.language.syntax import (
     walk,
     with_children,
 )
+from ucle.operators import MULT, SPARSE_MULT, PointwiseMap
+from ucle.operators.values import Values, anything, point
 
 UNKNOWN = anything(DType.FLOAT64, finite=False)
 

@@ -40,7 +40,7 @@ def merge(
         merges: the result of `find_merges`, or some of it.
         known: statements that have been merged before.
 
-    >>> from ucle.ir.operators import COMBINES, SUM
+    >>> from ucle.operators import COMBINES, SUM
     >>> from ucle.ir.tensor_types import TensorType
     >>> from ucle.ir.vertices import Span
     >>> from ucle.foundation.dtypes import DType

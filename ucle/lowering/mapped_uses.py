@@ -8,10 +8,10 @@ from __future__ import annotations
 from ucle.errors import ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.maps import Map, Partial
-from ucle.ir.operators import WHEN, Combine, PointwiseMap, Typing
 from ucle.ir.vertices import Span
 from ucle.language.promotion import combine_signature, map_signature
 from ucle.lowering.logical import Use
+from ucle.operators import WHEN, Combine, PointwiseMap, Typing
 
 
 def with_function(function: PointwiseMap, use: Use, where: Span, statement: Span) -> Use:

@@ -14,16 +14,12 @@ from dataclasses import dataclass, field, replace
 
 from ucle.foundation.dtypes import DType, is_finite
 from ucle.ir.contraction_trees import Tree, fold
-from ucle.ir.operators import ANY, WHEN
-from ucle.ir.ranges import COMBINE_RULES, REDUCE_RULES
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.logical import Contraction, LogicalStatement, Use
 from ucle.lowering.mask_sources import MaskedProgram, uses
 from ucle.lowering.masks import annihilates, may_overflow, never_raises
 from ucle.lowering.step_types import StepTypes
-
-TAKE_MASKS = frozenset({"mult", "sparse_mult", "and"})
-"""The ⊗ of chains in which a mask of 1 and 0, or of truth values, is one more factor."""
+from ucle.operators import ANY, WHEN
 
 
 @dataclass
@@ -63,8 +59,8 @@ class MaskRewriting:
         type_ = self.now().of_step(step, self.statement.span)
         self.types[step.name] = type_
         self.made.append(step)
-        known = step.combine is None or step.combine.name in COMBINE_RULES
-        known = known and (step.reduce is None or step.reduce.name in REDUCE_RULES)
+        known = step.combine is None or step.combine.rule is not None
+        known = known and (step.reduce is None or step.reduce.rule is not None)
         # Selected values have been computed before, however large they are.
         computed = step.combine is not WHEN or step.reduce is not None
         self.raises = self.raises or not known or (computed and may_overflow(type_))
@@ -114,7 +110,7 @@ class Behind:
         factors = [new or old for new, old in zip(found, step.factors, strict=True)]
         made: Contraction | None = replace(step, factors=tuple(factors)) if any(found) else None
         if step.combine is not None and len(factors) > 1:
-            if step.is_chain and step.combine.name in TAKE_MASKS:
+            if step.is_chain and step.combine.takes_masks:
                 made = made if self._is_covered(step.factors) else self._with_mask(step, factors)
             elif (wrapped := self._wrap_operands(step, factors)) is not None:
                 made = replace(step, factors=tuple(wrapped))

@@ -15,11 +15,6 @@ from ucle.lowering.logical import MOST_MAPS, Contraction, LogicalProgram, Logica
 from ucle.lowering.masks import annihilates
 from ucle.lowering.step_types import StepTypes
 
-SPARSE_WHERE_ONE_IS = frozenset(
-    {"mult", "sparse_mult", "and", "when", "div", "sparse_div", "min", "max"}
-)
-"""The ⊗ whose result may be sparse if one operand is; for all others both have to be."""
-
 
 class MaskedProgram:
     """The current statements; one instance pushes down all masks of a program.
@@ -73,7 +68,7 @@ class MaskedProgram:
             return self._sparse_made(tensor)
         if tensor not in steps:
             sparse = [self._sparse_within(statement, x.tensor, steps) for x in step.factors]
-            one_will_do = step.combine is None or step.combine.name in SPARSE_WHERE_ONE_IS
+            one_will_do = step.combine is None or step.combine.sparse_by_one
             steps[tensor] = any(sparse) if one_will_do else all(sparse)
         return steps[tensor]
 

@@ -11,18 +11,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ucle.foundation.dtypes import DType, is_finite, same_value
-from ucle.ir.annihilation import SPARSE, annihilating
+from ucle.ir.annihilation import annihilating
 from ucle.ir.maps import Cast, Map, Partial
-from ucle.ir.operators import COMBINES
 from ucle.ir.overflow import reaches_the_end
-from ucle.ir.ranges import COMBINE_RULES, MAP_RULES, absorbs
+from ucle.ir.ranges import absorbs
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Span
 from ucle.lowering.logical import Contraction, Use
 from ucle.lowering.mapped_uses import with_constant
 from ucle.lowering.step_types import StepTypes
-
-NOT_EQUAL = COMBINES["not_equal"]
+from ucle.operators import (
+    GREATEST,
+    LEAST,
+    NOT_EQUAL,
+)
 
 
 def mask_of(factor: Use, types: StepTypes, span: Span) -> Use:
@@ -100,11 +102,11 @@ def clamp_fill(use: Use, beside: TensorType, written: TensorType, span: Span) ->
     if use.dtype.kind != "f" or not known.finite or known.overflows or isinstance(fill, complex):
         return use
     if known.low > 0 and fill <= 0:
-        return with_constant(COMBINES["max"], use, _power_below(known.low), False, span)
+        return with_constant(GREATEST, use, _power_below(known.low), False, span)
     if known.high < 0 and fill >= 0:
-        return with_constant(COMBINES["min"], use, -_power_below(-known.high), False, span)
+        return with_constant(LEAST, use, -_power_below(-known.high), False, span)
     if math.isinf(fill):
-        operator = COMBINES["min" if fill > 0 else "max"]
+        operator = LEAST if fill > 0 else GREATEST
         end = _power_above(known.high) if fill > 0 else -_power_above(-known.low)
         return with_constant(operator, use, end, False, span) if math.isfinite(end) else use
     return use
@@ -141,10 +143,10 @@ def unseeing(
     assert step.combine is not None
     if annihilates(step, own[place], own[number], first=place < number, exact=exact):
         return step
-    operator = SPARSE.get(step.combine.name)
+    operator = step.combine.sparse
     if operator is None:
         return None
-    if operator.name == "sparse_mult":
+    if step.combine.division is None:
         # 0 * inf must be NaN where the text has it.
         others = (_is_finite(type_) for n, type_ in enumerate(own) if n != number)
         numbers = (is_finite(constant.value) for constant in step.constants)
@@ -172,9 +174,9 @@ def never_raises(use: Use, types: StepTypes, span: Span) -> bool:
             case Cast(source, result) if result.kind == "i" and source.kind != "b":
                 if source.kind != "i" and not _fits_integers(before):
                     return False
-            case Map(function=operator) if operator.name not in MAP_RULES:
+            case Map(function=operator) if operator.rule is None:
                 return False
-            case Partial(combine=operator) if operator.name not in COMBINE_RULES:
+            case Partial(combine=operator) if operator.rule is None:
                 return False
         before = types.of_use(use.with_maps(count), span)
         if may_overflow(before):

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 
 from ucle.ir.annihilation import annihilating
 from ucle.ir.contraction_trees import Tree, joins
-from ucle.ir.operators import Combine, Reduce
 from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertex_types import binary_type
 from ucle.ir.vertices import Operand, Span, Vertex
 from ucle.lowering.logical import Contraction, Labels
+from ucle.operators import Combine, Reduce
 from ucle.stats.estimate import Statistics
 
 Factor = tuple[Labels, TensorType]
@@ -75,7 +75,7 @@ class Pairwise:
 
     >>> from ucle.foundation.dtypes import DType
     >>> from ucle.ir.layouts import Label
-    >>> from ucle.ir.operators import COMBINES, SUM
+    >>> from ucle.operators import COMBINES, SUM
     >>> from ucle.lowering.logical import Use
     >>> i, j, k, l = (Label(name, 2) for name in "ijkl")
     >>> sides = (i, j), (j, k), (k, l)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from ucle.errors import UcleError
 from ucle.ir.contraction_trees import Tree, in_order
-from ucle.ir.operators import Combine
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
 from ucle.lowering.contraction_orders import EVERY_TREE, propose_trees, ranked_trees
@@ -21,6 +20,7 @@ from ucle.lowering.greedy_orders import greedy_orders
 from ucle.lowering.joined_parts import Parts
 from ucle.lowering.logical import Contraction
 from ucle.lowering.pairwise import Pairwise, leaf
+from ucle.operators import Combine
 from ucle.stats.estimate import Estimator, Statistics
 
 ProductKey = tuple[str, int]

@@ -76,7 +76,7 @@ def push_down_masks(
     >>> from ucle.foundation.dtypes import DType
     >>> from ucle.ir.layouts import Label
     >>> from ucle.ir.maps import Map
-    >>> from ucle.ir.operators import COMBINES, MAPS, SUM
+    >>> from ucle.operators import COMBINES, MAPS, SUM
     >>> from ucle.ir.vertices import Span
     >>> i, j, f = (Label(name, 9) for name in "ijf")
     >>> number = DType.FLOAT64

@@ -28,7 +28,6 @@ import numpy as np
 from ucle.foundation.dtypes import DType, is_finite, same_value
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Cast, Partial, Pointwise
-from ucle.ir.operators import DIV, MULT, SUM
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Span
 from ucle.lowering.inline_statements import labels_there, renamed_steps
@@ -44,6 +43,12 @@ from ucle.lowering.logical import (
 )
 from ucle.lowering.masks import outgrows
 from ucle.lowering.step_types import StepTypes, types_of
+from ucle.operators import (
+    DIV,
+    MULT,
+    NOT_EQUAL,
+    SUM,
+)
 
 MOST_STEPS = 40
 """The most steps of a statement that is considered."""
@@ -80,7 +85,7 @@ def divide_last(logical: LogicalProgram, fixed: Collection[str] = ()) -> Divided
 
     >>> from ucle.foundation.dtypes import DType
     >>> from ucle.ir.layouts import Label
-    >>> from ucle.ir.ranges import Values
+    >>> from ucle.operators.values import Values
     >>> from ucle.ir.vertices import Span
     >>> i, j = Label("i", 9), Label("j", 9)
     >>> X, d = Use("X", (i, j), DType.FLOAT64), Use("d", (i,), DType.FLOAT64)
@@ -374,5 +379,5 @@ def _keeps_zero_apart(function: Pointwise) -> bool:
             wider = (source, result) == (DType.FLOAT32, DType.FLOAT64)
             return result is DType.BOOL or source.kind in "bi" or wider
         case Partial(combine, constant):
-            return combine.name == "not_equal" and constant == 0
+            return combine is NOT_EQUAL and constant == 0
     return False

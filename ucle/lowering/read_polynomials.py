@@ -13,13 +13,23 @@ from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 
+from ucle import operators
 from ucle.foundation.dtypes import Scalar, is_finite
 from ucle.ir.maps import Map, Partial, Pointwise
-from ucle.ir.operators import ADD, DIV, MULT, SUB, SUM, Combine
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.logical import Contraction, LogicalProgram, LogicalStatement, Use
 from ucle.lowering.polynomials import Monomial, Polynomial, fresh
 from ucle.lowering.step_types import StepTypes
+from ucle.operators import (
+    ADD,
+    DIV,
+    MULT,
+    NEG,
+    SQUARE,
+    SUB,
+    SUM,
+    Combine,
+)
 
 KINDS = "ifc"
 """Kinds of numbers that are added and multiplied; truth values are not."""
@@ -177,9 +187,9 @@ def _under(polynomial: Polynomial, use: Use) -> Polynomial:
 def _map_monomial(function: Pointwise, inner: Monomial) -> tuple[Monomial, ...] | None:
     """Return the monomials that a function makes of one factor; None if there are none."""
     match function:
-        case Map(function=operator) if operator.name == "neg":
+        case Map(function=operator) if operator is NEG:
             return (replace(inner, coefficient=-ONE),)
-        case Map(function=operator) if operator.name == "square":
+        case Map(function=operator) if operator is SQUARE:
             return (_power(inner, 2),)
         case Partial(combine, constant, first):
             return _with_constant(combine, constant, inner, first=first)
@@ -193,18 +203,18 @@ def _with_constant(
     number = _rational(constant)
     if number is None:
         return None
-    match combine.name:
-        case "add":
+    match combine:
+        case operators.ADD:
             terms = [inner, Monomial(number)]
-        case "sub" if first:
+        case operators.SUB if first:
             terms = [Monomial(number), replace(inner, coefficient=-ONE)]
-        case "sub":
+        case operators.SUB:
             terms = [inner, Monomial(-number)]
-        case "mult" if number:
+        case operators.MULT if number:
             return (replace(inner, coefficient=number),)
-        case "div" if number and not first and inner.factors[0].dtype.kind != "i":
+        case operators.DIV if number and not first and inner.factors[0].dtype.kind != "i":
             return (replace(inner, coefficient=1 / number),)
-        case "pow" if not first and number in range(2, MOST_POWER + 1):
+        case operators.POW if not first and number in range(2, MOST_POWER + 1):
             return (_power(inner, int(number)),)
         case _:
             return None

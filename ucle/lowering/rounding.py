@@ -22,26 +22,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ucle.foundation.dtypes import DType
-from ucle.ir.maps import Cast, Map, Pointwise
+from ucle.ir.maps import Cast, Map, Partial
 from ucle.lowering.logical import Use
 from ucle.lowering.polynomials import Monomial, Polynomial
 from ucle.lowering.read_polynomials import Polynomials, divisor
-
-PICKED = (
-    *("relu", "abs", "neg", "conj", "real", "imag", "min", "max", "copysign"),
-    *("when", "unless", "when_one", "when_lowest", "when_highest"),
-)
-WHOLE = ("sign", "floor", "ceil", "trunc", "round", "any", "all", "count")
-EXACT = frozenset((*PICKED, *WHOLE))
-"""What gives entries as they are, or whole numbers of them."""
-
-YES_OR_NO = frozenset(
-    [
-        *("less", "less_equal", "equal", "not_equal", "and", "or", "xor", "not"),
-        *("isnan", "isinf", "isfinite"),
-    ]
-)
-"""What gives 1 or 0."""
+from ucle.operators import Combine, PointwiseMap
+from ucle.operators.rows import Exactness
 
 
 def may_multiply_out(known: Polynomials, monomial: Monomial, place: int) -> bool:
@@ -113,9 +99,11 @@ def _is_yes_or_no(known: Polynomials, use: Use) -> bool:
         step = known.step(use.tensor)
         if step is None or step.combine is None or step.reduce is not None:
             return False
-        return step.combine.name in YES_OR_NO
+        return step.combine.exactness is Exactness.TRUTH
     last = use.maps[-1]
-    return (isinstance(last, Cast) and last.source is DType.BOOL) or _name(last) in YES_OR_NO
+    if isinstance(last, Cast):
+        return last.source is DType.BOOL
+    return _operator(last).exactness is Exactness.TRUTH
 
 
 def _is_exact_use(known: Polynomials, use: Use) -> bool:
@@ -132,24 +120,23 @@ def _is_exact_anew(known: Polynomials, use: Use) -> bool:
         return len(inner.monomials) == 1 and _is_exact(known, inner.monomials[0])
     if use.maps:
         last, before = use.maps[-1], use.with_maps(len(use.maps) - 1)
-        return _name(last) in {*EXACT, None} and _is_exact_use(known, before)
+        exact = isinstance(last, Cast) or _operator(last).exactness is Exactness.EXACT
+        return exact and _is_exact_use(known, before)
     if _is_input(known, use):
         return True
     step = known.step(use.tensor)
     if step is None:
         return _is_exact_use(known, known.logical.by_name[use.tensor].result)
-    if step.reduce is not None and step.reduce.name not in EXACT:
+    if step.reduce is not None and step.reduce.exactness is not Exactness.EXACT:
         return False
-    if step.combine is not None and step.combine.name not in EXACT:
+    if step.combine is not None and step.combine.exactness is not Exactness.EXACT:
         return False
     return all(_is_exact_use(known, x) for x in step.factors)
 
 
-def _name(function: Pointwise) -> str | None:
-    """The name of a function; None of a cast."""
-    if isinstance(function, Cast):
-        return None
-    return function.function.name if isinstance(function, Map) else function.combine.name
+def _operator(function: Map | Partial) -> PointwiseMap | Combine:
+    """Return the operator of a function of one value."""
+    return function.function if isinstance(function, Map) else function.combine
 
 
 def _is_accurate(known: Polynomials, use: Use) -> bool:

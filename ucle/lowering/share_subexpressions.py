@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Pointwise
-from ucle.ir.operators import Combine, Reduce
 from ucle.ir.scans import Along
 from ucle.ir.top_k import TopK
 from ucle.ir.vertices import Operand, Vertex
+from ucle.operators import Combine, Reduce
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Shape:
 def shape(vertex: Vertex) -> tuple[Shape, dict[Label, int]]:
     """Return the shape of a vertex, and the number of each of its labels in it.
 
-    >>> from ucle.ir.operators import COMBINES
+    >>> from ucle.operators import COMBINES
     >>> from ucle.ir.tensor_types import NamedTensor, TensorType
     >>> i, j = Label("i", 2), Label("j", 2)
     >>> one, other = Operand("A", (i,)), Operand("B", (j,))

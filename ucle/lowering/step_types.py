@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ucle.errors import UcleError
-from ucle.ir.operators import Reduce
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertex_types import along_type, reindexed_type, top_type, unary_type
 from ucle.ir.vertices import Operand, Span
 from ucle.lowering.logical import Contraction, Labels, LogicalProgram, LogicalStatement, Use
 from ucle.lowering.pairwise import Pairwise, alone, binary_vertex
+from ucle.operators import Reduce
 
 
 @dataclass(frozen=True)

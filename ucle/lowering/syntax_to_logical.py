@@ -20,23 +20,6 @@ from ucle.ir.contraction_trees import Path
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.matrix_maps import MatrixMap, matrix_dtype
-from ucle.ir.operators import (
-    ADD,
-    ANY,
-    MAPS,
-    MAX,
-    MIN,
-    PICK,
-    PICK_OR_FILL,
-    SUM,
-    UNLESS,
-    WHEN_HIGHEST,
-    WHEN_LOWEST,
-    Combine,
-    PointwiseMap,
-    Reduce,
-    Typing,
-)
 from ucle.ir.scans import Along, Running
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.top_k import TopK, pair_dtype
@@ -83,6 +66,23 @@ from ucle.lowering.logical import (
 )
 from ucle.lowering.mapped_uses import number_of, with_constant, with_function
 from ucle.lowering.step_types import StepTypes
+from ucle.operators import (
+    ADD,
+    ANY,
+    MAX,
+    MIN,
+    NEG,
+    PICK,
+    PICK_OR_FILL,
+    SUM,
+    UNLESS,
+    WHEN_HIGHEST,
+    WHEN_LOWEST,
+    Combine,
+    PointwiseMap,
+    Reduce,
+    Typing,
+)
 
 EXTREMES = ((WHEN_LOWEST, MAX), (WHEN_HIGHEST, MIN))
 """The operators that pick an entry of a tensor whose fill is infinite, and keep that fill."""
@@ -285,7 +285,7 @@ class _Lowering:
         largest = pairs.order is Direction.GREATEST
         use = use.cast(dtype)
         if pairs.order is Direction.LEAST_OR_NAN and dtype.kind == "f":
-            use, largest = with_function(MAPS["neg"], use, pairs.span, self._span), True
+            use, largest = with_function(NEG, use, pairs.span, self._span), True
         if use.maps:
             use = self._plain(use)
         labels = tuple(self._label(name) for name in statement.target.labels)

@@ -18,7 +18,6 @@ from ucle.errors import UcleError
 from ucle.foundation.dtypes import DType, same_value
 from ucle.ir.contraction_trees import Tree
 from ucle.ir.maps import Map, Partial
-from ucle.ir.operators import ADD, COMBINES, DIV, MAPS, MULT, SUB, SUM
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.logical import (
     Contraction,
@@ -33,8 +32,17 @@ from ucle.lowering.polynomials import Monomial, Polynomial
 from ucle.lowering.read_polynomials import Polynomials, divisor
 from ucle.lowering.rewrites import Rewriter, Rewritten
 from ucle.lowering.step_types import StepTypes, types_of
-
-POW, MAXIMUM = COMBINES["pow"], COMBINES["max"]
+from ucle.operators import (
+    ADD,
+    DIV,
+    GREATEST,
+    MULT,
+    NEG,
+    POW,
+    SQUARE,
+    SUB,
+    SUM,
+)
 
 
 def write_polynomials(rewriter: Rewriter, rewritten: Rewritten) -> LogicalProgram | None:
@@ -151,7 +159,7 @@ class _Writing:
         if not same_value(old_type.fill, type_.fill):
             raise _OtherValueError
         if core.dtype.kind == "f" and old_type.every.low >= 0 > type_.every.low:
-            new = new.then(Partial(MAXIMUM, core.dtype.scalar(0), False, core.dtype))
+            new = new.then(Partial(GREATEST, core.dtype.scalar(0), False, core.dtype))
         return new
 
     def _type_of(self, use: Use) -> TensorType:
@@ -176,7 +184,7 @@ class _Writing:
         if constant:
             number = dtype.scalar(_number(constant, dtype))
             return total.then(Partial(SUB if negative else ADD, number, negative, dtype))
-        return total.then(Map(MAPS["neg"], dtype)) if negative else total
+        return total.then(Map(NEG, dtype)) if negative else total
 
     def _term(self, term: Monomial, dtype: DType) -> Use:
         """Write a monomial without its sign; it is divided after its sum if possible."""
@@ -226,7 +234,7 @@ def _power(use: Use, exponent: int) -> Use:
     if exponent == 1:
         return use
     if exponent == 2:
-        return use.then(Map(MAPS["square"], use.dtype))
+        return use.then(Map(SQUARE, use.dtype))
     return use.then(Partial(POW, use.dtype.scalar(exponent), False, use.dtype))
 
 

@@ -9,10 +9,10 @@ from functools import reduce
 from ucle.errors import NameResolutionError, did_you_mean
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import unique_names
-from ucle.ir.operators import ADD, SUM
 from ucle.ir.vertices import Span
 from ucle.language.syntax import Access, Binary, Call, Expression, Reduction, Statement
 from ucle.language.templates import substitute, template
+from ucle.operators import ADD, SUM
 from ucle.optim.descent import Optimiser
 
 HERE = Span(1, 1)

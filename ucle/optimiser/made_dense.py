@@ -14,6 +14,7 @@ from ucle.ir.layouts import Decomposition
 from ucle.ir.maps import number_text
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Vertex
+from ucle.operators.rows import Division
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.stats.estimate import ProgramStatistics
 
@@ -65,7 +66,7 @@ def instead(
     own, other = vertex.inputs[number], vertex.inputs[1 - number]
     text = vertex.combine.text(*map(str, vertex.inputs))
     ways = [f"when({own}, {text}) for the entries of {own.tensor} alone"]
-    if vertex.combine.name == "div" and number == 0:
+    if vertex.combine.division is Division.TRUE and number == 0:
         ways.append(f"max({other}, 1), which is never 0")
     elif not types[other.tensor].entries.finite:
         ways.append("nonfinite='sparse', with which an entry that is not stored annihilates")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ucle.database.session import Session
 from ucle.database.statistics_cache import known_facts
 from ucle.foundation.dtypes import Scalar
-from ucle.ir.ranges import Real
+from ucle.operators.values import Real
 from ucle.plan.sources import TableSource
 from ucle.sqlgen.input_tables import source_table
 from ucle.sqlgen.script import sql_text

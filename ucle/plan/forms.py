@@ -15,9 +15,10 @@ from ucle.foundation import arguments as args
 from ucle.foundation.arguments import Check
 from ucle.foundation.dtypes import same_value
 from ucle.ir.layouts import Layout
-from ucle.ir.operators import MAX, MIN, Reduce
 from ucle.ir.tensor_types import TensorType
 from ucle.language.syntax import Access, Binary, Reindexed, Statement
+from ucle.operators import MAX, MIN, Reduce
+from ucle.operators.rows import Extreme
 
 MAX_ROWS = 10**8
 """The most rows that are written of a tensor with every entry, unless the caller allows more."""
@@ -159,15 +160,17 @@ def find_aggregations(statements: Sequence[Statement]) -> dict[str, frozenset[Re
     return reduces
 
 
-_EITHER = {"min": MIN, "max": MAX}
+_EITHER = {Extreme.LEAST: MIN, Extreme.GREATEST: MAX}
 
 
 def _aggregations(statement: Statement, reduces: dict[str, frozenset[Reduce]]) -> frozenset[Reduce]:
     if statement.aggregation is not None:
         return frozenset((statement.aggregation,))
     match statement.expression:
-        case Binary(operator) if operator.name in _EITHER:  # min(D, A) means the same as D min= A
-            return frozenset((_EITHER[operator.name],))
+        case Binary(operator) if (
+            operator.extreme is not None
+        ):  # min(D, A) means the same as D min= A
+            return frozenset((_EITHER[operator.extreme],))
         case Access(tensor) | Reindexed(Access(tensor)):
             return reduces.get(tensor, frozenset(_EITHER.values()))
     return frozenset()

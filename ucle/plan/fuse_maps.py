@@ -15,6 +15,9 @@ from dataclasses import dataclass, replace
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.fills import JoinKind
 from ucle.ir.maps import Cast, Map, Partial, Pointwise
+from ucle.operators import (
+    SUM,
+)
 from ucle.plan.complete_keyless import is_whole
 from ucle.plan.kernel_choice import ChosenKernel
 from ucle.plan.pass_context import PassContext
@@ -74,7 +77,7 @@ def chain_parts(steps: Sequence[Pointwise]) -> Iterator[Sequence[Pointwise]]:
 def map_program(steps: Sequence[Pointwise]) -> tuple[str, DType, DType]:
     """Return the chain for some functions of one tensor, with its first and last types.
 
-    >>> from ucle.ir.operators import COMBINES, MAPS
+    >>> from ucle.operators import COMBINES, MAPS
     >>> scaled, casted = Partial(COMBINES["mult"], 0.5), Cast(DType.FLOAT64, DType.FLOAT32)
     >>> map_program((scaled, Map(MAPS["relu"]), casted))[0]
     'a:f64 0.5 mult relu f32'
@@ -205,7 +208,7 @@ def reduction_word(kernel: ChosenKernel) -> str | None:
     if kernel.name != "ein1_sca" or kernel.specification is None:
         return None
     prefix, _, labels = kernel.specification.rpartition(" ")
-    return (prefix or "sum") if labels == "a->" else None
+    return (prefix or SUM.stem) if labels == "a->" else None
 
 
 def _combination(compute: Compute, operands: Sequence[Read]) -> _Function | None:

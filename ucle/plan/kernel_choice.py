@@ -17,8 +17,14 @@ from ucle.foundation.dtypes import DType
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.masked_products import MaskedProduct
-from ucle.ir.operators import SUM, Combine, Reduce
 from ucle.ir.vertices import Operand, Vertex
+from ucle.operators import (
+    MAX,
+    MULT,
+    SUM,
+    Combine,
+    Reduce,
+)
 from ucle.udf_kernels import kernel_limits
 
 Numbers = tuple[int, ...]
@@ -138,7 +144,7 @@ def choose_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKernel:
     >>> from ucle.ir.layouts import Label
     >>> from ucle.ir.tensor_types import NamedTensor, TensorType
     >>> from ucle.ir.vertices import Operand
-    >>> from ucle.ir.operators import MULT
+    >>> from ucle.operators import MULT
     >>> i, j = Label("i", 3), Label("j", 4)
     >>> y = NamedTensor("y", TensorType((i,)))
     >>> v = Vertex(y, (Operand("A", (i, j)), Operand("x", (j,))), (i,), MULT, reduce=SUM)
@@ -220,7 +226,7 @@ def _find_named_kernel(pattern: _Pattern) -> ChosenKernel | None:
     assert pattern.combine is not None
     left, right, output = *pattern.inputs, pattern.output
     operator = pattern.combine
-    fusible = operator.stem == "mult" and pattern.reduce in (None, SUM) and not pattern.boolean
+    fusible = operator.stem == MULT.stem and pattern.reduce in (None, SUM) and not pattern.boolean
     if (left == output and not right) or (right == output and not left):
         if not right or operator.commutative:
             return ChosenKernel(f"vec_sca_{operator.stem}", False, swap=not left, fusible=fusible)
@@ -266,10 +272,10 @@ def _general(pattern: _Pattern, stem: str) -> ChosenKernel:
     *sides, result = ("".join(symbols.get(run, "?") for run in term) for term in terms)
     specification = f"{','.join(sides)}->{result}"
     # Truth values have no sum; if nothing is reduced, any reduction will do.
-    default = "max" if pattern.boolean else "sum"
+    default = MAX.stem if pattern.boolean else SUM.stem
     reduce = pattern.reduce.stem if pattern.reduce else default
     words = [reduce, *([pattern.combine.stem] if pattern.combine else [])]
-    plain = words in (["sum"], ["sum", "mult"])
+    plain = words in ([SUM.stem], [SUM.stem, MULT.stem])
     prefix = "" if plain else ".".join(words) + " "
     output, ragged = pattern.output, []
     for place, run in enumerate(sizes):
@@ -283,7 +289,7 @@ def _general(pattern: _Pattern, stem: str) -> ChosenKernel:
         specification=prefix + specification,
         sizes=tuple(sizes.values()),
         fusible=bool(output),
-        batched=words == ["sum", "mult"],
+        batched=words == [SUM.stem, MULT.stem],
         rank=max(map(len, terms)),
         ragged=tuple(ragged),
     )
@@ -361,7 +367,7 @@ def _combination(vertex: Vertex, first: int) -> str:
 def _semiring(vertex: Vertex, combine: str) -> str:
     assert vertex.reduce is not None
     words = vertex.reduce.stem, combine
-    return "" if words == ("sum", "mult") else ".".join(words)
+    return "" if words == (SUM.stem, MULT.stem) else ".".join(words)
 
 
 def _finish(vertex: Vertex, matrix: Operand) -> tuple[str, str]:

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from ucle import operators
 from ucle.foundation.tree_walk import fold, walk
-from ucle.ir import operators
 from ucle.ir.fills import JoinKind, Missing
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Layout

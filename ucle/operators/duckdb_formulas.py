@@ -1,7 +1,9 @@
 """The SQL of functions that DuckDB lacks, or computes with other answers than NumPy.
 
-Texts over the arguments of an operator, as in `ucle.sqlgen.dialects.duckdb`; a complex ``x`` has
-the parts ``x.re`` and ``x.im``. Each is accurate to a few units in the last place over the whole
+Texts over the arguments of an operator ``x`` and ``y``, with ``zero`` and ``one`` for those numbers
+in the type at hand; a complex ``x`` has the parts ``x.re`` and ``x.im``. DuckDB orders NaN above
+every number and holds it equal to itself, and raises where a root or a logarithm has no real value;
+hence the cases. Each is accurate to a few units in the last place over the whole
 range of its type, where nothing that is finite overflows or vanishes on the way, and asks no
 function of DuckDB for a value that it may refuse: logarithms and roots of negative numbers, the
 sine of infinity, a division by 0. ``2e0`` is a DOUBLE to DuckDB, with which a FLOAT is computed in
@@ -16,8 +18,18 @@ EXACT = 2**53
 
 
 def pair(real: str, imaginary: str) -> str:
-    """A complex number by its parts."""
+    """Return a complex number by its parts."""
     return f"{{'re': {real}, 'im': {imaginary}}}"
+
+
+def of_reals(text: str, integer: str | None = None) -> dict[str, str]:
+    """Return one text for floats and integers, or one for each."""
+    return {"f": text, "i": integer or text}
+
+
+def indicator(condition: str) -> str:
+    """Return 1 or 0 in the type at hand, for a condition that holds or does not."""
+    return f"CASE WHEN {condition} THEN one ELSE zero END"
 
 
 def logarithm(argument: str, function: str = "ln") -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ucle.foundation import normal_quantile as quantile
 from ucle.foundation import philox
-from ucle.sqlgen.dialects.duckdb_formulas import INFINITE, NAN
+from ucle.operators.duckdb_formulas import INFINITE, NAN
 
 _LOW = (1 << 32) - 1
 _MASK = f"{_LOW}::UBIGINT"
@@ -24,7 +24,7 @@ def bind_name(value: str, name: str, text: str) -> str:
 
 
 _S = '"s "'
-"""What no label and no tensor is called: of a field of ``s``, as in ``s.c``, DuckDB would rather
+"""A name that no label and no tensor has: of a field of ``s``, as in ``s.c``, DuckDB would rather
 think that it is the column ``c`` of a table ``s``, or a field of a column ``s``."""
 
 

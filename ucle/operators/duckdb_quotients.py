@@ -1,16 +1,16 @@
 """The SQL of quotients that are rounded down, of what they leave, of shifts, and of angles.
 
-Texts as in `ucle.sqlgen.dialects.duckdb_formulas`. What is left has the sign of the divisor, as in
+Texts as in `ucle.operators.duckdb_formulas`. What is left has the sign of the divisor, as in
 Python and NumPy; DuckDB's ``%`` has that of the dividend, and what it makes of a division by 0, a
 session may have set otherwise. An integer divided by 0 is 0, as in NumPy.
 """
 
 from __future__ import annotations
 
-from ucle.sqlgen.dialects.duckdb_formulas import NAN, QUOTIENT
+from ucle.operators.duckdb_formulas import NAN, QUOTIENT
 
 _OTHER_SIGN = "x % y <> 0 AND (x % y < 0) <> (y < 0)"
-"""Whether what ``%`` leaves has another sign than the divisor."""
+"""True if the remainder of ``%`` has another sign than the divisor."""
 
 _OF_FINITE = f"WHEN NOT isfinite(x) OR isnan(y) THEN {NAN}"
 _TOWARDS_DIVISOR = "x = 0 OR (x < 0) = (y < 0)"
