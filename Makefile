@@ -80,7 +80,7 @@ ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
 
 # What an editable install has to be made anew for. Python sources are read from the tree.
 BUILD := pyproject.toml setup.py udf_kernels/build_kernels.py $(wildcard udf_kernels/csrc/*)
-SOURCES := $(BUILD) $(wildcard ucle/* ucle/*/* sqlgen/*.py stats/*.py udf_kernels/*.py)
+SOURCES := $(BUILD) $(wildcard ucle/* ucle/*/* examples/demo/*.py sqlgen/*.py stats/*.py udf_kernels/*.py)
 
 demo: .venv/installed
 	.venv/bin/ucle demo $(ARGS)

@@ -27,8 +27,8 @@ from benchmarks.measure import THREADS, Table, expect_close
 from benchmarks.robustness_notes import CONSTANTS_NOTES, GREEDY_NOTES, NOISE_NOTES
 from benchmarks.stored import input_tables
 from benchmarks.workloads import GRAPHS, Workload, attention, chain, dense, gcn
-from ucle.command.demo_timing import interrupted_after
 from ucle.cost.prices import ENGINE, PAPER, Profile
+from ucle.demo.timing import interrupted_after
 from ucle.errors import ExecutionError, MemoryLimitError
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Vertex

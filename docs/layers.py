@@ -17,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 FOLDERS = {
     "ucle": ROOT / "ucle",
+    "ucle.demo": ROOT / "examples" / "demo",
     "ucle.sqlgen": ROOT / "sqlgen",
     "ucle.stats": ROOT / "stats",
     "ucle.udf_kernels": ROOT / "udf_kernels",
@@ -41,8 +42,8 @@ LAYERS = (
     ("compile", "explain", "partitions"),
     ("gradients", "loops", "spark"),
     ("program",),
-    ("lazy", "command", "testing"),
-    ("linalg", "einsum_api", "random"),
+    ("lazy", "demo", "testing"),
+    ("command", "linalg", "einsum_api", "random"),
     ("init",),
     ("ucle",),
 )

@@ -475,19 +475,19 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "told-what-is-held-out",
-        "ucle/command/demo_training.py",
+        "examples/demo/training.py",
         "WHEN place <= 2 * tenth THEN 'validation'",
         "WHEN place <= tenth THEN 'validation'",
         "the demo validates with no module",
-        ("tests/command/test_demo_training.py::test_the_task",),
+        ("tests/demo/test_demo_training.py::test_the_task",),
     ),
     Mutation(
         "the-last-scores",
-        "ucle/command/demo_training.py",
+        "examples/demo/training.py",
         "if kept is None or epochs[-1].validation < epochs[best].validation:",
         "if True:",
         "the demo trains on where validation gets no better",
-        ("tests/command/test_demo_training.py::test_the_losses_are_numpys",),
+        ("tests/demo/test_demo_training.py::test_the_losses_are_numpys",),
     ),
     # ---- Loops ----
     Mutation(

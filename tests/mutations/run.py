@@ -29,8 +29,8 @@ from .catalogue import MUTATIONS
 from .mutation import Mutation
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = {"ucle": "ucle", "sqlgen": "ucle/sqlgen", "stats": "ucle/stats",
-            "udf_kernels": "ucle/udf_kernels"}  # fmt: skip
+PACKAGES = {"ucle": "ucle", "examples/demo": "ucle/demo", "sqlgen": "ucle/sqlgen",
+            "stats": "ucle/stats", "udf_kernels": "ucle/udf_kernels"}  # fmt: skip
 """Where each folder of the repository is installed."""
 USED_BY_TESTS = ("tests", "docs", "examples", "benchmarks", "extension", "notebooks")
 LIMIT = 300.0
@@ -84,8 +84,8 @@ def copy_tree(target: Path, root: Path = ROOT) -> Path:
 
 def place_of(file: str, tree: Path) -> Path:
     """Where a file of the repository lies in a copy."""
-    package, _, rest = file.partition("/")
-    return tree / PACKAGES[package] / rest
+    package = next(folder for folder in PACKAGES if file.startswith(f"{folder}/"))
+    return tree / PACKAGES[package] / file.removeprefix(f"{package}/")
 
 
 def run_mutation(tree: Path, mutation: Mutation, limit: float = LIMIT) -> Outcome:

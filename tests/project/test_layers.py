@@ -32,7 +32,7 @@ FOLDERS = sorted(
 FOREIGN = {
     "sqlglot": {"sqlgen"},
     "lark": {"language"},
-    "click": {"command", "progress"},
+    "click": {"command", "demo", "progress"},
     "igraph": {"explain"},
     "opt_einsum": {"lowering", "einsum_api"},
 }
@@ -43,13 +43,13 @@ ENTRY_POINTS = {"database", "udf_kernels"}
 
 AS_A_USER = {
     "ucle.command.calibrate",
-    "ucle.command.demo",
-    "ucle.command.demo_data",
-    "ucle.command.demo_programs",
-    "ucle.command.demo_timing",
-    "ucle.command.demo_training",
     "ucle.command.show_results",
-    "ucle.command.show_training",
+    "ucle.demo.data",
+    "ucle.demo.graph_programs",
+    "ucle.demo.run_demo",
+    "ucle.demo.show_training",
+    "ucle.demo.timing",
+    "ucle.demo.training",
     "ucle.testing.check_matrix",
     "ucle.testing.generate",
 }

@@ -12,10 +12,10 @@ from typing import Any
 
 import click
 
-from ucle.command.begin_demo import demo
 from ucle.command.calibrate import calibrate as measure_machine
 from ucle.command.calibrate import report
 from ucle.command.completion import SHELLS, complete_tensor, script
+from ucle.command.demo import demo
 from ucle.command.group import EXIT_CODES, UcleGroup
 from ucle.command.options import (
     RowsType,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from ucle.command.begin_demo import demo
+from ucle.command.demo import demo
 from ucle.command.group import UcleGroup
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from ucle.command.demo_programs import count_rows, random_weights
+from ucle.demo.graph_programs import count_rows, random_weights
 from ucle.errors import InputError
 from ucle.inputs.inputs import table
 from ucle.inputs.parameters import parameter

@@ -1,6 +1,6 @@
 """The demo's data: the import graph of the Python installation that runs it, in a DuckDB file.
 
-In: what `ucle.command.readers` has read. Out: the tables
+In: what `ucle.demo.readers` has read. Out: the tables
 
 - ``modules(id, name)``: every module, those without source (built-in, compiled) too,
 - ``imports(src, dst, weight)``: how often the source of one module imports another,
@@ -18,8 +18,8 @@ from pathlib import Path
 
 import duckdb
 
-from ucle.command.read_source import Imports, Words
 from ucle.database.open_sessions import connect
+from ucle.demo.read_source import Imports, Words
 from ucle.errors import DatabaseError
 from ucle.foundation.libraries import pa
 

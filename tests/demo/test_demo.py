@@ -15,18 +15,18 @@ import scipy.sparse as sp
 from click.testing import CliRunner
 
 import ucle
-from ucle.command.begin_demo import begin_demo
 from ucle.command.cli import main
-from ucle.command.demo_data import (
+from ucle.demo.begin_demo import begin_demo
+from ucle.demo.data import (
     number_identifiers,
     number_modules,
     replaced_database,
     store_graph,
 )
-from ucle.command.demo_options import DemoOptions
-from ucle.command.demo_programs import pagerank_text
-from ucle.command.demo_timing import execution_time
-from ucle.command.read_source import SourceFile, find_modules, read_imports, read_words
+from ucle.demo.graph_programs import pagerank_text
+from ucle.demo.options import DemoOptions
+from ucle.demo.read_source import SourceFile, find_modules, read_imports, read_words
+from ucle.demo.timing import execution_time
 from ucle.errors import DatabaseError
 
 ITERATIONS = 4

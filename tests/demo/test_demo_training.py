@@ -14,12 +14,12 @@ import pytest
 from click.testing import CliRunner
 
 import ucle
-from ucle.command import demo
 from ucle.command.cli import main
-from ucle.command.demo_data import Bag, Graph, replaced_database, store_bag, store_graph
-from ucle.command.demo_options import DemoOptions
-from ucle.command.demo_programs import derive_bag, derive_graph, random_weights
-from ucle.command.demo_training import (
+from ucle.demo import run_demo
+from ucle.demo.data import Bag, Graph, replaced_database, store_bag, store_graph
+from ucle.demo.graph_programs import derive_bag, derive_graph, random_weights
+from ucle.demo.options import DemoOptions
+from ucle.demo.training import (
     HIDDEN,
     PATIENCE,
     ROUNDS,
@@ -188,7 +188,7 @@ def test_the_report(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def build(options: DemoOptions, reading: Any, echo: Any) -> None:
         shutil.copy(stored, options.database)
 
-    monkeypatch.setattr(demo, "build_database", build)
+    monkeypatch.setattr(run_demo, "build_database", build)
     path = stored.with_name("report.duckdb")
     shown = CliRunner().invoke(
         main,

@@ -1,4 +1,4 @@
-"""What the demo says of its training (`ucle.command.demo_training`), from task to result."""
+"""What the demo says of its training (`ucle.demo.training`), from task to result."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import time
 
 import duckdb
 
-from ucle.command.demo_programs import count_rows
-from ucle.command.demo_report import Echo, echo_rows, heading, indented
-from ucle.command.demo_training import (
+from ucle.demo.graph_programs import count_rows
+from ucle.demo.report import Echo, echo_rows, heading, indented
+from ucle.demo.training import (
     MIN_MODULES,
     ROUNDS,
     SECONDS,

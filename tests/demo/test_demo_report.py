@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from ucle.command import begin_demo, read_source
 from ucle.command.cli import main
-from ucle.command.demo_bar import CLEAR
-from ucle.command.demo_options import DemoOptions
+from ucle.demo import begin_demo, read_source
+from ucle.demo.bar import CLEAR
+from ucle.demo.options import DemoOptions
 
 LINES, COLUMNS = 70, 100
 """A screen or two."""

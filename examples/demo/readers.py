@@ -1,7 +1,7 @@
 """Modules are read in the background: first the imports of all, then the identifiers of all.
 
 A `Reading` begins as soon as it is made, in processes of its own, so that a caller can import,
-compile and execute meanwhile. Processes are bare interpreters that run `ucle.command.read_source`
+compile and execute meanwhile. Processes are bare interpreters that run `ucle.demo.read_source`
 as a file: they know nothing of ucle, which takes longer to import than they take to begin.
 """
 
@@ -18,8 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ucle.command import read_source
-from ucle.command.read_source import Imports, SourceFile, Words
+from ucle.demo import read_source
+from ucle.demo.read_source import Imports, SourceFile, Words
 
 FEW = 256
 """Modules that are read in less time than it takes to begin a process."""
@@ -112,7 +112,7 @@ class Reading:
 
 @contextmanager
 def _no_collections() -> Iterator[None]:
-    """Looks for no garbage in circles meanwhile: `ucle.command.read_source.main` says why."""
+    """Looks for no garbage in circles meanwhile: `ucle.demo.read_source.main` says why."""
     enabled = gc.isenabled()
     gc.disable()
     try:

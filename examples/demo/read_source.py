@@ -9,7 +9,7 @@ out, and what is left is searched for import statements. Where that may go wrong
 after all, so that the answer is that of `ast` for every file of this version of Python.
 
 The module imports the standard library alone. As a program it reads the files that stdin lists, for
-`ucle.command.readers`.
+`ucle.demo.readers`.
 """
 
 from __future__ import annotations

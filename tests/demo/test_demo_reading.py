@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ucle.command import readers
-from ucle.command.demo_bar import CLEAR, bar
-from ucle.command.read_source import (
+from ucle.demo import readers
+from ucle.demo.bar import CLEAR, bar
+from ucle.demo.read_source import (
     SourceFile,
     find_modules,
     import_statements,
@@ -20,7 +20,7 @@ from ucle.command.read_source import (
     read_imports,
     read_words,
 )
-from ucle.command.readers import Reading
+from ucle.demo.readers import Reading
 
 CRAFTED = [
     "import a, b.c as d, e",
@@ -132,8 +132,8 @@ def test_processes_read_by_themselves(tmp_path: Path, monkeypatch: pytest.Monkey
         until = time.monotonic() + 60
         while reading.words_done() < 5 and time.monotonic() < until:
             time.sleep(0.01)
-        monkeypatch.setattr("ucle.command.read_source.read_words", None)
-        monkeypatch.setattr("ucle.command.read_source.read_imports", None)
+        monkeypatch.setattr("ucle.demo.read_source.read_words", None)
+        monkeypatch.setattr("ucle.demo.read_source.read_imports", None)
         assert [len(imports) for imports in reading.imports()] == [2] * 5
         assert dict(reading.words()[4]) == {"w4": 1, "os": 1, "x1": 1}
 
