@@ -22,7 +22,7 @@
 #   make environments all environments that the steps of .ci/run need
 #   make extension    the kernels as a DuckDB extension that needs no Python, for PLATFORM
 #   make extension-test   it and that for ARM, in DuckDB's command-line client, Node and Python
-#   make dialect-test scripts of to_sql on Spark (needs Java), PostgreSQL (if it is there) and DataFusion
+#   make dialect-test scripts of to_sql on Spark (needs Java) and PostgreSQL (if it is there)
 #   make coverage     the tests, and which lines they reach, into htmlcov
 #   make sanitize     the kernel tests under the address and undefined behaviour sanitizers
 #   make mutations    plants bugs in the compiler, each of which `make test` has to find

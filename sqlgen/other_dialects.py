@@ -211,8 +211,6 @@ def render_tree(tree: exp.Expr, dialect: Dialect) -> str:
     def finish_node(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Literal) and not node.is_string and not node.is_int:
             return place_arguments(statements.double, {"x": node}, DType.FLOAT64, dialect)
-        if (name := statements.names.get(type(node).__name__)) is not None:
-            return exp.Anonymous(this=name, expressions=[node.this])
         return node
 
     tree = _from_below(translate_tree(tree, dialect), finish_node)

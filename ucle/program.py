@@ -330,19 +330,18 @@ class EinsumProgram:
         each has the columns and rows that `TensorRelation.to_table` writes.
 
         Programs in which every label is promoted (``decomposition="relational"``) are plain SQL,
-        and have scripts for other engines, too: for Spark 4, PostgreSQL 13 and DataFusion. They
+        and have scripts for other engines, too: for Spark 4 and PostgreSQL 13. They
         read tables by the last part of their names, with the columns that they have in DuckDB, and
         show a row for each entry that is stored. Numbers are the same except for the order in which
         floats are added. PostgreSQL raises an error instead of returning a number where a float64
-        overflows or underflows to 0. On Spark and DataFusion powers of integers are limited to
-        2^53.
+        overflows or underflows to 0. On Spark, powers of integers are limited to 2^53.
 
         Args:
             keys: labels that are to have a column, by default all; a dict by name of the output
                 where there are several.
             rows: which rows outputs show, as in `TensorRelation.to_table`.
             max_rows: the most rows of ``rows="all"``.
-            dialect: ``"duckdb"``, ``"spark"``, ``"postgres"`` or ``"datafusion"``.
+            dialect: ``"duckdb"``, ``"spark"`` or ``"postgres"``.
 
         Raises:
             ArgumentError: an output would have too many rows, or there is no such label.

@@ -7,15 +7,14 @@ connection. May import: `ucle.plan`, `ucle.udf_kernels`, `ucle.ir`.
 
 from collections.abc import Mapping
 
-from ucle.sqlgen.dialects.datafusion import DATAFUSION_SQL
 from ucle.sqlgen.dialects.duckdb import DUCKDB_SQL
 from ucle.sqlgen.dialects.postgres import POSTGRES_SQL
 from ucle.sqlgen.dialects.spark import SPARK_SQL
 from ucle.sqlgen.dialects.tables import Dialect
 
 DIALECTS: Mapping[str, Dialect] = {
-    dialect.name: dialect for dialect in (DUCKDB_SQL, SPARK_SQL, POSTGRES_SQL, DATAFUSION_SQL)
+    dialect.name: dialect for dialect in (DUCKDB_SQL, SPARK_SQL, POSTGRES_SQL)
 }
 """Of `ucle.program.EinsumProgram.to_sql`, by their names."""
 
-__all__ = ["DATAFUSION_SQL", "DIALECTS", "DUCKDB_SQL", "POSTGRES_SQL", "SPARK_SQL", "Dialect"]
+__all__ = ["DIALECTS", "DUCKDB_SQL", "POSTGRES_SQL", "SPARK_SQL", "Dialect"]

@@ -158,7 +158,6 @@ POSTGRES_SQL = Dialect(
             "isfinite": IS_FINITE,
             "error": "CAST(x AS BIGINT)",
         },
-        names={},
         once=True,
     ),
 )

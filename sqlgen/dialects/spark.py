@@ -104,7 +104,6 @@ SPARK_SQL = Dialect(
         double="x",
         casts={**standard.CASTS, "fi": "x"},
         functions={"error": "raise_error(x)", "isfinite": f"abs(x) < {INFINITE}"},
-        names={},
         files="parquet",
     ),
 )

@@ -1,4 +1,4 @@
-"""Texts that Spark, PostgreSQL and DataFusion have in common, all of them in standard SQL.
+"""Texts that Spark and PostgreSQL have in common, all of them in standard SQL.
 
 A text stands over ``x``, ``y``, ``zero`` and ``one``, as in `ucle.sqlgen.dialects.duckdb`. As in
 DuckDB, a zero has no sign, and what is divided by zero is infinite. Of float32, what is computed
@@ -144,10 +144,10 @@ INTEGER_REMAINDER = (
 )
 
 
-def integer_floored(quotient: str, negated: str = "-x") -> str:
+def integer_floored(quotient: str) -> str:
     """The quotient of integers rounded down, with the text of one that is cut off."""
     return (
-        f"CASE WHEN y = 0 THEN 0 WHEN y = -1 THEN {negated} "
+        f"CASE WHEN y = 0 THEN 0 WHEN y = -1 THEN -x "
         f"ELSE {quotient} - CASE WHEN {_OTHER_SIGN} THEN 1 ELSE 0 END END"
     )
 
@@ -184,16 +184,15 @@ BOOLEANS: Mapping[Combine, str] = {
 }
 
 
-def combines(nan: str, zero: str = "{0} = 0") -> dict[Combine, dict[str, str]]:
+def combines(nan: str) -> dict[Combine, dict[str, str]]:
     """The ⊗ of a dialect that orders NaN above every number.
 
     Args:
-        nan: whether {0} is NaN.
-        zero: whether {0} is zero.
+        nan: the condition that {0} is NaN.
     """
     no_nan = f"NOT ({nan.format('x')}) AND NOT ({nan.format('y')})"
     some_nan = f"{nan.format('x')} OR {nan.format('y')}"
-    x_zero, y_zero = zero.format("x"), zero.format("y")
+    x_zero, y_zero = "x = 0", "y = 0"
     both_zero = f"({x_zero} AND {y_zero})"
     lower = f"(x < y AND NOT {both_zero})"
     quotient = f"CASE WHEN {y_zero} THEN x * {INFINITE} ELSE x / y END"
@@ -276,9 +275,9 @@ def least_of(nan: str) -> str:
     return f"CASE WHEN bool_or({nan.format('x')}) THEN {NAN} ELSE min(x) END"
 
 
-def maps(nan: str, zero: str = "x = 0") -> dict[PointwiseMap, dict[str, str]]:
-    """The maps of a dialect; arguments are as those of `combines`, of x alone."""
-    is_nan = nan.format("x")
+def maps(nan: str) -> dict[PointwiseMap, dict[str, str]]:
+    """The maps of a dialect; `nan` is that of `combines`."""
+    is_nan, zero = nan.format("x"), "x = 0"
     cubic = "7.978845608028654e-1 * (x + 4.4715e-2 * x * x * x)"
     return {
         RELU: {

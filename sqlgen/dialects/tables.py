@@ -21,9 +21,9 @@ class Statements:
     by y without the rest. `single` makes a float32 of x, infinite where that is too large,
     `double` is a float64 that is written out as x. `casts` go from one kind of numbers to another,
     as ``"fi"`` does from floats to integers; what is not there is a mere cast. `functions` has the
-    texts of functions of DuckDB that the emitter calls, over x; `names` how this dialect calls
-    functions that sqlglot would call something else. `files` is the schema in which a path is a
-    Parquet file, `once` says whether a common table expression may be marked to be computed once.
+    texts of functions of DuckDB that the emitter calls, over x. `files` is the schema in which a
+    path is a Parquet file, `once` says whether a common table expression may be marked to be
+    computed once.
     """
 
     create: str
@@ -35,7 +35,6 @@ class Statements:
     double: str
     casts: Mapping[str, str]
     functions: Mapping[str, str]
-    names: Mapping[str, str]
     files: str = ""
     once: bool = False
 

@@ -30,7 +30,7 @@ from ucle.testing.generate import Case
 from ucle.testing.oracle import assert_equal
 
 Rows = list[tuple[Any, ...]]
-NAMES = ("spark", "postgres", "datafusion")
+NAMES = ("spark", "postgres")
 
 
 class SqlEngine(Protocol):
@@ -182,46 +182,7 @@ def postgres() -> Iterator[Postgres]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-class DataFusion:
-    """DataFusion in this process."""
-
-    name = "datafusion"
-
-    def __init__(self, module: Any) -> None:
-        self._module = module
-        self.clear()
-
-    def load(self, name: str, table: pa.Table) -> None:
-        empty = pa.RecordBatch.from_pylist([], schema=table.schema)
-        batches = [empty, *table.to_batches()]
-        self._context.register_record_batches(name_in_quotes(name), [batches])
-
-    def query(self, sql: str) -> Rows:
-        batches = self._context.sql(sql).collect()
-        return [row for batch in batches for row in _rows(batch)]
-
-    def clear(self) -> None:
-        config = self._module.SessionConfig().with_target_partitions(1)
-        self._context = self._module.SessionContext(config)
-
-
-def name_in_quotes(name: str) -> str:
-    """DataFusion takes the name of a table to be SQL, in which quotes keep capitals."""
-    return f'"{name}"'
-
-
-def _rows(batch: pa.RecordBatch) -> Rows:
-    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-
-
-@contextlib.contextmanager
-def datafusion() -> Iterator[DataFusion]:
-    """DataFusion, if it is installed."""
-    reason = "`make dialect-test` installs DataFusion"
-    yield DataFusion(pytest.importorskip("datafusion", reason=reason))
-
-
-ENGINES = {"spark": spark, "postgres": postgres, "datafusion": datafusion}
+ENGINES = {"spark": spark, "postgres": postgres}
 
 
 def coo(array: np.ndarray[Any, Any], fill: Scalar = 0) -> pa.Table:
