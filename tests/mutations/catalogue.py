@@ -9,6 +9,7 @@ from __future__ import annotations
 from .around import AROUND
 from .coming_in import COMING_IN
 from .mutation import Mutation
+from .rows_and_words import ROWS_AND_WORDS
 
 MUTATIONS: tuple[Mutation, ...] = (
     # ---- What entries that are not stored are worth ----
@@ -1185,10 +1186,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "operator.texts if self.own else self._texts(operator)",
         "operator.texts or self._texts(operator)",
         "scripts for other engines hold the SQL of DuckDB",
-        (
-            "tests/dialects/test_dialect_scripts.py"
-            "::test_a_product_of_many_is_refused_by_datafusion",
-        ),
+        ("tests/dialects/test_dialect_scripts.py::test_text_of_a_script[postgres]",),
     ),
     Mutation(
         "wide-reads-never-relational",
@@ -1277,4 +1275,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     *AROUND,
     *COMING_IN,
+    *ROWS_AND_WORDS,
 )

@@ -59,6 +59,7 @@ def test_whole_tensors_are_made_first() -> None:
 def test_what_statements_leave_stays_until_the_end() -> None:
     assert peak([]) == FIXED
     assert peak([(10.0, 4.0), (20.0, 1.0), (3.0, 3.0)]) == FIXED + RETAINED * 24.0
+    assert peak([(10.0, 4.0), (20.0, 1.0), (25.0, 3.0)]) == FIXED + RETAINED * 30.0
 
 
 def test_a_large_result_counts(native: duckdb.DuckDBPyConnection) -> None:
