@@ -79,9 +79,9 @@ if (child := os.fork()) == 0:
 assert os.waitpid(child, 0)[1] == 0
 assert copy.exists()  # a fork leaves it alone
 shutil.rmtree(copy.parent)  # as when a fork outlives the process that made it
-loads = native.compiled().lib.ucle_load_count()
+loads = native.load_module().lib.ucle_load_count()
 assert "native" in route(ucle.connect())
-assert native.compiled().lib.ucle_load_count() == loads + 1  # the same image
+assert native.load_module().lib.ucle_load_count() == loads + 1  # the same image
 shutil.rmtree(copy.parent)
 copy.parent.mkdir(mode=0o755)  # somebody else's
 assert route(ucle.connect()).startswith("route: arrow (the copy of the kernels")

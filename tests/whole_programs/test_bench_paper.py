@@ -115,7 +115,8 @@ def test_a_worker_is_ended_at_its_limit_and_started_anew() -> None:
 
 def test_components_and_plans() -> None:
     parts = components(f"gcn:{GRAPH}", 1)
-    assert set(parts) == {*STAGES, "loading", "other", "execution"}
+    predicted = {"execution, predicted", "peak, MB", "peak, predicted"}
+    assert set(parts) == {*STAGES, "loading", "other", "execution", *predicted}
     assert all(seconds >= 0 for seconds in parts.values())
     assert all(parts[name] > 0 for name in STAGES)
     plans = best_plans(f"gcn:{GRAPH}", 1)
