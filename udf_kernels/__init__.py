@@ -3,7 +3,7 @@
 - `load_extension` makes them native functions: fast, needs ``allow_unsigned_extensions``.
 - `register_arrow` makes them Arrow functions: works on every connection.
 
-`KERNELS` says what each is called, takes and means, `ELEMENT_TYPES` of what tensors consist,
+`KERNELS` says what each is called and takes, `ELEMENT_TYPES` of what tensors consist,
 `kernel_limits` what kernels take at most.
 Importing this package needs no compiler; the compiled module is looked for when a route is first
 taken.

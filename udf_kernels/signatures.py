@@ -1,4 +1,4 @@
-"""The kernels as SQL sees them: names, types, meaning. What runs them stands in ``csrc/``.
+"""The kernels as SQL sees them: names and types. What runs them stands in ``csrc/``.
 
 Tensors in flight are BLOBs of little-endian elements, row-major; a BLOB carries neither shape nor
 type, so there is a kernel for each element type. NULL arguments make NULL, or are skipped by
@@ -7,26 +7,21 @@ aggregates. Wrong lengths, and integers that overflow, are SQL errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
-
-from ucle.operators import (
-    MAX,
-    MIN,
-    MULT,
-    RANDOM_BITS,
-)
-from ucle.udf_kernels import compressed
-from ucle.udf_kernels import reference as ref
+from ucle.operators import MAX, MIN, RANDOM_BITS
+from ucle.udf_kernels.compiled_operators import COMBINES, MAPS, REDUCES
 from ucle.udf_kernels.element_types import ELEMENT_TYPES, ElementType, typed_name
-from ucle.udf_kernels.tape_reference import run_tape
 
 BLOB, BIGINT, VARCHAR, BIGINTS, BLOBS = "BLOB", "BIGINT", "VARCHAR", "BIGINT[]", "BLOB[]"
+
+WITH_FIRST_ENTRIES = ("f64", "i64")
+"""The types with kernels of first entries: they hold positions as well as values."""
+WITH_MATRICES = ("f32", "f64")
+"""The types with functions of whole matrices."""
 
 ROW_FIELDS = ("a", "b", "c")
 """Names of the arguments that the Arrow route gathers together: fields of a struct."""
@@ -44,8 +39,6 @@ class Kernel:
         gathered: for aggregates, which arguments the Arrow route gets as one ``list`` of them
             all (`arrow_parameters`); they stand side by side, and the others are constant within a
             group.
-        reference: its meaning in NumPy. Tensors are one-dimensional arrays, compressed ones of
-            type `Csr`; gathered arguments are sequences.
         compressed: which of the arguments are compressed tensors.
         grows: whether the state of an aggregate grows with its rows.
         variadic: whether any number of tensors come behind the other arguments, NULL among them.
@@ -57,7 +50,6 @@ class Kernel:
     parameters: tuple[str, ...]
     returns: str
     doc: str
-    reference: Callable[..., Any]
     gathered: tuple[bool, ...] = ()
     compressed: tuple[int, ...] = ()
     grows: bool = False
@@ -81,155 +73,121 @@ class Kernel:
         return (*self.parameters[:start], f"{row}[]", *self.parameters[start + len(rows) :])
 
 
-def _scalar(
-    name: str,
-    parameters: tuple[str, ...],
-    returns: str,
-    doc: str,
-    reference: Callable[..., Any],
-) -> Kernel:
-    return Kernel(name, "f64", "scalar", parameters, returns, doc, reference)
+def _scalar(name: str, parameters: tuple[str, ...], returns: str, doc: str) -> Kernel:
+    return Kernel(name, "f64", "scalar", parameters, returns, doc)
 
 
-def _aggregate(
-    name: str,
-    parameters: tuple[str, ...],
-    gathered: str,
-    doc: str,
-    reference: Callable[..., Any],
-) -> Kernel:
+def _aggregate(name: str, parameters: tuple[str, ...], gathered: str, doc: str) -> Kernel:
     marks = tuple(mark == "x" for mark in gathered)
-    return Kernel(name, "f64", "aggregate", parameters, BLOB, doc, reference, marks)
+    return Kernel(name, "f64", "aggregate", parameters, BLOB, doc, marks)
 
 
 def _tensors(element: ElementType) -> Iterator[Kernel]:
     """Kernels that make, read and take apart tensors."""
-    number, dtype = element.sql, element.dtype
-    as_tensor = partial(np.asarray, dtype=dtype)
-    yield _scalar("pack", (element.sql_list,), BLOB, "A list as a tensor.", as_tensor)
+    number = element.sql
+    yield _scalar("pack", (element.sql_list,), BLOB, "A list as a tensor.")
     yield _scalar(
         "count_null",
         (element.sql_list,),
         BIGINT,
         "How many elements of a list are NULL; of complex ones a part is enough.",
-        ref.count_null,
     )
     # Not "unpack": DuckDB keeps that name for UNPACK(COLUMNS(...)), even between quotes.
-    yield _scalar("vec_to_list", (BLOB,), element.sql_list, "A tensor as a list.", as_tensor)
-    yield _scalar(
-        "full", (BIGINT, number), BLOB, "n times one value.", lambda n, x: np.full(n, x, dtype)
-    )
-    yield _scalar(
-        "sca_to_vec", (number,), BLOB, "A tensor of one entry.", lambda x: np.array([x], dtype)
-    )
-    yield _scalar("element", (BLOB, BIGINT), number, "The entry at an offset.", lambda v, i: v[i])
+    yield _scalar("vec_to_list", (BLOB,), element.sql_list, "A tensor as a list.")
+    yield _scalar("full", (BIGINT, number), BLOB, "n times one value.")
+    yield _scalar("sca_to_vec", (number,), BLOB, "A tensor of one entry.")
+    yield _scalar("element", (BLOB, BIGINT), number, "The entry at an offset.")
     yield _scalar(
         "slice",
         (BLOB, BIGINT, BIGINTS, BIGINTS),
         BLOB,
         "The sub-tensor at (offset, sizes, strides), made dense.",
-        ref.slice_,
     )
     yield _scalar(
         "reindex",
         (BLOB, BIGINTS, BIGINTS, number),
         BLOB,
         "Entries at affine functions of their places, given constants and a program, or a number.",
-        ref.reindex,
     )
     yield _scalar(
         "any_not",
         (BLOB, number),
         "BOOLEAN",
         "Whether an entry differs from the fill value.",
-        lambda v, fill: ref.count_not(v, fill) > 0,
     )
-    yield _scalar(
-        "count_not", (BLOB, number), BIGINT, "How many entries differ from it.", ref.count_not
-    )
-    yield _scalar(
-        "all_finite", (BLOB,), "BOOLEAN", "Whether no entry is NaN or infinite.", ref.all_finite
-    )
+    yield _scalar("count_not", (BLOB, number), BIGINT, "How many entries differ from it.")
+    yield _scalar("all_finite", (BLOB,), "BOOLEAN", "Whether no entry is NaN or infinite.")
 
 
 def _entry_by_entry(element: ElementType) -> Iterator[Kernel]:
     """Pointwise maps, and combinations of two tensors or of a tensor and a number."""
     number = element.sql
-    for name, function in ref.MAPS[element.tag].items():
-        yield _scalar(f"vec_{name}", (BLOB,), BLOB, f"{name} of every entry.", function)
-    for name, function in ref.COMBINES[element.tag].items():
-        yield _scalar(f"vec_{name}", (BLOB, BLOB), BLOB, f"a {name} b, entry by entry.", function)
-        yield _scalar(f"vec_sca_{name}", (BLOB, number), BLOB, f"v {name} c.", function)
-        if name in ref.ORDERED:
-            yield _scalar(f"sca_vec_{name}", (number, BLOB), BLOB, f"c {name} v.", function)
+    for name in MAPS[element.tag]:
+        yield _scalar(f"vec_{name}", (BLOB,), BLOB, f"{name} of every entry.")
+    for name, row in COMBINES[element.tag].items():
+        yield _scalar(f"vec_{name}", (BLOB, BLOB), BLOB, f"a {name} b, entry by entry.")
+        yield _scalar(f"vec_sca_{name}", (BLOB, number), BLOB, f"v {name} c.")
+        if not row.commutative:
+            yield _scalar(f"sca_vec_{name}", (number, BLOB), BLOB, f"c {name} v.")
 
 
 def _contractions(element: ElementType) -> Iterator[Kernel]:
     """Contractions of any shape, and the reductions of tensors and contractions over rows."""
-    tag, number = element.tag, element.sql
-    ein, ein_sca = partial(ref.ein, tag), partial(ref.ein_sca, tag)
+    number = element.sql
     of_two, of_one = (VARCHAR, BIGINTS, BLOB, BLOB), (VARCHAR, BIGINTS, BLOB)
-    yield _scalar("ein", of_two, BLOB, "Any contraction of two tensors.", ein)
-    yield _scalar("ein_sca", of_two, number, "A contraction to a number.", ein_sca)
-    yield _scalar("ein1", of_one, BLOB, "Any reduction, diagonal or transpose.", ein)
-    yield _scalar("ein1_sca", of_one, number, "A reduction to a number.", ein_sca)
-    for name, reduce in ref.REDUCES[tag].items():
-        along = partial(ref.running, reduce)
+    yield _scalar("ein", of_two, BLOB, "Any contraction of two tensors.")
+    yield _scalar("ein_sca", of_two, number, "A contraction to a number.")
+    yield _scalar("ein1", of_one, BLOB, "Any reduction, diagonal or transpose.")
+    yield _scalar("ein1_sca", of_one, number, "A reduction to a number.")
+    for name in REDUCES[element.tag]:
         doc = f"The {name} of each entry and those before it, given the axis and what is inside."
-        yield _scalar(f"cum{name}", (BLOB, BIGINT, BIGINT), BLOB, doc, along)
-        each = ref.reduced(reduce, np.copy)
-        whole = ref.reduced_ein(reduce, tag)
-        yield _aggregate(f"{name}_vec", (BLOB,), "x", f"The {name}, entry by entry.", each)
-        yield _aggregate(f"{name}_ein", of_two, "--xx", f"The {name} of contractions.", whole)
-        yield _aggregate(f"{name}_ein1", of_one, "--x", f"The {name} of reductions.", whole)
+        yield _scalar(f"cum{name}", (BLOB, BIGINT, BIGINT), BLOB, doc)
+        yield _aggregate(f"{name}_vec", (BLOB,), "x", f"The {name}, entry by entry.")
+        yield _aggregate(f"{name}_ein", of_two, "--xx", f"The {name} of contractions.")
+        yield _aggregate(f"{name}_ein1", of_one, "--x", f"The {name} of reductions.")
 
 
 def _chains(element: ElementType) -> Iterator[Kernel]:
     """Pointwise functions of a few tensors in one call, reduced to a number or not."""
-    whole, reduced = (partial(f, element.tag) for f in (ref.chain, ref.chain_sca))
     for count in range(1, 5):
         parameters = (VARCHAR, *[BLOB] * count)
-        yield _scalar(f"chain{count}", parameters, BLOB, "A chain of pointwise functions.", whole)
+        yield _scalar(f"chain{count}", parameters, BLOB, "A chain of pointwise functions.")
         doc = "A chain that ends in a reduction of all entries."
-        yield _scalar(f"chain{count}_sca", parameters, element.sql, doc, reduced)
+        yield _scalar(f"chain{count}_sca", parameters, element.sql, doc)
 
 
 def _stacks(element: ElementType) -> Iterator[Kernel]:
     """Aggregates that put tensors at their places in a larger one."""
-    number, dtype = element.sql, element.dtype
+    number = element.sql
     yield _aggregate(
         "stack_sca",
         (number, BIGINT, BIGINT, number),
         "xx--",
         "Numbers at their offsets in a tensor of total entries, fill elsewhere.",
-        partial(ref.stack_sca, dtype),
     )
     yield _aggregate(
         "stack",
         (BLOB, BIGINT, BIGINT, number),
         "xx--",
         "Tensors at their offsets likewise.",
-        partial(ref.stack, dtype),
     )
     yield _aggregate(
         "stack_strided",
         (BLOB, BIGINT, BIGINTS, BIGINTS, BIGINT, number),
         "xx----",
         "Tensors scattered over (offset, sizes, strides) likewise.",
-        partial(ref.stack_strided, dtype),
     )
 
 
 def _first_entries(element: ElementType) -> Iterator[Kernel]:
     """The first k entries in an order, as pairs of value and position."""
-    number, dtype = element.sql, element.dtype
-    for name, largest in ((MAX.stem, True), (MIN.stem, False)):
-        along, over = partial(ref.vec_top, largest), partial(ref.top, dtype, largest)
+    number = element.sql
+    for name in (MAX.stem, MIN.stem):
         doc = f"The k entries that are {name}, given the axis and what is inside, as pairs."
-        yield _scalar(f"vec_top_{name}", (BLOB, BIGINT, BIGINT, BIGINT), BLOB, doc, along)
+        yield _scalar(f"vec_top_{name}", (BLOB, BIGINT, BIGINT, BIGINT), BLOB, doc)
         doc = f"The same of rows at positions, of each of their entries; {EMPTY}."
-        yield _aggregate(f"top_{name}", (BLOB, BIGINT, BIGINT), "xx-", doc, over)
-        yield _aggregate(f"top_{name}_sca", (number, BIGINT, BIGINT), "xx-", doc, over)
+        yield _aggregate(f"top_{name}", (BLOB, BIGINT, BIGINT), "xx-", doc)
+        yield _aggregate(f"top_{name}_sca", (number, BIGINT, BIGINT), "xx-", doc)
 
 
 EMPTY = "of too few, the rest of a list is -k"
@@ -245,32 +203,27 @@ def _matrices(element: ElementType) -> Iterator[Kernel]:
         ("eigenvectors", "Its eigenvectors as columns, in the same order"),
     ):
         doc = f"{what}: of each of square matrices, given their rows and columns."
-        meaning = partial(ref.mat_map, ref.MATRIX_MAPS[name])
-        yield _scalar(f"mat_{name}", (BLOB, BIGINT, BIGINT), BLOB, doc, meaning)
+        yield _scalar(f"mat_{name}", (BLOB, BIGINT, BIGINT), BLOB, doc)
 
 
 def _products(element: ElementType) -> Iterator[Kernel]:
     """Products of vectors and matrices, and their sums over rows."""
     number, two = element.sql, (BLOB, BLOB)
-    scale = ref.COMBINES[element.tag][MULT.stem]
     outer, matrix = "Every entry of a times every one of b.", "A (m x k) times B (k x n), given k."
-    yield _scalar("inner_prod", two, number, "The sum of a times b.", ref.inner_prod)
-    yield _scalar("outer_prod", two, BLOB, outer, ref.outer_prod)
-    yield _scalar("mat_vec_mult", two, BLOB, "A (m x k) times x (k).", ref.mat_vec_mult)
-    yield _scalar("vec_mat_mult", two, BLOB, "x (k) times A (k x n).", ref.vec_mat_mult)
-    yield _scalar("mat_mat_mult", (*two, BIGINT), BLOB, matrix, ref.mat_mat_mult)
-    for name, parameters, function in (
-        ("vec_sca_mult", (BLOB, number), scale),
-        ("vec_mult", two, scale),
-        ("outer_prod", two, ref.outer_prod),
-        ("vec_mat_mult", two, ref.vec_mat_mult),
-        ("mat_vec_mult", two, ref.mat_vec_mult),
+    yield _scalar("inner_prod", two, number, "The sum of a times b.")
+    yield _scalar("outer_prod", two, BLOB, outer)
+    yield _scalar("mat_vec_mult", two, BLOB, "A (m x k) times x (k).")
+    yield _scalar("vec_mat_mult", two, BLOB, "x (k) times A (k x n).")
+    yield _scalar("mat_mat_mult", (*two, BIGINT), BLOB, matrix)
+    for name, parameters in (
+        ("vec_sca_mult", (BLOB, number)),
+        ("vec_mult", two),
+        ("outer_prod", two),
+        ("vec_mat_mult", two),
+        ("mat_vec_mult", two),
     ):
-        summed = ref.reduced(np.add, function)
-        yield _aggregate(f"sum_{name}", parameters, "xx", f"The sum of {name}.", summed)
-    yield _aggregate(
-        "sum_mat_mat_mult", (*two, BIGINT), "xx-", "The sum of products.", ref.reduced_mat_mat
-    )
+        yield _aggregate(f"sum_{name}", parameters, "xx", f"The sum of {name}.")
+    yield _aggregate("sum_mat_mat_mult", (*two, BIGINT), "xx-", "The sum of products.")
 
 
 CSR = BLOB
@@ -284,8 +237,7 @@ def _generate_compressed(element: ElementType) -> Iterator[Kernel]:
     def scalar(
         name: str, parameters: tuple[str, ...], returns: str, of: tuple[int, ...], doc: str
     ) -> Kernel:
-        kernel = _scalar(name, parameters, returns, doc, getattr(compressed, name))
-        return replace(kernel, compressed=of)
+        return replace(_scalar(name, parameters, returns, doc), compressed=of)
 
     yield scalar("csr_nnz", (CSR,), BIGINT, (0,), "How many entries there are.")
     yield scalar("csr_rows", (CSR,), BIGINTS, (0,), "The row of each entry.")
@@ -301,13 +253,12 @@ def _generate_compressed(element: ElementType) -> Iterator[Kernel]:
 
 def _compressed_operations(element: ElementType) -> Iterator[Kernel]:
     """Those that a spec gives their operations; before a combination, ``r`` swaps its operands."""
-    number, tag = element.sql, element.tag
+    number = element.sql
 
     def scalar(
         name: str, parameters: tuple[str, ...], returns: str, of: tuple[int, ...], doc: str
     ) -> Kernel:
-        function = partial(getattr(compressed, name), tag)
-        return replace(_scalar(name, parameters, returns, doc, function), compressed=of)
+        return replace(_scalar(name, parameters, returns, doc), compressed=of)
 
     with_dense = (VARCHAR, CSR, BLOB, BIGINT)
     yield scalar("csr_mat", with_dense, BLOB, (1,), "A times a dense matrix of n columns.")
@@ -330,13 +281,12 @@ def _compressed_operations(element: ElementType) -> Iterator[Kernel]:
 
 def _compressed_aggregates(element: ElementType) -> Iterator[Kernel]:
     """Aggregates that make compressed tensors or take them."""
-    number, tag = element.sql, element.tag
+    number = element.sql
     stack = _aggregate(
         "stack_csr",
         (number, BIGINT, BIGINT, BIGINT, BIGINT, number),
         "xxx---",
         "Entries at (row, column) in a compressed tensor of rows x columns, fill left out.",
-        partial(compressed.stack_csr, element.dtype),
     )
     yield replace(stack, grows=True)
     stack_rows = _aggregate(
@@ -344,50 +294,40 @@ def _compressed_aggregates(element: ElementType) -> Iterator[Kernel]:
         (CSR, BIGINT, BIGINT, BIGINT),
         "xx--",
         "Compressed tensors, each from a row on, in one of rows x columns.",
-        compressed.stack_csr_rows,
     )
     yield replace(stack_rows, grows=True, compressed=(0,))
-    if tag != "bool":
+    if element.tag != "bool":
         product = _aggregate(
             "sum_csr_t_mat",
             (CSR, BLOB, BIGINT),
             "xx-",
             "The sum of csr_t_mat.",
-            partial(compressed.sum_csr_t_mat, tag),
         )
         yield replace(product, compressed=(0,))
 
 
-def _tape(program: str, *operands: bytes | None) -> list[bytes]:
-    return run_tape(KERNELS, program, operands)
-
-
 def _kernels() -> Iterator[Kernel]:
     doc = "Calls of kernels, of which each may take what earlier ones made, in one call."
-    empty = _scalar(
-        "csr_empty", (BIGINT, BIGINT), CSR, "No entries, of any type.", compressed.csr_empty
-    )
+    empty = _scalar("csr_empty", (BIGINT, BIGINT), CSR, "No entries, of any type.")
     yield replace(empty, tag="bool")
     bits = "53 random bits, of a seed and a position; their SQL takes a hundred times as long."
-    yield replace(
-        _scalar(RANDOM_BITS.stem, (BIGINT, BIGINT), BIGINT, bits, RANDOM_BITS.numpy), tag="i64"
-    )
-    yield replace(_scalar("tape", (VARCHAR,), BLOBS, doc, _tape), tag="bool", variadic=True)
+    yield replace(_scalar(RANDOM_BITS.stem, (BIGINT, BIGINT), BIGINT, bits), tag="i64")
+    yield replace(_scalar("tape", (VARCHAR,), BLOBS, doc), tag="bool", variadic=True)
     for tag, element in ELEMENT_TYPES.items():
         families = [_tensors, _entry_by_entry, _contractions, _chains, _stacks]
         families += [_generate_compressed, _compressed_operations, _compressed_aggregates]
         if tag != "bool":
             families.append(_products)
-        if tag in ref.WITH_FIRST_ENTRIES:
+        if tag in WITH_FIRST_ENTRIES:
             families.append(_first_entries)
-        if tag in ref.WITH_MATRICES:
+        if tag in WITH_MATRICES:
             families.append(_matrices)
         for family in families:
             for kernel in family(element):
                 yield replace(kernel, name=typed_name(kernel.name, tag), tag=tag)
         for to in ELEMENT_TYPES:
             doc = f"The elements as {ELEMENT_TYPES[to].dtype.name}."
-            cast = _scalar(f"vec_cast_{tag}_{to}", (BLOB,), BLOB, doc, ref.cast(to))
+            cast = _scalar(f"vec_cast_{tag}_{to}", (BLOB,), BLOB, doc)
             yield replace(cast, tag=tag)
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import compressed_meanings
 import numpy as np
 from kernel_routes import base
+from operator_meanings import COMBINES, ORDERED, REDUCES, Array
 
-from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, Csr, compressed
-from ucle.udf_kernels.reference import COMBINES, ORDERED, REDUCES, Array
+from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, Csr
 
 TOO_LARGE = "prod.random_bits"
 """A product of numbers of 53 bits overflows."""
@@ -86,7 +87,7 @@ def operands(
         case "csr_csr_masked" | "csr_csr_t_masked":
             inner = 6
             a, b = sparse(rng, tag, rows, inner), sparse(rng, tag, inner, cols)
-            yield [a, b if plain == "csr_csr_masked" else compressed.csr_transpose(b)]
+            yield [a, b if plain == "csr_csr_masked" else compressed_meanings.csr_transpose(b)]
         case "csr_sddmm":
             for d in (1, 3) if small else (0, 70):
                 yield [exact(rng, tag, rows * d), exact(rng, tag, cols * d), d]
@@ -124,7 +125,7 @@ def _part_rows(plain: str, rng: np.random.Generator, tag: str, x: Csr) -> Iterat
             yield [other, exact(rng, tag, len(other.idx))]
         case "csr_prune":
             for fill in fills:
-                yield [x.with_values(with_fill(rng, x.values, fill)), fill]
+                yield [compressed_meanings.csr_with(x, with_fill(rng, x.values, fill)), fill]
         case "csr_to_mat":
             yield [x, fills[0]]
         case "mat_to_csr":
@@ -164,7 +165,10 @@ def compressed_groups(name: str, rng: np.random.Generator) -> Iterator[list[list
 def _entries(rng: np.random.Generator, tag: str, x: Csr) -> Iterator[list[list[Any]]]:
     """The entries of a tensor, shuffled, with some that are the fill among them."""
     for fill in FILLS[ELEMENT_TYPES[tag].dtype.kind]:
-        filled = x.with_values(with_fill(rng, x.values, fill))
-        entries = [[value.item(), i, j, x.rows, x.cols, fill] for i, j, value in filled.entries]
+        filled = compressed_meanings.csr_with(x, with_fill(rng, x.values, fill))
+        entries = [
+            [value.item(), i, j, x.rows, x.cols, fill]
+            for i, j, value in compressed_meanings.entries(filled)
+        ]
         if entries:
             yield [entries[k] for k in rng.permutation(len(entries))]

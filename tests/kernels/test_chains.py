@@ -9,10 +9,10 @@ import duckdb
 import numpy as np
 import pytest
 from kernel_routes import Route
+from operator_meanings import COMBINES, MAPS, ORDERED
 from samples import chain_row
 
 from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, typed_name
-from ucle.udf_kernels.reference import COMBINES, MAPS, ORDERED
 
 NAMES = {name for combines in COMBINES.values() for name in combines}
 CHAINS = [name for name in KERNELS if name.startswith("chain")]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import compressed_meanings
 import duckdb
 import numpy as np
 import pytest
+from compressed_meanings import csr_with
 from compressed_samples import sparse
 from kernel_routes import EXTENSION_CONFIG, Route, to_sql
 
@@ -14,7 +16,6 @@ from ucle.udf_kernels import (
     ELEMENT_TYPES,
     KERNELS,
     Csr,
-    compressed,
     load_extension,
     typed_name,
 )
@@ -41,7 +42,7 @@ def words_changed(blob: bytes, changes: dict[int, int]) -> bytes:
 
 def malformed(tag: str) -> dict[str, bytes]:
     """What somebody might hand over; words 4 to 6 are ptr, words 7 to 9 idx."""
-    good = GOOD.with_values(GOOD.values.astype(ELEMENT_TYPES[tag].dtype)).to_bytes()
+    good = csr_with(GOOD, GOOD.values.astype(ELEMENT_TYPES[tag].dtype)).to_bytes()
     return {
         "empty": b"",
         "only a header": good[:16],
@@ -68,7 +69,7 @@ def call_with(route: Route, name: str, place: int, blob: str) -> str:
     """A call with a BLOB in one place and good ones in the others."""
     kernel = KERNELS[name]
     element = ELEMENT_TYPES[kernel.tag]
-    other = GOOD.with_values(GOOD.values.astype(element.dtype)).to_bytes().hex()
+    other = csr_with(GOOD, GOOD.values.astype(element.dtype)).to_bytes().hex()
     number = {"b": "true", "c": "{re: 1, im: 0}"}.get(element.dtype.kind, "1")
     filler = {
         "BLOB": "''::BLOB",
@@ -114,10 +115,10 @@ def test_padding_is_zero(route: Route) -> None:
 
 def test_places_have_values_of_any_size(route: Route) -> None:
     for tag, element in ELEMENT_TYPES.items():
-        blob = GOOD.with_values(GOOD.values.astype(element.dtype)).to_bytes()
+        blob = csr_with(GOOD, GOOD.values.astype(element.dtype)).to_bytes()
         query = "SELECT csr_with_f32(?::BLOB, pack_f32([4, 5, 6]))"
         ((got,),) = route.connection.execute(query, [blob]).fetchall()
-        expected = GOOD.with_values(np.array([4, 5, 6], "f4"))
+        expected = csr_with(GOOD, np.array([4, 5, 6], "f4"))
         assert got == expected.to_bytes(), tag
         with pytest.raises(duckdb.Error, match="expected a compressed tensor"):
             route.connection.execute(query, [blob[:-1]]).fetchall()
@@ -222,7 +223,7 @@ def test_large_stacks(order: str, shape: tuple[int, int]) -> None:
         f" FROM range({rows * cols}) t(k) WHERE hash(k) % 3 > 0 ORDER BY {order}"
     )
     row, col, values = connection.execute("SELECT * FROM t").fetchnumpy().values()
-    expected = compressed.stack_csr(np.dtype("f8"), values, row, col, rows, cols, 0.0)
+    expected = compressed_meanings.stack_csr(np.dtype("f8"), values, row, col, rows, cols, 0.0)
     query = f"SELECT stack_csr(v, row, col, {rows}, {cols}, 0) FROM t"
     ((got,),) = connection.execute(query).fetchall()
     assert got == expected.to_bytes()
@@ -275,8 +276,8 @@ def test_hypersparse_operands(route: Route) -> None:
     blobs: list[Any] = [to_sql(x) for x in (a, b, mask)]
     query = "SELECT csr_csr('', $1::BLOB, $2::BLOB), csr_csr_masked('', $3::BLOB, $1, $2::BLOB)"
     for product, masked in connection.execute(f"{query} FROM range(3)", blobs).fetchall():
-        assert product == compressed.csr_csr("f64", "", a, b).to_bytes()
-        assert masked == compressed.csr_csr_masked("f64", "", mask, a, b).to_bytes()
+        assert product == compressed_meanings.csr_csr("f64", "", a, b).to_bytes()
+        assert masked == compressed_meanings.csr_csr_masked("f64", "", mask, a, b).to_bytes()
 
 
 def test_long_rows_against_short_ones(route: Route) -> None:
@@ -287,7 +288,7 @@ def test_long_rows_against_short_ones(route: Route) -> None:
         ((got,),) = route.connection.execute(
             "SELECT csr_csr_at('', ?::BLOB, ?::BLOB)", [first.to_bytes(), second.to_bytes()]
         ).fetchall()
-        assert got == compressed.csr_csr_at("f64", "", first, second).to_bytes()
+        assert got == compressed_meanings.csr_csr_at("f64", "", first, second).to_bytes()
     mask = Csr.of(np.ones((4, 4)), 0.0)
     ((got,),) = route.connection.execute(
         "SELECT csr_csr_t_masked('', ?::BLOB, ?::BLOB, ?::BLOB)",
@@ -378,7 +379,7 @@ def test_what_is_nan_or_infinite(route: Route) -> None:
     ((product, pruned),) = route.connection.execute(
         "SELECT csr_mat('', $1::BLOB, pack(['inf', 'nan']::DOUBLE[]), 1),"
         " csr_prune($2::BLOB, 'nan'::DOUBLE)",
-        [x.to_bytes(), x.with_values(np.array([np.nan, 3.0])).to_bytes()],
+        [x.to_bytes(), csr_with(x, np.array([np.nan, 3.0])).to_bytes()],
     ).fetchall()
     np.testing.assert_array_equal(np.frombuffer(product), [np.inf, np.nan])
     assert Csr.from_bytes(pruned, np.dtype("f8")).values.tolist() == [3.0]

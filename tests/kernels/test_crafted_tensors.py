@@ -14,6 +14,7 @@ import duckdb
 import numpy as np
 import pytest
 from compressed_samples import exact, operands, sparse
+from kernel_meanings import MEANINGS
 from kernel_routes import Route, base, from_sql
 from test_reference import assert_same
 
@@ -171,7 +172,7 @@ def _compare(name: str, got: Any, row: list[Any]) -> None:
         row = [[x] if mark else x for x, mark in zip(row, kernel.gathered, strict=True)]
     try:
         with np.errstate(all="ignore"):
-            expected = kernel.reference(*row)
+            expected = MEANINGS[name](*row)
     except MemoryError:  # of billions of rows, of which most are empty, NumPy makes an array
         return
     if isinstance(expected, np.ndarray) and kernel.returns == "BLOB":

@@ -395,7 +395,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "matrices-transposed",
-        "udf_kernels/reference.py",
+        "tests/kernels/kernel_meanings.py",
         "return np.multiply.outer(a, b).ravel()",
         "return np.multiply.outer(b, a).ravel()",
         "what the kernel of outer products is held against has its operands swapped",

@@ -84,8 +84,10 @@ def copy_tree(target: Path, root: Path = ROOT) -> Path:
 
 def place_of(file: str, tree: Path) -> Path:
     """Where a file of the repository lies in a copy."""
-    package = next(folder for folder in PACKAGES if file.startswith(f"{folder}/"))
-    return tree / PACKAGES[package] / file.removeprefix(f"{package}/")
+    for package, place in PACKAGES.items():
+        if file.startswith(f"{package}/"):
+            return tree / place / file.removeprefix(f"{package}/")
+    return tree / file
 
 
 def run_mutation(tree: Path, mutation: Mutation, limit: float = LIMIT) -> Outcome:

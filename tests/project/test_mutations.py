@@ -33,7 +33,9 @@ def test_every_text_occurs_once() -> None:
 
 
 def test_they_reach_every_folder() -> None:
-    reached = {str(Path(mutation.file).parent) for mutation in MUTATIONS}
+    files = (mutation.file for mutation in MUTATIONS)
+    # What tests hold the code against has mistakes of its own.
+    reached = {str(Path(file).parent) for file in files if not file.startswith("tests/")}
     modules = (path for package in PACKAGES for path in (ROOT / package).rglob("[!_]*.py"))
     assert reached == {str(path.parent.relative_to(ROOT)) for path in modules}
 

@@ -1,77 +1,29 @@
-"""The meaning of the kernels in NumPy: the definitions that the tests hold the C code to.
+"""The meaning of the kernels in NumPy: `MEANINGS`, the definitions that the tests go by.
 
-Those of operators are the meanings in their rows (`ucle.operators`), in one element type.
-
-A BLOB is a one-dimensional array of the element's type here, and a number is a Python or NumPy
-scalar. Aggregates take sequences of rows, in the order of their arguments. Nothing here is fast,
-and nothing at run time calls it. Integers wrap around here, where the kernels raise an error.
+A BLOB is a one-dimensional array of the element's type here, a compressed one is a `Csr`, and a
+number is a Python or NumPy scalar. Aggregates take sequences of rows where an argument is gathered.
+Nothing here is fast. Integers wrap around here, where the kernels raise an error.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count
 from typing import Any
 
+import compressed_meanings as compressed
 import numpy as np
 from numpy.typing import NDArray
+from operator_meanings import COMBINES, MAPS, ORDERED, REDUCES, Array, Function
+from tape_meanings import run_tape
 
-from ucle import operators
-from ucle.operators import MEAN, MULT, SUM, Typing
-from ucle.udf_kernels.element_types import ELEMENT_TYPES
+from ucle.operators import MAX, MEAN, MIN, MULT, RANDOM_BITS, SUM
+from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, ElementType, typed_name
 
-Array = NDArray[Any]
-Function = Callable[..., Any]
-TypedFunctions = dict[str, dict[str, Function]]
-
-
-def _typed(function: Function, dtype: np.dtype[Any]) -> Function:
-    """A function of elements whose operands and result have one type."""
-
-    def reference(*operands: Any) -> Array:
-        return np.asarray(function(*(np.asarray(x, dtype) for x in operands))).astype(dtype)
-
-    return reference
-
-
-def _by_type(functions: Mapping[str, tuple[Function, str]]) -> TypedFunctions:
-    """Return functions by tag and name, of the kinds of numbers that are named beside them."""
-    return {
-        tag: {
-            name: _typed(function, element.dtype)
-            for name, (function, kinds) in functions.items()
-            if element.dtype.kind in kinds
-        }
-        for tag, element in ELEMENT_TYPES.items()
-    }
-
-
-_MAPS = {row.name: row for row in operators.MAPS.values() if row.compiled}
-MAPS = _by_type({name: (row.numpy, row.kernel_kinds or row.kinds) for name, row in _MAPS.items()})
-"""By tag and name, the pointwise maps."""
-
-_COMBINES = {
-    row.stem: row
-    for row in operators.COMBINES.values()
-    if row.compiled and row.typing is not Typing.LOGICAL  # logic takes the kernels of others
-}
-COMBINES = _by_type({name: (row.numpy, row.kinds) for name, row in _COMBINES.items()})
-"""By tag and name, the combinations of two tensors of one length, or of a tensor and a number."""
-
-ORDERED = tuple(name for name, row in _COMBINES.items() if not row.commutative)
-"""The combinations whose operands may not change places."""
-
-
-def _reductions(kind: str) -> dict[str, np.ufunc]:
-    """Return the reductions of a kind of numbers; all and any are defined of nothing."""
-    rows = (row for row in operators.REDUCES.values() if row.compiled and kind in row.kinds)
-    merges = ((row.stem, row.merge.numpy) for row in rows if row.merge is not None)
-    return {name: function for name, function in merges if isinstance(function, np.ufunc)}
-
-
-REDUCES = {tag: _reductions(element.dtype.kind) for tag, element in ELEMENT_TYPES.items()}
-"""By tag and name, the reductions."""
+_COMBINES = frozenset(name for combines in COMBINES.values() for name in combines)
+_MAPS = frozenset(name for maps in MAPS.values() for name in maps)
 
 
 def cast(to: str) -> Function:
@@ -336,19 +288,11 @@ def stack_strided(
     return out
 
 
-WITH_FIRST_ENTRIES = ("f64", "i64")
-"""The types with kernels of first entries: they hold positions as well as values."""
-
-
 def _first(largest: bool, x: Array, k: int) -> Array:
     """Where the first k entries of each column are; NaN is the greatest number."""
     if not largest:
         return np.argsort(x, axis=0, kind="stable")[:k]
     return len(x) - 1 - np.argsort(x[::-1], axis=0, kind="stable")[::-1][:k]
-
-
-WITH_MATRICES = ("f32", "f64")
-"""The types with functions of whole matrices."""
 
 
 def _eigen(matrix: Array) -> tuple[Array, Array]:
@@ -401,3 +345,109 @@ def top(
     pairs[:, : len(places), 0] = np.take_along_axis(x, places, axis=0).T
     pairs[:, : len(places), 1] = own[places].T
     return pairs.reshape(-1)
+
+
+OF_COMPRESSED = (
+    "csr_nnz", "csr_rows", "csr_cols", "csr_values", "csr_with", "csr_prune", "csr_to_mat",
+    "mat_to_csr", "csr_transpose", "csr_row", "stack_csr_rows",
+)  # fmt: skip
+BY_SPEC = (
+    "csr_mat", "csr_t_mat", "csr_csr", "csr_csr_masked", "csr_csr_t_masked", "csr_sddmm",
+    "csr_scale_rows", "csr_scale_cols", "csr_at", "csr_csr_at", "csr_reduce_rows",
+    "csr_reduce_cols", "csr_reduce", "sum_csr_t_mat",
+)  # fmt: skip
+"""Kernels of compressed tensors whose operations are those of their element type."""
+
+
+def _of_tensors(element: ElementType) -> Iterator[tuple[str, Function]]:
+    """Kernels that make tensors, read them, and put them at places in larger ones."""
+    dtype = element.dtype
+    as_tensor = partial(np.asarray, dtype=dtype)
+    yield "pack", as_tensor
+    yield "count_null", count_null
+    yield "vec_to_list", as_tensor
+    yield "full", lambda n, x: np.full(n, x, dtype)
+    yield "sca_to_vec", lambda x: np.array([x], dtype)
+    yield "element", lambda v, i: v[i]
+    yield "slice", slice_
+    yield "reindex", reindex
+    yield "any_not", lambda v, fill: count_not(v, fill) > 0
+    yield "count_not", count_not
+    yield "all_finite", all_finite
+    yield "stack_sca", partial(stack_sca, dtype)
+    yield "stack", partial(stack, dtype)
+    yield "stack_strided", partial(stack_strided, dtype)
+    yield "stack_csr", partial(compressed.stack_csr, dtype)
+    for name in OF_COMPRESSED:
+        yield name, getattr(compressed, name)
+
+
+def _of_operators(element: ElementType) -> Iterator[tuple[str, Function]]:
+    """Kernels that apply operators of an element type, and contractions."""
+    tag = element.tag
+    for name, function in MAPS[tag].items():
+        yield f"vec_{name}", function
+    for name, function in COMBINES[tag].items():
+        yield f"vec_{name}", function
+        yield f"vec_sca_{name}", function
+        if name in ORDERED:
+            yield f"sca_vec_{name}", function
+    for name, reduce in REDUCES[tag].items():
+        yield f"cum{name}", partial(running, reduce)
+        yield f"{name}_vec", reduced(reduce, np.copy)
+        yield f"{name}_ein", reduced_ein(reduce, tag)
+        yield f"{name}_ein1", reduced_ein(reduce, tag)
+    for name in ("ein", "ein1"):
+        yield name, partial(ein, tag)
+        yield f"{name}_sca", partial(ein_sca, tag)
+    for number in range(1, 5):
+        yield f"chain{number}", partial(chain, tag)
+        yield f"chain{number}_sca", partial(chain_sca, tag)
+    for name in BY_SPEC:
+        yield name, partial(getattr(compressed, name), tag)
+
+
+def _of_some_types(element: ElementType) -> Iterator[tuple[str, Function]]:
+    """Products, first entries and functions of whole matrices, which not every type has."""
+    scale = COMBINES[element.tag][MULT.stem]
+    yield from (
+        ("inner_prod", inner_prod),
+        ("outer_prod", outer_prod),
+        ("mat_vec_mult", mat_vec_mult),
+        ("vec_mat_mult", vec_mat_mult),
+        ("mat_mat_mult", mat_mat_mult),
+        ("sum_vec_sca_mult", reduced(np.add, scale)),
+        ("sum_vec_mult", reduced(np.add, scale)),
+        ("sum_outer_prod", reduced(np.add, outer_prod)),
+        ("sum_vec_mat_mult", reduced(np.add, vec_mat_mult)),
+        ("sum_mat_vec_mult", reduced(np.add, mat_vec_mult)),
+        ("sum_mat_mat_mult", reduced_mat_mat),
+    )
+    for name, largest in ((MAX.stem, True), (MIN.stem, False)):
+        yield f"vec_top_{name}", partial(vec_top, largest)
+        yield f"top_{name}", partial(top, element.dtype, largest)
+        yield f"top_{name}_sca", partial(top, element.dtype, largest)
+    for name, function in MATRIX_MAPS.items():
+        yield f"mat_{name}", partial(mat_map, function)
+
+
+def _tape(program: str, *operands: bytes | None) -> list[bytes]:
+    return run_tape(KERNELS, MEANINGS, program, operands)
+
+
+def _meanings() -> Iterator[tuple[str, Function]]:
+    yield "csr_empty", compressed.csr_empty
+    yield RANDOM_BITS.stem, RANDOM_BITS.numpy
+    yield "tape", _tape
+    for tag, element in ELEMENT_TYPES.items():
+        for family in (_of_tensors, _of_operators, _of_some_types):
+            for name, function in family(element):
+                yield typed_name(name, tag), function
+        for to in ELEMENT_TYPES:
+            yield f"vec_cast_{tag}_{to}", cast(to)
+
+
+MEANINGS: Mapping[str, Function] = {
+    name: function for name, function in _meanings() if name in KERNELS
+}
+"""By the name of a kernel; products and the like are left out for types that do not have them."""

@@ -1,4 +1,4 @@
-"""What a tape means: calls of kernels, of which each may take what earlier ones made.
+"""The meaning of a tape: calls of kernels, of which each may take what earlier ones made.
 
     vec_sqrt($0);ein("ab,b->a",[3 4],$1,$2);$3 or full(3,0);return $4 $6
 
@@ -10,28 +10,28 @@ for. ``$3 or`` before a call is that operand, unless it is NULL. The last line n
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from ucle.udf_kernels.compressed import Csr
-from ucle.udf_kernels.element_types import ELEMENT_TYPES
-
-if TYPE_CHECKING:
-    from ucle.udf_kernels.signatures import Kernel
+from ucle.udf_kernels import ELEMENT_TYPES, Csr, Kernel
 
 _BETWEEN_LINES = re.compile(r';\n?(?=(?:[^"]*"[^"]*")*[^"]*$)')
 _LINE = re.compile(r"(?:\$(?P<operand>\d+) or )?(?P<name>\w+)\((?P<arguments>.*)\)")
 
 
 def run_tape(
-    kernels: Mapping[str, Kernel], program: str, operands: Sequence[bytes | None]
+    kernels: Mapping[str, Kernel],
+    meanings: Mapping[str, Callable[..., Any]],
+    program: str,
+    operands: Sequence[bytes | None],
 ) -> list[bytes]:
     """The results of a tape.
 
     Args:
         kernels: by name.
+        meanings: of the kernels, by name (`kernel_meanings.MEANINGS`).
         program: the lines.
         operands: the bytes of each, or nothing.
     """
@@ -50,7 +50,7 @@ def run_tape(
             _argument(word, parameter, n in kernel.compressed, kernel, made)
             for n, (word, parameter) in enumerate(zip(words, kernel.parameters, strict=True))
         ]
-        made.append(_bytes(kernel.reference(*arguments), kernel))
+        made.append(_bytes(meanings[kernel.name](*arguments), kernel))
     word, *results = last.split(" ")
     assert word == "return"
     found = [made[int(result.removeprefix("$"))] for result in results]
