@@ -14,6 +14,8 @@ import gzip
 import sys
 from pathlib import Path
 
+import duckdb
+
 import ucle
 from ucle.database import facts
 
@@ -24,6 +26,8 @@ def write(folder: Path) -> None:
     """Write a database with notes, tables and views, and a script."""
     facts.NOTED_ENTRIES = 1
     database = folder / "98dc81d.db"
+    # The oldest DuckDB that is supported reads it, too.
+    duckdb.connect(str(database), config={"storage_compatibility_version": "v1.2.0"}).close()
     with contextlib.closing(ucle.connect(str(database))) as connection:
         connection.execute(
             "CREATE TABLE A AS SELECT (range // 5)::INT i, (range % 5)::INT j, range + 1.0 v "

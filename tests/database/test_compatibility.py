@@ -80,7 +80,15 @@ def later(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-@pytest.mark.parametrize("source", ['"Y"', '"P"', "kept", "\"Y\"(A_table := 'A')"])
+NEWER = pytest.mark.skipif(
+    int(duckdb.__version__.split(".")[0]) < 2,
+    reason="macros and notes are of the DuckDB that has written them",
+)
+
+
+@pytest.mark.parametrize(
+    "source", ['"Y"', '"P"', "kept", pytest.param("\"Y\"(A_table := 'A')", marks=NEWER)]
+)
 def test_views_tables_and_macros_of_98dc81d(source: str, later: duckdb.DuckDBPyConnection) -> None:
     expected = gram(later)
     rows = later.execute(f"SELECT i, k, val FROM {source}").fetchall()
@@ -97,6 +105,7 @@ def test_a_script_of_98dc81d(later: duckdb.DuckDBPyConnection) -> None:
     np.testing.assert_allclose(found, gram(later))
 
 
+@NEWER
 def test_notes_of_98dc81d(
     later: duckdb.DuckDBPyConnection, caplog: pytest.LogCaptureFixture
 ) -> None:
