@@ -1,9 +1,9 @@
 """Coverage: whether there is an entry, and along which labels each coordinate has one.
 
 An edge list in which each node has an edge gives sums over the edges of a node that are never
-empty: degrees are no 0 then, though most of the graph is. What covers a label goes through
-operators as entries do. An entry is one of which `TensorType.entries` tells what it can be; it may
-be worth the fill by chance.
+empty: degrees are not 0 then, though most of the graph is. Operators pass coverage on as they
+pass on entries. An entry is a value that `TensorType.entries` describes; it may equal the fill by
+chance.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Coverage:
     some: bool = False
 
     def is_everywhere(self, kept: Labels) -> bool:
-        """Whether each position has an entry under the labels that are left of an aggregation."""
+        """True only if every position under the labels that an aggregation keeps has an entry."""
         return kept[0] in self.labels if len(kept) == 1 else self.some and not kept
 
 
@@ -36,7 +36,7 @@ NOTHING = Coverage()
 
 
 def coverage(type_: TensorType, labels: Labels) -> Coverage:
-    """What a tensor covers that is read under `labels`.
+    """The coverage of a tensor that is read under `labels`.
 
     >>> i, j = Label("i", 2), Label("j", 3)
     >>> type_ = TensorType((i, j), covered=frozenset({1}), occupied=True)
@@ -47,7 +47,7 @@ def coverage(type_: TensorType, labels: Labels) -> Coverage:
         return NOTHING
     if type_.entries.full:
         return Coverage(frozenset(labels), some=True)
-    if len(set(labels)) < len(labels):  # of a diagonal nothing is known
+    if len(set(labels)) < len(labels):  # nothing is known of a diagonal
         return NOTHING
     return Coverage(frozenset(labels[axis] for axis in type_.covered), type_.occupied)
 
@@ -57,7 +57,7 @@ def joined_coverage(
     labels: tuple[Labels, Labels],
     absorbing: tuple[bool, bool],
 ) -> Coverage:
-    """What the pairs of two operands cover.
+    """The coverage of the pairs of two operands.
 
     Args:
         types: of the operands.
@@ -104,9 +104,9 @@ def jointly_decided(
 
 
 def aggregates_entries(operator: Reduce, values: Values, fill: Scalar) -> bool:
-    """Whether what ⊕ makes of an entry, and of others or fills, is never taken for the fill.
+    """True if ⊕ of an entry, with others or with fills, is never taken for the fill.
 
-    The smallest of 2 and entries that are not stored is what these are, if that is less.
+    The minimum of 2 and a fill is the fill, for example, if the fill is less than 2.
     """
     if values.full:
         return True

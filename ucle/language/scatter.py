@@ -78,5 +78,5 @@ def _labels(expression: Expression) -> set[str]:
 
 
 def _stem(entries: Expression) -> str:
-    """What the label of an axis is called that is indexed by entries: as their tensor is."""
+    """The stem of the label for an axis that is indexed by entries: the name of their tensor."""
     return next((access.tensor for access in accesses(entries)), "at")

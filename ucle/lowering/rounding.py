@@ -1,4 +1,4 @@
-"""Which brackets may be multiplied out without losing digits.
+"""Decide which brackets may be multiplied out without losing digits.
 
 Every plan rounds, and the error of a plan is bounded by the unit roundoff times the sum of the
 absolute values of the terms that it adds up. Multiplying out (a + b) * c adds up |a * c| + |b * c|.
@@ -31,7 +31,7 @@ from ucle.operators.rows import Exactness
 
 
 def may_multiply_out(known: Polynomials, monomial: Monomial, place: int) -> bool:
-    """Whether a factor of a monomial may be multiplied out without losing digits.
+    """True if a factor of a monomial may be multiplied out without losing digits.
 
     Args:
         known: the polynomials of the program.
@@ -51,7 +51,7 @@ def may_multiply_out(known: Polynomials, monomial: Monomial, place: int) -> bool
 
 
 def may_sum_terms(known: Polynomials, use: Use) -> bool:
-    """Whether the terms of what is used may be summed each by itself, if it is a sum of a sum."""
+    """True if the terms of a use that sums a sum may be summed separately."""
     terms = known.terms_summed(use)
     if terms is None or not _cancels(known, terms):
         return True
@@ -59,7 +59,7 @@ def may_sum_terms(known: Polynomials, use: Use) -> bool:
 
 
 def _cancels(known: Polynomials, polynomial: Polynomial) -> bool:
-    """Whether terms of both signs may meet."""
+    """True if positive and negative terms may meet."""
     if len(polynomial.monomials) == 1:
         return False
     signs = [_signs(known, term) for term in polynomial.monomials]
@@ -67,7 +67,7 @@ def _cancels(known: Polynomials, polynomial: Polynomial) -> bool:
 
 
 def _signs(known: Polynomials, monomial: Monomial) -> tuple[bool, bool]:
-    """Whether terms of a monomial may be negative, and whether they may be positive."""
+    """Return whether terms of a monomial may be negative, and whether they may be positive."""
     negative, positive = monomial.coefficient < 0, monomial.coefficient > 0
     for use in monomial.factors:
         below, above = known.signs(use)
@@ -79,7 +79,7 @@ def _signs(known: Polynomials, monomial: Monomial) -> tuple[bool, bool]:
 
 
 def _is_exact(known: Polynomials, monomial: Monomial) -> bool:
-    """Whether a term is a number, or entries of inputs as they are, which nothing has rounded."""
+    """True if a term is a number or unchanged input entries, so that nothing has rounded it."""
     if not monomial.factors:
         return True
     if monomial.over or not _is_power_of_two(monomial.coefficient):
@@ -94,7 +94,7 @@ def _is_power_of_two(number: Fraction) -> bool:
 
 
 def _is_yes_or_no(known: Polynomials, use: Use) -> bool:
-    """Whether a use is 1 or 0, by which everything is multiplied exactly."""
+    """True if a use is always 1 or 0, so that multiplying by it is exact."""
     if not use.maps:
         step = known.step(use.tensor)
         if step is None or step.combine is None or step.reduce is not None:
@@ -140,7 +140,7 @@ def _operator(function: Map | Partial) -> PointwiseMap | Combine:
 
 
 def _is_accurate(known: Polynomials, use: Use) -> bool:
-    """Whether a use is right but for the last few bits, however small it is."""
+    """True if a use is accurate up to its last few bits, however small it is."""
     if len(use.maps) <= 1 and _is_input(known, use):
         return True
     inverse = divisor(use)

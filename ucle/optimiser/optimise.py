@@ -99,7 +99,7 @@ def program_statistics(
 
 
 def _decide(logical: LogicalProgram, context: RewriteContext) -> Decide:
-    """What chooses the decomposition of a program, and remembers prices for the next one.
+    """Return a function that decomposes a program and keeps prices for the next one.
 
     Pins on tensors that the text does not name are left for later: only one order makes them.
     """

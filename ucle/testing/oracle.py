@@ -1,4 +1,4 @@
-"""What a program means, in NumPy on dense tensors: the oracle of every other test.
+"""The meaning of a program, in NumPy on dense tensors: the oracle of every other test.
 
 It reads the syntax tree and nothing else of the compiler, so that the two cannot share a mistake.
 Every tensor is a dense array. The rules:
@@ -15,9 +15,10 @@ Every tensor is a dense array. The rules:
   one that is outside is an error, or reads the fill after ``~``. A tensor that is written at
   entries is as long as the largest of them asks for, unless its size is stated, and holds what is
   aggregated of nothing where none of them is.
-- ``cumsum[j](...)`` and its kin are NumPy's along the axis of that label, which stays.
-- ``top_k[j,r](...)`` and its kin have at r the r-th entry along j, where NumPy's stable sort has
-  it: NaN is the greatest number, and of equal entries that at the smaller position comes first.
+- ``cumsum[j](...)`` and the other scans are NumPy's along the axis of that label, which stays.
+- ``top_k[j,r](...)`` and functions like it have at r the r-th entry along j, where NumPy's stable
+  sort has it: NaN is the greatest number, and of equal entries the one at the smaller position
+  comes first.
 - A label that stands twice on the left leaves the identity of the aggregation where its two
   coordinates differ, 0 where there is none. One that stands there alone repeats the whole.
 - A zero has no sign: 1 / -0.0 is inf.
@@ -384,7 +385,7 @@ class Evaluation:
         return every
 
     def _elsewhere(self, dtype: Any) -> Any:
-        """What is off a diagonal: what is aggregated of nothing."""
+        """The entries off a diagonal: the aggregate of no values."""
         reduce = self._statement.accumulate
         ends = (-np.inf, np.inf)
         if dtype.kind == "i":
@@ -479,7 +480,7 @@ class Evaluation:
         return labels, np.moveaxis(made, [-2, -1], places)
 
     def _first(self, first: First, kept: frozenset[str] | None) -> Named:
-        """What comes first along a label, or where."""
+        """Evaluate the first entries along a label, or their positions."""
         inner = None if kept is None else kept | {first.label}
         labels, array = self._child(first.argument, inner)
         array = self._operand(np.moveaxis(array, labels.index(first.label), -1))
@@ -611,7 +612,7 @@ def _with_own_labels(
 def label_sizes(
     statement: Statement, shapes: Mapping[str, tuple[int, ...]], bounds: Mapping[str, int]
 ) -> dict[str, int]:
-    """How long each label of a statement is."""
+    """Return the size of each label of a statement."""
     plain: dict[str, set[int]] = {}
     reads: list[tuple[Affine, int]] = []
     for access in accesses(statement.expression):
@@ -758,7 +759,7 @@ def _names(expression: Expression) -> set[str]:
 
 
 def _occurrences(expression: Expression) -> Counter[str]:
-    """How often each label that an expression leaves open occurs in it."""
+    """Count the occurrences of each free label of an expression."""
     if isinstance(expression, Access | Coordinate | Hit):
         return Counter(set(expression.labels))
     occurrences: Counter[str] = Counter()
