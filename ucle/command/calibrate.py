@@ -36,14 +36,13 @@ CHARGED = (
 """Constants that the cost of a plan is made of."""
 
 CONSTANTS = (*CHARGED, "statement")
-"""What is fitted; `statement` is what each plan takes besides."""
+"""The constants that are fitted; `statement` is a plan's fixed cost."""
 
 LINEAR = replace(ENGINE, spread=math.inf)
 """The built-in profile without what is not linear in its constants: threads that wait."""
 
 HELD = 0.3
-"""How much a constant that is off by its whole built-in value weighs, against a plan off by all of
-its time."""
+"""The weight of an error of 100% in a constant, relative to one of 100% in the time of a plan."""
 
 Inputs = Mapping[str, Any]
 
@@ -113,7 +112,7 @@ def fit(charges: np.ndarray[Any, Any], seconds: Mapping[str, float]) -> Calibrat
 
 
 def report(calibration: Calibration) -> list[str]:
-    """What was found, as lines of text."""
+    """Format the constants and the times of the probes as lines of text."""
     rows: list[tuple[str, ...]] = [("constant", "built in", "here")]
     for name in CONSTANTS:
         pair = (getattr(profile, name) for profile in (ENGINE, calibration.profile))
@@ -261,11 +260,11 @@ def _prepare(connection: duckdb.DuckDBPyConnection, probe: Probe) -> EinsumProgr
 
 
 def _charges(program: EinsumProgram) -> list[float]:
-    """How often each constant is charged for a plan, and the statement that it is.
+    """Count how often a plan is charged each constant, and add 1 for its statement.
 
     Where the model takes the cheaper of two ways (`ucle.optimiser.pricing`, to exchange keys), it
-    is linear no
-    more: a profile of one constant may take the other way. Probes have to leave no choice.
+    is no longer linear: a profile of one constant may take the other way. Probes must leave no
+    choice.
     """
     chosen, charges = program.compiled.decomposed.decompositions, []
     for name in CHARGED:

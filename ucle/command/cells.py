@@ -81,7 +81,7 @@ def run_cell(line: str, cell: str, variables: MutableMapping[str, Any]) -> Resul
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What ``%load_ext ucle`` calls."""
+    """Register the ``%%ucle`` magic; IPython calls this for ``%load_ext ucle``."""
 
     def ucle(line: str, cell: str) -> Result | EinsumProgram:
         """Run statements of ucle: see `ucle.command.cells.run_cell`."""

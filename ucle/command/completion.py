@@ -61,7 +61,7 @@ class WholeWords(BashComplete):
 
 
 def script(command: click.Command, shell: str) -> str:
-    """What a shell has to source, so that it completes `ucle`."""
+    """The script that a shell sources to complete `ucle`."""
     completion_class = get_completion_class(shell)
     assert completion_class is not None  # one of SHELLS
     return completion_class(command, {}, "ucle", VARIABLE).source()
@@ -75,7 +75,7 @@ def complete_file(
 
 
 def complete_tensor(end: str = "") -> Complete:
-    """What completes the name of a tensor of the program, with something after it."""
+    """Return a completer for the names of the program's tensors, each followed by `end`."""
 
     def complete(
         ctx: click.Context, param: click.Parameter, incomplete: str

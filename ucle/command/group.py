@@ -1,4 +1,4 @@
-"""What all commands have in common: how they end, and what their help says of it."""
+"""Behaviour that all commands share: errors, exit codes, and the help about them."""
 
 from __future__ import annotations
 

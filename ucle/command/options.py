@@ -26,7 +26,7 @@ from ucle.program import EinsumProgram, einsum_program
 
 
 def pairs(form: str, suffixes: tuple[str, ...] = ("",)) -> dict[str, Any]:
-    """What makes an option repeatable, with values of the form ``NAME=VALUE``."""
+    """Arguments for a repeatable option whose values have the form ``NAME=VALUE``."""
 
     def parse(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> Pairs:
         return tuple(parse_one(text) for text in values)
@@ -52,7 +52,7 @@ def whole_number(text: str) -> int | None:
 
 
 class RowsType(click.ParamType):  # type: ignore[type-arg]  # older ones are not generic
-    """Which rows are written, or how many are shown."""
+    """The rows that are written, or the number of rows that are shown."""
 
     name = "|".join(ROWS)
 
@@ -102,7 +102,7 @@ def parse_input(text: str, duplicates: str, **form: Any) -> TableInput:
 
 
 def _column_or_number(text: str | None) -> str | float | None:
-    """What stands behind the colon: a column, or the number that each row holds."""
+    """Parse the text behind the colon: a column, or the number that each row holds."""
     if not text:
         return None
     return float(text) if NUMBER.fullmatch(text) else text

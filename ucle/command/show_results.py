@@ -1,4 +1,4 @@
-"""What `ucle run` does with results: show their first rows, write files, make tables."""
+"""Results of `ucle run`: show their first rows, write files, make tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ucle.plan.forms import MAX_ROWS
 from ucle.run.results import Result, TensorRelation
 
 Pairs = tuple[tuple[str, str], ...]
-"""What options of the form ``NAME=VALUE`` hold."""
+"""The values of options of the form ``NAME=VALUE``."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class StoredOutput:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """How tensors are written: what `TensorRelation.to_table` and `save` are told."""
+    """The arguments with which tensors are written by `TensorRelation.to_table` and `save`."""
 
     keys: Pairs = ()
     on: Pairs = ()
