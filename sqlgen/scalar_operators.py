@@ -40,7 +40,7 @@ def _template(sql: str, dialect: str = DUCKDB_SQL.sqlglot) -> exp.Expr:
 
 @cache
 def _is_wide(sql: str) -> bool:
-    """Whether a text of complex numbers is computed in DOUBLE, whatever its type is.
+    """True if a text of complex numbers is computed in DOUBLE, whatever its type is.
 
     Products and sums of FLOAT are FLOAT, and infinite where they are too large, as in NumPy.
     """
@@ -101,7 +101,7 @@ def place_arguments(
 
 
 def text_functions(sql: str, dialect: Dialect) -> set[str]:
-    """What a text of a dialect calls: functions by their names, and all else by what it is."""
+    """The lower-case names of the functions and the kinds of all other nodes in a text."""
     calls = _template(sql, dialect.sqlglot).walk()
     return {
         (call.name if isinstance(call, exp.Anonymous) else type(call).__name__).lower()
@@ -165,7 +165,7 @@ def repeat_sql(
     dtype: DType,
     dialect: Dialect = DUCKDB_SQL,
 ) -> exp.Expr:
-    """What `count` times one value reduces to."""
+    """Reduce `count` copies of one value."""
     if operator.repeat_by is None:
         return value
     number_of = cast(count, dtype.real)
@@ -193,12 +193,12 @@ LONG = 120
 
 
 def is_long(expression: exp.Expr) -> bool:
-    """Whether what is computed of an expression gets a SELECT of its own."""
+    """True if the result of an expression gets a SELECT of its own."""
     return sum(1 for _ in islice(expression.walk(), LONG + 1)) > LONG
 
 
 def number_expression(compute: Compute, dtype: DType) -> Expression | None:
-    """What a computation of numbers is in SQL, for `ucle.plan.nest_keyless`.
+    """The SQL of a computation on numbers, for `ucle.plan.nest_keyless`.
 
     Args:
         compute: ⊗ of two numbers, or maps of one.
@@ -229,7 +229,7 @@ def _number_expression(
 
 
 def _height(value: exp.Expr) -> int:
-    """How many nodes stand above the lowest one of an expression, with that one."""
+    """The number of nodes on the longest path from the root of an expression to a leaf."""
     heights = {id(value.parent): 0}
     for node in value.walk():  # each after the one above it
         heights[id(node)] = heights[id(node.parent)] + 1

@@ -108,7 +108,7 @@ def _memory_limit(connection: duckdb.DuckDBPyConnection) -> int:
 
 @functools.cache
 def _function(name: str, memory_limit: int) -> Callable[..., Any]:
-    """What DuckDB calls with one chunked array per argument, with so much memory for each call.
+    """The function that DuckDB calls with a chunked array per argument, under a memory limit.
 
     The cache keeps it alive. After `remove_arrow`, DuckDB 1.4 still calls it in a transaction that
     began before, and would find it freed.

@@ -25,7 +25,7 @@ WITHOUT_DEBUGGING = [] if os.environ.get("CFLAGS") else ["-g0"]
 
 
 def takes_long(source: Path) -> bool:
-    """Whether it is one of the files that compile every loop for an element type."""
+    """True if a source file compiles every loop for an element type."""
     return "loops_template.h" in source.read_text(encoding="utf-8")
 
 

@@ -38,7 +38,7 @@ class ElementType:
 
     @cached_property
     def capacities(self) -> tuple[int, ...]:
-        """How many elements fit into a state, ascending: powers of two up to 128 KiB."""
+        """The numbers of elements that states hold, ascending: powers of two up to 128 KiB."""
         limits = kernel_limits()
         largest = limits.state_bytes // self.dtype.itemsize
         powers = (2**n for n in range(largest.bit_length()))

@@ -54,7 +54,7 @@ def limit_memory(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def is_loaded(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether the kernels are functions of the database behind a connection.
+    """True if the database behind a connection has the kernels as functions.
 
     They stay so when the database allows no unsigned extensions any more.
     """

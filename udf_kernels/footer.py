@@ -60,7 +60,7 @@ def footer(platform: str, extension_version: str = "1") -> bytes:
 
 
 def has_footer(path: Path | str) -> bool:
-    """Whether a file ends with a footer, for whatever platform.
+    """True if a file ends with a footer, for any platform.
 
     Raises:
         OSError: the file cannot be read.

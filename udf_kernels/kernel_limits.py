@@ -1,4 +1,4 @@
-"""What kernels take and make at most, as the C sources say (``csrc/kernel_limits.h``)."""
+"""The limits of kernels on arguments and results, from ``csrc/kernel_limits.h``."""
 
 from __future__ import annotations
 

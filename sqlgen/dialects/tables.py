@@ -1,4 +1,4 @@
-"""What a dialect of SQL says: names of types, and texts of operators, as tables."""
+"""Tables of a dialect of SQL: names of types, and texts of operators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ucle.operators import Combine, PointwiseMap, Reduce, Texts
 
 @dataclass(frozen=True)
 class Statements:
-    """How scripts are put together in a dialect other than DuckDB's, and what trees become in it.
+    """The parts of scripts, and of expressions, in a dialect other than DuckDB's.
 
     `create` stands before the query of a step, whose name is ``{name}``. `first` are statements
     that come first: those by the name of a function only where it is called, those by ``""``
@@ -61,7 +61,7 @@ class Dialect:
     """None for DuckDB's, in which the emitter makes its trees."""
 
     def text(self, operator: Combine | Reduce | PointwiseMap, dtype: DType) -> str:
-        """What an operator is on numbers of a type; of a user's own what that user has written.
+        """The SQL of an operator on numbers of a type; users write that of their own operators.
 
         Raises:
             UnsupportedError: the dialect has no text for it.
