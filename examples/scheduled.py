@@ -43,7 +43,7 @@ def job(database: Path, begin: Callable[[str], None]) -> list:
 
     @asset(retry_policy=AGAIN, deps=[purchases])
     def together(context: AssetExecutionContext) -> None:
-        """Which products are bought together, and how often."""
+        """Count how often products are bought together."""
         begin("together")
         program = ucle.einsum_program(
             "together[p,q] += bought[c,p] * bought[c,q]",
@@ -66,7 +66,7 @@ def expected() -> np.ndarray:
 
 
 def found(database: Path) -> np.ndarray:
-    """What the job has left."""
+    """Read the table that the job has left."""
     made = np.zeros((23, 23))
     with duckdb.connect(database, read_only=True) as connection:
         for p, q, times in connection.execute("FROM together").fetchall():

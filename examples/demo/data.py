@@ -29,7 +29,7 @@ MARK = "ucle_demo"
 
 @dataclass(frozen=True)
 class Graph:
-    """Which module imports which, and how often; modules are numbered by their place."""
+    """The number of imports from one module to another; modules are numbered by their place."""
 
     modules: tuple[str, ...]
     imports: Counter[tuple[int, int]]
@@ -37,7 +37,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class Bag:
-    """Which module has which identifier, and how often; both are numbered by their place."""
+    """The count of each identifier in each module; both are numbered by their place."""
 
     identifiers: tuple[str, ...]
     features: Counter[tuple[int, int]]

@@ -1,4 +1,4 @@
-"""What `ucle demo` may be told. Light: it is there before the rest of ucle is imported."""
+"""Options of `ucle demo`. Light: it is imported before the rest of ucle."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class DemoOptions:
-    """What `ucle demo` may be told; see its help."""
+    """Options of `ucle demo`; see its help."""
 
     database: Path
     force: bool = False

@@ -1,4 +1,4 @@
-"""What the demo reads in Python files: modules, what they import, and their identifiers.
+"""Read Python files for the demo: modules, their imports, and their identifiers.
 
 In: the standard library and the site-packages of the running interpreter. Out: `SourceFile`s, the
 names that each imports, and how often each identifier occurs in it. Nothing of what is read is
@@ -69,7 +69,7 @@ COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=](?![ \t]*utf-?8\b)", re.IGNORECASE
 """Says that a file is in another encoding, in one of its first two lines."""
 
 UNREADABLE = (OSError, SyntaxError, ValueError, RecursionError, MemoryError)
-"""What parsing raises for a file that is not there, or not Python of this version."""
+"""Errors of parsing a file that is missing, or not Python of this version."""
 
 Imports = tuple[tuple[str, ...], ...]
 """Each is the names that it may refer to, the most precise one first: ``from a import b`` is the
@@ -131,7 +131,7 @@ def _module(directory: str, prefix: tuple[str, ...], file: str) -> SourceFile | 
 
 
 def read_imports(module: SourceFile) -> Imports:
-    """What a module imports; nothing where the file is not Python of this version."""
+    """The imports of a module; nothing where the file is not Python of this version."""
     if module.compiled:
         return ()
     try:

@@ -31,12 +31,12 @@ Read = TypeVar("Read")
 
 
 def spare_cores() -> int:
-    """How many processes read: those cores that the demo itself leaves, and one at least."""
+    """The number of reading processes: the cores that the demo leaves free, at least one."""
     return max(1, min((os.cpu_count() or 1) - 1, MOST))
 
 
 class Reading:
-    """What is read of some modules.
+    """A reading of some modules, in other processes.
 
     Args:
         modules: to be read.
@@ -77,7 +77,7 @@ class Reading:
         return self._count(1)
 
     def imports(self) -> list[Imports]:
-        """What each module imports; waits for those that are not read."""
+        """The imports of each module; waits for modules that are not read yet."""
         if self._imports is None:
             found = self._all(0, read_source.read_imports)
             self._imports = [tuple(tuple(names) for names in imports) for imports in found]
@@ -93,7 +93,7 @@ class Reading:
         return self._done[part] + sum(process.count_done(part) for process in self._processes)
 
     def _all(self, part: int, read: Callable[[SourceFile], Read]) -> list[Read]:
-        """What is read of all modules; who waits reads along, from the other end."""
+        """Collect the results of all modules; while it waits, reads them from the other end."""
         count = max(len(self._processes), 1)
         found: list[Any] = [None] * len(self.modules)
         with _no_collections():
@@ -153,7 +153,7 @@ class _Process:
         return min(max(len(self._lines) - part * count, 0), count)
 
     def lines(self, part: int) -> list[str]:
-        """What it has said of them."""
+        """The lines that it has printed about a part."""
         count = len(self._modules)
         return self._lines[part * count : (part + 1) * count]
 

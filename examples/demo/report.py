@@ -1,4 +1,4 @@
-"""How the demo says things: sections, quotations and small tables in plain text."""
+"""Report of the demo: sections, quotations and small tables in plain text."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def statement_that_matters(program: EinsumProgram) -> str:
 
 
 def _under(comment: str, lines: Sequence[str]) -> str | None:
-    """What stands in a script below a comment, up to the end of the parenthesis around it."""
+    """The text below a comment in a script, to the end of the enclosing parenthesis."""
     places = [number for number, line in enumerate(lines) if line.strip() == comment]
     if not places or lines[places[0] + 1].strip() != "SELECT":
         return None

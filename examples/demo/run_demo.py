@@ -71,7 +71,7 @@ QUERIES = {
         "SELECT part, count(*) FROM task GROUP BY part",
     ),
 }
-"""What to ask the database after the programs, or after training."""
+"""Suggested queries of the database, after the programs or after training."""
 
 
 def run_demo(options: DemoOptions, reading: Reading, echo: Echo) -> None:

@@ -1,4 +1,4 @@
-"""What the demo says of its training (`ucle.demo.training`), from task to result."""
+"""Report the training of the demo (`ucle.demo.training`), from task to result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the demo times its programs: several in turn, in bounded time."""
+"""Time the demo's programs: several in turn, in bounded time."""
 
 from __future__ import annotations
 

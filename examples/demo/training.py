@@ -99,7 +99,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Training:
-    """How training went; `best` is the number of the epoch whose scores were kept."""
+    """The course of a training; `best` is the number of the epoch whose scores were kept."""
 
     epochs: tuple[Epoch, ...]
     best: int
@@ -132,7 +132,7 @@ def derive_task(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def parts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """How many modules are told, for validation, and held out."""
+    """The number of modules in each part: told, for validation, and held out."""
     rows = connection.execute("SELECT part, count(*) FROM task GROUP BY part").fetchall()
     return {"told": 0, "validation": 0, "held out": 0, **dict(rows)}
 

@@ -46,7 +46,7 @@ def draw(recipe: Recipe, connection: Connection, *, write: bool) -> None:
 
 
 def page(recipe: Recipe, run: Measured, script: str) -> str:
-    """What stands in the page of a recipe."""
+    """Write the page of a recipe."""
     sizes = ", ".join(f"{number:,} {what}" for what, number in recipe.full.items())
     return "\n".join(
         [

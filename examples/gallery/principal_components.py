@@ -57,7 +57,7 @@ def directions(covariance):
 
 
 def oriented(vector):
-    """Which way a direction points is arbitrary: the greatest entry is to be positive."""
+    """Fix the arbitrary sign of a direction: its greatest entry becomes positive."""
     greatest = abs(vector).argmax(axis=0)
     return vector * np.sign(vector[greatest, np.arange(vector.shape[1])])
 

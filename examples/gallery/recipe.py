@@ -1,4 +1,4 @@
-"""What a recipe of the gallery is, and which there are.
+"""Load the recipes of the gallery, and list them.
 
 A recipe is a module of this folder: its docstring asks the question, and its functions answer it
 three times over. `load` makes a frozen `Recipe` of them. Functions that a module may leave out have
@@ -52,18 +52,18 @@ class Recipe:
     text: str
     """The docstring of the module: a title, and what is asked."""
     source: str
-    """What stands below it."""
+    """The source of the module below its docstring."""
     peer: str
     """The library beside which it is measured."""
     tolerance: float
-    """How far answers may lie apart, relative to the largest entry."""
+    """The largest difference between answers, relative to the largest entry."""
     small: Mapping[str, int]
     full: Mapping[str, int]
     """Arguments of `make_data`, for tests and for measurements."""
     make_data: Callable[..., None]
     """Called with a connection and sizes: makes tables of them."""
     program: Callable[[Connection], ucle.EinsumProgram]
-    """What is computed; in a loop, a step of it."""
+    """The program that is computed; in a loop, one step of it."""
     by_ucle: Callable[[Connection], Any]
     by_sql: Callable[[Connection], Any]
     arrays: Callable[[Connection], tuple[Any, ...]]

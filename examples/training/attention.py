@@ -45,7 +45,7 @@ loss       = mean[b](logsumexp[c](score[b,c]) - score[b,answer[b]])
 
 @dataclass(frozen=True)
 class Settings:
-    """What the network is like, and how it is trained."""
+    """Sizes of the network and settings of its training."""
 
     symbols: int = 8
     places: int = 6
@@ -109,7 +109,7 @@ def train(settings: Settings, database: Any = None) -> tuple[dict[str, Array], l
 def answers(
     settings: Settings, weights: Mapping[str, Array], number: int, database: Any = None
 ) -> tuple[Array, Array]:
-    """What the network answers to a batch, and where each head looks from the first place."""
+    """Return the network's answers to a batch, and the attention of each head at place 0."""
     program = network(settings, weights, database, ("score", "looks"))
     with program.execute(inputs=batch(settings, number)) as result:
         score, looks = result["score"].to_numpy(), result["looks"].to_numpy()

@@ -97,7 +97,7 @@ FROM likes JOIN kindness USING (u) CROSS JOIN has JOIN goodness USING (i)
 ANTI JOIN ratings ON person = u AND item = i
 WHERE u = $person ORDER BY above_mean DESC LIMIT 3
 """
-"""What a person is going to like best of what they have not rated."""
+"""Query for the three unrated items that a person is expected to like best."""
 
 
 @click.command()

@@ -72,18 +72,18 @@ class Graph:
 
     @property
     def nodes(self) -> int:
-        """How many there are."""
+        """The number of nodes."""
         return len(self.labels)
 
     @property
     def classes(self) -> int:
-        """How many there are."""
+        """The number of classes."""
         return int(self.labels.max()) + 1
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the network is like, and how it is trained."""
+    """Sizes of the network and settings of its training."""
 
     hidden: int = 16
     dropout: float = 0.5

@@ -27,7 +27,7 @@ DRAWN = 24
 """Words that are drawn in each step, for all pairs together."""
 
 NEGATIVES = 4.0
-"""How much those that are drawn weigh for each pair that occurs."""
+"""The total weight of the drawn words for each pair that occurs."""
 
 MODEL = f"""
 count[w] = sum[c](N[w,c])

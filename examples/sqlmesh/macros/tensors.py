@@ -8,7 +8,7 @@ from sqlmesh import macro
 
 @macro()
 def create_steps(evaluator):
-    """What ``ucle sql --macro`` printed, without the table that it takes by default."""
+    """The output of ``ucle sql --macro``, without the table that it takes by default."""
     return (Path(__file__).parent / "steps.sql").read_text()
 
 
