@@ -51,7 +51,7 @@ class Circuit:
 
     @cached_property
     def state(self) -> Any:
-        """What qiskit makes of nothing but zeros."""
+        """The state that qiskit computes from all zeros."""
         vector = Statevector.from_instruction(self.unitary).data
         return vector.reshape((2,) * self.qubits).transpose()
 

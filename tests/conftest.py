@@ -1,4 +1,4 @@
-"""What all tests share: connections of both routes, and the options of the runner."""
+"""Fixtures that all tests share: connections of both routes, and options of the runner."""
 
 from __future__ import annotations
 

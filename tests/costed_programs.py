@@ -107,7 +107,7 @@ def enumerate_choices(
 
 
 def total(costed: CostedProgram, choice: Choice) -> float:
-    """What `price` says in sum."""
+    """Add up the costs of a choice, as `price` does."""
     made = {v.name: v.makes(choice[v.name]) for v in costed.program.vertices}
     result = 0.0
     for vertex in costed.program.vertices:

@@ -45,7 +45,7 @@ class Block:
 
     @property
     def calls_ucle(self) -> bool:
-        """Whether it is for a shell and has a `ucle` command in it."""
+        """True if the block is for a shell and has a `ucle` command in it."""
         return self.language == "sh" and bool(re.search(r"^ucle ", self.text, re.MULTILINE))
 
 
@@ -124,7 +124,7 @@ def links(page: Path) -> list[str]:
 
 
 def anchors(page: Path) -> Iterator[str]:
-    """What headings of a page are called in links, by GitHub's rule."""
+    """The names of a page's headings in links, by GitHub's rule."""
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE):
         yield re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

@@ -32,7 +32,7 @@ class Fed:
 
     @property
     def next(self) -> str:
-        """What reads N."""
+        """A statement that reads N."""
         at = f"[{self.labels}]"
         return f"M{at} = N{at}"
 

@@ -72,7 +72,7 @@ class Kind:
 
 @dataclass
 class Figures:
-    """What was done to a kind of writing: kills, what was found, and what was wrong with it."""
+    """Record of a kind of writing: kills, versions that were found, and faults."""
 
     kind: str
     kills: Counter[str] = field(default_factory=Counter)
@@ -156,7 +156,7 @@ def rows(folder: Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 def counted(folder: Path, table: str) -> dict[int, int]:
-    """How many rows of each version a table has."""
+    """Count the rows of each version in a table."""
     return {int(v): n for v, n in rows(folder, f"SELECT val, count(*) FROM {table} GROUP BY val")}
 
 
@@ -341,7 +341,7 @@ def writer(kind: Kind, folder: Path, step: int = 0) -> Callable[[int], None]:
 
 
 def looker(kind: Kind, folder: Path) -> Callable[[int], None]:
-    """What looks, writes the next version and looks again."""
+    """Return a process body that looks, writes the next version and looks again."""
 
     def work(pipe: int) -> None:
         found = kind.look(folder)

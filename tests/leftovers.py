@@ -1,4 +1,4 @@
-"""What a test or a program may have left on a connection."""
+"""Find objects that a test or a program has left on a connection."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def code_cells(notebook: Any) -> list[Any]:
 
 
 def shown(cell: Any) -> list[tuple[str, str]]:
-    """What a cell shows, in order: the kind of each output, and its text where that is compared."""
+    """The outputs of a cell, in order: the kind of each, and its text where that is compared."""
     compared = NOT_COMPARED not in cell.metadata.get("tags", ())
     found: list[tuple[str, str]] = []
     for output in cell.outputs:
@@ -60,7 +60,7 @@ def shown(cell: Any) -> list[tuple[str, str]]:
 
 
 def text_of(kind: str, data: Any) -> str:
-    """What there is to read in an output; nothing in a picture.
+    """The readable text of an output; nothing in a picture.
 
     What a renderer calls the elements of a page, and where it draws them, is not compared.
     """

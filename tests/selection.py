@@ -28,7 +28,7 @@ import pytest
 from mutations.catalogue import MUTATIONS
 
 FEW = 8
-"""How many instances of a test function are chosen."""
+"""The number of instances that are chosen of a test function."""
 
 Values = Mapping[str, Hashable]
 """The value of each parameter of one instance, or what stands for it."""

@@ -96,7 +96,7 @@ SETTINGS = (
 )
 
 STICKY = frozenset({"lock_configuration", "enable_external_access", "allow_unsigned_extensions"})
-"""What cannot be taken back on an open database."""
+"""Settings that cannot be taken back on an open database."""
 
 
 @cache

@@ -41,7 +41,7 @@ class CommandLine:
     library: Path
 
     def output(self, script: str, folder: Path) -> str:
-        """What a script prints: CSV without names. Raises AssertionError with its error."""
+        """Run a script, return its CSV without names; raise AssertionError with its error."""
         options = ("-unsigned", "-csv", "-noheader", "-nullvalue", "NULL", "-bail")
         done = subprocess.run(
             [*self.command, *options],
@@ -121,7 +121,7 @@ class Node:
     library: Path
 
     def rows(self, script: Path, folder: Path) -> Sequence[Any]:
-        """What the last statement of a script gives."""
+        """Run a script and return the rows of its last statement."""
         arguments = ("--", self.packages / "x", self.library, script)
         done = subprocess.run(
             [self.command, "--input-type=module", "--eval", NODE, *map(str, arguments)],

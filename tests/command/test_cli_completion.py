@@ -1,4 +1,4 @@
-"""What shells are told when they complete `ucle`."""
+"""Tests of the completion of `ucle` in shells."""
 
 from __future__ import annotations
 

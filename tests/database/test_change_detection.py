@@ -212,7 +212,7 @@ def test_results_that_go_within_a_transaction(
     ],
 )
 def test_statements_are_numbered(statement: str) -> None:
-    """What `ucle.database.change_detection` takes from DuckDB."""
+    """DuckDB numbers statements as `ucle.database.change_detection` expects."""
 
     def ask() -> int:
         ((number,),) = connection.execute("SELECT txid_current()").fetchall()

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks h
 
 
 def ends(child: Callable[[], object], seconds: float = 20) -> bool:
-    """Whether a forked process that does something comes to its end."""
+    """True if a forked process that runs `child` comes to its end in time."""
     if (process := os.fork()) == 0:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, seconds)

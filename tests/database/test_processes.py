@@ -20,7 +20,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has
 
 
 def run(script: str, *arguments: str, **environment: str) -> str:
-    """What a script prints, which has to end well."""
+    """Run a script, which has to end well, and return its output."""
     done = subprocess.run(
         [sys.executable, "-c", script, *arguments],
         env={**os.environ, **environment},

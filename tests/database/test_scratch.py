@@ -43,7 +43,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 def left_behind() -> list[Any]:
-    """What there is in the database besides DuckDB's own, and settings that are not as at first."""
+    """List what a database holds besides DuckDB's own, and settings that have changed."""
     with DUCKDB.scratch() as session:
         found: list[Any] = []
         for kind in ("tables", "views", "schemas"):

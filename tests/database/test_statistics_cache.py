@@ -109,7 +109,7 @@ def test_large_inputs_are_estimated(path: str) -> None:
 
 
 def counts(reads: list[str]) -> int:
-    """How often coordinates were counted that may all have an entry."""
+    """Count the queries that test whether all coordinates have an entry, and clear `reads`."""
     found = sum("BITSTRING_AGG" in sql.upper() for sql in reads)
     reads.clear()
     return found
@@ -157,7 +157,7 @@ def test_a_note_to_which_nothing_is_added_is_left_alone(
 
 
 def test_rows_that_come_to_have_no_entry(connection: duckdb.DuckDBPyConnection) -> None:
-    """What was computed only where there are entries is 0 / 0 in a row that has none any more."""
+    """A quotient that was computed only at entries is 0 / 0 in a row that has lost its entries."""
     connection.execute("CREATE TABLE u AS SELECT i % 50 i, j, 1.0 v FROM t").fetchall()
     connection.execute("CREATE OR REPLACE TABLE u AS SELECT DISTINCT * FROM u").fetchall()
     assert connection.execute("SELECT count(*) FROM u").fetchall() == [(350,)]

@@ -1,4 +1,4 @@
-"""What the demo reads in Python files: its imports are those of `ast`, in any process."""
+"""The demo reads the imports in Python files that `ast` finds, in any process."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ CRAFTED = [
 
 
 def by_ast(path: Path, name: str) -> list[tuple[str, ...]]:
-    """What read_imports says if it parses every file."""
+    """The result of `read_imports` if it parsed every file."""
     found = []
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):

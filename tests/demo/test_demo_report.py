@@ -1,4 +1,4 @@
-"""What `ucle demo` prints: findings first, in a screen or two, and nothing odd into files."""
+"""`ucle demo` prints its findings first, in a screen or two, and plain text into files."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def trained(stored: Path) -> Iterator[tuple[duckdb.DuckDBPyConnection, Any]]:
 
 
 def arrays(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    """What the network reads, as dense arrays; of the task a package or -1 for each part."""
+    """The inputs of the network as dense arrays; for each part of the task a package or -1."""
     shapes = {"adjacency": (115, 115), "bag": (115, 60), "scaling": (115,)}
     made: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
     for name, array in made.items():

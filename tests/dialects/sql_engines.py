@@ -34,7 +34,7 @@ NAMES = ("spark", "postgres")
 
 
 class SqlEngine(Protocol):
-    """What tests need of an engine."""
+    """The interface of an engine that tests use."""
 
     name: str
 
@@ -226,7 +226,7 @@ def dense(program: Any, name: str, rows: Rows) -> np.ndarray[Any, Any]:
 def answers(
     engine: SqlEngine, program: Any, tables: Mapping[str, pa.Table]
 ) -> dict[str, Any] | None:
-    """What an engine says of a program; None where the script says that it is in doubt."""
+    """Run a program on an engine; None where the script reports doubts."""
     script = program.to_sql(dialect=engine.name)
     for name, table in tables.items():
         engine.load(name, table)
@@ -238,7 +238,7 @@ def answers(
 
 
 def check(engine: SqlEngine, case: Case) -> str:
-    """Whether a case "ran", or was "refused", or is in "doubt"; what ran is as the oracle says."""
+    """Return "ran", "refused" or "doubt" for a case, and compare with the oracle if it ran."""
     expected = case.expected()
     fills = {name: getattr(value, "fill", None) or 0 for name, value in case.inputs.items()}
     program, tables = compiled(

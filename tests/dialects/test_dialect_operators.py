@@ -36,7 +36,7 @@ RAISING = frozenset(
         *("reciprocal", "leaky_relu", "gelu", "copysign", "silu", "cosh", "sinh", "tan"),
     ]
 )
-"""What PostgreSQL computes of numbers whose result overflows, or vanishes: an error."""
+"""Operators that raise an error in PostgreSQL if the result overflows or vanishes."""
 
 
 def operators(kind: str) -> list[tuple[str, str, DType]]:
@@ -75,7 +75,7 @@ def asked(engine: SqlEngine, sql: str) -> Any:
 
 
 def in_range(name: str, engine: str, dtype: DType, result: Any, *arguments: Any) -> bool:
-    """Whether an engine has the result, and does not raise or leave the range of integers."""
+    """True if an engine has the result, and neither raises nor leaves the integers' range."""
     if dtype is DType.INT64:
         most = 2**53 if name == "pow" and engine != "postgres" else 2**63
         return -most <= result < most

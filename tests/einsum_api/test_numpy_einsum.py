@@ -123,7 +123,7 @@ def _as_lists(terms: Any, output: Any, arrays: Any, draw: st.DrawFn) -> tuple[An
 
 
 def numpys(call: Call) -> Any:
-    """What NumPy gives; it always computes unoptimised here, since the errors differ."""
+    """The result of NumPy, which always computes unoptimised here, since the errors differ."""
     return np.einsum(*call.operands, **{**call.keywords, "optimize": False})
 
 

@@ -1,4 +1,4 @@
-"""What `explain` says: of steps that were run, of the runner-up, and as a picture."""
+"""Tests of `explain`: steps that were run, the runner-up, and the picture."""
 
 from __future__ import annotations
 

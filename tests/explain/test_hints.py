@@ -1,4 +1,4 @@
-"""What errors say that can be done about them."""
+"""Tests of the hints of errors: advice about what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `explain` says fits a terminal of 80 columns, wherever names let it."""
+"""The output of `explain` fits a terminal of 80 columns, wherever names allow it."""
 
 from __future__ import annotations
 

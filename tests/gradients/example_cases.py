@@ -1,4 +1,4 @@
-"""What `test_training_examples.py` trains, and PyTorch (``make_example_vectors.py``)."""
+"""Cases of `test_training_examples.py` for ucle and PyTorch (``make_example_vectors.py``)."""
 
 from __future__ import annotations
 

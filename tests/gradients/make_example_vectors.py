@@ -78,7 +78,7 @@ class Network:
 
 
 def ucle_masks(graph: gcn.Graph, settings: gcn.Settings) -> Iterator[tuple[Any, Any]]:
-    """What dropout keeps in `gcn.py`."""
+    """The masks of dropout in `gcn.py`."""
     shapes = (graph.nodes, graph.vocabulary), (graph.nodes, settings.hidden)
     for epoch in range(settings.epochs):
         seeds = gcn.seeds(settings, epoch).values()

@@ -30,8 +30,10 @@ class Special:
     x: tuple[object, ...] = WITH_ENDS
     y: tuple[object, ...] = (0.0,)
     instead: float | None = None
-    """What ucle has where PyTorch has NaN: 0 times what grows without limit in a branch that is not
-    taken, or where it says nothing of second derivatives."""
+    """The value of ucle where PyTorch has NaN.
+
+    That happens where 0 is multiplied by an unbounded factor in a branch that is not taken, and
+    where PyTorch has no second derivative."""
 
 
 def same(text: str, x: tuple[object, ...] = WITH_ENDS, **rest: object) -> Special:
@@ -155,5 +157,5 @@ SPECIAL: dict[str, Special] = {
 
 
 def weights(count: int) -> list[float]:
-    """What entries of a function are weighed with, so that no two are alike."""
+    """Weights for the entries of a function, of which no two are equal."""
     return [1.0 + 0.25 * n for n in range(count)]

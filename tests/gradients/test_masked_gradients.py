@@ -1,4 +1,4 @@
-"""What a condition leaves out has no part in a gradient, whatever its derivative would be there."""
+"""Entries that a condition excludes add nothing to a gradient, whatever their derivative is."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Smooth:
 
 
 def check(draw: str, seed: int, routes: Routes) -> bool:
-    """Whether there was something to compare, and it was equal."""
+    """Compare the gradients of a case; False if there was nothing to compare."""
     case = DRAWS[draw](seed)
     try:
         smooth = Smooth(case, seed)

@@ -1,4 +1,4 @@
-"""What `test_optimisers.py` trains, and how PyTorch says it (``make_training_vectors.py``)."""
+"""Cases of `test_optimisers.py`, also for PyTorch (``make_training_vectors.py``)."""
 
 from __future__ import annotations
 

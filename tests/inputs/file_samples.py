@@ -182,7 +182,7 @@ def _plain(
     header: bool = False,
     weighted: bool = True,
 ) -> Array:
-    """What a file holds, read in a few lines."""
+    """Read a file in a few lines."""
     rows = [line.split() for line in content.decode().splitlines()]
     rows = [row for row in rows if row and not (sign and row[0].startswith(sign))][header:]
     keys = np.array([[int(text) - base for text in row[:rank]] for row in rows])

@@ -1,4 +1,4 @@
-"""Which columns of a table are read, and as what: nothing about them is guessed."""
+"""Tests of the columns of a table that are read, and their types: nothing is guessed."""
 
 from __future__ import annotations
 

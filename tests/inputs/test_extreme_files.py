@@ -30,7 +30,7 @@ EXTREMES = {
 
 
 def held(suffix: str, array: NDArray[Any]) -> bool:
-    """Whether a format holds tensors of this rank."""
+    """True if a format holds tensors of this rank."""
     bare = suffix.removesuffix(".gz")
     return not (bare == ".mtx" and array.ndim != 2) and not (bare == ".tns" and not array.ndim)
 

@@ -13,7 +13,7 @@ from file_samples import samples
 import ucle
 
 COUNT = int(os.environ.get("UCLE_FILES", "99"))
-"""How many files are made; 1000 take some 20 seconds."""
+"""The number of files; 1000 take some 20 seconds."""
 
 TOGETHER = 11
 """Files that one program reads: compiling takes longer than reading."""

@@ -192,7 +192,7 @@ def test_lazy_tensors_and_picks_keep_to_the_rule() -> None:
 
 
 def test_partitions_compare_in_the_same_type() -> None:
-    """What a partition checks of its rows, it checks in the type of the ids."""
+    """Partitions check their rows in the type of the ids."""
     dated = pa.table({"a": DAYS, "v": [1.0, 2.0, 4.0]})
     stamped = pa.table({"a": pa.array(TIMES[:2], pa.timestamp("us")), "v": [10.0, 20.0]})
     with ucle.connect() as connection:

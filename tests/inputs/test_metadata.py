@@ -23,7 +23,7 @@ from ucle.errors import UcleError, ValueTypeError
 from ucle.inputs.metadata import KEY, read_description
 
 ARRAY = np.array([[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]])
-"""What the table holds by its description; without it, its last row is not known of."""
+"""The contents of the table by its description; without it, the last row is unknown."""
 
 GOOD = {
     "version": 1,

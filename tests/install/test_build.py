@@ -1,4 +1,4 @@
-"""How the kernels are compiled: several files at a time, those that take long first."""
+"""Kernels are compiled several files at a time, starting with those that take longest."""
 
 from __future__ import annotations
 

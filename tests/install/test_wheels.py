@@ -1,4 +1,4 @@
-"""What `make wheel` built, in environments of their own: no source tree, no compiler.
+"""Tests of the wheels of `make wheel` in clean environments: no sources, no compiler.
 
 `make wheel-test` runs them, as they build, download and install. With `ROOT=` a folder that has a
 whole system in it, such as one by debootstrap with a python3 of this version, the wheel is also

@@ -25,7 +25,7 @@ OTHERS = {t: random_array(RNG, SHAPE, 0.6, t.value) for t in DType}
 
 
 def defined(text: str, arrays: dict[str, Any]) -> bool:
-    """Whether NumPy has what a statement asks for, with a finite answer."""
+    """True if NumPy can evaluate a statement, with finite results."""
     try:
         values = evaluate(f"T{text}", arrays)
     except (UndefinedError, TypeError, ValueError):

@@ -103,11 +103,11 @@ def reference(function: Any, dtype: DType, *arguments: Array) -> Array:
 
 
 OF_THE_TYPE = [COMBINES[name].numpy for name in ("nextafter", "remainder", "floor_divide")]
-"""What jumps where a number is rounded."""
+"""Functions that jump where a number is rounded."""
 
 
 def distance(found: Array, expected: Array) -> Array:
-    """How far numbers lie from each other, in units of the last place of the greater part."""
+    """Return distances in units of the last place of the greater part."""
     if expected.dtype.kind not in "fc":
         return np.where(found == expected, 0.0, np.inf)
     pairs = [(found.real, expected.real), (found.imag, expected.imag)]
@@ -196,7 +196,7 @@ def kernel(connection: duckdb.DuckDBPyConnection, name: str, dtype: DType, *xs: 
 
 
 ORDINARY = ("mult", "sparse_mult", "pow")
-"""What complex numbers of all sizes make of NumPy's formulas depends on the processor."""
+"""Operators whose results on extreme complex numbers depend on the processor."""
 
 
 def pairs_of(name: str, dtype: DType) -> tuple[Array, Array]:
@@ -306,7 +306,7 @@ def test_reduces(dtype: DType, native: duckdb.DuckDBPyConnection) -> None:
 
 @pytest.mark.parametrize("source", ["float64", "complex128"])
 def test_casts_to_narrow_types(source: str, native: duckdb.DuckDBPyConnection) -> None:
-    """What is too large for 32 bits a part is infinite, as in NumPy; DuckDB's cast refuses it."""
+    """Numbers too large for 32 bits a part become infinite, as in NumPy; DuckDB's cast refuses."""
     x = grid(DType(source))
     for result in (DType.FLOAT32, DType.COMPLEX64):
         with np.errstate(all="ignore"):

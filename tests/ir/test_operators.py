@@ -213,7 +213,7 @@ WAYS: list[Any] = ["auto", "relational", {"B": ["i"]}]
 
 
 def bent(rows: list[tuple[int, int, float]]) -> Any:
-    """What `BENT` makes of a table with the operators of `FIRST`."""
+    """Evaluate `BENT` on a table with the operators of `FIRST`."""
     made = np.zeros(1 + max(i for i, *_ in rows))
     for i, j, value in rows:
         made[i] += 2 * value**3 * W[j]
@@ -305,7 +305,7 @@ def test_new_programs_have_new_operators(routes: Routes) -> None:
 
 
 def test_a_replaced_aggregation_is_not_distributed_over(routes: Routes) -> None:
-    """What was declared of a ⊗ was declared of the ⊕ that there was."""
+    """A ⊗ was declared to distribute over the old ⊕, not over its replacement."""
     register(FIRST)
     ucle.register_operator(
         "twice",

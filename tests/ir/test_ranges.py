@@ -1,4 +1,4 @@
-"""What entries can be, what absorbs, and what happens where numbers outgrow their type."""
+"""Tests of ranges of entries, of absorption, and of numbers that outgrow their type."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def operations(plain: str, tag: str, every: bool) -> list[str]:
 def operands(
     plain: str, rng: np.random.Generator, tag: str, x: Csr, density: float, small: bool
 ) -> Iterator[list[Any]]:
-    """What stands behind the operations and the first compressed tensor."""
+    """The arguments that follow the operations and the first compressed tensor."""
     rows, cols = x.rows, x.cols
     match plain:
         case "csr_mat" | "csr_t_mat":

@@ -91,7 +91,7 @@ def operand_lengths(spec: str, sizes: list[int]) -> list[int]:
 
 
 def has_empty_reduction(spec: str, sizes: list[int]) -> bool:
-    """Whether min or max would have to reduce nothing."""
+    """True if min or max would have to reduce nothing."""
     inputs, output = spec.split("->")
     size = dict(zip(dict.fromkeys(inputs.replace(",", "")), sizes, strict=True))
     return 0 in sizes and all(size[name] for name in output)
@@ -310,7 +310,7 @@ def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
 
 
 def _rows_along(plain: str) -> Callable[[np.random.Generator, str], Iterator[list[Any]]]:
-    """What makes arguments of a kernel that goes along axes."""
+    """Return a function that makes arguments of a kernel that works along axes."""
     if plain in OF_MATRICES:
         return _rows_of_matrices
     return _rows_with_first_entries if plain.startswith("vec_top_") else _running_rows

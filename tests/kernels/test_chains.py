@@ -68,7 +68,7 @@ def spelled_out(name: str, program: str, length: int) -> str:
 
 
 def answer(connection: duckdb.DuckDBPyConnection, call: str, operands: list[Any]) -> Any:
-    """What a call gives: bytes, a number in all its digits, or nothing if it is an error."""
+    """The result of a call: bytes, a number in all its digits, or None if it is an error."""
     letters = ", ".join(f"? AS {letter}" for letter in "abcd"[: len(operands)])
     try:
         ((value,),) = connection.execute(

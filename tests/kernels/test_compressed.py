@@ -41,7 +41,7 @@ def words_changed(blob: bytes, changes: dict[int, int]) -> bytes:
 
 
 def malformed(tag: str) -> dict[str, bytes]:
-    """What somebody might hand over; words 4 to 6 are ptr, words 7 to 9 idx."""
+    """Malformed tensors by name; words 4 to 6 are ptr, words 7 to 9 idx."""
     good = csr_with(GOOD, GOOD.values.astype(ELEMENT_TYPES[tag].dtype)).to_bytes()
     return {
         "empty": b"",
@@ -386,7 +386,7 @@ def test_what_is_nan_or_infinite(route: Route) -> None:
 
 
 def test_the_same_operand_in_many_rows(route: Route) -> None:
-    """What was checked is not checked again, and another one is."""
+    """A checked operand is not checked again, but another one is."""
     bad = words_changed(GOOD.to_bytes(), {8: 0})
     connection = route.connection
     connection.execute("CREATE OR REPLACE TEMP TABLE one AS SELECT ?::BLOB AS v", [GOOD.to_bytes()])

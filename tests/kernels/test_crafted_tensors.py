@@ -144,7 +144,7 @@ def test_changed_tensors(route: Route, name: str) -> None:
 
 
 def _answer(route: Route, kernel: Kernel, row: list[Any]) -> Any:
-    """What the kernel makes of a row, or its error."""
+    """The kernel's result for a row, or its error."""
     try:
         if kernel.kind == "aggregate":
             return route.aggregate(kernel.name, [row], 16)
@@ -155,7 +155,7 @@ def _answer(route: Route, kernel: Kernel, row: list[Any]) -> Any:
 
 
 def _should_answer(kernel: Kernel, taken: Csr | None, before: Csr) -> bool:
-    """Whether there is nothing to refuse.
+    """True if the kernel has nothing to refuse.
 
     Of other rows and columns, or of more entries, a tensor may not fit another argument, and
     integers may outgrow their type.

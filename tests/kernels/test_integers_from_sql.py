@@ -85,7 +85,7 @@ TAKEN = (
 
 
 def test_asked_before_it_is_filled() -> None:
-    """What is too large is refused at once, and what is nothing takes no memory."""
+    """Excessive sizes are refused at once, and empty ones take no memory."""
     with duckdb.connect(config=EXTENSION_CONFIG | {"memory_limit": "300MB"}) as connection:
         load_extension(connection)
         begun = time.process_time()

@@ -50,7 +50,7 @@ def test_no_other_place_has_them() -> None:
 
 
 def refused(connection: duckdb.DuckDBPyConnection, call: str) -> str:
-    """What a kernel expects that does not take a call; nothing if it does."""
+    """The error of a kernel that refuses a call; empty if it takes the call."""
     try:
         connection.execute(f"SELECT {call}").fetchall()
     except duckdb.Error as error:
@@ -59,7 +59,7 @@ def refused(connection: duckdb.DuckDBPyConnection, call: str) -> str:
 
 
 def test_kernels_keep_to_them(native: duckdb.DuckDBPyConnection) -> None:
-    """What is at a limit is taken; what is one beyond it is refused."""
+    """An argument at a limit is accepted; one beyond it is refused."""
     limits = kernel_limits()
     calls = []
     for more in (0, 1):

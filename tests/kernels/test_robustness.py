@@ -416,7 +416,7 @@ def test_arrow_arrays_of_several_lengths_and_slices() -> None:
 
 
 def test_booleans_that_are_bytes() -> None:
-    """What no list refers to may hold anything; DuckDB 1.4 fills no list at all."""
+    """Values outside all lists may be anything; DuckDB 1.4 fills no list at all."""
     import pyarrow as pa
 
     from ucle.udf_kernels.arrow_arrays import as_parameter

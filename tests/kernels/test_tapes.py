@@ -138,7 +138,7 @@ def test_every_kernel_has_a_part_in_a_tape(route: Route, part: int) -> None:
 
 
 def _decoded(name: str, found: bytes, expected: bytes) -> tuple[Any, Any]:
-    """What a line made, as `assert_same` takes it."""
+    """The result of a line, decoded for `assert_same`."""
     kernel = KERNELS[name]
     if kernel.returns == "BLOB":
         dtype = ELEMENT_TYPES[result_tag(name)].dtype

@@ -1,4 +1,4 @@
-"""What the element types have of their own: overflow, casts, bytes of bool, complex parts."""
+"""Peculiarities of element types: overflow, casts, bytes of bool, complex parts."""
 
 from __future__ import annotations
 

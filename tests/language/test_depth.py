@@ -35,7 +35,7 @@ CALLS = 250
 
 
 def below(calls: int, function: Callable[[], Any]) -> Any:
-    """What a function gives if Python allows so many calls from here on."""
+    """Call a function with `calls` frames left before Python's recursion limit."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(len(inspect.stack()) + calls)
     try:
@@ -75,7 +75,7 @@ def test_deep_programs_run(name: str) -> None:
 
 
 def within(calls: int, function: Callable[[], Any]) -> Any:
-    """What a function gives below so many calls of the caller's own."""
+    """Call a function from `calls` frames further down."""
     return within(calls - 1, function) if calls else function()
 
 

@@ -1,4 +1,4 @@
-"""What comes first along a label: values, positions, members; on every decomposition and route."""
+"""First entries along a label: values, positions, members; on every decomposition and route."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_values_and_positions_are_found_together() -> None:
 
 
 def test_few_entries_of_many_positions() -> None:
-    """What is not stored is met as far as it comes first, and no further."""
+    """Unstored entries are visited only as far as they come first."""
     size = 10**9
     rows = pa.table({"i": [0, 0, 2], "j": [5, 0, size - 1], "v": [1.5, -2.0, -1.0]})
     table = ucle.table(rows, ["i", "j"], "v", bounds=[3, size])

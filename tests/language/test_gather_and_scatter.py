@@ -61,7 +61,7 @@ W, A, x, v, u, idx, p, q, r, n, b = (
 
 
 def put(at: Any, start: Any, indices: Any, values: Any) -> Any:
-    """What a ufunc's `at` makes of an array."""
+    """Apply a ufunc's `at` to a copy of an array."""
     start = np.array(start)
     at(start, indices, values)
     return start
@@ -202,7 +202,7 @@ def test_everywhere(text: str, routes: Routes) -> None:
      "H[idx[i]] *= W[idx[i],k]"],
 )  # fmt: skip
 def test_not_finite(text: str, routes: Routes) -> None:
-    """What is not picked is left out, whatever it is."""
+    """Entries that are not picked are left out, whatever their value."""
     infinite = W.copy()
     infinite[0, 1], infinite[3, 0], infinite[4, 2], infinite[2, 1] = np.inf, -np.inf, np.nan, np.nan
     names = [name for name in ARRAYS if re.search(rf"\b{name}\[", text)]

@@ -12,7 +12,7 @@ from ucle.errors import BoundError, LabelError
 
 
 def run(text: str, bounds: dict[str, int] | None = None, **inputs: Any) -> Any:
-    """What the last statement computes."""
+    """The result of the last statement."""
     with ucle.einsum_program(text, inputs=inputs, bounds=bounds).execute() as result:
         return list(result.values())[-1].to_numpy()
 

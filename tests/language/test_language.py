@@ -1,4 +1,4 @@
-"""What an expression means and what becomes of it: scopes, sums, chains, common subexpressions."""
+"""The meaning of an expression, and its fate: scopes, sums, chains, common subexpressions."""
 
 from __future__ import annotations
 

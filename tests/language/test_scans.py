@@ -190,7 +190,7 @@ def test_integers_that_outgrow_64_bits(name: str, routes: Routes) -> None:
 
 
 def test_fills(routes: Routes) -> None:
-    """What is not stored counts: as a fill of 1, of infinity, and as 0 among negative numbers."""
+    """Unstored entries count: as a fill of 1, of infinity, and as 0 among negative numbers."""
     for fill in (1.0, np.inf, -2.0):
         array = np.where(A == 0, fill, A)
         for name, step in STEPS.items():

@@ -309,7 +309,7 @@ def test_duplicates_are_summed_on_request(native: Connection, routes: Routes) ->
 
 
 def test_outputs(connection: Connection) -> None:
-    """What nobody consumes, or what is asked for; the rest is not computed, or stays inside."""
+    """Outputs are unread or requested tensors; the rest is not computed, or stays inside."""
     text = "T[i] += X[i,j]; U[i] = T[i] * 2; V[j] += X[i,j]"
 
     def outputs(wanted: Any) -> dict[str, Any]:

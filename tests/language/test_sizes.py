@@ -33,7 +33,7 @@ MODES = ["relational", "auto", {"gram": [], "mean": [], "power": ["j"]}]
 
 
 def dense(connection: duckdb.DuckDBPyConnection, strings: bool) -> Any:
-    """What the table holds, as NumPy sees it."""
+    """The contents of the table as a NumPy array."""
     rows = connection.execute("FROM t").fetchall()
     if strings:
         axes = [sorted({row[axis] for row in rows}) for axis in (0, 1)]
@@ -122,7 +122,7 @@ def test_an_old_program_gives_what_a_new_one_gives(seed: int, tmp_path: Path) ->
 
 
 def describe(outcome: Any) -> Any:
-    """What is the same of two outcomes whose numbers were added up in different orders."""
+    """Round outcomes, so that numbers added up in different orders are equal."""
     if not isinstance(outcome, dict):
         return outcome
     return {name: (value.shape, value.round(9).tolist()) for name, value in outcome.items()}

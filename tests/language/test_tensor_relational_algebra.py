@@ -191,7 +191,7 @@ def test_stack(given: Given, routes: Routes) -> None:
 
 @SQUARE
 def test_stack_of_all_tiles(given: Given, routes: Routes) -> None:
-    """What lies in tiles is read as what they make together, which the paper calls concat."""
+    """Tiles are read as one tensor, which the paper calls concat."""
     relation, *_ = given
     expected = _tensor(*given).swapaxes(1, 2).reshape(4, 4)
     for connection in routes.values():

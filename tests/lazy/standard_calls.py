@@ -192,7 +192,7 @@ EVERY = (*CALLS, *OURS)
 
 
 def called(name: str, tensors: Any, np_: Any) -> Any:
-    """What a function makes of lazy tensors (`np_` is `ucle`), or NumPy of arrays."""
+    """Call a function on lazy tensors (`np_` is `ucle`), or NumPy's on arrays."""
     if name in CALLS:
         return CALLS[name](np_, tensors)
     return OURS[name][0 if np_ is ucle else 1](tensors)

@@ -112,9 +112,9 @@ DENSE = frozenset(
         "cumulative_prod",
     ]
 )
-"""What has a value of its own at each of 10^12 positions, and is refused."""
+"""Functions with a value of their own at each of 10^12 positions, which are refused."""
 LIMITED = frozenset({"logsumexp"})
-"""What has few entries, and no plan that finds them without those of something dense."""
+"""Functions of few entries that no plan finds without a dense intermediate."""
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ def huge() -> Iterator[SimpleNamespace]:
 
 @pytest.fixture
 def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many rows come out of the database: of facts about tables, and of tensors."""
+    """The numbers of rows fetched from the database: facts about tables, and tensors."""
     rows = [0, 0]
     fetch, table, reader = Session.fetch, Session.table, Session.reader
 

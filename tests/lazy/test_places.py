@@ -116,7 +116,7 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _undefined(name: str, array: Any) -> bool:
-    """What NumPy does only for arrays of at least two axes, or of other types."""
+    """True if NumPy has no answer to compare: too few axes, or results of half precision."""
     if (name, array.dtype.kind) == ("after a function", "b"):  # NumPy's is of half precision
         return True
     two = name.startswith(("diagonal", "tril", "triu", "transposed"))
@@ -193,7 +193,7 @@ def test_named_axes() -> None:
 
 
 def test_tables_tell_sizes() -> None:
-    """What needs no size works on tables that have not stated any."""
+    """Functions that need no size work on tables that have not stated any."""
     with ucle.connect() as connection:
         connection.execute(
             "CREATE TABLE t AS SELECT i, j, i + 2.0 * j + 1 v FROM range(4) a(i), range(5) b(j)"

@@ -1,4 +1,4 @@
-"""What a lazy tensor shows of itself: what is known, escaped and bounded; nothing is computed."""
+"""Display of a lazy tensor: known facts, escaped and bounded; nothing is computed."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def test_swapped_tables_are_followed(kind: str, tmp_path: Any) -> None:
 
 
 def test_ids_that_come_and_go() -> None:
-    """What is carried is numbered by a dictionary; a state of other ids is not taken for these."""
+    """A dictionary numbers carried state; a state with other ids is not mistaken for it."""
     with ucle.connect() as con:
         con.execute(
             "CREATE TABLE e AS SELECT * FROM (VALUES ('a', 'b', 2.0), ('b', 'a', 3.0)) t(i, j, v)"

@@ -32,7 +32,7 @@ SAME = {
     "i": ("{x}", "0 - {x}", "max({x}, 1)", "{x} * 2"),
     "b": ("{x}", "not {x}"),
 }
-"""What an input may become from itself alone, by kind of number."""
+"""Functions of itself alone that an input may become, by kind of number."""
 
 
 def with_carry(case: Case, seed: int) -> tuple[Case, dict[str, str]]:
@@ -62,7 +62,7 @@ def with_carry(case: Case, seed: int) -> tuple[Case, dict[str, str]]:
 
 
 def check(case: Case, carry: dict[str, str], routes: Routes, seed: int) -> int:
-    """How many tensors were compared, over steps, decompositions and routes."""
+    """Return the number of tensors compared, over steps, decompositions and routes."""
     compared = 0
     for connection in routes.values():
         case.create_tables(connection)

@@ -1,4 +1,4 @@
-"""What a logical program means, worked out with NumPy on dense arrays, step by step."""
+"""Evaluate a logical program with NumPy on dense arrays, step by step."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ PROGRAMS = [(draw, seed) for draw in (chain_case, random_case) for seed in range
 
 
 def source_of(text: str, **options: Any) -> ResolvedProgram:
-    """What is lowered, of a program over square matrices by upper and vectors by lower case."""
+    """The lowered source of a program: capitals are square matrices, lower case vectors."""
     rng = np.random.default_rng(0)
     names = [name for name in "ABCDabcd" if f"{name}[" in text]
     inputs = {x: rng.random((4, 4) if x.isupper() else 4) for x in names}
@@ -53,7 +53,7 @@ def steps_of(logical: LogicalProgram) -> list[Contraction]:
 
 
 def same_outputs(program: Program, logical: LogicalProgram) -> None:
-    """What comes out is called, shaped and typed as the logical program says."""
+    """Check that outputs have the names, shapes and types of the logical program."""
     assert program.outputs == logical.outputs
     for name in program.outputs:
         found, expected = program.types[name], logical.types[name]

@@ -74,7 +74,7 @@ def random_pattern(rng: np.random.Generator, least: int, most: int) -> Pairwise:
 
 
 def every_order(parts: Parts, now: list[JoinedFactors]) -> Iterator[float]:
-    """What all orders emit that join only what shares a label."""
+    """The tuples that each order emits if it joins only factors with a common label."""
     if len(now) == 1:
         yield now[0].emitted
     for one, other in combinations(now, 2):
@@ -159,7 +159,7 @@ def test_counts_of_a_pattern(routes: Routes) -> None:
 
 
 def test_a_state_keeps_its_order_whatever_side_it_stands_on() -> None:
-    """What acts on it has as many labels, and may be sparse: no kernel makes the other order."""
+    """A gate on a state has as many labels, and may be sparse: no kernel makes the other order."""
     F, R = np.eye(4), np.ones((4, 2))
     for product in ("F[i,n] * R[i,s]", "R[i,s] * F[i,n]"):
         program = ucle.einsum_program(f"y[n,s] = 0.5 * sum[i]({product}) + 1", F=F, R=R)

@@ -535,7 +535,7 @@ def test_views_follow_their_tables(text: str, native: Any) -> None:
 
 
 def unbroken(program: ucle.EinsumProgram) -> str:
-    """What `explain` says, without its breaks of long lines."""
+    """The output of `explain`, without its breaks of long lines."""
     return " ".join(program.explain().split())
 
 

@@ -129,7 +129,7 @@ MEAN = "Y[i,f] += E[i,j] * V[j,f] / sum[k](E[i,k])"
 
 
 def lines(text: str, **inputs: Any) -> list[str]:
-    """What is told of divisors."""
+    """The lines about divisors in `explain`."""
     program = ucle.einsum_program(text, inputs=inputs)
     return [x for x in program.explain().splitlines() if x.startswith("divided")]
 
@@ -192,7 +192,7 @@ def test_nothing_is_divided_last_where_nothing_is_rewritten() -> None:
 
 
 def test_data_that_changes_is_looked_at_again(native: Any) -> None:
-    """What was never negative may be so after the next load."""
+    """Values that were never negative may be so after the next load."""
     native.sql("create or replace table divided_edges (i integer, j integer, v double)")
     native.sql("insert into divided_edges values (0, 1, 2), (0, 2, 1), (2, 0, 3)")
     program = ucle.einsum_program(MEAN, E="divided_edges", V=VALUES, database=native)

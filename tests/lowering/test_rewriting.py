@@ -468,7 +468,7 @@ def test_functions_of_a_whole_statement_do_not_outgrow_its_type() -> None:
 
 
 def refused(text: str, **data: Any) -> bool:
-    """Whether brackets are multiplied out in a program, and what comes of it is not written."""
+    """True if a program's brackets are multiplied out, but the result is not written."""
     rewriter = Rewriter(logical_of(text, **data), algebraic=True)
     form = rewriter.normal_form()
     assert any(x.law == MULTIPLY_OUT for x in form.rewrites)
@@ -545,7 +545,7 @@ def test_other_fills(routes: Routes) -> None:
 
 
 def test_data_that_changes(tmp_path: Any) -> None:
-    """What may outgrow its type from now on is computed as it is written."""
+    """Sums that may outgrow their type from now on are computed as written."""
     path = tmp_path / "x.db"
     with ucle.connect(path) as connection:
         connection.execute(

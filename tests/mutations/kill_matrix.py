@@ -1,4 +1,4 @@
-"""Which tests notice which planted mistakes, beyond the first: the kill matrix.
+"""Find all tests that notice planted mistakes, beyond the first: the kill matrix.
 
     python -m tests.mutations.kill_matrix [--seconds 2700] [--each 60] [--sample 60] [--jobs 2]
     python -m tests.mutations.kill_matrix --report

@@ -47,7 +47,7 @@ sys.exit(pytest.main(sys.argv[1:]))
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one mistake: noticed or not, by which test, after how many seconds."""
+    """The outcome of one mistake: noticed or not, by which test, after how many seconds."""
 
     mutation: Mutation
     noticed: bool

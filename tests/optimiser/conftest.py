@@ -1,4 +1,4 @@
-"""What tests of the optimiser share."""
+"""Helpers that tests of the optimiser share."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_twice_the_program_takes_twice_the_calls(name: str) -> None:
 
 
 def test_what_is_read_several_times_is_looked_at_once() -> None:
-    """Whether it is sparse, in programs that are small enough to look for masks everywhere."""
+    """Sparsity is tested once, even in programs small enough to look for masks everywhere."""
     calls(gated(10))
     assert calls(gated(20)) < TWICE * calls(gated(10))
 

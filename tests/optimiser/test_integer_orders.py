@@ -135,7 +135,7 @@ def _terms(
 
 
 def safe(program: Program, known: Mapping[str, Exact]) -> bool:
-    """Whether no sum of absolute values within a vertex leaves 64 bits, let alone a part of it."""
+    """True if no sum of absolute values within a vertex leaves 64 bits, nor does any part of it."""
     made = dict(known)
     for vertex in program.vertices:
         factors = [(made[operand.tensor], operand.names) for operand in vertex.inputs]

@@ -38,7 +38,7 @@ Merges = Callable[..., dict[str, str]]
 
 @pytest.fixture
 def merges(monkeypatch: pytest.MonkeyPatch) -> Merges:
-    """What may be merged in a program, whether it pays or not."""
+    """The merges that are possible in a program, whether they pay or not."""
     found: list[dict[str, str]] = []
 
     def noted(*arguments: Any) -> dict[str, str]:
@@ -243,7 +243,7 @@ def test_outputs_pins_and_paths_stay(merges: Merges) -> None:
 
 @pytest.mark.parametrize("dtypes", ["iff", "iii", "bbb", "eff", "fff", "ccc", "ffe", "ffc"])
 def test_element_types(dtypes: str, merges: Merges) -> None:
-    """What is cast in between is rounded; integers that overflow are computed as written."""
+    """An intermediate cast rounds; integers that overflow are computed as written."""
     names = {"i": "int64", "b": "bool", "e": "float32", "f": "float64", "c": "complex128"}
     rng = np.random.default_rng(2)
     arrays = {
@@ -428,7 +428,7 @@ def test_orders_are_chosen_for_what_products_share() -> None:
 
 
 def test_no_longer_search_than_a_program_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What takes no time in the order of the fewest tuples is not looked at for long."""
+    """A program that takes no time in the order of fewest tuples is not searched for long."""
     looked_at = []
     price = join_order._Search._price
 

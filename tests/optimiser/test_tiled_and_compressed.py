@@ -1,4 +1,4 @@
-"""Which labels may be tiled, compressed or deferred, and where the search does so."""
+"""Tests of labels that may be tiled, compressed or deferred, and of the search that does so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kernel a vertex gets: aggregates make no tensor for each row, and paths stay fused."""
+"""The kernel of a vertex: aggregates make no tensor for each row, and paths stay fused."""
 
 from __future__ import annotations
 

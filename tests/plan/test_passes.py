@@ -170,7 +170,7 @@ def test_a_glob_in_a_comment(native: duckdb.DuckDBPyConnection, tmp_path: Path) 
 
 
 def kernel_calls(sql: str) -> Counter[str]:
-    """How often each kernel stands in a statement, whatever the prefix of its name is."""
+    """Count each kernel in a statement, whatever the prefix of its name is."""
     bare = re.sub(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*", "", sql)
     names = (re.sub(r"^ucle_[0-9a-f]+_", "", x) for x in re.findall(r"(\w+)\s*\(", bare))
     stems = ((name, re.sub(r"_\d+$", "", name)) for name in names)
@@ -178,7 +178,7 @@ def kernel_calls(sql: str) -> Counter[str]:
 
 
 class Kernels:
-    """What kernels do on a connection: in which calls, and for how many rows.
+    """Record of kernel calls on a connection, and of the rows that they process.
 
     Of the native route the rows are those of the operators that compute something in statements
     with kernels, as DuckDB's profile has them.
@@ -228,7 +228,7 @@ class Kernels:
 def executed(
     program: ucle.EinsumProgram, connection: duckdb.DuckDBPyConnection, folder: Path, route: str
 ) -> Kernels:
-    """What `execute` calls, by the statements that it sends."""
+    """The kernel calls of `execute`, by the statements that it sends."""
     kernels, sent = Kernels(folder, route), []
     run, fetch = Session.run, Session.fetch
 
@@ -255,7 +255,7 @@ def executed(
 def replayed(
     program: ucle.EinsumProgram, connection: duckdb.DuckDBPyConnection, folder: Path, route: str
 ) -> Kernels:
-    """What the script of `to_sql` calls, up to the queries that show results."""
+    """The kernel calls of the script of `to_sql`, up to the queries that show results."""
     kernels = Kernels(folder, route)
     script = program.to_sql().partition(RESULT)[0]
     program.register(connection)

@@ -63,7 +63,7 @@ def program(
 
 
 def cuts(compiled: ucle.EinsumProgram) -> list[Slices]:
-    """What is cut in the plan that runs."""
+    """The slices in the plan that runs."""
     return [
         node
         for step in compiled.compiled.physical.steps

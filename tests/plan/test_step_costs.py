@@ -1,4 +1,4 @@
-"""What a step costs is known by the step: its name may be another than its tensor's."""
+"""Costs are known by the step, whose name may differ from its tensor's."""
 
 from __future__ import annotations
 

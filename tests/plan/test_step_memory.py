@@ -1,4 +1,4 @@
-"""What an execution is expected to hold, beside tensors whose bytes are known."""
+"""The memory that an execution is expected to hold, for tensors of known size."""
 
 from __future__ import annotations
 

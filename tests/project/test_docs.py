@@ -1,4 +1,4 @@
-"""What the README and the documentation show is what happens, and what they link to exists."""
+"""The README and the documentation show real output, and their links lead somewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `import ucle` brings along, and that nobody sees the difference."""
+"""`import ucle` loads nothing large, and users do not notice that it is lazy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LARGE = ("pyarrow", "scipy", "pandas", "polars")
 
 
 def loaded_after(script: str, *names: str) -> list[str]:
-    """Which of some packages a fresh process has imported after a script."""
+    """The packages among `names` that a fresh process has imported after a script."""
     shown = f"{script}\nimport sys\nprint(*[x for x in {names!r} if x in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", shown], capture_output=True, text=True, check=True, timeout=300

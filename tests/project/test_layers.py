@@ -61,7 +61,7 @@ BY_CLASS = {"ucle.foundation.arguments"}
 SQL = re.compile(
     r"(?i)\b(select\s.+\sfrom|case\s+when|create\s+(temp|table|view)|drop\s+table|cast\()|::\s*[A-Z]{4,}"
 )
-"""What a text of SQL looks like."""
+"""Pattern of a text that looks like SQL."""
 
 
 TESTS = Path(__file__).parents[1]

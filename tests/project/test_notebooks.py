@@ -43,7 +43,7 @@ def _no_settings_of_jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def outputs(cell: Any, kind: str) -> list[Any]:
-    """What a cell showed, of one MIME type."""
+    """The outputs of a cell that have one MIME type."""
     return [
         output.data[kind] for output in cell.get("outputs", ()) if kind in output.get("data", ())
     ]

@@ -1,4 +1,4 @@
-"""What makes the repository a project: metadata, workflows and templates agree with each other."""
+"""Metadata, workflows and templates of the repository agree with each other."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read(path: Path) -> Any:
 
 
 def commands(workflow: Any) -> Iterator[str]:
-    """What the steps of a workflow run, with the values of its matrix filled in."""
+    """The commands of a workflow's steps, with the values of its matrix filled in."""
     for job in workflow["jobs"].values():
         rows = job.get("strategy", {}).get("matrix", {}).get("include", [{}])
         for step in job["steps"]:
@@ -150,7 +150,7 @@ def test_tests_need_what_their_extra_brings() -> None:
 
 
 def imported(path: Path) -> Iterator[str]:
-    """What a module imports when it is imported, by the first part of the names."""
+    """The imports of a module at import time, by the first part of their names."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)

@@ -1,4 +1,4 @@
-"""What `make test` chooses of all tests, and that nothing is left out for ever."""
+"""Tests of the selection of `make test`, and that nothing is left out for ever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is logged, under which names, and that nothing is where nobody listens."""
+"""Log records, their names, and their absence where nobody listens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an execution tells of itself while it runs."""
+"""Reports of an execution while it runs."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_settings_of_the_connection_come_back(connection: duckdb.DuckDBPyConnect
 
 
 def test_what_is_told_may_run_another_program(connection: duckdb.DuckDBPyConnection) -> None:
-    """Which has a thread of its own for its statements."""
+    """A callback may run another program, on a thread of its own for its statements."""
     answers = []
 
     def watch(progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""What results show of themselves in a notebook: their shape, what is stored, the first rows."""
+"""Display of results in a notebook: their shape, stored entries, the first rows."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ def test_arrays_of_another_length(connection: duckdb.DuckDBPyConnection) -> None
     ("dtype", "keys"), [("float64", "strings"), ("float32", "integers"), ("int64", "strings")]
 )
 def test_sizes_are_computed(connection: duckdb.DuckDBPyConnection, keys: str, dtype: str) -> None:
-    """What counts entries that are not stored follows new and vanished coordinates."""
+    """Counts that include unstored entries follow new and vanished coordinates."""
     given = ucle.table(fill(connection, keys).relation, dtype=dtype)
     text = """
         rows mean= A[i,j]

@@ -27,7 +27,7 @@ GROWTH = "INSERT INTO A VALUES (9, 8, 2.5)"
 
 
 def _entries(connection: duckdb.DuckDBPyConnection, view: str) -> dict[tuple[int, ...], float]:
-    """What a view shows, without zeros, by coordinates."""
+    """The entries that a view shows, without zeros, by coordinates."""
     found = {}
     for *keys, value in connection.sql(f"FROM {view}").fetchall():
         for place, entry in np.ndenumerate(np.asarray(value)):

@@ -1,4 +1,4 @@
-"""What comparisons of random programs with the second oracle have in common."""
+"""Shared parts of comparisons between random programs and the second oracle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an EinSum program means, in plain NumPy: a second oracle that shares nothing with ucle.
+"""The meaning of an EinSum program in plain NumPy: an oracle that shares nothing with ucle.
 
 An expression is a tuple whose first element says what it is:
 
@@ -173,7 +173,7 @@ def _truth(x: Any) -> Any:
 
 
 def _floating(x: Any) -> Any:
-    """What functions of real numbers work on: whole numbers become float64."""
+    """Convert the argument of a function of real numbers: whole numbers become float64."""
     array = np.asarray(x)
     return array.astype(np.float64) if array.dtype.kind in "bi" else x
 

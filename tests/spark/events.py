@@ -1,4 +1,4 @@
-"""What Spark notes of its tasks: bytes that shuffles write, and jobs."""
+"""Read Spark's event log: jobs, and the bytes that shuffles write."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def shuffled(folder: Path) -> int:
 
 
 def jobs(folder: Path) -> int:
-    """How many jobs have begun so far."""
+    """The number of jobs that have begun so far."""
     return sum(event.get("Event") == "SparkListenerJobStart" for event in events(folder))

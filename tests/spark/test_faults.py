@@ -65,7 +65,7 @@ def test_an_executor_that_dies_in_mid_job(spark: Any) -> None:
 
 
 def test_an_executor_that_dies_after_the_job(spark: Any) -> None:
-    """What Spark has kept there is computed again."""
+    """Spark computes blocks again that it kept on a lost executor."""
     rows = 50_000
     program = einsum_program("y[i] += A[i,j]", A=edges(spark, rows), database=spark, engine="spark")
     with program.execute() as result:

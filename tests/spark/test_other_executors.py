@@ -62,7 +62,7 @@ print(json.dumps(told))
 
 
 def tried(folder: Path, start: str, *decompositions: str) -> dict[str, Any]:
-    """What programs give on executors whose Python begins with a text."""
+    """The results of programs on executors whose Python begins with a text."""
     for name in ("python", "events"):
         (folder / name).mkdir()
     (folder / "python" / "sitecustomize.py").write_text(start, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What the page on Spark shows."""
+"""Tests of the examples on the page on Spark."""
 
 from __future__ import annotations
 

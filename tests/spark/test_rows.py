@@ -55,7 +55,7 @@ def test_an_executor_has_to_agree() -> None:
 
 
 def test_no_ucle_on_an_executor() -> None:
-    """What Spark says then becomes a hint."""
+    """Spark's error becomes a hint."""
     trace = "PythonException: ...\nModuleNotFoundError: No module named 'ucle'\n at org.apache"
     error = unpack_error(RuntimeError(trace))
     assert isinstance(error, ExecutionError)

@@ -1,4 +1,4 @@
-"""What people bring to Spark: graph networks, PageRank, factorisation, tables with ids, files."""
+"""Typical Spark workloads: graph networks, PageRank, factorisation, tables with ids, files."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_ids_tables_and_files(spark: Any, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(REMOTE is not None, reason="it notes no events here")
 def test_bytes_and_jobs_are_as_estimated(spark: Any, event_log: Path) -> None:
-    """What shuffles write is within 1.5 times of the estimate, and no product moves."""
+    """Shuffled bytes are within a factor of 1.5 of the estimate, and no product moves."""
     folder = GRAPHS / "amazon_photo"
     if not folder.exists():
         pytest.skip("the graphs are not there")

@@ -1,4 +1,4 @@
-"""What is measured of large tables of arrays: by kernels and by NumPy, without unnest."""
+"""Statistics of large tables of arrays: by kernels and by NumPy, without unnest."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def stored(array: Any) -> pa.Table:
 def measured(
     connection: Any, array: Any, fill: Any = 0, type_: str | None = None
 ) -> tuple[MeasuredInput, list[str]]:
-    """What is known of a table of arrays, and the queries that found it out."""
+    """The statistics of a table of arrays, and the queries that measured it."""
     connection.register("given", stored(array))
     column = "val" if type_ is None else f"val::{type_}"
     connection.execute(f"CREATE OR REPLACE TEMP TABLE t AS SELECT k, {column} AS val FROM given")

@@ -52,7 +52,7 @@ def counted(array: NDArray[np.float64], fill: float) -> TensorStatistics:
 
 
 def measured(value: Any, rank: int, connection: duckdb.DuckDBPyConnection) -> TensorStatistics:
-    """What the compiler measures of an input."""
+    """The statistics that the compiler measures of an input."""
     labels = ",".join(LETTERS[:rank])
     program = ucle.einsum_program(f"T[{labels}] = A[{labels}] * 2", A=value, database=connection)
     return program.compiled.statistics.tensor("A")

@@ -28,7 +28,7 @@ _local = threading.local()
 
 @dataclass
 class Count:
-    """What the running test has called: how often, and how often ucle refused an overflow."""
+    """Calls of the running test, and overflows that ucle refused."""
 
     calls: int = 0
     overflows: int = 0
@@ -87,7 +87,7 @@ def assert_agree(ours: Any, theirs: Any) -> None:
 
 
 def _overflows(error: Exception, operands: Sequence[Any], theirs: Any) -> bool:
-    """Whether ucle refused an overflow that there was: the result does not fit 64 bits."""
+    """True if ucle refused an overflow that really occurs: the result does not fit 64 bits."""
     if not isinstance(error, NumberRangeError) or np.asarray(theirs).dtype.kind not in "iu":
         return False
     widened = [x.astype(np.float64) if isinstance(x, np.ndarray) else x for x in operands]

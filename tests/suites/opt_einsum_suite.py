@@ -21,14 +21,14 @@ _reference: ContextVar[bool] = ContextVar("reference", default=False)
 
 
 def einsum(*operands: Any, **keywords: Any) -> Any:
-    """What opt_einsum calls as `numpy.einsum`."""
+    """Replacement for `numpy.einsum` in opt_einsum."""
     if _reference.get():
         return checked.NUMPY_EINSUM(*operands, **keywords)
     return checked.einsum(*operands, **keywords)
 
 
 def tensordot(x: Any, y: Any, axes: tuple[Sequence[int], Sequence[int]]) -> Any:
-    """What opt_einsum calls as `numpy.tensordot`, by means of einsum."""
+    """Replacement for `numpy.tensordot` in opt_einsum, by means of einsum."""
     left = list(range(np.ndim(x)))
     right = list(range(np.ndim(x), np.ndim(x) + np.ndim(y)))
     for one, other in zip(*axes, strict=True):

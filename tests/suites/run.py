@@ -24,7 +24,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 SAMPLED = "sampled"
-"""How the reason begins for which `recorder.sample` skips a test."""
+"""The beginning of the reason for which `recorder.sample` skips a test."""
 
 
 @dataclass(frozen=True)
@@ -52,24 +52,24 @@ SUITES = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run of a suite gave: a record for each test, and what pytest printed."""
+    """The result of a run of a suite: a record for each test, and pytest's output."""
 
     records: list[dict[str, Any]]
     seconds: float
     output: str
 
     def count(self, outcome: str) -> int:
-        """How many tests ended so; those that were not drawn have an outcome of their own."""
+        """Count the tests that ended so; tests that were not drawn have an outcome of their own."""
         return sum(_outcome(record) == outcome for record in self.records)
 
     @property
     def calls(self) -> int:
-        """How many calls of einsum were made and checked."""
+        """The number of calls of einsum that were made and checked."""
         return sum(record["calls"] for record in self.records)
 
     @property
     def failed(self) -> bool:
-        """Whether a test failed, or none passed."""
+        """True if a test failed, or none passed."""
         return self.count("failed") > 0 or self.count("passed") == 0
 
     def skipped(self) -> list[str]:
@@ -85,7 +85,7 @@ class Outcome:
         ]
 
     def notes(self) -> list[str]:
-        """What was changed in tests that ran."""
+        """The changes to tests that ran."""
         return [note for record in self.records for note in record["notes"]]
 
 

@@ -58,7 +58,7 @@ Inputs = Mapping[str, Any]
 
 
 def rows_of(program: EinsumProgram, estimator: str) -> Rows:
-    """What an estimator says of the entries of the only output."""
+    """The rows that an estimator expects for the only output."""
     compiled = program.compiled
     (name,) = program.outputs
     known = MeasuredInputs(compiled.statistics.measured, ESTIMATORS[estimator]).of(compiled.program)
@@ -66,7 +66,7 @@ def rows_of(program: EinsumProgram, estimator: str) -> Rows:
 
 
 def entries_of(program: EinsumProgram, connection: duckdb.DuckDBPyConnection) -> int:
-    """How many entries of the only output differ from its fill."""
+    """The number of entries of the only output that differ from its fill."""
     (name,) = program.outputs
     with program.execute(connection) as result:
         return int(result[name].to_arrow(rows="nonfill").num_rows)

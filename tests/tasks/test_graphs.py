@@ -38,7 +38,7 @@ def graph(edges: pd.DataFrame) -> igraph.Graph:
 
 
 def adjacency(edges: pd.DataFrame) -> ucle.Tensor:
-    """What all tasks begin with."""
+    """The adjacency tensor that all tasks begin with."""
     return ucle.tensor(
         ucle.table(edges, ["src", "dst"], coordinates=BOTH_ENDS), axes=("src", "dst")
     )

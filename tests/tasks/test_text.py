@@ -42,7 +42,7 @@ def dense(counts: pd.DataFrame) -> pd.DataFrame:
 
 
 def tf_idf(dense: pd.DataFrame) -> pd.DataFrame:
-    """What the programs below are compared with."""
+    """The expected values of the programs below."""
     idf = np.log(len(dense) / (dense > 0).sum())
     return dense.div(dense.sum(axis=1), axis=0) * idf
 
@@ -156,7 +156,7 @@ def test_which_letter_follows_which() -> None:
 
 
 def test_words_of_documents_that_match_a_pattern(counts: pd.DataFrame) -> None:
-    """What to read is chosen in SQL: a relation's rows go in as Arrow."""
+    """A SQL query chooses the rows to read; its relation goes in as Arrow."""
     with duckdb.connect() as connection:
         connection.register("counts", counts)
         chosen = connection.sql("SELECT document, word, n FROM counts WHERE word LIKE 'r%'")

@@ -27,7 +27,7 @@ def wide(prices: pd.DataFrame) -> pd.DataFrame:
 
 
 def shifted(days: pd.Index, lag: int) -> pd.DataFrame:
-    """Which day lies how many days before which."""
+    """A table of days with the day `lag` days before."""
     return pd.DataFrame({"day": days[lag:], "before": days[: len(days) - lag]})
 
 

@@ -46,13 +46,13 @@ class Kind:
 
     database: Any
     a: Any
-    """What `A` is in it: the name of a table, or an array."""
+    """The value of `A` in it: the name of a table, or an array."""
     rows: Callable[[str], list[Any]]
     """Looks at its tables afterwards."""
 
     @property
     def in_memory(self) -> bool:
-        """Whether nobody can look into it."""
+        """True if nobody can look into the database."""
         return self.rows is nowhere
 
     @property
@@ -392,7 +392,7 @@ WRITE += (lazy_table,)
 
 
 def outcome(operation: Callable[[Kind], Any], kind: Kind) -> Any:
-    """What an operation gives, or the typed error that it ends with."""
+    """The result of an operation, or the typed error that it ends with."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -437,7 +437,7 @@ def test_each_method_on_each_kind(
 
 
 def refuses(make_kind: Any, operation: Any, error: UcleError) -> bool:
-    """Whether this is refused with reason."""
+    """True if the operation is refused with good reason."""
     if operation is store and make_kind in (*FOR_READING, in_transaction, attached_for_reading):
         return isinstance(error, InputError)
     if make_kind in FOR_READING:

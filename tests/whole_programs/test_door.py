@@ -48,7 +48,7 @@ DTYPE = ("zz", 5, b"f", [], Odd(), str)
 
 
 class Objects:
-    """What has methods to call, on a connection that is looked at afterwards."""
+    """Objects with methods to call, on a connection that is inspected afterwards."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
@@ -368,7 +368,7 @@ MEANT = {
 
 
 def outcome(call: Call, objects: Objects, argument: str, value: Any) -> str | None:
-    """What is wrong with how a call ends; None where it ends in an error of ucle."""
+    """Describe what is wrong with the end of a call; None if it ends in an error of ucle."""
     try:
         call(objects, **{argument: value})
     except UcleError as error:
