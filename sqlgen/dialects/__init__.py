@@ -15,6 +15,6 @@ from ucle.sqlgen.dialects.tables import Dialect
 DIALECTS: Mapping[str, Dialect] = {
     dialect.name: dialect for dialect in (DUCKDB_SQL, SPARK_SQL, POSTGRES_SQL)
 }
-"""Of `ucle.program.EinsumProgram.to_sql`, by their names."""
+"""The dialects of `ucle.program.EinsumProgram.to_sql`, by their names."""
 
 __all__ = ["DIALECTS", "DUCKDB_SQL", "POSTGRES_SQL", "SPARK_SQL", "Dialect"]

@@ -74,7 +74,7 @@ def calibrate(
     Args:
         threads: of DuckDB, whose default it is otherwise.
         rounds: runs of each probe, of which the median counts.
-        watch: is told which probe is next.
+        watch: receives the next probe.
 
     Raises:
         MissingPackageError: scipy is not installed.

@@ -32,7 +32,7 @@ class StoredOutput:
         return f"{self.tensor} {self.shape} -> {place}"
 
     def document(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the fields of a JSON object."""
         return {"tensor": self.tensor, "file": self.file, "table": self.table}
 
 
@@ -103,7 +103,7 @@ def preview(tensor: TensorRelation, rows: int, write_options: WriteOptions) -> s
 def preview_document(
     tensor: TensorRelation, rows: int, write_options: WriteOptions
 ) -> dict[str, Any]:
-    """The same as JSON has it, with the whole arrays."""
+    """Return the preview as a JSON object, with whole arrays."""
     columns, first_rows = _first(tensor, rows + 1, write_options)
     return {
         "name": tensor.name,

@@ -1,4 +1,4 @@
-"""Where the script `ucle` begins: `ucle demo` without the libraries that other commands need."""
+"""Entry point of the script `ucle`: runs `ucle demo` without other commands' libraries."""
 
 from __future__ import annotations
 

@@ -87,10 +87,11 @@ def jointly_decided(
     labels: tuple[Labels, Labels],
     absorbing: tuple[bool, bool],
 ) -> frozenset[Label]:
-    """The same of the pairs of two operands; arguments are those of `joined_coverage`.
+    """The labels that the pairs of two operands decide.
 
-    What an operand decides, it decides of the pairs if there is one only where it has an entry.
-    Both may do so, unless either decides a label by which the other does.
+    The arguments are those of `joined_coverage`.
+    An operand decides its labels for the pairs if a pair exists only where it has an entry. Both
+    may do so, unless either decides a label by which the other does.
     """
     if not any(type_.decided for type_ in types):
         return frozenset()

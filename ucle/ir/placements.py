@@ -20,7 +20,7 @@ class Spread(Enum):
     BY_AXES = "by axes"
     """Tuples that agree on some keys lie on one partition (the paper's SHUF)."""
     SCATTERED = "scattered"
-    """Each tuple lies on one partition, which may be any of them."""
+    """Any partition may hold a tuple, but only one does."""
 
 
 @dataclass(frozen=True)

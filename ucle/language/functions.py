@@ -32,7 +32,7 @@ CASTS = {dtype.value: dtype for dtype in DType}
 """Functions that change the element type."""
 
 UNIFORM = "float64(random_bits(seed, position)) * 1.1102230246251565e-16"
-"""Of 53 bits, the multiple of 2^-53 from 0 up to 1, which it never is."""
+"""A multiple of 2^-53 made of 53 random bits, from 0 to 1 with 1 excluded."""
 
 FUNCTIONS: dict[str, DerivedFunction] = {
     "where": DerivedFunction(("c", "x", "y"), "when(c, x) + unless(c, y)"),
@@ -61,8 +61,10 @@ AGGREGATIONS: dict[str, str] = {
         log(sum(exp(x - finite(max(x))))) + finite(max(x))
     """,
 }
-"""Of an argument x; aggregations inside are over the same labels, ``size`` is the number of entries
-of the one before it."""
+"""Aggregations over an argument x as formulas.
+
+Inner aggregations are over the same labels; ``size`` is the number of entries of the one before it.
+"""
 
 
 def function_named(name: str) -> PointwiseMap | DType | str:

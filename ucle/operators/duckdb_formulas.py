@@ -63,7 +63,7 @@ def _with_sign(value: str, sign: str) -> str:
 
 
 def _finite(function: str, argument: str) -> str:
-    """As `of_finite`, inside of another expression."""
+    """The formula of `of_finite` in brackets, for use inside another expression."""
     return f"({of_finite(function, argument)})"
 
 

@@ -46,4 +46,4 @@ RIGHT_SHIFT = "CASE WHEN y < 0 OR y > 62 THEN CASE WHEN x < 0 THEN -1 ELSE 0 END
 
 _UNSIGNED = "CASE WHEN {0} = 0 THEN zero ELSE {0} END"
 ANGLE_OF = f"atan2({_UNSIGNED.format('x')}, {_UNSIGNED.format('y')})"
-"""Of a point (y, x), whose zeros have no sign."""
+"""The angle of a point (y, x), whose zeros have no sign."""

@@ -60,7 +60,7 @@ def _random_bits() -> str:
 
 
 RANDOM_BITS = _random_bits()
-"""Of the seed x and the position y."""
+"""Random bits for the seed x and the position y."""
 
 # ---- Normal numbers ----
 

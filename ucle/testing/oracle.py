@@ -10,7 +10,7 @@ Every tensor is a dense array. The rules:
 - ``sum[j](...)``: the labels are the aggregation's own.
 - A label is as long as the axes that it stands for alone. One by which a tensor is read elsewhere,
   as in ``A[i+1]``, stops where the first of all reads would be outside; ``~`` reads 0 there, or the
-  fill that is told. A label without brackets is its coordinate.
+  given fill. A label without brackets is its coordinate.
 - Where a tensor is read at entries of others, as in ``W[idx[i]]``, these are integers from 0 on;
   one that is outside is an error, or reads the fill after ``~``. A tensor that is written at
   entries is as long as the largest of them asks for, unless its size is stated, and holds what is
@@ -95,7 +95,7 @@ def _softplus(x: Any) -> Any:
 
 
 def _unsigned(x: Any) -> Any:
-    """The same with no sign before zeros."""
+    """Return x with unsigned zeros."""
     return x + 0 if np.asarray(x).dtype.kind == "f" else x
 
 
@@ -300,7 +300,7 @@ STEPS: dict[str, Callable[..., Any]] = {
 
 
 def _eigenvectors(symmetric: Array) -> Array:
-    """Those of NumPy, with the greatest component of each positive."""
+    """NumPy's eigenvectors, with the greatest component of each positive."""
     found = np.linalg.eigh(symmetric).eigenvectors
     greatest = np.take_along_axis(found, abs(found).argmax(-2)[..., None, :], axis=-2)
     return np.where(greatest < 0, -found, found)
@@ -315,7 +315,7 @@ MATRICES: dict[str, Callable[[Array], Array]] = {
 
 
 def _positions(first: First, array: Array, count: int) -> Array:
-    """Where what comes first along the last axis stands."""
+    """Return the positions of the first entries along the last axis."""
     places: Array
     match first.function.name:
         case "argmax":
