@@ -84,7 +84,7 @@ def remove_arrow(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) ->
 
 @functools.cache
 def _indices() -> dict[str, int]:
-    """Where each kernel stands in the C table."""
+    """The position of each kernel in the C table."""
     module = load_module()
     return {
         module.ffi.string(module.lib.ucle_kernel_name(i)).decode(): i

@@ -44,10 +44,10 @@ def load_extension(connection: duckdb.DuckDBPyConnection) -> None:
 def limit_memory(connection: duckdb.DuckDBPyConnection) -> None:
     """Bounds what kernels hold beyond DuckDB's account by the connection's ``memory_limit``.
 
-    That are the states of ``_wide`` aggregates, the totals of long sums, the tensors of paths, and
-    what calls borrow while they run; the results of one batch of rows are bounded by as much. It
-    holds for the database, as of now: the kernels are told where a session begins, and bound other
-    databases by limits of theirs.
+    This covers the states of ``_wide`` aggregates, the totals of long sums, the tensors of paths,
+    and the memory that calls borrow while they run; the results of one batch of rows have the same
+    bound. It holds for the database, from now on: the kernels learn where a session begins, and
+    bound other databases by limits of their own.
     """
     limit = "system.main.current_setting('memory_limit')"
     connection.execute(f"SELECT system.main.kernel_memory_limit({limit})").fetchall()

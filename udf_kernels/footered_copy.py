@@ -1,8 +1,8 @@
 """A copy of the kernels with a footer, for an installation whose library was stripped.
 
-``strip`` writes a library anew and puts its section headers last, so that a footer cannot be kept
-in one: neither GNU's nor LLVM's leaves anything behind them. The copy lies in a directory of its
-own that only this user can enter, and goes when the process that made it ends.
+``strip`` rewrites a library and puts its section headers last, so that a footer is lost: neither
+GNU's nor LLVM's leaves anything behind them. The copy lies in a directory of its own that only this
+user can enter, and is removed when the process that made it ends.
 
 In: the path of a library. Out: the path of the copy. Loads nothing.
 """
@@ -24,7 +24,7 @@ def footered_copy(library: Path) -> Path:
     """Copies a library into a new directory, and gives the copy a footer.
 
     Raises:
-        OSError: there is no directory for it, or no room. Nothing is left behind then.
+        OSError: there is no directory for it, or no space. Nothing is left behind then.
     """
     copy = Path(tempfile.mkdtemp(prefix="ucle-")) / library.name
     try:

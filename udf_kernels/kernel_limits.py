@@ -11,24 +11,24 @@ from ucle.udf_kernels import native
 
 @dataclass(frozen=True)
 class KernelLimits:
-    """The numbers that whoever calls kernels has to keep to."""
+    """The limits that callers of kernels must respect."""
 
     labels: int
-    """Of a tensor in the specification of a general kernel."""
+    """Labels of a tensor in the specification of a general kernel."""
     operands: int
-    """Of one tape."""
+    """Operands of one tape."""
     stack: int
     """Tensors that wait at a time in a chain."""
     chain_operands: int
-    """Of one chain."""
+    """Operands of one chain."""
     chain_steps: int
-    """Of one chain."""
+    """Steps of one chain."""
     smallest_capacity: int
     """Elements of the smallest state of an aggregate."""
     state_bytes: int
-    """Of the largest state that lies in DuckDB's own memory."""
+    """Bytes of the largest state that lies in DuckDB's own memory."""
     blob_bytes: int
-    """Of a tensor in one tuple."""
+    """Bytes of a tensor in one tuple."""
 
 
 @functools.cache

@@ -36,7 +36,7 @@ class _Loaded:
     module: Any
     copy: Path | None = None
     refused: str = ""
-    """Why there is no copy although one is needed."""
+    """The reason why a needed copy does not exist."""
 
 
 @functools.cache
