@@ -71,7 +71,7 @@ def next_day(database: Path) -> None:
 
 
 def expected(database: Path) -> dict[tuple[str, str], float]:
-    """The same with NumPy."""
+    """The expected result, computed with NumPy."""
     with duckdb.connect(database, read_only=True) as connection:
         rows = connection.execute("FROM purchases").fetchall()
     customers, products = (sorted(set(column)) for column in zip(*rows, strict=True))

@@ -25,7 +25,7 @@ with duckdb.connect(sys.argv[1]):
     print("open", flush=True)
     sys.stdin.readline()
 """
-"""Another process, which has the file open until it is told to let go."""
+"""Another process, which keeps the file open until it receives a line."""
 
 
 def job(database: Path, begin: Callable[[str], None]) -> list:
@@ -33,7 +33,7 @@ def job(database: Path, begin: Callable[[str], None]) -> list:
 
     @asset(retry_policy=AGAIN)
     def purchases() -> None:
-        """Who has bought what, as another system would have it by now."""
+        """Write a table of customers and products, as another system would have done."""
         begin("purchases")
         with duckdb.connect(database) as connection:
             connection.execute("""
@@ -58,7 +58,7 @@ def job(database: Path, begin: Callable[[str], None]) -> list:
 
 
 def expected() -> np.ndarray:
-    """The same with NumPy."""
+    """The expected result, computed with NumPy."""
     i = np.arange(1000)
     bought = np.zeros((97, 23))
     np.add.at(bought, (i % 97, i * i % 23), 1)

@@ -50,13 +50,13 @@ class Reading:
         workers = spare_cores() if workers is None else workers
         if len(modules) < FEW or not _can_begin_processes():
             workers = 0
-        # Each takes every so manieth module, as files of one package are of one kind.
+        # Each takes every nth module of n processes, as files of a package are alike.
         self._processes = [_Process(self.modules[n::workers]) for n in range(workers)]
         self._done = [0, 0]  # by the caller itself
         self._imports: list[Imports] | None = None
 
     def __enter__(self) -> Reading:
-        """The reading, which is given up at the end."""
+        """Return the reading, whose processes end with the context."""
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -69,11 +69,11 @@ class Reading:
             process.close()
 
     def imports_done(self) -> int:
-        """Of how many modules the imports are known."""
+        """The number of modules whose imports are known."""
         return self._count(0)
 
     def words_done(self) -> int:
-        """Of how many modules the identifiers are known."""
+        """The number of modules whose identifiers are known."""
         return self._count(1)
 
     def imports(self) -> list[Imports]:
@@ -139,7 +139,7 @@ class _Process:
     def _talk(self) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        # A process that was killed hears less than it is told, and says less than it was asked.
+        # A killed process neither reads all of its input nor prints all results.
         with suppress(OSError, ValueError), self._process.stdin as stdin:
             json.dump(self._modules, stdin)
         with suppress(OSError, ValueError):
@@ -148,7 +148,7 @@ class _Process:
                     self._lines.append(line)
 
     def count_done(self, part: int) -> int:
-        """Of how many of its modules it has read imports (0), or identifiers (1)."""
+        """The number of its modules whose imports (0) or identifiers (1) it has read."""
         count = len(self._modules)
         return min(max(len(self._lines) - part * count, 0), count)
 

@@ -104,7 +104,7 @@ class Training:
     epochs: tuple[Epoch, ...]
     best: int
     ended: str
-    """Why there were no more epochs."""
+    """The reason why the training ended."""
 
     @property
     def step(self) -> float:
@@ -193,7 +193,7 @@ def train(
         connection: with the tables of the demo and of the task.
         step: the program of a step.
         seconds: after which no step begins.
-        watch: is told of each epoch and its number.
+        watch: receives each epoch and its number.
     """
     epochs: list[Epoch] = []
     best, kept, ended = 0, None, f"{EPOCHS} epochs are all"

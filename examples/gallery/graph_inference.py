@@ -27,7 +27,7 @@ def make_data(connection, nodes, degree, groups, features):
 
 
 def weights(connection):
-    """Of both networks, as if they had been trained."""
+    """Random weights of both networks, as if they had been trained."""
     rng = np.random.default_rng(2)
     features = count(connection, "max(len(x))", "nodes")
     shapes = {

@@ -43,7 +43,7 @@ def program(connection):
 
 
 def newton(derivatives, width):
-    """Where the derivatives lead, from coefficients of 0 on."""
+    """Follow the derivatives by Newton's method, from coefficients of 0 on."""
     w, move = np.zeros(width), np.inf
     while np.max(abs(move)) > 1e-9:
         gradient, hessian = derivatives(w)

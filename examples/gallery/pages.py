@@ -15,10 +15,10 @@ from matplotlib import pyplot as plt
 GALLERY = Path(__file__).parents[2] / "docs" / "gallery"
 NOTE = "<!-- Made by `make gallery`. -->"
 WIDTH = 110
-"""Of a line of a script, from which on the rest is left out."""
+"""The number of characters of a script's line that are shown; the rest is left out."""
 
 LINES = 60
-"""Of a script, from which on the rest is left out."""
+"""The number of lines of a script that are shown; the rest is left out."""
 
 STYLE = {
     "svg.fonttype": "none",

@@ -3,7 +3,7 @@
 How far is each node of a network from some sources? Links have lengths. In a step each node takes
 the least of its distance and of those by way of its neighbours, until nothing changes.
 What is in no row, of links and of distances, is infinitely far: the search begins with one row for
-each source, and is planned anew when it has many.
+each source, and is planned again when it has many.
 """
 
 import numpy as np

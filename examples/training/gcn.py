@@ -180,7 +180,7 @@ def initial_weights(graph: Graph, settings: Settings) -> dict[str, Array]:
 
 
 def seeds(settings: Settings, epoch: int) -> dict[str, int]:
-    """By which the dropout of an epoch is drawn, in either layer."""
+    """Return the keys that draw the dropout of an epoch, one for each layer."""
     return {f"seed{n}": ucle.random.key(settings.seed, epoch, n) for n in (1, 2)}
 
 

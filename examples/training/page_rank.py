@@ -28,7 +28,7 @@ moved[] = sum[i](abs(next[i] - rank[i]))
 
 
 def make_links(connection: duckdb.DuckDBPyConnection, pages: int, seed: int) -> None:
-    """Each page but every tenth has links to some others, mostly to those with small numbers."""
+    """Make links from each page but every tenth, mostly to pages with small numbers."""
     rng = np.random.default_rng(seed)
     here = np.repeat(np.arange(pages), rng.integers(1, 8, pages))
     there = (rng.random(len(here)) ** 2 * pages).astype(int)
