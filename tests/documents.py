@@ -31,7 +31,7 @@ PAGES = [
 FENCE = re.compile(r"^```([^\s`]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OUTPUT = ("text", "sql")
 LANGUAGES = ("python", "sh", *OUTPUT, "py", "yaml", "console", "jinja")
-"""Of code blocks; the last four are shown and not run."""
+"""Languages of code blocks; the last four are shown and not run."""
 
 
 @dataclass(frozen=True)

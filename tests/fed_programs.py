@@ -23,7 +23,7 @@ class Fed:
     expected: NDArray[Any]
     labels: str
     dtype: str = "float64"
-    """Of P."""
+    """The element type of P."""
 
     @property
     def p(self) -> NDArray[Any]:

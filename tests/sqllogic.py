@@ -79,7 +79,7 @@ def check_error(record: Record, error: str) -> None:
 
 
 def _error(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
-    """Of a statement; empty if it succeeds."""
+    """The error of a statement; empty if it succeeds."""
     try:
         connection.execute(sql).fetchall()
     except duckdb.Error as error:

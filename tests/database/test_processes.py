@@ -114,7 +114,7 @@ if sys.argv[1] == "kill":
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", ["", "gone"])
 def test_no_temporary_folder_is_needed(folder: str, tmp_path: Path) -> None:
-    """Where it is cleaned, or not there, the kernels are; and a killed process leaves nothing."""
+    """Kernels load if the folder is clean or missing; a killed process leaves nothing."""
     place = str(tmp_path / folder)
     done = subprocess.run(
         [sys.executable, "-c", NATIVE, "kill"],

@@ -103,7 +103,7 @@ def test_an_error_leaves_it_usable(opened: list[str]) -> None:
 
 def test_an_interrupt_leaves_it_usable(opened: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     class Stopped(BaseException):
-        """As a signal handler raises it."""
+        """An exception such as a signal handler raises."""
 
     def stop(self: Session, *_: object) -> None:
         self.connection.interrupt()

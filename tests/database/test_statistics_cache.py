@@ -26,7 +26,7 @@ LARGE = 1000
 """Entries from which on an input is large, in these tests."""
 
 ERROR = 0.1 if int(duckdb.__version__.split(".")[0]) > 1 else 0.5
-"""Of DuckDB's HyperLogLog: that of 1.4 has few registers."""
+"""The error of DuckDB's HyperLogLog: that of 1.4 has few registers."""
 
 
 @pytest.fixture(autouse=True)
@@ -321,7 +321,7 @@ def test_a_later_compilation_reads_nothing(
     ],
 )
 def test_changes_are_seen(path: str, reads: list[str], change: str, entries: int) -> None:
-    """By the process that has measured, and by another one that reads its notes."""
+    """Changes are seen by the process that measured, and by another one that reads its notes."""
     for another in (False, True):
         with duckdb.connect(path) as connection:
             connection.execute("CREATE OR REPLACE TABLE before AS FROM t").fetchall()

@@ -116,7 +116,7 @@ def test_inputs_in_several_layouts(path: str, arrays: dict[str, Any]) -> None:
 )
 @pytest.mark.parametrize("store", [True, False])
 def test_nothing_stale_is_read(path: str, change: str, store: bool) -> None:
-    """By programs that were compiled before the change, and by those that are compiled after it."""
+    """Programs compiled before the change, and after it, read no stale data."""
     storing = compiled(path, store=True)
     program = storing if store else compiled(path)
     assert STORED in program.to_sql()

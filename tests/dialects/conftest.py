@@ -32,7 +32,7 @@ def started() -> Iterator[Callable[[str], SqlEngine]]:
 
 @pytest.fixture
 def engines(started: Callable[[str], SqlEngine]) -> Iterator[Callable[[str], SqlEngine]]:
-    """The same for one test, after which they are empty again."""
+    """Engines for one test, which are emptied after it."""
     used: dict[str, SqlEngine] = {}
 
     def get(name: str) -> SqlEngine:

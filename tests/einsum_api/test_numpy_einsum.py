@@ -136,7 +136,7 @@ def outcome(function: Any, *arguments: Any) -> tuple[Any, Exception | None]:
 
 
 def assert_same(found: Any, expected: Any) -> None:
-    """The same type of result, shape, element type and values."""
+    """Check that two results have equal types, shapes, element types and values."""
     assert type(found) is type(expected)
     assert found.dtype == expected.dtype
     assert found.shape == expected.shape

@@ -53,7 +53,7 @@ class Network:
         self.adam = torch.optim.Adam(groups, lr=settings.rate)
 
     def scores(self, masks: tuple[Any, Any] | None = None) -> Any:
-        """By node and class; `masks` are what dropout keeps."""
+        """The scores by node and class; `masks` are what dropout keeps."""
         weights = self.weights
         x = self.words if masks is None else self.words * masks[0] / self.kept
         h = torch.relu(self.links @ (x @ weights["W1"]) + weights["b1"])
@@ -120,7 +120,7 @@ def attention_losses(settings: attention.Settings) -> dict[str, list[float]]:
 
 
 def accuracy(graph: gcn.Graph, settings: gcn.Settings) -> float:
-    """Of a network that PyTorch has trained to the end with random numbers of its own."""
+    """Train a network to the end with PyTorch's own random numbers, and return its accuracy."""
     torch.manual_seed(settings.seed)
     weights = {
         name: torch.nn.init.xavier_uniform_(torch.empty(value.shape, dtype=torch.float64)).numpy()

@@ -151,7 +151,7 @@ def test_results_have_the_labels_of_their_parameters(fresh: Any) -> None:
 
 
 def test_other_tensors_that_a_step_hands_out() -> None:
-    """As they are before it, from what it computes anyway."""
+    """A step hands out tensors as they are before it, from what it computes anyway."""
     given = inputs()
     program = ucle.einsum_program(f"{TEXT}; worst = max[i](abs(p[i] - y[i]))", inputs=given)
     plain = program.minimize("loss", PARAMETERS, optim.sgd(0.1))

@@ -36,9 +36,9 @@ class Case:
     ucle: str
     torch: str
     schedule: str = ""
-    """Of PyTorch, over ``S`` and the optimiser ``o``."""
+    """The schedule in PyTorch, over ``S`` and the optimiser ``o``."""
     clip: str = ""
-    """Of PyTorch, over ``C`` and the parameters ``ps``."""
+    """The clipping in PyTorch, over ``C`` and the parameters ``ps``."""
 
 
 _ONE_DECAY = "[{'params': [P['W1']], 'weight_decay': 0.05}, {'params': [P['b'], P['w2']]}]"

@@ -91,7 +91,7 @@ OF_TEXT = [
     not in ("text is no number", "late text", "numbers in text", "number among names", "text keys")
     and not case.name.startswith(("truths", "2^63", "ids", "dates", "times"))
 ]
-"""Those that a text file has as well: what is text and what is a number it does not tell."""
+"""Cases that text files can express; they do not tell text from numbers."""
 
 
 @pytest.mark.sample(3)

@@ -96,7 +96,7 @@ def read(value: Any, connection: duckdb.DuckDBPyConnection) -> dict[Any, Any]:
 
 
 def numbers(case: Case) -> dict[Any, Any]:
-    """The same by Python: numbers are equal whatever their types are."""
+    """The stored entries as Python numbers, which are equal whatever their types are."""
     pairs = zip(case.keys, case.values, strict=True)
     return {_plain(key): _number(value) for key, value in pairs if value}
 

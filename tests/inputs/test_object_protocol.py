@@ -52,7 +52,7 @@ class Both(Streams):
 
 
 class Labelled(Both):
-    """The same with dimensions and coordinates."""
+    """An array with dimensions and coordinates."""
 
     name = None
 
@@ -264,7 +264,7 @@ def test_coordinates_in_no_order_meet_no_positions() -> None:
 
 
 def test_numpys_door_takes_positions_that_stand_for_the_same() -> None:
-    """As NumPy does; other coordinates under a label are an error and no other answer."""
+    """Positions that agree are taken, as in NumPy; other coordinates raise an error."""
     assert ucle.einsum("i,i->", WEIGHTS, WEIGHTS) == 13.0
     assert ucle.einsum("i->i", WEIGHTS).tolist() == [2.0, 3.0]
     for operands in ((WEIGHTS, WEIGHTS[::-1]), (Labelled([1.0, 2.0], "a", a=[1, 2]), WEIGHTS)):

@@ -15,7 +15,7 @@ SOURCES = ["a.c", "b.c", "c.c", "d.c"]
 
 
 class Compiler:
-    """As one of setuptools', with a loop over files of its own."""
+    """A compiler like setuptools', with a loop over files of its own."""
 
     def __init__(self, one_file: Any) -> None:
         self._compile = one_file

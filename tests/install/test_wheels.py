@@ -149,7 +149,7 @@ def test_stripped_wheel_has_native_kernels(
 
 
 def test_kernels_of_the_wheel_pass_their_tests(environment: Environment, wheel: Path) -> None:
-    """The same numbers: the tests compare each kernel with what it means in NumPy."""
+    """Kernels compute the same numbers: the tests compare each with its meaning in NumPy."""
     environment.python("-m", "pip", "install", "--quiet", f"ucle[test] @ {wheel.as_uri()}")
     environment.install(wheel, "--no-deps")
     options = ["--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml"), "-p", "no:cacheprovider"]

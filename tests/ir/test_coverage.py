@@ -22,7 +22,7 @@ VALUES = np.arange(8.0).reshape(4, 2) - 3
 
 
 def held(type_: TensorType, array: np.ndarray) -> np.ndarray:
-    """Where a tensor has an entry that its type allows for one."""
+    """The positions of entries that a tensor's type allows."""
     values = type_.entries
     if array.dtype.kind == "c":
         return (array != 0) | (not values.excludes_zero)

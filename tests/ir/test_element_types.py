@@ -136,7 +136,7 @@ def test_overflow_is_an_error(
     ["y += X[i]", "y *= X[i]", "y[i] = exp(X[i])", "y[i] = X[i] ^ 2", "y[i] = float32(D[i])"],
 )
 def test_floats_overflow_to_infinity(text: str, routes: Routes) -> None:
-    """As in NumPy; DuckDB's cast from DOUBLE to FLOAT would refuse."""
+    """Floats overflow as in NumPy; DuckDB's cast from DOUBLE to FLOAT would refuse."""
     arrays = {"X": np.array([3e38, 3e38], np.float32), "D": np.array([1e300, -1e300])}
     used = {name: array for name, array in arrays.items() if f"{name}[" in text}
     case = Case(text, used, dict(used), {})

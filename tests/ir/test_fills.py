@@ -24,7 +24,7 @@ CUBE[1] = 0.0
     ],
 )
 def test_arrays_that_are_not_stored(text: str, expected: np.ndarray, routes: Routes) -> None:
-    """Of two labels that are reduced, one in the keys and one in the arrays: whole arrays count."""
+    """Whole arrays count if one reduced label is in the keys and one in the arrays."""
     check_known(known(text, {"T": expected}, X=CUBE), routes, sample=16)
 
 

@@ -146,7 +146,7 @@ def slack_of(name: str, x: Array, expected: Array) -> Any:
 
 
 def overflows(name: str, x: Array, expected: Array) -> Array:
-    """Where NumPy's integers wrap around, or its complex products depend on the processor."""
+    """The positions at which NumPy's integers wrap, or complex products vary by processor."""
     if x.dtype.kind == "i" and name in ("abs", "neg", "square"):
         return np.abs(x.astype(object) ** 2) >= 2**63
     if x.dtype.kind == "c" and name == "square":
@@ -174,7 +174,7 @@ def test_maps(dtype: DType, native: duckdb.DuckDBPyConnection) -> None:
 
 @pytest.mark.parametrize("dtype", DType, ids=lambda t: t.value)
 def test_kernels_of_maps(dtype: DType, native: duckdb.DuckDBPyConnection) -> None:
-    """The same functions inside of arrays; narrow floats are rounded at each step there."""
+    """Maps inside arrays agree; narrow floats are rounded at each step there."""
     for name, x, expected, slack in maps_on_grid(dtype):
         found = kernel(native, f"vec_{name}", dtype, x)
         with np.errstate(all="ignore"):
@@ -211,7 +211,7 @@ def pairs_of(name: str, dtype: DType) -> tuple[Array, Array]:
 
 
 def fits(name: str, x: Array, y: Array) -> Array:
-    """Where integers do not overflow, which NumPy's do without a word, and powers are defined."""
+    """The positions at which integers do not overflow (NumPy's wrap silently) and powers exist."""
     function = {"mult": lambda a, b: a * b, "add": lambda a, b: a + b, "sub": lambda a, b: a - b,
                 "floor_divide": lambda a, b: a // b if b else 0,
                 "bitwise_left_shift": lambda a, b: a << min(b, 64) if b >= 0 else 0,

@@ -250,7 +250,7 @@ def test_programs_keep_their_operators(
 def test_views_keep_their_operators(
     fresh: duckdb.DuckDBPyConnection, change: Callable[[], None]
 ) -> None:
-    """Those that are there, and those that a program makes afterwards."""
+    """Existing views keep their operators, and so do views that the program makes later."""
     fresh.execute("CREATE TABLE bends AS SELECT 1 AS i, 2 AS j, 3.0::DOUBLE AS v").fetchall()
     text = "T[i] pile= pair(bend(A[i,j]), 0.5)"
     program = ucle.einsum_program(
@@ -265,7 +265,7 @@ def test_views_keep_their_operators(
 
 
 def test_lazy_tensors_keep_their_operators(change: Callable[[], None]) -> None:
-    """Those that there were when the expression was made, whenever it is computed."""
+    """Expressions keep the operators they were made with, whenever they are computed."""
     given = ucle.array([1.0, 2.0, 3.0])
     made = given.map("bend").combine("pair", 0.5)
     change()

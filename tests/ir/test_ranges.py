@@ -32,7 +32,7 @@ def test_every_operator_has_a_rule() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_entries_lie_in_their_intervals(seed: int) -> None:
-    """Of random programs NumPy gives no entry that the derived facts rule out."""
+    """NumPy's results for random programs have no entry that the derived facts rule out."""
     case = random_case(seed)
     connection = ucle.connect()
     case.create_tables(connection)
@@ -132,7 +132,7 @@ def test_a_division_by_what_is_not_0_joins_sparsely() -> None:
     ],
 )  # fmt: skip
 def test_what_outgrows_its_type(text: str, arrays: dict[str, Any], routes: Routes) -> None:
-    """Of the last one NumPy divides 0 by a power that is too small, and 3 by it."""
+    """NumPy divides 0 and 3 by a power that is too small in the last case."""
     given = {name: np.asarray(array) for name, array in arrays.items()}
     case = Case(text, given, dict(given), {}, None, annihilates=True)
     assert check_everywhere(case, routes, 0, 12)

@@ -145,7 +145,7 @@ TAME = {
     "b": ["mult", "add", "least", "greatest", "less", "equal", "when", "unless", "not"],
     "c": ["mult", "add", "sub", "neg", "conj", "real", "abs"],
 }
-"""By family, the words of chains whose results are as exact as their arguments."""
+"""Words of chains, by family, whose results are as exact as their arguments."""
 CONSTANTS = {"f": ["1", "-0.5", "1e-3"], "i": ["2", "-1"], "b": ["true"], "c": ["1,-2", "0.5"]}
 
 

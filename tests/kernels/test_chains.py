@@ -58,7 +58,7 @@ def nested(tag: str, program: str) -> str:
 
 
 def spelled_out(name: str, program: str, length: int) -> str:
-    """The same as a chain of kernels of one step each."""
+    """Spell a chain out as kernels of one step each."""
     tag = KERNELS[name].tag
     if "_sca" not in name:
         return nested(tag, program)
@@ -108,7 +108,7 @@ def test_a_constant_may_come_first(route: Route) -> None:
 
 
 def test_constants_are_exact(route: Route) -> None:
-    """As Python writes them, and whatever the locale has for a decimal point."""
+    """Constants are exact as Python writes them, whatever decimal point the locale has."""
     rng = np.random.default_rng(0)
     numbers = [
         0.1,

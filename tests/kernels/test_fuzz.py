@@ -96,7 +96,7 @@ WORDS = (
     "i64",
     "bool",
 )
-"""Of chains, beside their operands."""
+"""Types of chains' arguments beside their operands."""
 
 
 def _chain(rng: random.Random, operands: int, reduces: bool) -> str:
@@ -186,7 +186,7 @@ def _good_call(route: Route, kernel: Kernel) -> str:
 
 
 def _arguments(rng: random.Random, kernel: Kernel) -> list[str]:
-    """Those of one call, of which some belong together."""
+    """Draw the arguments of one call, some of which belong together."""
     if rng.random() < 0.4:
         arguments = list(rng.choice(good_rows(kernel.name)))
         if rng.random() < 0.8:

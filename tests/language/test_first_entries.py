@@ -45,7 +45,7 @@ ARRAYS: dict[str, Array] = {
 
 
 def down(array: Array, axis: int = -1) -> Array:
-    """Where the greatest come first, of equal ones that at the smaller position."""
+    """The positions in descending order; of equal entries the one at the smaller position first."""
     turned = np.argsort(np.flip(array, axis), axis=axis, kind="stable")
     return array.shape[axis] - 1 - np.flip(turned, axis)
 
@@ -168,7 +168,7 @@ def test_few_entries_of_many_positions() -> None:
 
 
 def test_a_view_finds_what_has_been_deleted() -> None:
-    """By then every entry was there; a view takes what is missing for the fill."""
+    """A view, made when every entry was stored, takes missing ones for the fill."""
     with ucle.connect() as connection:
         connection.execute(
             "CREATE TABLE t AS SELECT i, j, -1.0 - j AS v FROM range(2) a(i), range(4) b(j)"

@@ -69,7 +69,7 @@ MEANINGS = {
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("text", MEANINGS)
 def test_meaning(text: str, routes: Routes) -> None:
-    """As NumPy says by hand, and then in every way."""
+    """The oracle agrees with NumPy by hand, and then every plan agrees with it."""
     arrays = {name: array for name, array in ARRAYS.items() if f"{name}[" in text}
     case = Case(text, arrays, dict(arrays), {})
     np.testing.assert_allclose(case.expected()["T" if text[0] == "T" else "H"], MEANINGS[text]())
@@ -225,7 +225,7 @@ def test_paths_as_pairs() -> None:
 
 
 def test_sparsity_decides_the_path(native: duckdb.DuckDBPyConnection) -> None:
-    """Of two ways of the same dense cost the one through the emptier tensors is taken."""
+    """Among paths of equal dense cost, the one through emptier tensors is taken."""
     size = 600
     full = np.ones((size, size))
     empty = np.zeros((size, size))
@@ -358,7 +358,7 @@ def test_sizes_of_labels() -> None:
 
 @pytest.mark.parametrize("dtype", ["bool", "int64", "float32", "float64", "complex64"])
 def test_imaginary_parts(dtype: str, routes: Routes) -> None:
-    """Those of real numbers are 0, also of infinite ones."""
+    """Imaginary parts of real numbers are 0, also of infinite ones."""
     values = np.array([1, 0, np.inf if dtype.startswith("float") else 2]).astype(dtype)
     values = values * 1j if dtype == "complex64" else values
     for way, connection in itertools.product(("relational", {"T": []}), routes.values()):

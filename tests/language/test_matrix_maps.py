@@ -185,7 +185,7 @@ def test_names_of_numpy(size: int, dtype: str) -> None:
 
 
 def test_solving_is_as_exact_as_numpy() -> None:
-    """Of badly conditioned systems the residual says it; inverses alone are far off."""
+    """Residuals measure this for ill-conditioned systems; inverses alone are far off."""
     worst = 0.0
     for power in range(0, 12, 2):
         turned, _ = np.linalg.qr(RNG.normal(size=(6, 6)))

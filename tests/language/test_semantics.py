@@ -141,7 +141,7 @@ def test_zero_suppression(connection: Connection) -> None:
 
 @pytest.mark.parametrize("function", REAL_FUNCTIONS)
 def test_functions_of_special_values(function: str, routes: Routes) -> None:
-    """As in NumPy, in SQL and in the kernels; a zero has no sign, which 1/x would show."""
+    """Functions agree with NumPy, in SQL and in kernels; a zero's sign is dropped before 1/x."""
     values = SPECIAL + 0.0 if function == "reciprocal" else SPECIAL
     check_everywhere(case(f"T[i] = {function}(X[i])", X=values), routes, 0)
 

@@ -48,7 +48,7 @@ TYPES = ("float64", "float32", "int64", "bool", "complex128")
 
 @dataclass(frozen=True)
 class Pair:
-    """The same value twice: as a lazy tensor and as NumPy computes it."""
+    """A value in two forms: as a lazy tensor and as NumPy computes it."""
 
     tensor: Any
     array: Any

@@ -231,7 +231,7 @@ def test_numbers_that_outgrow_their_type_are_not_carried(connection: Connection)
 
 @pytest.mark.parametrize("promoted", [[], ["i"], ["j"], ["i", "j"]])
 def test_fills_that_are_infinite_are_carried(promoted: list[str], connection: Connection) -> None:
-    """Of arrays they are seen, where nothing else may be infinite."""
+    """Infinite fills of arrays are detected, where nothing else may be infinite."""
     steps = np.full((4, 4), np.inf)
     steps[0, 1], steps[1, 2], steps[2, 3] = 1, 2, 3
     distance = np.array([0, np.inf, np.inf, np.inf])

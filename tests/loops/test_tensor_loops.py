@@ -204,7 +204,7 @@ def test_what_is_wrong() -> None:
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("rows", ["('a', 'b'), ('b', 'c'), ('b', 'd')", "(0, 1), (1, 2), (1, 3)"])
 def test_a_state_that_is_computed_is_as_long_as_beside_the_step(rows: str) -> None:
-    """By itself it has the pages with links alone, and each of them would get a half."""
+    """Alone, the state would have only pages with links, and each would get a half."""
     with ucle.connect() as connection:
         connection.execute(f"CREATE TABLE links AS FROM (VALUES {rows}) t(x, y)")
         links = ucle.tensor("links", axes=("src", "dst"), database=connection)

@@ -249,7 +249,7 @@ def test_common_subexpressions_are_computed_once() -> None:
 
 
 def test_reads_at_other_places_are_made_once(routes: Routes) -> None:
-    """Those that have the names of statements stay, and labels of other sizes are others."""
+    """Reads that are statements keep their names; labels of other sizes make other reads."""
     text = (
         "P[i] = a[i+1] * i; Q[l,j] = a[j+1] - j; R[i] = a[i+1]; S[i] = a[i+1]; "
         "T[j] = a[j+1] + B[j+1,j+1]; U[x,y] = B[y,x] * y * when(x < y, a[x]); V[k] = k + a[k]; "

@@ -353,7 +353,7 @@ LARGE = [
 
 @pytest.mark.parametrize("text", LARGE)
 def test_nothing_is_made_dense(text: str) -> None:
-    """By the predicted cost, of its own accord: no tensor has more entries than the mask.
+    """No tensor has more entries than the mask, by the predicted cost alone.
 
     Nor is a quotient infinite where nobody looks, as what is made of it would be made whole.
     """

@@ -35,7 +35,7 @@ from .run import MEMORY, ROOT, copy_tree, planted
 
 KILLS = Path(__file__).with_name("kills.json")
 LINES = ROOT / ".kill_matrix"
-"""Of this folder: the coverage of each test, and its processor time."""
+"""Folder of this script's data: the coverage of each test, and its processor time."""
 SEED = 38
 LONGEST = 5.0
 """Seconds of processor time of a test that is tried."""

@@ -31,7 +31,7 @@ from .mutation import Mutation
 ROOT = Path(__file__).parents[2]
 PACKAGES = {"ucle": "ucle", "examples/demo": "ucle/demo", "sqlgen": "ucle/sqlgen",
             "stats": "ucle/stats", "udf_kernels": "ucle/udf_kernels"}  # fmt: skip
-"""Where each folder of the repository is installed."""
+"""The place where each folder of the repository is installed."""
 USED_BY_TESTS = ("tests", "docs", "examples", "benchmarks", "extension", "notebooks")
 LIMIT = 300.0
 """Seconds for one run of tests. To have no end is not to be noticed: a slow machine has none."""
@@ -83,7 +83,7 @@ def copy_tree(target: Path, root: Path = ROOT) -> Path:
 
 
 def place_of(file: str, tree: Path) -> Path:
-    """Where a file of the repository lies in a copy."""
+    """The path of a repository file in a copy."""
     for package, place in PACKAGES.items():
         if file.startswith(f"{package}/"):
             return tree / place / file.removeprefix(f"{package}/")

@@ -408,7 +408,7 @@ def test_orders_and_merges_can_be_switched_off() -> None:
 
 
 def test_orders_are_chosen_for_what_products_share() -> None:
-    """By itself A (B C) costs more than (A B) C; beside a product that has B C, it is for less."""
+    """A (B C) alone costs more than (A B) C; beside a product with B C, it is cheaper."""
     rng = np.random.default_rng(3)
     matrices = {
         name: sp.random_array((1000, 1000), density=0.003, rng=rng, format="coo") for name in "BCAD"

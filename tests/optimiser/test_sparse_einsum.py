@@ -179,7 +179,7 @@ def test_costs_grow_with_work(seed: int, profile: Profile) -> None:
 
 
 def test_large_operands_are_not_copied_for_every_row() -> None:
-    """Where a kernel gets copies (the Arrow route), a vector of rows shares no big matrix."""
+    """Vectors of rows do not share a large matrix if kernels get copies (the Arrow route)."""
     i, m, k = Label("i", 7650), Label("m", 745), Label("k", 1024)
     x, w = NamedTensor("X", TensorType((i, m))), NamedTensor("W", TensorType((m, k)))
     operands = Operand("X", (i, m)), Operand("W", (m, k))
@@ -200,7 +200,7 @@ def test_large_operands_are_not_copied_for_every_row() -> None:
 
 
 def test_memory_that_serves_again_costs_less() -> None:
-    """As many bytes are dearer where a vector of tuples takes more than is kept at hand."""
+    """Bytes cost more where a vector of tuples takes more than is kept at hand."""
     vectors = KernelWork(2**16, 0.0, made_bytes=2**11)
     whole = KernelWork(1, 0.0, made_bytes=2**27)
     assert cost(whole, ENGINE) == cost(vectors, ENGINE) * (1 + ENGINE.fresh / ENGINE.write)

@@ -126,7 +126,7 @@ def test_numbers_that_outgrow_their_type(native: duckdb.DuckDBPyConnection) -> N
 
 
 def test_the_search_finds_the_cheapest_choice(native: duckdb.DuckDBPyConnection) -> None:
-    """Of drawn plans none is cheaper than the one that is chosen."""
+    """No plan drawn at random is cheaper than the chosen one."""
     for seed in range(12):
         case = random_case(seed)
         case.create_tables(native)

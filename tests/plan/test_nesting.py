@@ -29,7 +29,7 @@ def whole(text: str, inputs: Mapping[str, Any]) -> ucle.EinsumProgram:
 
 
 def unwritten(program: ucle.EinsumProgram, **switches: bool) -> ucle.EinsumProgram:
-    """The same with small arrays as tables, as large ones are."""
+    """The program with small arrays stored as tables, as large ones are."""
     return recompiled(program, Optimisations(constants=False, **switches))
 
 
@@ -134,7 +134,7 @@ def test_a_tensor_that_is_nowhere_stored() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("first", ["state", "gate"])
 def test_many_different_gates(first: str) -> None:
-    """As many operands as gates, in statements and in tables."""
+    """A product has as many operands as gates, in statements and in tables."""
     random = np.random.default_rng(3)
     qubits, count = 5, 150
     state = random.normal(size=(2,) * qubits) + 1j * random.normal(size=(2,) * qubits)

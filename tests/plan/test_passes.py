@@ -29,7 +29,7 @@ from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, arrow, typed_name
 BASES = {typed_name(name, tag) for name in KERNELS for tag in ELEMENT_TYPES} | set(KERNELS)
 RESULT = "-- result "
 COMPUTES = ("PROJECTION", "FILTER", "GROUP_BY", "AGGREGATE")
-"""Of operators that call functions."""
+"""Names of DuckDB's operators that call functions."""
 
 SWITCHES = {
     "materialise": Optimisations(materialise=False),

@@ -69,7 +69,7 @@ def test_generated_pages_are_fresh(name: str, pytestconfig: pytest.Config) -> No
 
 
 def test_the_picture_shows_what_is_run() -> None:
-    """That its SQL is the program's is checked where it is made."""
+    """The picture shows the program; its SQL is checked where it is made."""
     start = " ".join((ROOT / "docs" / "start.md").read_text(encoding="utf-8").split())
     assert all(" ".join(x.split()) in start for x in pipeline_picture.PROGRAM.splitlines())
     widest = max(len(line) for x in pipeline_picture.stations() for line in x.lines)

@@ -65,7 +65,7 @@ def check_cells(notebook: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=IDS)
 def test_cells_show_what_is_kept(path: Path, tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    """Where there is no shared data, as for whoever has the repository alone."""
+    """Cells show what is kept without the shared data, as with the repository alone."""
     kept = nbformat.read(path, as_version=4)
     nbformat.validate(kept)
     fresh = copy.deepcopy(kept)

@@ -56,7 +56,7 @@ def selection(*arguments: str, **options: Any) -> Selection:
 
 
 class Item:
-    """As much of a test as is looked at."""
+    """The parts of a test that the selection looks at."""
 
     def __init__(self, nodeid: str, marks: dict[str, Any] | None = None, **indices: int) -> None:
         self.nodeid = nodeid

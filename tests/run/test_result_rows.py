@@ -49,7 +49,7 @@ def as_set(rows: Iterable[Iterable[Any]]) -> set[Row]:
 
 
 def expected_rows(array: Any, fill: Any, keys: tuple[int, ...], rows: str) -> set[Row]:
-    """Of a dense array, by nothing but NumPy."""
+    """The expected rows of a dense array, by NumPy alone."""
     rest = [axis for axis in range(array.ndim) if axis not in keys]
     turned = array.transpose([*keys, *rest])
     made = set()

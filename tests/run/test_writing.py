@@ -278,7 +278,7 @@ def test_partitions(fresh: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
 def test_a_folder_is_replaced(
     exchanges: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the system exchanges folders, there is one of that name at every moment."""
+    """A folder of that name exists at every moment if the system exchanges folders."""
     target = tmp_path / "parts"
     renamed = []
     monkeypatch.setattr(Path, "rename", lambda *x: renamed.append(x) or os.rename(*x))

@@ -213,7 +213,7 @@ class Draw:
         return ("access", name, tuple(axes))
 
     def _relabelled(self, axes: tuple[str, ...], pool: list[str]) -> tuple[str, ...]:
-        """The same axes, or other labels of the same sizes: transposed, or joined with itself."""
+        """Keep the axes, or draw labels of equal sizes: transposed, or joined with itself."""
         if self._rng.random() < 0.6:
             return axes
         same = {x: [y for y in pool if self._bounds[y] == self._bounds[x]] or [x] for x in axes}

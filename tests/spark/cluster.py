@@ -12,7 +12,7 @@ REMOTE = os.environ.get("UCLE_SPARK_REMOTE")
 
 
 def settings(log: Path) -> dict[str, str]:
-    """Those of a session on this machine, which notes its events in a folder."""
+    """Settings of a session on this machine, which writes an event log to a folder."""
     return {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

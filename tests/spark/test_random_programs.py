@@ -40,7 +40,7 @@ def _frame(spark: Any, rows: pa.Table) -> Any:
 
 
 def _of_spark(table: pa.Table) -> pa.Table:
-    """The same columns in types that Spark has."""
+    """Cast a table's columns to types that Spark has."""
     columns = []
     for name in table.column_names:
         column = table[name]

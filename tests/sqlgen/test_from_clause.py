@@ -65,7 +65,7 @@ def check_script(connection: duckdb.DuckDBPyConnection, script: str) -> None:
 
 
 def check_program(program: EinsumProgram, connection: duckdb.DuckDBPyConnection) -> None:
-    """The same of the script of a program, on a connection that has no other tables."""
+    """Check the script of a program on a connection that has no other tables."""
     with connection.cursor() as own:
         program.register(own)
         check_script(own, program.to_sql())

@@ -149,7 +149,7 @@ def test_both_routes_find_the_same() -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
 @pytest.mark.parametrize("fill", [0, 7])
 def test_extremes(dtype: str, fill: int, route: Any) -> None:
-    """Of what is in the arrays, also of what equals the fill."""
+    """Extremes are those of all values in the arrays, also of values equal to the fill."""
     array = np.arange(3, 153).reshape(30, 5).astype(dtype)
     array[4, 1] = fill
     with route() as connection:

@@ -82,7 +82,7 @@ def test_inputs_are_counted_exactly(seed: int) -> None:
 def test_rows_that_share_a_coordinate_count_once(
     native: duckdb.DuckDBPyConnection, duplicates: str
 ) -> None:
-    """Where V is not counted beside degrees: of rows that hold arrays, and of sums of rows."""
+    """V is not counted beside degrees for rows that hold arrays, nor for sums of rows."""
     arrays = duplicates == "error"
     entries, copies = ("[1.0, 2.0]", 1) if arrays else ("1.0", 2)
     native.execute(
@@ -156,7 +156,7 @@ def test_equation_7_between_its_ends(sizes: list[int], density: float, seed: int
 
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=4))
 def test_a_dense_tensor_has_every_tuple(sizes: list[int]) -> None:
-    """As printed, Equation 7 gives 63% of them."""
+    """Equation 7 as printed gives 63% of the tuples."""
     array = np.ones(sizes)
     estimator = textbook(array.shape, counted(array, 0.0))
     for layout in layouts(array.ndim):
@@ -204,7 +204,7 @@ def test_estimates_of_intermediates_are_possible(seed: int, estimator: Estimator
 
 
 def test_nothing_aggregated_keeps_the_size_of_the_join(native: duckdb.DuckDBPyConnection) -> None:
-    """As printed, T_agg would halve it."""
+    """T_agg as printed would halve the size."""
     x, y = np.eye(8), np.arange(8.0) + 1
     program = ucle.einsum_program("T[i,j] = X[i,j] * y[j]", X=x, y=y, database=native)
     estimator, (vertex,) = program.compiled.statistics, program.compiled.program.vertices

@@ -34,9 +34,9 @@ def skip(items: list[pytest.Item], reasons: Mapping[str, str]) -> None:
 
 
 def sample(items: list[pytest.Item], more_than: int, step: int) -> None:
-    """Of a test with more than so many parameter sets, run about one in `step`.
+    """Run about one in `step` sets of parameters of a test that has more than `more_than`.
 
-    Which ones the names decide, so that all processes agree, whatever order parameters come in.
+    The names decide which, so that all processes agree, whatever the order of parameters.
     """
     groups: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:

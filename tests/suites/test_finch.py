@@ -149,7 +149,7 @@ def matrix(shape: tuple[int, int], rows: int, columns: int, degree: int) -> Any:
 
 
 def filled(array: Any, fill: float) -> TableInput:
-    """The same entries in a tensor with another fill."""
+    """A tensor with the positions of an array, values from 2 on, and another fill."""
     coords = array.tocoo().coords
     names = "abc"[: len(coords)]
     columns = {name: c.astype(np.int64) for name, c in zip(names, coords, strict=True)}

@@ -29,7 +29,7 @@ def edges() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def graph(edges: pd.DataFrame) -> igraph.Graph:
-    """The same in igraph, its vertices in the order of their names."""
+    """The graph in igraph, its vertices in the order of their names."""
     names = sorted({*edges["src"], *edges["dst"]})
     graph = igraph.Graph(directed=True)
     graph.add_vertices(names)

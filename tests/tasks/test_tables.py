@@ -137,7 +137,7 @@ def test_min_max_scaling_of_polars() -> None:
 
 
 def test_log_sum_exp_of_scores(tmp_path: Path) -> None:
-    """Where nothing is stored there is no score: -inf, and not 0."""
+    """A score that is not stored is -inf, and not 0."""
     random = np.random.default_rng(73)
     scores = pd.DataFrame({"model": list("aabbbc"), "run": [0, 2, 0, 1, 2, 1]})
     scores["score"] = random.normal(size=6) * 300
@@ -203,7 +203,7 @@ def test_nearest_embeddings_by_surrogate_id(tmp_path: Path) -> None:
 
 
 def test_ids_that_are_huge_are_no_positions() -> None:
-    """As positions they would need petabytes; the error says what to write."""
+    """Positions would need petabytes; the error says what to write."""
     invoices = pd.DataFrame({"invoice": [10**15, 3], "total": [1.5, 2.5]})
     with pytest.raises(ucle.UcleError, match="does not fit into memory") as refused:
         ucle.tensor(invoices, axes=("invoice",)).to_numpy()

@@ -98,7 +98,7 @@ def test_softmax_regression(connection: duckdb.DuckDBPyConnection) -> None:
 def adam(
     ratings: Array, people: int, items: int, steps: int, seed: int
 ) -> tuple[dict[str, Array], list[float]]:
-    """The same model in NumPy, with columns person, item, stars, held out."""
+    """Train the same model in NumPy, with columns person, item, stars, held out."""
     held_out = ratings[:, 3] == 1
     train, later = ratings[~held_out], ratings[held_out]
     mean = train[:, 2].mean()

@@ -284,7 +284,7 @@ def checkpoint(kind: Kind) -> Any:
 
 
 def checkpoint_in_memory(kind: Kind) -> Any:
-    """The same with nothing of the database in the program."""
+    """Iterate with checkpoints, by a program that reads nothing of the database."""
     program = ucle.einsum_program("y[i] = x[i] + 1.0", x=np.zeros(3), database=kind.database)
     with program.iterate({"x": "y"}, max_steps=4, checkpoint={"x": "ck_x"}, every=1) as result:
         values = dense(result["y"].to_numpy())
@@ -403,7 +403,7 @@ def outcome(operation: Callable[[Kind], Any], kind: Kind) -> Any:
 
 @cache
 def answers() -> dict[str, Any]:
-    """Of each operation, in a database that was opened with `ucle.connect`."""
+    """The answers to all operations, in a database opened with `ucle.connect`."""
     with connection(Path()) as kind:
         found = {operation.__name__: outcome(operation, kind) for operation in OPERATIONS}
     errors = {name: x for name, x in found.items() if isinstance(x, UcleError)}

@@ -84,7 +84,7 @@ def test_relational(name: str, graphs: Path, plain: duckdb.DuckDBPyConnection) -
 
 
 def test_stored_tables(graphs: Path, tmp_path: Path) -> None:
-    """The same from tables of a file, the features as arrays."""
+    """The program also runs from tables of a file, with features as arrays."""
     workload = gcn(graphs / "cora_lcc")
     inputs = dict(workload.inputs)
     path = tmp_path / "graph.duckdb"

@@ -487,7 +487,7 @@ def test_one_round_of_k_means(routes: Routes) -> None:
 
 
 def test_cosine_similarity_on_a_graph(graphs: Path, native: duckdb.DuckDBPyConnection) -> None:
-    """Of the features of neighbours, without the matrix of all pairs."""
+    """Neighbours' features are compared without the matrix of all pairs."""
     adjacency, features = load(graphs / "cora_lcc")
     text = """
         norm[i] = sqrt(sum[f](H[i,f] * H[i,f]))
