@@ -61,7 +61,7 @@ def entries(x: Csr) -> Iterator[tuple[int, int, Any]]:
 
 
 def csr_nnz(x: Csr) -> int:
-    """How many entries there are."""
+    """The number of entries."""
     return len(x.idx)
 
 
@@ -97,7 +97,7 @@ def csr_to_mat(x: Csr, fill: Any) -> Array:
 
 
 def mat_to_csr(matrix: Array, cols: int, fill: Any) -> Csr:
-    """What of a dense matrix is not the fill; without columns there are no rows."""
+    """Compress the entries of a dense matrix that differ from the fill; no rows if no columns."""
     return Csr.of(matrix.reshape(-1, cols) if cols else matrix.reshape(0, 0), fill)
 
 
@@ -176,7 +176,7 @@ def _matrix(tag: str, rows: int, cols: int, cells: dict[tuple[int, int], Any]) -
 
 
 def csr_csr_at(tag: str, combine: str, a: Csr, b: Csr) -> Csr:
-    """What both have, combined."""
+    """Combine the entries that both matrices have."""
     by, other = combination(tag, combine), {(i, j): value for i, j, value in entries(b)}
     both = {(i, j): by(value, other[i, j]) for i, j, value in entries(a) if (i, j) in other}
     return _matrix(tag, a.rows, a.cols, both)

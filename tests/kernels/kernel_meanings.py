@@ -101,7 +101,7 @@ def reindex(v: Array, constants: Sequence[int], program: Sequence[int], outside:
 
 
 def _of_digits(constants: Sequence[int], program: Sequence[int]) -> dict[int, NDArray[np.int64]]:
-    """What digits add to the functions of an index map, by their numbers."""
+    """Return the amounts that digits add to the functions of an index map, by their numbers."""
     rank = program[0]
     shape, at = tuple(program[1 : rank + 1]), rank + 1
     grid = np.indices(shape, dtype=np.int64)
@@ -139,17 +139,17 @@ def positions(offset: int, sizes: Sequence[int], strides: Sequence[int]) -> NDAr
 
 
 def count_not(v: Array, fill: Any) -> int:
-    """How many entries differ from fill; NaN differs from everything but NaN."""
+    """Count the entries that differ from fill; NaN differs from everything but NaN."""
     return int(np.sum(~np.isnan(v) if np.isnan(fill) else v != v.dtype.type(fill)))
 
 
 def count_null(v: Sequence[Any]) -> int:
-    """How many elements of a list are missing."""
+    """Count the missing elements of a list."""
     return sum(x is None or (isinstance(x, dict) and None in x.values()) for x in v)
 
 
 def all_finite(v: Array) -> bool:
-    """Whether no entry is NaN or infinite; integers and truth values never are."""
+    """True if no entry is NaN or infinite; integers and truth values never are."""
     return bool(np.all(np.isfinite(v)))
 
 
