@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from ucle.ir.layouts import Layout, Level
 from ucle.ir.tensor_types import TensorType
-from ucle.plan import steps as plan
+from ucle.plan import relation_nodes as plan
 from ucle.sqlgen.array_extents import Extents
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.sql_trees import (

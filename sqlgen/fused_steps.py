@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from sqlglot import exp
 
 from ucle.foundation.names import unique_names
-from ucle.plan import steps as plan
+from ucle.plan import relation_nodes as plan
+from ucle.plan.relation_tree import inputs
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.index_maps import reindex_tensor
 from ucle.sqlgen.kernel_calls import KernelCalls, Value
@@ -88,7 +89,7 @@ def _program(tape: plan.FusedStep, kernels: KernelCalls, prefix: str) -> str:
     program = TapeProgram(len(tape.operands), prefix)
     tensors = [f"${number}" for number in range(len(tape.operands))]
     for line in tape.lines:
-        sources = [tensors[x.number] for x in plan.inputs(line) if isinstance(x, plan.Slot)]
+        sources = [tensors[x.number] for x in inputs(line) if isinstance(x, plan.Slot)]
         if isinstance(line, plan.Densify):
             tensors.append(program.add(_nothing(line, kernels), unless=sources[0]))
         else:
@@ -133,7 +134,7 @@ def _vertex(line: plan.Aggregate, tensors: Sequence[exp.Expr], kernels: KernelCa
     compute, dtype = line.input, line.type.dtype
     values = list(tensors)
     if compute.maps:
-        (source,) = plan.inputs(line)
+        (source,) = inputs(line)
         if source.layout.compressed is not None:
             values = [kernels.map_entries(source.type, compute.maps, values[0])]
         else:

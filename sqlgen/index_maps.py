@@ -28,7 +28,7 @@ from ucle.ir.conditions import (
     condition_labels,
     conjuncts,
 )
-from ucle.plan import steps as plan
+from ucle.plan import relation_nodes as plan
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.sql_trees import (
     VALUE,

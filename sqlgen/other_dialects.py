@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from ucle.errors import UnsupportedError
 from ucle.foundation.dtypes import DType
-from ucle.plan import steps as plan
+from ucle.plan import relation_nodes as plan
 from ucle.plan.complete_keyless import complete_keyless
 from ucle.plan.inline_views import inline_views
 from ucle.plan.keep_in_statement import keep_in_statement
@@ -26,7 +26,9 @@ from ucle.plan.materialise import (
     materialise_shared,
 )
 from ucle.plan.passes import Pass
+from ucle.plan.relation_tree import nodes
 from ucle.plan.sources import InMemory, OneRow, TableName, TableSource
+from ucle.plan.steps import Plan
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.dialects import Dialect
 from ucle.sqlgen.dialects.tables import Statements
@@ -57,7 +59,7 @@ def build_capabilities(dialect: Dialect) -> Capabilities:
     return Capabilities(dialect.name, kernels=False, dialect=dialect)
 
 
-def check_plan(program_plan: plan.Plan, dialect: Dialect) -> None:
+def check_plan(program_plan: Plan, dialect: Dialect) -> None:
     """Check that a dialect has names for the types and places of all tensors in a plan.
 
     Raises:
@@ -67,7 +69,7 @@ def check_plan(program_plan: plan.Plan, dialect: Dialect) -> None:
         node
         for step in program_plan.steps
         for each in (step, *step.views)
-        for node in plan.nodes(each.relation)
+        for node in nodes(each.relation)
     ]
     for relation in relations:
         if relation.type.dtype not in dialect.types:

@@ -17,9 +17,10 @@ from ucle.foundation.names import fold_name, unique_names
 from ucle.ir.fills import JoinKind, Missing
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
-from ucle.plan import steps as plan
+from ucle.plan import relation_nodes as plan
+from ucle.plan.relation_tree import inputs
 from ucle.plan.sources import TableSource
-from ucle.plan.steps import Role
+from ucle.plan.steps import Plan, Role, Round, Step
 from ucle.sqlgen.array_extents import Extents
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.entry_rows import tile_entries
@@ -96,7 +97,7 @@ class SqlRound:
 
 
 def emit(
-    program_plan: plan.Plan, capabilities: Capabilities, prefix: str = ""
+    program_plan: Plan, capabilities: Capabilities, prefix: str = ""
 ) -> tuple[tuple[SqlStep, ...], dict[str, exp.Select]]:
     """Emit the steps of a plan, and for each output the SELECT that shows it as lists.
 
@@ -193,14 +194,14 @@ class _Emitter:
         self._kernels = KernelCalls(capabilities)
         self._prefix = prefix
 
-    def statement(self, step: plan.Step) -> exp.Query:
+    def statement(self, step: Step) -> exp.Query:
         """Return the query that makes a step, with its views as common table expressions.
 
         Those that are marked as tables are computed once.
         """
         return self._with_views(self.query(step.relation), step.views)
 
-    def round(self, part: plan.Round) -> SqlRound:
+    def round(self, part: Round) -> SqlRound:
         """Return the tables of a round, and its query."""
         tables = tuple(
             SqlStep(self._prefix + x.name, x.role, self.statement(x), x.comment)
@@ -208,7 +209,7 @@ class _Emitter:
         )
         return SqlRound(tables, self._with_views(self.query(part.relation), part.views))
 
-    def _with_views(self, query: exp.Query, views: Sequence[plan.Step]) -> exp.Query:
+    def _with_views(self, query: exp.Query, views: Sequence[Step]) -> exp.Query:
         for view in views:
             once = view.role is Role.TABLE
             name = identifier(self._prefix + view.name)
@@ -226,7 +227,7 @@ class _Emitter:
         match relation:
             case plan.ConstantRelation() | plan.FusedMaps():
                 return self._expression(relation).query()
-            case plan.Aggregate() if any(isinstance(x, plan.Nested) for x in plan.inputs(relation)):
+            case plan.Aggregate() if any(isinstance(x, plan.Nested) for x in inputs(relation)):
                 return self._expression(relation).query()
             case plan.TableScan():
                 return self._scan(relation)
@@ -285,7 +286,7 @@ class _Emitter:
             (read,) = value.find_all(exp.Column)
             read.set("table", identifier(name))
             return NestedExpression(value, [SingleRow(name, name, read.name)])
-        operands = plan.inputs(relation)
+        operands = inputs(relation)
         sources = [
             SingleRow(alias, self._prefix + name, _column_of(operand))
             for operand, alias, name in zip(
@@ -310,7 +311,7 @@ class _Emitter:
                 reduced=relation.layout.scalar,
             )
         assert isinstance(relation, plan.Aggregate)
-        operands = plan.inputs(relation)
+        operands = inputs(relation)
         scalar = [operand.layout.scalar for operand in operands]
         maps = relation.input.maps
         if maps and operands[0].layout.compressed is not None:

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from ucle.ir.layouts import Layout, Level
 from ucle.ir.tensor_types import TensorType
-from ucle.plan import steps as plan
+from ucle.plan import relation_nodes as plan
 from ucle.sqlgen.array_extents import Extents, merge_axes
 from ucle.sqlgen.compressed_arrays import repartition_compressed
 from ucle.sqlgen.from_clause import positions

@@ -16,7 +16,7 @@ from ucle.ir.maps import Cast, Map, Pointwise
 from ucle.operators import MAPS, Combine, Reduce
 from ucle.operators.duckdb_formulas import QUOTIENT, RECIPROCAL
 from ucle.plan.pass_context import Expression
-from ucle.plan.steps import Compute
+from ucle.plan.relation_nodes import Compute
 from ucle.sqlgen.dialects import DUCKDB_SQL, Dialect
 from ucle.sqlgen.sql_trees import VALUE, cast, column, function, number, pair_of
 

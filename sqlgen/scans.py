@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from ucle.ir.matrix_maps import MatrixMap
 from ucle.operators import PROD
-from ucle.plan import steps as plan
+from ucle.plan import relation_nodes as plan
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.scalar_operators import reduce_sql
 from ucle.sqlgen.sql_trees import (

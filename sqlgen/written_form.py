@@ -12,7 +12,7 @@ from sqlglot import exp, select
 
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
-from ucle.plan import steps as plan
+from ucle.plan import relation_nodes as plan
 from ucle.plan.forms import WrittenForm
 from ucle.plan.plan_program import RELATIONS
 from ucle.plan.repartition_paths import LayoutChange, changes

@@ -41,8 +41,9 @@ from ucle.options import ENGINES, ContractionPath, GivenDecomposition, Options, 
 from ucle.pipeline.replan import cheapest_decompositions, plan_decomposition
 from ucle.plan.decomposition import VertexCost
 from ucle.plan.forms import MAX_ROWS, ROWS
+from ucle.plan.relation_nodes import Load
 from ucle.plan.resources import Resources
-from ucle.plan.steps import Load, Role
+from ucle.plan.steps import Role
 from ucle.progress.bar import progress_bar
 from ucle.progress.execution import Watch
 from ucle.run.array_tables import array_table

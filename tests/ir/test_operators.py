@@ -16,7 +16,7 @@ from ucle import errors
 from ucle.foundation.dtypes import DType, same_value
 from ucle.language.parse import parse_program
 from ucle.operators import COMBINES, MAPS, REDUCES
-from ucle.plan.steps import Aggregate, Densify
+from ucle.plan.relation_nodes import Aggregate, Densify
 from ucle.registry import KINDS
 from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.testing import Routes, some_decompositions

@@ -16,7 +16,7 @@ import scipy.sparse
 import ucle
 from ucle.ir.fills import JoinKind
 from ucle.operators import MAPS
-from ucle.plan.steps import Aggregate, Densify, Join
+from ucle.plan.relation_nodes import Aggregate, Densify, Join
 from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import Case
 from ucle.testing.oracle import FUNCTIONS, assert_equal

@@ -20,7 +20,8 @@ from ucle.partitions.fragments import DistributedPlan
 from ucle.partitions.network import Network
 from ucle.partitions.sizes import EstimatedSizes
 from ucle.plan.placement_rules import Way, ways
-from ucle.plan.steps import Aggregate, Plan
+from ucle.plan.relation_nodes import Aggregate
+from ucle.plan.steps import Plan
 from ucle.testing.partitions import cheapest
 
 RNG = np.random.default_rng(5)

@@ -14,7 +14,9 @@ from leftovers import temporary_objects
 import ucle
 from ucle.errors import ExecutionError
 from ucle.options import Optimisations
-from ucle.plan.steps import Portion, Step, nodes
+from ucle.plan.relation_nodes import Portion
+from ucle.plan.relation_tree import nodes
+from ucle.plan.steps import Step
 from ucle.testing import check_everywhere, recompiled
 from ucle.testing.check_matrix import Routes
 from ucle.testing.generate import random_case

@@ -14,7 +14,8 @@ import pytest
 
 import ucle
 from ucle.options import Optimisations
-from ucle.plan.steps import Slices, Sorted, nodes
+from ucle.plan.relation_nodes import Slices, Sorted
+from ucle.plan.relation_tree import nodes
 from ucle.testing import check_everywhere, recompiled
 from ucle.testing.check_matrix import Routes
 from ucle.testing.generate import random_case

@@ -17,7 +17,9 @@ from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled
 from ucle.pipeline.replan import cheapest_decompositions, costed_program
 from ucle.plan.decomposition import DecomposedProgram, VertexCost
-from ucle.plan.steps import Read, Role, Slices, nodes
+from ucle.plan.relation_nodes import Read, Slices
+from ucle.plan.relation_tree import nodes
+from ucle.plan.steps import Role
 from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.sql_trees import key_columns, key_type
 

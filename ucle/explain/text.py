@@ -17,7 +17,8 @@ from ucle.lowering.applied_rewrites import AppliedRewrite
 from ucle.optimiser.join_order import Association
 from ucle.pipeline.artifacts import Compiled
 from ucle.plan.decomposition import DecomposedProgram
-from ucle.plan.steps import Aggregate, Step
+from ucle.plan.relation_nodes import Aggregate
+from ucle.plan.steps import Step
 from ucle.run.execute import StepRun
 from ucle.stats.estimate import ProgramStatistics
 

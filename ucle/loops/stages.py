@@ -14,7 +14,8 @@ from ucle.ir.tensor_types import TensorType
 from ucle.loops.carried import fits_in_place
 from ucle.pipeline.artifacts import Compiled
 from ucle.plan.hoist_invariants import FIXED, HoistedPlan, complete, held_name, hold, split
-from ucle.plan.steps import Plan, Read
+from ucle.plan.relation_nodes import Read
+from ucle.plan.steps import Plan
 from ucle.run.execute import Executed, execute_script
 from ucle.run.results import TensorRelation
 from ucle.run.script import Script, script_of

@@ -25,8 +25,9 @@ from ucle.plan.placement_rules import (
     source_placements,
     ways,
 )
+from ucle.plan.relation_nodes import TableScan
 from ucle.plan.sources import OneRow
-from ucle.plan.steps import Plan, Step, TableScan
+from ucle.plan.steps import Plan, Step
 
 MOST_SWEEPS = 8
 

@@ -12,21 +12,10 @@ from ucle.partitions.choices import Choice, Problem, Shuffled
 from ucle.partitions.fragments import DistributedPlan, Fragment, FragmentInput, FragmentOutput
 from ucle.plan.kernel_choice import ChosenKernel
 from ucle.plan.placement_rules import raw_columns
+from ucle.plan.relation_nodes import Aggregate, Compute, Held, Load, Read, Relation, TableScan
+from ucle.plan.relation_tree import inputs, with_inputs
 from ucle.plan.sources import OneRow, TableName
-from ucle.plan.steps import (
-    Aggregate,
-    Compute,
-    Held,
-    Load,
-    Plan,
-    Read,
-    Relation,
-    Role,
-    Step,
-    TableScan,
-    inputs,
-    with_inputs,
-)
+from ucle.plan.steps import Plan, Role, Step
 from ucle.sqlgen.sql_trees import key_columns
 
 

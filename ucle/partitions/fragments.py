@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ucle.ir.placements import SINGLE, Placement, Spread
+from ucle.plan.relation_nodes import Load, Read, TableScan
 from ucle.plan.sources import Dictionary, TableSource
-from ucle.plan.steps import Load, Plan, Read, TableScan
+from ucle.plan.steps import Plan
 
 
 @dataclass(frozen=True)

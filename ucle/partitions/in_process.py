@@ -19,8 +19,9 @@ from ucle.partitions.fragments import Fragment, FragmentInput
 from ucle.partitions.keys import divide_rows, partition_of
 from ucle.partitions.run_fragment import Task, open_partition, run_on_tables
 from ucle.pipeline.artifacts import Planned
+from ucle.plan.relation_nodes import Load
 from ucle.plan.sources import Dictionary, InMemory, TableSource
-from ucle.plan.steps import Load, Plan
+from ucle.plan.steps import Plan
 from ucle.run.array_tables import array_table
 from ucle.sqlgen.input_tables import dictionary_query, table_rows
 from ucle.sqlgen.script import sql_text

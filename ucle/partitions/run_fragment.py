@@ -12,7 +12,8 @@ from ucle.foundation.libraries import pa
 from ucle.ir.placements import Spread
 from ucle.partitions.fragments import Fragment
 from ucle.pipeline.artifacts import Planned
-from ucle.plan.steps import Plan, TableScan
+from ucle.plan.relation_nodes import TableScan
+from ucle.plan.steps import Plan
 from ucle.run.execute import execute_script
 from ucle.run.script import script_of
 from ucle.sqlgen.script import sql_text

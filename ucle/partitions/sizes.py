@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.partitions.choices import Tuples
 from ucle.pipeline.artifacts import Planned
-from ucle.plan.steps import TableScan
+from ucle.plan.relation_nodes import TableScan
 
 KEY_BYTES = {Coordinates.INT32: 4.0, Coordinates.INT64: 8.0}
 """Bytes of a key column, for each tuple."""

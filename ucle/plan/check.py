@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ucle.ir.layouts import Layout, Level
-from ucle.plan import steps as plans
+from ucle.plan import relation_nodes as plans
 from ucle.plan.decomposition import DecomposedProgram
+from ucle.plan.relation_tree import nodes
+from ucle.plan.steps import Plan, Role, Round, Step
 
 
 def check_decomposed(decomposed: DecomposedProgram) -> None:
@@ -25,14 +27,14 @@ def check_decomposed(decomposed: DecomposedProgram) -> None:
     assert decomposed.costs.keys() == decomposed.decompositions.keys()
 
 
-def check_plan(plan: plans.Plan) -> None:
+def check_plan(plan: Plan) -> None:
     """Check that steps read only earlier steps with matching types and layouts, and unique names.
 
     Names must differ even when case is folded. The views of a step are read by it alone.
     """
-    earlier: dict[str, plans.Step] = {}
+    earlier: dict[str, Step] = {}
     for step in plan.steps:
-        assert not step.views or step.role is plans.Role.TABLE, step.name
+        assert not step.views or step.role is Role.TABLE, step.name
         by_name = dict(earlier)
         for part in (*step.views, step):
             _check_step(part, by_name)
@@ -46,7 +48,7 @@ def check_plan(plan: plans.Plan) -> None:
         assert read.step in earlier, f"output {name} is not made"
 
 
-def _check_round(step: plans.Step, part: plans.Round, by_name: dict[str, plans.Step]) -> None:
+def _check_round(step: Step, part: Round, by_name: dict[str, Step]) -> None:
     """Check that a round makes tuples of its step, from its own tables or earlier steps."""
     for table in part.tables:
         known = dict(by_name)
@@ -60,10 +62,10 @@ def _check_round(step: plans.Step, part: plans.Round, by_name: dict[str, plans.S
     assert made == (step.relation.type, step.relation.layout), f"{step.name} has another round"
 
 
-def _check_step(step: plans.Step, by_name: dict[str, plans.Step]) -> None:
+def _check_step(step: Step, by_name: dict[str, Step]) -> None:
     """Check one step, and add it to the known steps."""
     assert step.name not in by_name, step.name
-    for node in plans.nodes(step.relation):
+    for node in nodes(step.relation):
         if isinstance(node, plans.Read):
             assert node.step in by_name, f"{step.name} reads {node.step} before it is made"
             source = by_name[node.step].relation
@@ -142,7 +144,7 @@ def _check_tape(
     assert results, "a tape that makes nothing"
     known = list(operands)
     for line in lines:
-        for node in plans.nodes(line):
+        for node in nodes(line):
             assert not node.layout.promoted, "a line with keys"
             if isinstance(node, plans.Slot):
                 assert node.layout == known[node.number].layout, "a tensor in another layout"

@@ -14,7 +14,7 @@ from dataclasses import replace
 from ucle.foundation.names import fold_name, unique_names
 from ucle.ir.fills import JoinKind
 from ucle.plan.pass_context import PassContext
-from ucle.plan.steps import (
+from ucle.plan.relation_nodes import (
     Aggregate,
     Compute,
     ConstantRelation,
@@ -25,16 +25,13 @@ from ucle.plan.steps import (
     HeldRow,
     Join,
     Load,
-    Plan,
     Read,
     Relation,
-    Role,
-    Step,
     TableScan,
     TopKEntries,
-    inputs,
-    rename_steps,
 )
+from ucle.plan.relation_tree import inputs, rename_steps
+from ucle.plan.steps import Plan, Role, Step
 
 
 def complete_keyless(plan: Plan, context: PassContext) -> Plan:

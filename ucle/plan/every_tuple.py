@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
-from ucle.plan.steps import (
+from ucle.plan.relation_nodes import (
     Aggregate,
     Compute,
     Densify,
@@ -24,8 +24,8 @@ from ucle.plan.steps import (
     Stack,
     TableScan,
     TopKEntries,
-    inputs,
 )
+from ucle.plan.relation_tree import inputs
 
 
 def has_every_tuple(relation: Relation, made: Mapping[str, Relation]) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ucle.plan.pass_context import PassContext
-from ucle.plan.steps import Densify, Plan, Relation, TopKEntries, inputs, with_inputs
+from ucle.plan.relation_nodes import Densify, Relation, TopKEntries
+from ucle.plan.relation_tree import inputs, with_inputs
+from ucle.plan.steps import Plan
 
 
 def expect_gaps(plan: Plan, _: PassContext) -> Plan:

@@ -22,7 +22,7 @@ from ucle.ir.maps import Map, Partial
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.complete_keyless import is_there
 from ucle.plan.pass_context import PassContext
-from ucle.plan.steps import (
+from ucle.plan.relation_nodes import (
     Aggregate,
     Compute,
     ConstantRelation,
@@ -31,23 +31,17 @@ from ucle.plan.steps import (
     FusedStep,
     Join,
     MaskedJoin,
-    Plan,
     PrefixScan,
     Read,
     Recode,
     Reindex,
     Relation,
     Renamed,
-    Role,
     Slot,
-    Step,
     TopKEntries,
-    inputs,
-    nodes,
-    reading,
-    reads,
-    with_inputs,
 )
+from ucle.plan.relation_tree import inputs, nodes, reading, reads, with_inputs
+from ucle.plan.steps import Plan, Role, Step
 from ucle.udf_kernels import KERNELS, kernel_limits, typed_name
 
 NESTED = 8

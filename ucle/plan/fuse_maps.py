@@ -21,18 +21,9 @@ from ucle.operators import (
 from ucle.plan.complete_keyless import is_whole
 from ucle.plan.kernel_choice import ChosenKernel
 from ucle.plan.pass_context import PassContext
-from ucle.plan.steps import (
-    Aggregate,
-    Compute,
-    FusedMaps,
-    Join,
-    Plan,
-    Read,
-    Relation,
-    Step,
-    inputs,
-    reads,
-)
+from ucle.plan.relation_nodes import Aggregate, Compute, FusedMaps, Join, Read, Relation
+from ucle.plan.relation_tree import inputs, reads
+from ucle.plan.steps import Plan, Step
 from ucle.udf_kernels import kernel_limits
 
 

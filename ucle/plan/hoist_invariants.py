@@ -16,26 +16,23 @@ from ucle.ir.tensor_types import TensorType
 from ucle.plan.complete_keyless import is_there
 from ucle.plan.inline_constants import may_be_written
 from ucle.plan.plan_program import RELATIONS
-from ucle.plan.repartition_paths import changes
-from ucle.plan.sources import TableName
-from ucle.plan.steps import (
+from ucle.plan.relation_nodes import (
     Densify,
     FusedStep,
     Held,
     HeldRow,
     Load,
-    Plan,
     Read,
     Relation,
     Renamed,
     Repartition,
-    Role,
     Slot,
-    Step,
     TableScan,
-    reading,
-    reads,
 )
+from ucle.plan.relation_tree import reading, reads
+from ucle.plan.repartition_paths import changes
+from ucle.plan.sources import TableName
+from ucle.plan.steps import Plan, Role, Step
 
 
 def held_name(name: str) -> str:

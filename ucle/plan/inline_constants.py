@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ucle.plan.pass_context import PassContext
-from ucle.plan.steps import ConstantRelation, Load, Plan, Role, Step
+from ucle.plan.relation_nodes import ConstantRelation, Load
+from ucle.plan.steps import Plan, Role, Step
 
 
 def inline_constants(plan: Plan, context: PassContext) -> Plan:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ucle.plan.pass_context import PassContext
-from ucle.plan.steps import Plan, Role, Step, reads
+from ucle.plan.relation_tree import reads
+from ucle.plan.steps import Plan, Role, Step
 
 
 def inline_views(plan: Plan, context: PassContext) -> Plan:

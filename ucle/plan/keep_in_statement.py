@@ -11,7 +11,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ucle.plan.pass_context import PassContext
-from ucle.plan.steps import Densify, Plan, Role, Step, TableScan, reads
+from ucle.plan.relation_nodes import Densify, TableScan
+from ucle.plan.relation_tree import reads
+from ucle.plan.steps import Plan, Role, Step
 
 
 def keep_in_statement(plan: Plan, context: PassContext) -> Plan:

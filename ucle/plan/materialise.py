@@ -9,17 +9,9 @@ from dataclasses import replace
 from ucle.plan.complete_keyless import is_whole
 from ucle.plan.inline_views import inline_views
 from ucle.plan.pass_context import PassContext
-from ucle.plan.steps import (
-    ConstantRelation,
-    Held,
-    Load,
-    Plan,
-    Reindex,
-    Role,
-    Step,
-    TableScan,
-    reads,
-)
+from ucle.plan.relation_nodes import ConstantRelation, Held, Load, Reindex, TableScan
+from ucle.plan.relation_tree import reads
+from ucle.plan.steps import Plan, Role, Step
 
 VIEWS_PER_STATEMENT = 20
 """The number of views that DuckDB binds and optimises in the time of one statement that makes a

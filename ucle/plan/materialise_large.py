@@ -7,17 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from ucle.plan.materialise import with_tables
 from ucle.plan.pass_context import Memory, PassContext
-from ucle.plan.steps import (
-    Aggregate,
-    BlockRepartition,
-    Compress,
-    Plan,
-    Role,
-    Stack,
-    Step,
-    inputs,
-    reads,
-)
+from ucle.plan.relation_nodes import Aggregate, BlockRepartition, Compress, Stack
+from ucle.plan.relation_tree import inputs, reads
+from ucle.plan.steps import Plan, Role, Step
 
 GROUP_BYTES = 48
 """The bytes of a group in DuckDB's table, besides its keys and its state."""

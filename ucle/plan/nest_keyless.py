@@ -17,8 +17,7 @@ from ucle.foundation.dtypes import DType
 from ucle.ir.fills import JoinKind
 from ucle.ir.maps import Map, Partial
 from ucle.plan.pass_context import Expression, PassContext
-from ucle.plan.sources import InMemory, TableName, TableSource
-from ucle.plan.steps import (
+from ucle.plan.relation_nodes import (
     Aggregate,
     Compute,
     ConstantRelation,
@@ -26,16 +25,13 @@ from ucle.plan.steps import (
     Join,
     MaskedJoin,
     Nested,
-    Plan,
     Read,
     Relation,
-    Role,
-    Step,
     TableScan,
-    inputs,
-    reads,
-    with_inputs,
 )
+from ucle.plan.relation_tree import inputs, reads, with_inputs
+from ucle.plan.sources import InMemory, TableName, TableSource
+from ucle.plan.steps import Plan, Role, Step
 
 DEEPEST = 24
 """The deepest nesting of steps; DuckDB takes more, but sqlglot is limited by Python's stack."""

@@ -24,8 +24,7 @@ from ucle.ir.fills import JoinKind
 from ucle.ir.layouts import Level
 from ucle.plan.materialise_large import group_bytes
 from ucle.plan.pass_context import Memory, PassContext
-from ucle.plan.sources import TableName
-from ucle.plan.steps import (
+from ucle.plan.relation_nodes import (
     Aggregate,
     BlockRepartition,
     Compress,
@@ -33,21 +32,16 @@ from ucle.plan.steps import (
     Decompose,
     Join,
     MaskedJoin,
-    Plan,
     Portion,
     Read,
     Recode,
     Relation,
-    Role,
-    Round,
     Stack,
-    Step,
     TableScan,
-    inputs,
-    nodes,
-    reads,
-    with_inputs,
 )
+from ucle.plan.relation_tree import inputs, nodes, reads, with_inputs
+from ucle.plan.sources import TableName
+from ucle.plan.steps import Plan, Role, Round, Step
 
 ROUND = 0.3
 """The share of the memory that the groups of one round may take: each thread may have all of them,

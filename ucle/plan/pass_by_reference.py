@@ -7,19 +7,17 @@ from dataclasses import replace
 from ucle.foundation.tree_walk import fold
 from ucle.ir.fills import JoinKind
 from ucle.plan.pass_context import PassContext
-from ucle.plan.steps import (
+from ucle.plan.relation_nodes import (
     Aggregate,
     ByReference,
     Compute,
     Decompose,
     Join,
     MaskedJoin,
-    Plan,
     Relation,
-    Step,
-    inputs,
-    with_inputs,
 )
+from ucle.plan.relation_tree import inputs, with_inputs
+from ucle.plan.steps import Plan, Step
 
 
 def pass_by_reference(plan: Plan, context: PassContext) -> Plan:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ucle.foundation.dtypes import DType
 from ucle.ir.layouts import Layout
-from ucle.plan.steps import Compute
+from ucle.plan.relation_nodes import Compute
 
 REFERENCE_BYTES = 1 << 14
 """The payload from which copies for each chunk justify a longer statement."""

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from ucle.ir.fills import JoinKind
 from ucle.ir.layouts import Layout, Level
 from ucle.ir.placements import REPLICATED, SCATTERED, SINGLE, Placement, Spread
-from ucle.plan.sources import OneRow
-from ucle.plan.steps import (
+from ucle.plan.relation_nodes import (
     Aggregate,
     BlockRepartition,
     Compress,
@@ -35,8 +34,9 @@ from ucle.plan.steps import (
     Stack,
     TableScan,
     TopKEntries,
-    inputs,
 )
+from ucle.plan.relation_tree import inputs
+from ucle.plan.sources import OneRow
 
 SOURCES = TableScan | Load
 """Relations of data from outside, which is brought to partitions as needed."""

@@ -17,9 +17,7 @@ from ucle.ir.vertices import Operand, Vertex
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.every_tuple import has_every_tuple
 from ucle.plan.kernel_choice import choose_kernel, masked_kernel
-from ucle.plan.repartition_paths import ChangeKind, changes
-from ucle.plan.sources import ArraySource, Dictionary, InputSource, TableName, TableSource
-from ucle.plan.steps import (
+from ucle.plan.relation_nodes import (
     Aggregate,
     BlockRepartition,
     Compress,
@@ -31,19 +29,19 @@ from ucle.plan.steps import (
     Join,
     Load,
     MaskedJoin,
-    Plan,
     PrefixScan,
     Read,
     Recode,
     Reindex,
     Relation,
     Repartition,
-    Role,
     Stack,
-    Step,
     TableScan,
     TopKEntries,
 )
+from ucle.plan.repartition_paths import ChangeKind, changes
+from ucle.plan.sources import ArraySource, Dictionary, InputSource, TableName, TableSource
+from ucle.plan.steps import Plan, Role, Step
 
 
 def plan_program(

@@ -21,24 +21,20 @@ from dataclasses import dataclass, replace
 from ucle.foundation.engine_limits import DUCKDB_LIMITS
 from ucle.foundation.tree_walk import fold
 from ucle.plan.pass_context import PassContext, Spreading
-from ucle.plan.steps import (
+from ucle.plan.relation_nodes import (
     Aggregate,
     Compute,
     Decompose,
     Join,
     MaskedJoin,
-    Plan,
     Read,
     Relation,
-    Role,
     Slices,
     Sorted,
-    Step,
     TableScan,
-    inputs,
-    nodes,
-    with_inputs,
 )
+from ucle.plan.relation_tree import inputs, nodes, with_inputs
+from ucle.plan.steps import Plan, Role, Step
 
 SLICES = 12
 """The number of slices that cost as much as the cheapest statement that is split: DuckDB plans each

@@ -21,7 +21,7 @@ from ucle.cost.memory import (
     statement,
 )
 from ucle.ir.layouts import Layout
-from ucle.plan.steps import (
+from ucle.plan.relation_nodes import (
     Aggregate,
     BlockRepartition,
     ByReference,
@@ -33,20 +33,16 @@ from ucle.plan.steps import (
     Gather,
     Load,
     Nested,
-    Plan,
     Read,
     Rearrange,
     Recode,
     Reindex,
     Relation,
-    Role,
     Stack,
-    Step,
     TopKEntries,
-    inputs,
-    nodes,
-    reads,
 )
+from ucle.plan.relation_tree import inputs, nodes, reads
+from ucle.plan.steps import Plan, Role, Step
 
 Sizes = Callable[[str, Layout], float]
 

@@ -25,7 +25,7 @@ from ucle.foundation.logs import EXECUTE
 from ucle.foundation.names import fresh_prefix
 from ucle.inputs.states import BoundInput
 from ucle.pipeline.artifacts import Planned
-from ucle.plan import steps as plans
+from ucle.plan import relation_nodes as plans
 from ucle.plan.passes import ONE_BY_ONE
 from ucle.plan.sources import InMemory, TableSource
 from ucle.progress.execution import Progress, Watch

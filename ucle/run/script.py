@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ucle.plan import steps as plans
-from ucle.plan.steps import Role
+from ucle.plan import relation_nodes as plans
+from ucle.plan.relation_tree import inputs, nodes
+from ucle.plan.steps import Plan, Role, Step
 from ucle.sqlgen import Capabilities, SqlStep, emit, infinite_query, locate_payload
 from ucle.sqlgen.script import (
     called_functions,
@@ -82,7 +83,7 @@ class Script:
 
 
 def script_of(
-    plan: plans.Plan,
+    plan: Plan,
     capabilities: Capabilities,
     *,
     keep_dictionaries: bool = False,
@@ -143,7 +144,7 @@ class _Places:
     dictionaries: frozenset[str]
 
     @classmethod
-    def of(cls, plan: plans.Plan, *, keep_dictionaries: bool) -> _Places:
+    def of(cls, plan: Plan, *, keep_dictionaries: bool) -> _Places:
         results: dict[str, str] = {}
         columns: dict[str, dict[str, str]] = {}
         for output, read in plan.outputs.items():
@@ -178,8 +179,8 @@ def _statement(step: SqlStep, places: _Places, *, at_once: bool) -> ScriptStatem
     )
 
 
-def _makes_integers(step: plans.Step) -> bool:
+def _makes_integers(step: Step) -> bool:
     """True if a statement converts other numbers to integers, which may fail."""
     relations = (step.relation, *(view.relation for view in step.views))
-    made = (x for each in relations for x in plans.nodes(each) if x.type.dtype.kind == "i")
-    return any(y.type.dtype.kind in "fc" for x in made for y in plans.inputs(x))
+    made = (x for each in relations for x in nodes(each) if x.type.dtype.kind == "i")
+    return any(y.type.dtype.kind in "fc" for x in made for y in inputs(x))

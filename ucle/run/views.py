@@ -29,8 +29,8 @@ from ucle.pipeline.artifacts import Compiled
 from ucle.pipeline.replan import read_from
 from ucle.plan.forms import MAX_ROWS, WrittenForm, form_of
 from ucle.plan.passes import LASTING
+from ucle.plan.relation_nodes import Read, TableScan
 from ucle.plan.sources import InputSource, TableName, TableSource
-from ucle.plan.steps import Read, TableScan
 from ucle.run.view_sizes import guarded_sizes
 from ucle.sqlgen import Capabilities, SqlStep, emit
 from ucle.sqlgen.guards import add_guards

@@ -13,8 +13,8 @@ from ucle.partitions import fragments
 from ucle.partitions.fragments import Fragment
 from ucle.partitions.run_fragment import Task
 from ucle.pipeline.artifacts import Compiled
+from ucle.plan.relation_nodes import Load, Read
 from ucle.plan.sources import Dictionary, InMemory
-from ucle.plan.steps import Load, Read
 from ucle.run.array_tables import array_table
 from ucle.spark.failures import errors_of_spark
 from ucle.spark.kinds import KEY_KINDS, KINDS, arrow_type
