@@ -6,7 +6,6 @@ emitter knows the engine only through `Capabilities`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -19,28 +18,19 @@ from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.plan import relation_nodes as plan
 from ucle.plan.relation_tree import inputs
-from ucle.plan.sources import TableSource
 from ucle.plan.steps import Plan, Role, Round, Step
-from ucle.sqlgen.array_extents import Extents
 from ucle.sqlgen.capabilities import Capabilities
-from ucle.sqlgen.entry_rows import tile_entries
 from ucle.sqlgen.finiteness_checks import StoredPayload, nan_query
 from ucle.sqlgen.from_clause import Joined, cross_join
 from ucle.sqlgen.fused_steps import tape_query
 from ucle.sqlgen.index_maps import reindex_tensor
 from ucle.sqlgen.input_tables import (
     dictionary_query,
-    duplicates_sum,
-    key_value,
-    list_value,
-    scalar_value,
-    source_table,
-    sum_duplicates,
-    sum_lists,
 )
 from ucle.sqlgen.kernel_calls import KernelCalls, Value
 from ucle.sqlgen.missing_tuples import densify, fill_value
 from ucle.sqlgen.nested_expressions import NestedExpression, SingleRow
+from ucle.sqlgen.operand_aliases import Side, choose_alias, choose_aliases, find_column, find_step
 from ucle.sqlgen.repartitions import repartition
 from ucle.sqlgen.scalar_operators import combine_sql, is_long, reduce_sql, repeat_sql
 from ucle.sqlgen.scans import scan_prefixes
@@ -49,25 +39,22 @@ from ucle.sqlgen.sql_trees import (
     add_alias,
     ascending,
     beside,
-    cast,
     column,
     constant,
-    differs,
     either,
-    first_of,
     group_by_keys,
     identifier,
     in_list,
     integer,
     join,
     key_columns,
-    key_type,
     number,
     select_from,
     subquery,
     table,
     when,
 )
+from ucle.sqlgen.table_scans import scan_table
 from ucle.sqlgen.top_k import first_entries
 
 
@@ -230,7 +217,7 @@ class _Emitter:
             case plan.Aggregate() if any(isinstance(x, plan.Nested) for x in inputs(relation)):
                 return self._expression(relation).query()
             case plan.TableScan():
-                return self._scan(relation)
+                return scan_table(relation, self._kernels, self._prefix)
             case plan.Densify():
                 return self._densify(relation)
             case plan.Slices():
@@ -243,16 +230,16 @@ class _Emitter:
                 query.set("order", ascending(*(integer(n + 1) for n in range(keys))))
                 return query
             case plan.Reindex():
-                alias = _alias(relation.input)
+                alias = choose_alias(relation.input)
                 return reindex_tensor(
                     relation, self._from(relation.input, alias), alias, self._kernels
                 )
             case plan.PrefixScan():
-                alias = _alias(relation.input)
+                alias = choose_alias(relation.input)
                 before = self._from(relation.input, alias)
                 return scan_prefixes(relation, before, alias, self._kernels)
             case plan.TopKEntries():
-                alias = _alias(relation.input)
+                alias = choose_alias(relation.input)
                 return first_entries(
                     relation, self._from(relation.input, alias), alias, self._kernels
                 )
@@ -271,7 +258,7 @@ class _Emitter:
                 raise AssertionError("what a tape has made is no relation")
             case plan.ByReference() | plan.Nested():
                 raise AssertionError("a part of an expression or of a join is no query")
-        alias = _alias(relation)
+        alias = choose_alias(relation)
         before = self._from(relation.input, alias)
         return repartition(relation, before, alias, self._kernels)
 
@@ -280,7 +267,7 @@ class _Emitter:
         if isinstance(relation, plan.ConstantRelation):
             return NestedExpression(constant(relation.data), ())
         if isinstance(relation, plan.TableScan):
-            query = self._scan(relation)
+            query = scan_table(relation, self._kernels, self._prefix)
             name = query.args["from_"].this.name
             value = query.expressions[0].unalias()
             (read,) = value.find_all(exp.Column)
@@ -288,9 +275,9 @@ class _Emitter:
             return NestedExpression(value, [SingleRow(name, name, read.name)])
         operands = inputs(relation)
         sources = [
-            SingleRow(alias, self._prefix + name, _column_of(operand))
+            SingleRow(alias, self._prefix + name, find_column(operand))
             for operand, alias, name in zip(
-                operands, _aliases(operands), map(_step_of, operands), strict=True
+                operands, choose_aliases(operands), map(find_step, operands), strict=True
             )
         ]
         nested = NestedExpression(self._apply_to_values(relation, sources), sources)
@@ -331,7 +318,7 @@ class _Emitter:
         return subquery(self.query(relation), alias)
 
     def _rename_keys(self, source: plan.Relation, type_: TensorType) -> exp.Select:
-        alias = _alias(source)
+        alias = choose_alias(source)
         old, new = key_columns(source.type), key_columns(type_)
         keys = [column(old[a], alias).as_(identifier(new[a])) for a in source.layout.promoted]
         return select(*keys, column(VALUE, alias)).from_(self._from(source, alias))
@@ -364,69 +351,8 @@ class _Emitter:
             limits.append(exp.LT(this=key.copy(), expression=integer(end)))
         return query.where(*limits, copy=False)
 
-    def _scan(self, scan: plan.TableScan) -> exp.Select:
-        source, type_ = scan.source, scan.type
-        if len(source.tile_sizes) > 1:
-            return tile_entries(source, type_, self._prefix)
-        names = key_columns(type_)
-        # The columns of a source need a qualifier only beside those of a dictionary.
-        alias = _alias(scan) if any(source.encoded) else None
-        query = select_from(source_table(source, self._prefix, alias))
-        keys = []
-        for axis, key, encoded in zip(
-            scan.layout.promoted, source.keys, source.encoded, strict=True
-        ):
-            position: exp.Expr = column(key, alias)
-            dictionary = type_.axes[axis].dictionary
-            if encoded and dictionary is not None:
-                ids = f"{names[axis]}_ids"
-                match = exp.EQ(this=column("value", ids), expression=key_value(source, key, alias))
-                query = join(query, table(self._prefix + dictionary, alias=ids), on=match)
-                position = column("id", ids)
-            keys.append(add_alias(cast(position, key_type(type_, axis)), names[axis]))
-        query = query.select(*keys, copy=False)
-        if not scan.layout.scalar:
-            assert source.value is not None
-            if source.kept_as is not None:
-                return query.select(add_alias(column(source.value, alias), VALUE), copy=False)
-            value = list_value(column(source.value, alias), source)
-            if source.sum_duplicates and not self._capabilities.kernels:
-                return sum_lists(query, value, type_.dtype)
-            if self._capabilities.kernels:
-                value = self._kernels.scalar("pack", value, dtype=type_.dtype)
-            if source.sum_duplicates:
-                size = math.prod(source.dense)
-                stem = duplicates_sum(type_.dtype).stem
-                value = self._kernels.aggregate(f"{stem}_vec", size, [value], dtype=type_.dtype)
-                query = group_by_keys(query, [integer(n + 1) for n in range(len(keys))])
-            if self._capabilities.kernels:
-                value = self._cut(source, type_, value, [key.unalias() for key in keys])
-            return query.select(add_alias(value, VALUE), copy=False)
-        value = scalar_value(source, alias)
-        if source.sum_duplicates:
-            summed = sum_duplicates(source, value, self._capabilities.dialect)
-            positions = [integer(n + 1) for n in range(len(keys))]
-            query = query.select(add_alias(summed, VALUE), copy=False)
-            query = query.group_by(*positions, copy=False)
-            return query.having(differs(summed, type_), copy=False) if keys else query
-        query = query.select(add_alias(value, VALUE), copy=False)
-        return query.where(differs(value, type_), copy=False)
-
-    def _cut(
-        self, source: TableSource, type_: TensorType, value: exp.Expr, keys: Sequence[exp.Expr]
-    ) -> exp.Expr:
-        """A stored tile with these keys, cut off at the bounds."""
-        inside = Extents(type_, source.layout, dict(enumerate(keys)))
-        whole = Extents(type_, source.layout, padded=True)
-        if not source.tiles or inside.sizes == whole.sizes:
-            return value
-        axes = source.layout.dense
-        sizes = inside.list_sql([inside.sizes[axis] for axis in axes])
-        steps = whole.list_sql([whole.steps[axis] for axis in axes])
-        return self._kernels.scalar("slice", value, integer(0), sizes, steps, dtype=type_.dtype)
-
     def _densify(self, node: plan.Densify) -> exp.Select:
-        alias = _alias(node.input)
+        alias = choose_alias(node.input)
         source = self._from(node.input, alias)
         return densify(node.type, node.layout, source, alias, self._kernels)
 
@@ -507,7 +433,7 @@ class _Emitter:
     def _single(self, compute: plan.Compute) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
         source = compute.input
         assert not isinstance(source, plan.Join | plan.MaskedJoin)
-        alias, names = _alias(source), key_columns(source.type)
+        alias, names = choose_alias(source), key_columns(source.type)
         relation, value = self._apply_maps(compute, alias)
         query = select_from(relation)
         keys: dict[str, exp.Expr] = {}
@@ -553,8 +479,8 @@ class _Emitter:
         """The mask joined with the product that it restricts, tile by tile."""
         relations = node.mask, node.left, node.right
         labels = node.labels, node.left_labels, node.right_labels
-        aliases = unique_names([_alias(relation) for relation in relations])
-        sides = tuple(map(_Side, relations, labels, aliases))
+        aliases = unique_names([choose_alias(relation) for relation in relations])
+        sides = tuple(map(Side, relations, labels, aliases))
         keyed = [side for side in sides if side.keys]
         if not keyed:
             query, tensors = self._beside(sides)
@@ -575,10 +501,10 @@ class _Emitter:
         return joined.query, values, dict(joined.keys)
 
     def _join(self, node: plan.Join) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
-        left_alias, right_alias = _aliases((node.left, node.right))
+        left_alias, right_alias = choose_aliases((node.left, node.right))
         sides = (
-            _Side(node.left, node.left_labels, left_alias),
-            _Side(node.right, node.right_labels, right_alias),
+            Side(node.left, node.left_labels, left_alias),
+            Side(node.right, node.right_labels, right_alias),
         )
         left_keys, right_keys = sides[0].keys, sides[1].keys
         shared = [label for label in left_keys if label in right_keys]
@@ -619,12 +545,12 @@ class _Emitter:
             values.append(Value(value, side.relation.layout.scalar))
         return query, values, keys
 
-    def _alone(self, side: _Side) -> Joined:
+    def _alone(self, side: Side) -> Joined:
         """One side alone in a FROM clause."""
         query = select_from(self._from(side.relation, side.alias))
         return Joined(query, side.keys, {side.alias: side.stored})
 
-    def _beside(self, sides: Sequence[_Side]) -> tuple[exp.Select, list[exp.Expr]]:
+    def _beside(self, sides: Sequence[Side]) -> tuple[exp.Select, list[exp.Expr]]:
         """Relations of one tuple beside each other, and their values."""
         sources: list[exp.Expr] = []
         values: list[exp.Expr] = []
@@ -633,86 +559,5 @@ class _Emitter:
                 sources.append(table(self._prefix + side.relation.step, alias=side.alias))
             else:
                 sources.append(self._from(side.relation, side.alias))
-            values.append(column(_column_of(side.relation), side.alias))
+            values.append(column(find_column(side.relation), side.alias))
         return beside(exp.Select(), sources, values), values
-
-
-@dataclass(frozen=True)
-class _Side:
-    """One side of a join under its alias."""
-
-    relation: plan.Relation
-    labels: tuple[str, ...]
-    alias: str
-
-    @property
-    def stored(self) -> exp.Column:
-        """The column with the payload."""
-        return column(VALUE, self.alias)
-
-    @property
-    def value(self) -> exp.Expr:
-        """The payload."""
-        return self.value_of(self.stored)
-
-    def value_of(self, stored: exp.Expr) -> exp.Expr:
-        """The payload, given the column that has it."""
-        return first_of(stored) if isinstance(self.relation, plan.ByReference) else stored
-
-    @property
-    def keys(self) -> dict[str, exp.Column]:
-        """The key column of each promoted label."""
-        names = key_columns(self.relation.type)
-        return {
-            self.labels[axis]: column(names[axis], self.alias)
-            for axis in self.relation.layout.promoted
-        }
-
-
-def _aliases(operands: Sequence[plan.Relation]) -> list[str]:
-    """Return an alias for each operand: the name of its tensor where that is unique."""
-    names = [_alias(operand) for operand in operands]
-    if len(names) == 2 and names[0].casefold() == names[1].casefold():
-        return [f"{names[0]}_1", f"{names[1]}_2"]
-    return names if len(names) <= 2 else unique_names(names)
-
-
-def _column_of(operand: plan.Relation) -> str:
-    """The column with the value of an operand."""
-    match operand:
-        case plan.Read(column=str() as member):
-            return member
-    return VALUE
-
-
-def _step_of(operand: plan.Relation) -> str:
-    """The step that an operand reads or denotes."""
-    match operand:
-        case plan.Read(step):
-            return step
-        case plan.Nested():
-            return operand.step
-    raise AssertionError("no operand of an expression")
-
-
-def _alias(relation: plan.Relation) -> str:
-    match relation:
-        case plan.Read(_, tensor):
-            return tensor
-        case plan.Nested():
-            return relation.tensor
-        case (
-            plan.TableScan()
-            | plan.Load()
-            | plan.Held()
-            | plan.Aggregate()
-            | plan.Reindex()
-            | plan.ConstantRelation()
-        ):
-            return "T"
-        case plan.FusedMaps() | plan.PrefixScan() | plan.TopKEntries():
-            return "T"
-        case plan.FusedStep() | plan.HeldRow() | plan.Slot():
-            return "T"
-        case plan.Rearrange(source):
-            return _alias(source)

@@ -368,7 +368,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "last-stored-tile-not-cut",
-        "sqlgen/plan_to_sql.py",
+        "sqlgen/table_scans.py",
         "if not source.tiles or inside.sizes == whole.sizes:",
         "if True:",
         "the last tile of a stored block reaches beyond its axis",

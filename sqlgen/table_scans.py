@@ -1,0 +1,105 @@
+"""Scans of input tables: coordinates as positions, payloads packed, summed and cut to bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from ucle.ir.tensor_types import TensorType
+from ucle.plan.relation_nodes import TableScan
+from ucle.plan.sources import TableSource
+from ucle.sqlgen.array_extents import Extents
+from ucle.sqlgen.entry_rows import tile_entries
+from ucle.sqlgen.input_tables import (
+    duplicates_sum,
+    key_value,
+    list_value,
+    scalar_value,
+    source_table,
+    sum_duplicates,
+    sum_lists,
+)
+from ucle.sqlgen.kernel_calls import KernelCalls
+from ucle.sqlgen.operand_aliases import choose_alias
+from ucle.sqlgen.sql_trees import (
+    VALUE,
+    add_alias,
+    cast,
+    column,
+    differs,
+    group_by_keys,
+    integer,
+    join,
+    key_columns,
+    key_type,
+    select_from,
+    table,
+)
+
+
+def scan_table(scan: TableScan, kernels: KernelCalls, prefix: str) -> exp.Select:
+    """Return the query that reads an input table: its keys as positions, and its payload."""
+    source, type_ = scan.source, scan.type
+    if len(source.tile_sizes) > 1:
+        return tile_entries(source, type_, prefix)
+    names = key_columns(type_)
+    # The columns of a source need a qualifier only beside those of a dictionary.
+    alias = choose_alias(scan) if any(source.encoded) else None
+    query = select_from(source_table(source, prefix, alias))
+    keys = []
+    for axis, key, encoded in zip(scan.layout.promoted, source.keys, source.encoded, strict=True):
+        position: exp.Expr = column(key, alias)
+        dictionary = type_.axes[axis].dictionary
+        if encoded and dictionary is not None:
+            ids = f"{names[axis]}_ids"
+            match = exp.EQ(this=column("value", ids), expression=key_value(source, key, alias))
+            query = join(query, table(prefix + dictionary, alias=ids), on=match)
+            position = column("id", ids)
+        keys.append(add_alias(cast(position, key_type(type_, axis)), names[axis]))
+    query = query.select(*keys, copy=False)
+    if not scan.layout.scalar:
+        assert source.value is not None
+        if source.kept_as is not None:
+            return query.select(add_alias(column(source.value, alias), VALUE), copy=False)
+        value = list_value(column(source.value, alias), source)
+        if source.sum_duplicates and not kernels.available:
+            return sum_lists(query, value, type_.dtype)
+        if kernels.available:
+            value = kernels.scalar("pack", value, dtype=type_.dtype)
+        if source.sum_duplicates:
+            size = math.prod(source.dense)
+            stem = duplicates_sum(type_.dtype).stem
+            value = kernels.aggregate(f"{stem}_vec", size, [value], dtype=type_.dtype)
+            query = group_by_keys(query, [integer(n + 1) for n in range(len(keys))])
+        if kernels.available:
+            value = _cut(source, type_, value, [key.unalias() for key in keys], kernels)
+        return query.select(add_alias(value, VALUE), copy=False)
+    value = scalar_value(source, alias)
+    if source.sum_duplicates:
+        summed = sum_duplicates(source, value, kernels.dialect)
+        positions = [integer(n + 1) for n in range(len(keys))]
+        query = query.select(add_alias(summed, VALUE), copy=False)
+        query = query.group_by(*positions, copy=False)
+        return query.having(differs(summed, type_), copy=False) if keys else query
+    query = query.select(add_alias(value, VALUE), copy=False)
+    return query.where(differs(value, type_), copy=False)
+
+
+def _cut(
+    source: TableSource,
+    type_: TensorType,
+    value: exp.Expr,
+    keys: Sequence[exp.Expr],
+    kernels: KernelCalls,
+) -> exp.Expr:
+    """Return a stored tile with these keys, cut off at the bounds."""
+    inside = Extents(type_, source.layout, dict(enumerate(keys)))
+    whole = Extents(type_, source.layout, padded=True)
+    if not source.tiles or inside.sizes == whole.sizes:
+        return value
+    axes = source.layout.dense
+    sizes = inside.list_sql([inside.sizes[axis] for axis in axes])
+    steps = whole.list_sql([whole.steps[axis] for axis in axes])
+    return kernels.scalar("slice", value, integer(0), sizes, steps, dtype=type_.dtype)
