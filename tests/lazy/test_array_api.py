@@ -83,7 +83,14 @@ def test_numpy_agrees(name: str, routes: Routes) -> None:
 
 
 def test_every_public_function_has_a_call() -> None:
-    modules = ("functions", "standard_functions", "new_tensors", "manipulation", "linear_algebra")
+    modules = (
+        "aggregations",
+        "functions",
+        "standard_functions",
+        "new_tensors",
+        "manipulation",
+        "linear_algebra",
+    )
     public = {
         name
         for module in modules

@@ -20,7 +20,6 @@ from ucle.lazy.axes import AxisLike
 from ucle.lazy.creation import einsum
 from ucle.lazy.elementwise import elementwise
 from ucle.lazy.random_tensors import keep_mask
-from ucle.lazy.reductions import Along
 from ucle.lazy.tensor import NUMPY_FUNCTIONS, Tensor, as_tensor, pointwise, tensor_operand
 from ucle.operators import (
     ABS,
@@ -312,80 +311,6 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Tensor:
     return as_tensor(x).astype(dtype)
 
 
-def sum(x: Any, axis: Along = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Sums along axes."""
-    return as_tensor(x).sum(axis, dtype, keepdims=keepdims)
-
-
-def prod(x: Any, axis: Along = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Products along axes."""
-    return as_tensor(x).prod(axis, dtype, keepdims=keepdims)
-
-
-def mean(x: Any, axis: Along = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Means along axes."""
-    return as_tensor(x).mean(axis, dtype, keepdims=keepdims)
-
-
-def max(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
-    """Greatest entries along axes."""
-    return as_tensor(x).max(axis, keepdims=keepdims)
-
-
-def min(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
-    """Least entries along axes."""
-    return as_tensor(x).min(axis, keepdims=keepdims)
-
-
-def any(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
-    """Whether an entry along axes is not 0."""
-    return as_tensor(x).any(axis, keepdims=keepdims)
-
-
-def all(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
-    """Whether no entry along axes is 0."""
-    return as_tensor(x).all(axis, keepdims=keepdims)
-
-
-def count_nonzero(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
-    """How many entries along axes are not 0."""
-    return as_tensor(x).count_nonzero(axis, keepdims=keepdims)
-
-
-def logsumexp(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
-    """Logarithms of sums of exponentials along axes, without overflow."""
-    return as_tensor(x).logsumexp(axis, keepdims=keepdims)
-
-
-def var(
-    x: Any, axis: Along = None, *, correction: float = 0, ddof: float = 0, keepdims: bool = False
-) -> Tensor:
-    """Variances along axes; `correction` is taken from the number of entries."""
-    return as_tensor(x).var(axis, ddof=correction or ddof, keepdims=keepdims)
-
-
-def std(
-    x: Any, axis: Along = None, *, correction: float = 0, ddof: float = 0, keepdims: bool = False
-) -> Tensor:
-    """Standard deviations along axes: roots of `var`."""
-    return as_tensor(x).std(axis, ddof=correction or ddof, keepdims=keepdims)
-
-
-def argmax(x: Any, axis: AxisLike | None = None, *, keepdims: bool = False) -> Tensor:
-    """Positions of the first greatest entries along an axis."""
-    return as_tensor(x).argmax(axis, keepdims=keepdims)
-
-
-def argmin(x: Any, axis: AxisLike | None = None, *, keepdims: bool = False) -> Tensor:
-    """Positions of the first least entries along an axis."""
-    return as_tensor(x).argmin(axis, keepdims=keepdims)
-
-
-def softmax(x: Any, axis: AxisLike = -1) -> Tensor:
-    """Exponentials divided by their sum along an axis."""
-    return as_tensor(x).softmax(axis)
-
-
 def matmul(x: Any, y: Any) -> Tensor:
     """``x @ y``: NumPy's rules; over the axes in common where axes have names."""
     return as_tensor(x).matmul(y)
@@ -429,32 +354,6 @@ def squeeze(x: Any, axis: AxisLike | Sequence[AxisLike] | None = None) -> Tensor
 def broadcast_to(x: Any, shape: Sequence[int]) -> Tensor:
     """The tensor stretched to a shape."""
     return as_tensor(x).broadcast_to(shape)
-
-
-def cumsum(x: Any, axis: AxisLike | None = None, dtype: Any = None) -> Tensor:
-    """Sums up to each position of an axis; without one, of all entries in order.
-
-    >>> import ucle
-    >>> ucle.cumsum(ucle.array([[1, 2], [3, 4]]), axis=1).to_numpy()
-    array([[1, 3],
-           [3, 7]])
-    """
-    return as_tensor(x).cumsum(axis, dtype)
-
-
-def cumprod(x: Any, axis: AxisLike | None = None, dtype: Any = None) -> Tensor:
-    """Products up to each position of an axis; without one, of all entries in order."""
-    return as_tensor(x).cumprod(axis, dtype)
-
-
-def cummax(x: Any, axis: AxisLike | None = None) -> Tensor:
-    """Greatest entries up to each position of an axis: `numpy.maximum.accumulate`."""
-    return as_tensor(x).cummax(axis)
-
-
-def cummin(x: Any, axis: AxisLike | None = None) -> Tensor:
-    """Least entries up to each position of an axis: `numpy.minimum.accumulate`."""
-    return as_tensor(x).cummin(axis)
 
 
 def shift(x: Any, shift: int, axis: AxisLike = -1, fill_value: Any = 0) -> Tensor:
@@ -652,18 +551,6 @@ NUMPY_FUNCTIONS.update(
             bitwise_xor,
             where,
             clip,
-            sum,
-            prod,
-            mean,
-            max,
-            min,
-            any,
-            all,
-            count_nonzero,
-            var,
-            std,
-            argmax,
-            argmin,
             matmul,
             tensordot,
             vecdot,
@@ -685,8 +572,6 @@ NUMPY_FUNCTIONS.update(
             tril,
             triu,
             kron,
-            cumsum,
-            cumprod,
             take,
             astype,
         )
@@ -699,7 +584,5 @@ NUMPY_FUNCTIONS.update(
     conjugate=conj,
     invert=bitwise_invert,
     rint=round,
-    amax=max,
-    amin=min,
     transpose=_transpose,
 )

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from ucle.lazy import (
+    aggregations,
     functions,
     linear_algebra,
     manipulation,
@@ -18,6 +19,8 @@ from ucle.lazy import (
 from ucle.lazy.tensor import NUMPY_FUNCTIONS, Tensor
 
 OTHER_NAMES = {
+    "amax": aggregations.max,
+    "amin": aggregations.min,
     "arcsin": standard_functions.asin,
     "arccos": standard_functions.acos,
     "arctan": standard_functions.atan,
@@ -64,7 +67,7 @@ def _in_order(function: Callable[..., Any]) -> Callable[..., Any]:
     return like
 
 
-for module in (standard_functions, manipulation, linear_algebra):
+for module in (aggregations, standard_functions, manipulation, linear_algebra):
     NUMPY_FUNCTIONS.update({x.__name__: x for x in _public(module)})
 NUMPY_FUNCTIONS.update({name: _clear_of(getattr(new_tensors, name)) for name in NEW})
 NUMPY_FUNCTIONS.update(sort=_in_order(ordering.sort), argsort=_in_order(ordering.argsort))

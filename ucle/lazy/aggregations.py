@@ -1,0 +1,112 @@
+"""Aggregations and running aggregations of lazy tensors along axes, with NumPy's names.
+
+They take what the functions of `ucle.lazy.functions` take, and call the methods of the tensor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ucle.lazy.axes import AxisLike
+from ucle.lazy.reductions import Along
+from ucle.lazy.tensor import Tensor, as_tensor
+
+
+def sum(x: Any, axis: Along = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
+    """Sums along axes."""
+    return as_tensor(x).sum(axis, dtype, keepdims=keepdims)
+
+
+def prod(x: Any, axis: Along = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
+    """Products along axes."""
+    return as_tensor(x).prod(axis, dtype, keepdims=keepdims)
+
+
+def mean(x: Any, axis: Along = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
+    """Means along axes."""
+    return as_tensor(x).mean(axis, dtype, keepdims=keepdims)
+
+
+def max(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
+    """Greatest entries along axes."""
+    return as_tensor(x).max(axis, keepdims=keepdims)
+
+
+def min(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
+    """Least entries along axes."""
+    return as_tensor(x).min(axis, keepdims=keepdims)
+
+
+def any(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
+    """Whether an entry along axes is not 0."""
+    return as_tensor(x).any(axis, keepdims=keepdims)
+
+
+def all(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
+    """Whether no entry along axes is 0."""
+    return as_tensor(x).all(axis, keepdims=keepdims)
+
+
+def count_nonzero(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
+    """How many entries along axes are not 0."""
+    return as_tensor(x).count_nonzero(axis, keepdims=keepdims)
+
+
+def logsumexp(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
+    """Logarithms of sums of exponentials along axes, without overflow."""
+    return as_tensor(x).logsumexp(axis, keepdims=keepdims)
+
+
+def var(
+    x: Any, axis: Along = None, *, correction: float = 0, ddof: float = 0, keepdims: bool = False
+) -> Tensor:
+    """Variances along axes; `correction` is taken from the number of entries."""
+    return as_tensor(x).var(axis, ddof=correction or ddof, keepdims=keepdims)
+
+
+def std(
+    x: Any, axis: Along = None, *, correction: float = 0, ddof: float = 0, keepdims: bool = False
+) -> Tensor:
+    """Standard deviations along axes: roots of `var`."""
+    return as_tensor(x).std(axis, ddof=correction or ddof, keepdims=keepdims)
+
+
+def argmax(x: Any, axis: AxisLike | None = None, *, keepdims: bool = False) -> Tensor:
+    """Positions of the first greatest entries along an axis."""
+    return as_tensor(x).argmax(axis, keepdims=keepdims)
+
+
+def argmin(x: Any, axis: AxisLike | None = None, *, keepdims: bool = False) -> Tensor:
+    """Positions of the first least entries along an axis."""
+    return as_tensor(x).argmin(axis, keepdims=keepdims)
+
+
+def softmax(x: Any, axis: AxisLike = -1) -> Tensor:
+    """Exponentials divided by their sum along an axis."""
+    return as_tensor(x).softmax(axis)
+
+
+def cumsum(x: Any, axis: AxisLike | None = None, dtype: Any = None) -> Tensor:
+    """Sums up to each position of an axis; without one, of all entries in order.
+
+    >>> import ucle
+    >>> ucle.cumsum(ucle.array([[1, 2], [3, 4]]), axis=1).to_numpy()
+    array([[1, 3],
+           [3, 7]])
+    """
+    return as_tensor(x).cumsum(axis, dtype)
+
+
+def cumprod(x: Any, axis: AxisLike | None = None, dtype: Any = None) -> Tensor:
+    """Products up to each position of an axis; without one, of all entries in order."""
+    return as_tensor(x).cumprod(axis, dtype)
+
+
+def cummax(x: Any, axis: AxisLike | None = None) -> Tensor:
+    """Greatest entries up to each position of an axis: `numpy.maximum.accumulate`."""
+    return as_tensor(x).cummax(axis)
+
+
+def cummin(x: Any, axis: AxisLike | None = None) -> Tensor:
+    """Least entries up to each position of an axis: `numpy.minimum.accumulate`."""
+    return as_tensor(x).cummin(axis)
