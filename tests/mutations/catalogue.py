@@ -104,7 +104,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "result-filled-with-zero",
-        "ucle/run/results.py",
+        "ucle/run/stored_tensor.py",
         "result = np.full(self.shape, self.fill, dtype=self.dtype)",
         "result = np.zeros(self.shape, dtype=self.dtype)",
         "to_numpy() shows 0 where the fill is another",

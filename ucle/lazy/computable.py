@@ -23,7 +23,8 @@ from ucle.lazy.compute import compile_tensors, compute_tensors
 from ucle.lazy.nodes import Lazy
 from ucle.plan.forms import FORM, MAX_ROWS
 from ucle.program import EinsumProgram
-from ucle.run.results import CPU, TensorRelation
+from ucle.run.results import TensorRelation
+from ucle.run.stored_tensor import CPU
 from ucle.run.write_table import MODES
 
 if TYPE_CHECKING:

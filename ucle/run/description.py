@@ -7,15 +7,13 @@ small query; a result that can no longer be read is described without rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ucle.errors import ResultClosedError, UcleError
 from ucle.foundation import html
-
-if TYPE_CHECKING:
-    from ucle.run.results import Result, TensorRelation
+from ucle.run.stored_tensor import StoredTensor
 
 ROWS = 5
 """The number of rows of a tensor that are shown."""
@@ -70,23 +68,23 @@ class ResultDescription:
         return "\n".join(parts)
 
 
-def tensor_text(tensor: TensorRelation) -> str:
+def tensor_text(tensor: StoredTensor) -> str:
     """The `repr` of a tensor; nothing is read."""
     return f"<TensorRelation {tensor.name}[{_labels(tensor)}], columns {', '.join(tensor.columns)}>"
 
 
-def tensor_html(tensor: TensorRelation) -> str:
+def tensor_html(tensor: StoredTensor) -> str:
     """The HTML of a tensor in a notebook."""
     shown = describe(tensor)
     return html.element([html.title(shown.name, shown.said), shown.html])
 
 
-def result_text(result: Result) -> str:
+def result_text(result: Mapping[str, StoredTensor]) -> str:
     """The `repr` of a result."""
     return f"<Result of {', '.join(result)}>"
 
 
-def result_html(result: Result) -> str:
+def result_html(result: Mapping[str, StoredTensor]) -> str:
     """The HTML of a result in a notebook: its tensors, the first of them unfolded."""
     parts = [html.title("Result", f"of {', '.join(result)}")]
     for place, tensor in enumerate(list(result.values())[:TENSORS]):
@@ -95,7 +93,7 @@ def result_html(result: Result) -> str:
     return html.element(parts)
 
 
-def describe(tensor: TensorRelation) -> ResultDescription:
+def describe(tensor: StoredTensor) -> ResultDescription:
     """Describe a tensor, with its first rows."""
     stored, note = "", ""
     rows: list[tuple[Any, ...]] = []
@@ -130,11 +128,11 @@ def describe(tensor: TensorRelation) -> ResultDescription:
     )
 
 
-def _labels(tensor: TensorRelation) -> str:
+def _labels(tensor: StoredTensor) -> str:
     return ", ".join(str(axis) for axis in tensor.type.axes)
 
 
-def _describe_rows(tensor: TensorRelation) -> str:
+def _describe_rows(tensor: StoredTensor) -> str:
     """The number of stored rows, out of how many possible ones, and the content of a row."""
     count = tensor.count_stored()
     layout = tensor.layout

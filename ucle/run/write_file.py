@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
@@ -22,15 +22,13 @@ from ucle.foundation.atomic_files import fresh_file, fresh_folder
 from ucle.foundation.libraries import pa, pa_csv, pq, scipy_module
 from ucle.inputs.metadata import describing, description
 from ucle.plan.forms import WrittenForm
+from ucle.run.stored_tensor import StoredTensor
 
-if TYPE_CHECKING:
-    from ucle.run.results import TensorRelation
-
-Writer = Callable[["TensorRelation", BinaryIO, WrittenForm], None]
+Writer = Callable[[StoredTensor, BinaryIO, WrittenForm], None]
 
 
 def save(
-    tensor: TensorRelation,
+    tensor: StoredTensor,
     path: str | os.PathLike[str],
     keys: Sequence[str] | None,
     rows: str | None,
@@ -78,7 +76,7 @@ def save(
 
 
 def save_partitioned(
-    tensor: TensorRelation,
+    tensor: StoredTensor,
     path: str | os.PathLike[str],
     keys: Sequence[str] | None,
     rows: str | None,
@@ -144,19 +142,19 @@ def _report_errors(target: Path) -> Iterator[None]:
         ) from error
 
 
-def _write_parquet(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
+def _write_parquet(tensor: StoredTensor, file: BinaryIO, form: WrittenForm) -> None:
     with tensor.batches(form) as (schema, batches), pq.ParquetWriter(file, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
 
 
-def _write_ipc(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
+def _write_ipc(tensor: StoredTensor, file: BinaryIO, form: WrittenForm) -> None:
     with tensor.batches(form) as (schema, batches), pa.ipc.new_file(file, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
 
 
-def _write_csv(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
+def _write_csv(tensor: StoredTensor, file: BinaryIO, form: WrittenForm) -> None:
     _refuse_complex(tensor, "CSV")
     with (
         tensor.batches(form) as (schema, batches),
@@ -166,7 +164,7 @@ def _write_csv(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> Non
             writer.write_batch(batch)
 
 
-def _write_matrix_market(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
+def _write_matrix_market(tensor: StoredTensor, file: BinaryIO, form: WrittenForm) -> None:
     if len(tensor.shape) != 2:
         raise _cannot_hold(tensor, "Matrix Market", "matrices", f"rank {len(tensor.shape)}")
     writer = scipy_module("scipy.io", f"save {tensor.name}, Matrix Market")
@@ -177,7 +175,7 @@ def _write_matrix_market(tensor: TensorRelation, file: BinaryIO, form: WrittenFo
     writer.mmwrite(file, matrix, symmetry="general")
 
 
-def _write_frostt(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
+def _write_frostt(tensor: StoredTensor, file: BinaryIO, form: WrittenForm) -> None:
     _refuse_complex(tensor, "FROSTT")
     matrix = tensor.nonzero()
     values = matrix.data.astype(np.int64) if matrix.dtype == bool else matrix.data
@@ -193,11 +191,11 @@ def _write_frostt(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> 
     )
 
 
-def _write_npy(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
+def _write_npy(tensor: StoredTensor, file: BinaryIO, form: WrittenForm) -> None:
     np.save(file, tensor.to_numpy(), allow_pickle=False)
 
 
-def _write_npz(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
+def _write_npz(tensor: StoredTensor, file: BinaryIO, form: WrittenForm) -> None:
     """Write a matrix with fill 0 in scipy's sparse format, anything else as one array ``val``."""
     if len(tensor.shape) == 2 and tensor.fill == 0:
         sparse = scipy_module("scipy.sparse", f"save {tensor.name}, .npz")
@@ -206,14 +204,12 @@ def _write_npz(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> Non
         np.savez_compressed(file, val=tensor.to_numpy())
 
 
-def _refuse_complex(tensor: TensorRelation, format_: str) -> None:
+def _refuse_complex(tensor: StoredTensor, format_: str) -> None:
     if tensor.dtype.kind == "c":
         raise _cannot_hold(tensor, format_, "real numbers", str(tensor.dtype))
 
 
-def _cannot_hold(
-    tensor: TensorRelation, format_: str, expected: str, found: str
-) -> UnsupportedError:
+def _cannot_hold(tensor: StoredTensor, format_: str, expected: str, found: str) -> UnsupportedError:
     return UnsupportedError(
         f"{format_} cannot hold this tensor",
         where=f"save {tensor.name}",
