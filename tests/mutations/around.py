@@ -447,7 +447,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "results-of-users-on-scratch",
-        "ucle/program.py",
+        "ucle/program/compiled_program.py",
         "from ucle.database.macro_check import open_checked\n",
         "from ucle.database.macro_check import open_passing as open_checked\n",
         "tables that users make of results are seen by other computations",

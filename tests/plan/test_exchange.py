@@ -82,7 +82,9 @@ def test_every_exchange(
         return find_blocks(self, name, source, target) if source else None
 
     monkeypatch.setattr(CostedProgram, "exchange", exchange)
-    monkeypatch.setattr(ucle.program, "Resources", partial(Resources, inline_state=limit))
+    monkeypatch.setattr(
+        ucle.program.compile_text, "Resources", partial(Resources, inline_state=limit)
+    )
     arrow = duckdb.connect()
     rng = np.random.default_rng(len(labels) + limit)
     shape = [SHAPES[label] for label in labels]

@@ -29,7 +29,7 @@ from ucle.command.show_results import Pairs, WriteOptions, preview, preview_docu
 from ucle.explain.json import json_text
 from ucle.optimiser.profiles import save_profile
 from ucle.plan.forms import MAX_ROWS
-from ucle.program import FORMATS
+from ucle.program.explanations import FORMATS
 from ucle.progress.bar import progress_bar
 from ucle.run.write_file import SUFFIXES
 from ucle.run.write_table import MODES, checked_mode

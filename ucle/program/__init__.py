@@ -1,0 +1,12 @@
+"""The public interface of a compiled program.
+
+In: a text, inputs and options, which `einsum_program` (`compile_text`) has compiled. Out: an
+`EinsumProgram` (`executable_program`), which writes its script, explains itself, runs, and derives
+other programs. May import: `ucle.compile`, `ucle.explain`, `ucle.gradients`, `ucle.loops`, and
+packages below them; `ucle.spark` for its users alone.
+"""
+
+from ucle.program.compile_text import einsum_program
+from ucle.program.executable_program import EinsumProgram
+
+__all__ = ["EinsumProgram", "einsum_program"]

@@ -1,0 +1,284 @@
+"""A compiled program as it is: its plan, its costs, its script, and views that compute it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from ucle.compile.build import Build
+from ucle.compile.prepared import Preparations
+from ucle.database.engine import DUCKDB
+from ucle.database.macro_check import open_checked
+from ucle.database.session import Database, Session
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import door
+from ucle.inputs.staleness import Drift
+from ucle.plan.decomposition import VertexCost
+from ucle.plan.forms import MAX_ROWS, ROWS
+from ucle.plan.relation_nodes import Load
+from ucle.program.arguments import KEYS
+from ucle.program.write_script import write_script, write_script_in
+from ucle.run.array_tables import array_table
+from ucle.run.execute import memory_tables
+from ucle.run.views import Keys, create_views, macro_statements, view_queries
+from ucle.sqlgen.dialects import DIALECTS, DUCKDB_SQL
+
+
+class CompiledProgram:
+    """A compiled program, on the inputs and under the options that it was compiled for.
+
+    Attributes:
+        compiled: what each stage of the compilation has made.
+        options: the options that it was compiled with.
+    """
+
+    def __init__(self, build: Build, preparations: Preparations | None = None) -> None:
+        """Wrap a compiled program.
+
+        Args:
+            build: the program.
+            preparations: those it begins with; by default it runs as it is on the tables that it
+                was compiled for.
+        """
+        self.compiled = build.compiled
+        self.options = build.options
+        self._build = build
+        self._preparations = preparations or Preparations(
+            build.compiled, build.options, {build.target.versions: ()}
+        )
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the output tensors."""
+        return self.compiled.program.outputs
+
+    @property
+    def route(self) -> str:
+        """The route of kernel calls: ``native``, ``arrow``, or ``plain`` without kernels."""
+        return self._build.target.capabilities.name
+
+    @property
+    def cost(self) -> float:
+        """Estimated cost under the program's cost profile."""
+        return self.compiled.decomposed.total_cost
+
+    @property
+    def costs(self) -> Mapping[str, VertexCost]:
+        """Estimated cost of each vertex, split into join, kernel, aggregate and repartition."""
+        return self.compiled.decomposed.costs
+
+    @property
+    def decomposition(self) -> Mapping[str, frozenset[str]]:
+        """The promoted labels of each vertex, in the form that `decomposition=` takes.
+
+        >>> import ucle
+        >>> program = ucle.einsum_program("y[i] += A[i,j] * x[j]", A=[[1, 2], [3, 4]], x=[1, 1])
+        >>> program.with_decomposition({"y": {"i"}}).decomposition["y"]
+        frozenset({'i'})
+        """
+        return MappingProxyType(dict(self.compiled.decomposed.promoted))
+
+    @property
+    def carry(self) -> Mapping[str, str]:
+        """The inputs that an output replaces in the next step; empty except after `minimize`."""
+        return MappingProxyType(dict(self._build.request.carry))
+
+    @door(database=args.database)
+    def drift(self, database: Database = None) -> tuple[Drift, ...]:
+        """Return the inputs with over ten times more or fewer entries than at compile time.
+
+        Another plan may be faster by now, which `recompile` finds. `execute` warns of them.
+
+        Args:
+            database: where it is to run, as for `execute`.
+
+        Raises:
+            UcleError: tables do not pass the checks of `execute`.
+        """
+        with contextlib.closing(self._session(database)) as session:
+            return self._preparations.on(session).drifted
+
+    @door(
+        keys=KEYS,
+        rows=args.choice(*ROWS),
+        max_rows=args.count(),
+        dialect=args.choice(*DIALECTS),
+    )
+    def to_sql(
+        self,
+        *,
+        keys: Keys = None,
+        rows: str | None = None,
+        max_rows: int = MAX_ROWS,
+        dialect: str = DUCKDB_SQL.name,
+    ) -> str:
+        """Return the SQL script of the program: the statements of `execute`, with other names.
+
+        Run by hand on a connection from `ucle.connect`, it gives the results of `execute`: a
+        temporary table for each output, and for what several statements read. Repartitions and
+        EinSums are common table expressions of these. Its header names the inputs from memory that
+        are not written out; `register` makes them available to the script.
+
+        Outputs are shown in their stored layout unless a form is requested by the arguments: then
+        each has the columns and rows that `TensorRelation.to_table` writes.
+
+        Programs in which every label is promoted (``decomposition="relational"``) are plain SQL,
+        and have scripts for other engines, too: for Spark 4 and PostgreSQL 13. They
+        read tables by the last part of their names, with the columns that they have in DuckDB, and
+        show a row for each entry that is stored. Numbers are the same except for the order in which
+        floats are added. PostgreSQL raises an error instead of returning a number where a float64
+        overflows or underflows to 0. On Spark, powers of integers are limited to 2^53.
+
+        Args:
+            keys: labels that are to have a column, by default all; a dict by name of the output
+                where there are several.
+            rows: which rows outputs show, as in `TensorRelation.to_table`.
+            max_rows: the most rows of ``rows="all"``.
+            dialect: ``"duckdb"``, ``"spark"`` or ``"postgres"``.
+
+        Raises:
+            ArgumentError: an output would have too many rows, or there is no such label.
+            UnsupportedError: the program calls kernels, or has a type or an operator that the
+                dialect lacks.
+        """
+        if DIALECTS[dialect].statements is not None:
+            return write_script_in(DIALECTS[dialect], self.compiled, keys, rows)
+        return write_script(self._build, keys, rows, max_rows)
+
+    @door(connection=args.connection)
+    def register(self, connection: Any) -> None:
+        """Register the inputs from memory on a connection, for a script that is run by hand."""
+        for name, data in memory_tables(self.compiled.inputs).items():
+            DUCKDB.register(connection, name, data)
+        for step in self.compiled.physical.steps:
+            if isinstance(load := step.relation, Load):
+                array = self.compiled.inputs[load.source.tensor].data
+                table = array_table(array, load.type, load.layout)
+                DUCKDB.register(connection, step.name, table)
+
+    @door(
+        database=args.database,
+        schema=args.word,
+        replace=args.flag,
+        room=args.sizes,
+        keys=KEYS,
+        rows=args.choice(*ROWS),
+        max_rows=args.count(),
+    )
+    def create_views(
+        self,
+        database: Database = None,
+        *,
+        schema: str | None = None,
+        replace: bool = False,
+        room: Mapping[str, int] | None = None,
+        keys: Keys = None,
+        rows: str | None = None,
+        max_rows: int = MAX_ROWS,
+    ) -> tuple[str, ...]:
+        """Create a view for each output, for clients that query the database without this program.
+
+        The views compute their answers from the contents of the tables at query time. They use the
+        decomposition of the program, but products of integers in the written order: in another they
+        might overflow. Where sizes are written into a view (lengths of arrays, the divisor of a
+        mean), it raises as soon as they have changed, before it returns a row. Unless every label
+        is promoted, views call kernels, which a connection from `ucle.connect` has.
+
+        Args:
+            database: where they are created, as for `execute`.
+            schema: the name of a schema that exists; by default the current one.
+            replace: whether views of the same names may be replaced.
+            room: larger sizes for arrays by label, if more coordinates are expected. Results are
+                the same; `bounds` of `einsum_program` would change means.
+            keys: labels that are to have a column, by default all, as of
+                `TensorRelation.to_table`; a dict by name of the output where there are several.
+            rows: which rows the views show, as in `TensorRelation.to_table`.
+            max_rows: the most rows of ``rows="all"``.
+
+        Returns:
+            The names of the views, as SQL writes them.
+
+        Raises:
+            UnsupportedError: an input lies in memory, or the connection loads no extension.
+            ArgumentError: a view would have too many rows.
+            DatabaseError: a view cannot be created. None is left of the others.
+        """
+        with contextlib.closing(self._session(database)) as session:
+            prepared = self._preparations.fresh(session)
+            return create_views(
+                session,
+                prepared.for_views(),
+                self.options,
+                session.capabilities,
+                schema,
+                replace_views=replace,
+                room=room,
+                keys=keys,
+                rows=rows,
+                max_rows=max_rows,
+            )
+
+    @door(database=args.database)
+    def macro_sql(
+        self,
+        database: Database = None,
+        *,
+        room: Mapping[str, int] | None = None,
+        keys: Keys = None,
+        rows: str | None = None,
+        max_rows: int = MAX_ROWS,
+    ) -> str:
+        """Return statements that create a table macro per output: a view with table parameters.
+
+        A macro has a parameter ``NAME_table`` for each table that the program reads, with its name
+        as the default, so that ``FROM total()`` reads this table, and ``FROM total(sales_table :=
+        'archive.sales')`` reads another one with columns of the same names. The remarks on
+        `create_views` also hold for macros, including sizes and kernels.
+
+        Args:
+            database: where the tables are, as for `execute`.
+            room: sizes for arrays by label, where others may have more coordinates.
+            keys: labels that are to have a column, as in `create_views`.
+            rows: which rows the macros show, as in `TensorRelation.to_table`.
+            max_rows: the most rows of ``rows="all"``.
+
+        Raises:
+            UnsupportedError: an input lies in memory, or the connection loads no extension.
+            ArgumentError: a macro would have too many rows.
+
+        >>> import duckdb, ucle
+        >>> connection = duckdb.connect()
+        >>> _ = connection.execute("CREATE TABLE sales AS SELECT 1 AS shop, 2 AS day, 5.0 AS paid")
+        >>> program = ucle.einsum_program(
+        ...     "total[shop] += sales[shop,day]",
+        ...     sales=ucle.table("sales", bounds=[9, 9]),
+        ...     database=connection,
+        ...     decomposition="relational",
+        ... )
+        >>> _ = connection.execute(program.macro_sql())
+        >>> _ = connection.execute("CREATE TABLE later AS SELECT 3 AS shop, 4 AS day, 7.0 AS paid")
+        >>> connection.sql("FROM total() UNION ALL FROM total(sales_table := 'later')").fetchall()
+        [(1, 5.0), (3, 7.0)]
+        """
+        with contextlib.closing(self._session(database)) as session:
+            prepared = self._preparations.fresh(session)
+            queries = view_queries(
+                session,
+                prepared.for_views(),
+                self.options,
+                session.capabilities,
+                room=room,
+                keys=keys,
+                rows=rows,
+                max_rows=max_rows,
+            )
+        return "".join(f"{each};\n" for each in macro_statements(queries).values())
+
+    def _session(self, database: Database) -> Session:
+        return open_checked(self._build.target.database if database is None else database)
+
+    def __str__(self) -> str:
+        """The program in upper-case-lower-case form: labels in upper case are promoted."""
+        return str(self.compiled.decomposed)

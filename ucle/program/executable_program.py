@@ -1,0 +1,473 @@
+"""Programs that users run, compile again and differentiate."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ucle.compile.build import Build, build, vary_inputs
+from ucle.compile.prepared import Preparations
+from ucle.database.change_detection import Quiet
+from ucle.database.session import Database
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import door
+from ucle.foundation.logs import COMPILE
+from ucle.gradients.build_gradient import build_gradient
+from ucle.gradients.build_training import build_training
+from ucle.inputs.new_data import check_names, takes_numbers, with_numbers
+from ucle.loops.iterate import Iteration, Loop, iterate
+from ucle.loops.prepared_program import PreparedProgram
+from ucle.optim.descent import Optimiser
+from ucle.options import GivenDecomposition, names_of
+from ucle.pipeline.replan import cheapest_decompositions, plan_decomposition
+from ucle.program.arguments import check_optimiser, merge_inputs
+from ucle.program.changed_data import find_changed_inputs, has_inputs
+from ucle.program.compiled_program import CompiledProgram
+from ucle.program.explanations import FORMATS, explain_in
+from ucle.progress.bar import progress_bar
+from ucle.progress.execution import Watch
+from ucle.run.results import Result
+
+
+class EinsumProgram(CompiledProgram):
+    """A compiled program: inspect it with `to_sql` and `explain`, run it with `execute`.
+
+    Returned by `ucle.einsum_program`. It is immutable and may run in several threads at once, each
+    on a connection (or cursor) of its own.
+    """
+
+    def __init__(self, build: Build, preparations: Preparations | None = None) -> None:
+        """Wrap a compiled program.
+
+        Args:
+            build: the program.
+            preparations: those it begins with; by default it runs as it is on the tables that it
+                was compiled for.
+        """
+        super().__init__(build, preparations)
+        self._varied: dict[frozenset[str], EinsumProgram] = {}
+        self._followed: EinsumProgram | None = None
+
+    @door()
+    def with_decomposition(self, decomposition: GivenDecomposition) -> EinsumProgram:
+        """Return the program under another decomposition; inputs are not read again.
+
+        Args:
+            decomposition: as in `einsum_program`.
+        """
+        options = replace(self.options, decomposition=decomposition)
+        compiled = plan_decomposition(self.compiled, options)
+        target = self._build.target.running(compiled)
+        build = replace(self._build, options=options, compiled=compiled, target=target)
+        # Stored inputs may be needed in other layouts.
+        fitting = {} if options.store else self._preparations.fitting
+        return EinsumProgram(build, Preparations(compiled, options, fitting))
+
+    @door(database=args.database)
+    def recompile(self, database: Database = None) -> EinsumProgram:
+        """Compile the program again, with the same options, for the current contents of its inputs.
+
+        Its operators are those that it was compiled with, even if others were registered since.
+
+        Bounds and statistics are taken again, and the decomposition is chosen again unless it was
+        given. The decomposition of a plan from `plans` counts as given.
+
+        Args:
+            database: where tables are; by default the database that it was compiled for.
+
+        Raises:
+            UcleError: as `einsum_program`.
+        """
+        where = self._build.target.database if database is None else database
+        return compile_program(lambda: build(self._build.request, where, self.options))
+
+    @door(loss=args.text, wrt=args.names, stored=args.names, database=args.database)
+    def gradient(
+        self,
+        loss: str,
+        wrt: Sequence[str],
+        *,
+        stored: Sequence[str] = (),
+        database: Database = None,
+    ) -> EinsumProgram:
+        """Return the program that also computes the gradient of one of its tensors.
+
+        Its outputs are the loss and, for each tensor in `wrt`, a gradient of the same shape and
+        type: that of ``W`` is called ``d_W``. It is compiled like any other program, with the
+        options of this one, and may be differentiated again.
+
+        Where several entries are the minimum or maximum, the gradient is divided evenly among them,
+        as in JAX.
+
+        Args:
+            loss: a tensor without axes.
+            wrt: the inputs or tensors with respect to which it is taken.
+            stored: those of them whose gradient is wanted at stored entries only, and is 0
+                elsewhere: for a sparse matrix it would be dense.
+            database: where tables are; by default the database that it was compiled for.
+
+        Raises:
+            NameResolutionError: there is no such tensor.
+            LabelError: the loss has axes.
+            UnsupportedError: an operator has no derivative, or numbers are not real.
+
+        >>> import ucle
+        >>> program = ucle.einsum_program("loss = sum[i](square(x[i]))", x=[1.0, 2.0])
+        >>> program.gradient("loss", ["x"]).execute()["d_x"].to_numpy()
+        array([2., 4.])
+        """
+        where = self._build.target.database if database is None else database
+        return compile_program(
+            lambda: build_gradient(self._build, where, loss, tuple(wrt), tuple(stored))
+        )
+
+    @door(
+        loss=args.text,
+        wrt=args.names,
+        optimiser=check_optimiser,
+        outputs=args.names,
+        database=args.database,
+    )
+    def minimize(
+        self,
+        loss: str,
+        wrt: str | Sequence[str],
+        optimiser: Optimiser,
+        *,
+        outputs: str | Sequence[str] = (),
+        database: Database = None,
+    ) -> EinsumProgram:
+        """Return the program of one training step, which changes inputs to reduce a loss.
+
+        Its outputs are the loss before the step, the tensors requested by ``outputs=``, each of
+        these inputs after the step (that of ``W`` is called ``W_next``, with the labels of ``W``),
+        and the state that the optimiser keeps from step to step. States are new inputs that begin
+        at 0: running means such as ``m_W`` and ``v_W``, and the number of the step, ``step``.
+        `carry` says which output replaces which input.
+
+        Arrays that change are treated like those of `ucle.parameter`.
+
+        Args:
+            loss: a tensor without axes.
+            wrt: the inputs that change.
+            optimiser: how: ``ucle.optim.sgd``, ``adam`` or ``adamw``.
+            outputs: more tensors of the program that each step returns, as they are before it:
+                predictions, or the loss on held-out data.
+            database: where tables are; by default the database that it was compiled for.
+
+        Raises:
+            NameResolutionError: there is no such tensor or input.
+            LabelError: the loss has axes.
+            UnsupportedError: an operator has no derivative, or numbers are not real.
+
+        >>> import ucle
+        >>> program = ucle.einsum_program("loss = sum[i](square(x[i]))", x=[1.0, 2.0])
+        >>> step = program.minimize("loss", "x", ucle.optim.sgd(0.25))
+        >>> step.execute()["x_next"].to_numpy(), dict(step.carry)
+        (array([0.5, 1. ]), {'x': 'x_next'})
+        """
+        where = self._build.target.database if database is None else database
+        names = names_of(wrt, "minimize, wrt")
+        shown = names_of(outputs, "minimize, outputs")
+        return compile_program(
+            lambda: build_training(self._build, where, loss, names, optimiser, shown)
+        )
+
+    @door(k=args.count(1))
+    def plans(self, k: int = 10) -> list[EinsumProgram]:
+        """Return the `k` cheapest plans, from the cheapest on, as programs that can be executed.
+
+        Decompositions that the program pins for some of its tensors stay. The plans are the
+        cheapest of the whole DAG, whatever `search` the program was compiled with. `costs` has the
+        estimated cost of each vertex of a plan.
+
+        Args:
+            k: their number; fewer where the program has fewer decompositions.
+
+        >>> import ucle
+        >>> program = ucle.einsum_program("y[i] += A[i,j] * x[j]", A=[[1, 2], [3, 4]], x=[1, 1])
+        >>> for plan in program.plans(2):
+        ...     print(plan)
+        y[i] += A[i,j] * x[j]
+        y[I] += A[I,j] * x[j]
+        """
+        return [
+            self.with_decomposition(plan.promoted)
+            for plan in cheapest_decompositions(self.compiled, k, self.options)
+        ]
+
+    @door(format=args.choice(*FORMATS), analyze=args.flag, database=args.database)
+    def explain(
+        self,
+        format: str = "text",  # noqa: A002  # as Polars and Graphviz call it
+        *,
+        analyze: bool = False,
+        database: Database = None,
+    ) -> str:
+        """Explain the plan: decomposition, statistics, costs, the runner-up and the steps.
+
+        Args:
+            format: ``"text"``, ``"json"`` for other programs, ``"html"``, or the DAG alone as
+                ``"dot"`` for Graphviz or ``"svg"`` (which needs python-igraph, as in
+                ``pip install 'ucle[draw]'``).
+            analyze: whether to run the program, each step by itself, and to add what steps took and
+                how many tuples they made. Estimates that are off by more than 10 times are marked.
+            database: where it runs, as for `execute`.
+
+        Raises:
+            InputError: there is no such format.
+            MissingPackageError: python-igraph is needed and not installed.
+        """
+        compiled, measured = self.compiled, None
+        if analyze:
+            with contextlib.closing(self._session(database)) as session:
+                current = self._current(database)
+                compiled, measured = current._preparations.fresh(session).measure(session)
+        return explain_in(format, self._build, compiled, measured)
+
+    def _repr_html_(self) -> str:
+        """The HTML that a notebook shows."""
+        return self.explain("html")
+
+    @door(
+        database=args.database, progress=args.function, inputs=args.inputs, tensors=args.tensor_data
+    )
+    def execute(
+        self,
+        database: Database = None,
+        *,
+        progress: Watch | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        **tensors: Any,
+    ) -> Result:
+        """Run the program.
+
+        Other data may replace inputs. An array that replaces an array of the same shape causes no
+        new compilation, except the first time for an array that is not a `ucle.parameter`; for
+        anything else the program is compiled again. Arrays, sparse arrays and frames that were
+        changed in place since the program was compiled count as other data, too: each of them is
+        read once to detect this, unless it is read-only (``array.setflags(write=False)``).
+
+        Args:
+            database: a path or an open connection; by default the database that the program was
+                compiled for. The database itself is not changed.
+            inputs: other data by the names of inputs.
+            tensors: the same, for names that can be keywords.
+            progress: a function that receives the progress, as a `ucle.progress.Progress`:
+                at the start and the end of each step, and ten times a second in between. It is
+                called in the thread that called `execute`; an exception that it raises ends the
+                execution.
+
+        Returns:
+            The outputs by name.
+
+        Warns:
+            StaleStatisticsWarning: tables have changed so much that another plan may be faster.
+
+        Raises:
+            ExecutionError: DuckDB refused a statement. No temporary object is left behind.
+            DatabaseError: the database cannot be opened.
+            UcleError: its tables differ from those that the program was compiled for, and do not
+                pass the checks.
+        """
+        given = merge_inputs(inputs, tensors)
+        new = find_changed_inputs(self._build, given) | given
+        if new:
+            return self._with_data(new, database)._execute(database, progress, new)
+        return self._execute(database, progress, new)
+
+    def _current(self, database: Database) -> EinsumProgram:
+        """The program for the current data of its inputs, for runs that cannot follow changes."""
+        return self._with_inputs({}, database) if find_changed_inputs(self._build) else self
+
+    def _with_data(self, new: Mapping[str, Any], database: Database) -> EinsumProgram:
+        """The program with the replaced inputs made replaceable, or compiled for the new data."""
+        known = self.compiled.all_inputs
+        check_names(known, new, "execute")
+        arrays = {x for x, value in new.items() if takes_numbers(known[x], value, may_vary=True)}
+        if arrays != set(new):
+            return self._with_inputs(new, database)
+        where = self._build.target.database if database is None else database
+        names = frozenset(new)
+        if names not in self._varied:
+            made = vary_inputs(self._build, where, names)
+            self._varied[names] = self if made is self._build else EinsumProgram(made)
+        return self._varied[names]
+
+    def _with_inputs(self, new: Mapping[str, Any], database: Database) -> EinsumProgram:
+        """Compile the program for other inputs; the last one is kept as long as it fits them."""
+        where = self._build.target.database if database is None else database
+        inputs = {**self._build.request.inputs, **new}
+        kept = self._followed
+        if kept is None or not has_inputs(kept._build, inputs, where):
+            request = replace(self._build.request, inputs=inputs)
+            kept = compile_program(lambda: build(request, where, self.options))
+            self._followed = kept
+        return kept
+
+    def _execute(
+        self, database: Database, progress: Watch | None, new: Mapping[str, Any]
+    ) -> Result:
+        session = self._session(database)
+        try:
+            quiet = Quiet.begin(session) if self._preparations.reads_tables else None
+            prepared = self._preparations.fresh(session, quiet)
+            known = prepared.compiled.inputs
+            numbers = {x: new[x] for x in new if x in known and takes_numbers(known[x], new[x])}
+            data = with_numbers(known, numbers) if numbers else None
+            result = prepared.run(session, progress, data)
+            if quiet is not None:
+                quiet.end()
+            return result
+        except BaseException:
+            session.close()
+            raise
+
+    @door(
+        database=args.database,
+        carry=args.mapping(args.text, args.text, "a dict from input to output"),
+        swap=args.names,
+    )
+    def prepare(
+        self,
+        database: Database = None,
+        *,
+        carry: Mapping[str, str] | None = None,
+        swap: Sequence[str] = (),
+    ) -> PreparedProgram:
+        """Prepare the program for many runs on one connection, without repeated overhead.
+
+        Data is checked once, and values that depend on no changing input are computed once. The
+        data is expected to stay the same, except for the inputs that are named here or passed to a
+        run.
+
+        Args:
+            database: where it runs, as for `execute`.
+            carry: inputs, and the tensors that replace them in the next run, by default those
+                of `minimize`; their tables stay in the database. Whatever their first data is, they
+                are planned as inputs that vary.
+            swap: inputs that are checked before each run: tables that may hold other rows, arrays
+                that are changed in place.
+
+        Returns:
+            A function that runs the program and takes other arrays for inputs by keyword; use it
+            as a context manager.
+
+        Raises:
+            NameResolutionError: there is no such input or output.
+            LabelError: an output does not fit the input that it replaces.
+            UcleError: as `execute`.
+
+        >>> import ucle
+        >>> A = [[0.0, 2.0], [1.0, 0.0]]
+        >>> program = ucle.einsum_program("y[i] += A[i,j] * x[j]", A=A, x=[1.0, 0.0])
+        >>> with program.prepare(carry={"x": "y"}) as run:
+        ...     for _ in range(3):
+        ...         print(run()["y"].to_numpy())
+        [0. 1.]
+        [2. 0.]
+        [0. 2.]
+        """
+        session = self._session(database)
+        try:
+            current = self._current(database)._build
+            return PreparedProgram(current, session, self._choose_carry(carry), tuple(swap))
+        except BaseException:
+            session.close()
+            raise
+
+    @door(
+        database=args.database,
+        carry=args.mapping(args.text, args.text, "a dict from input to output"),
+        until=args.text,
+        max_steps=args.count(1),
+        swap=args.names,
+        progress=args.function,
+        checkpoint=args.mapping(args.text, args.text, "a dict from tensor to table"),
+        every=args.count(1),
+    )
+    def iterate(
+        self,
+        carry: Mapping[str, str] | None = None,
+        until: str | None = None,
+        *,
+        max_steps: int | None = None,
+        database: Database = None,
+        swap: Sequence[str] = (),
+        progress: Watch | None = None,
+        checkpoint: Mapping[str, str] | None = None,
+        every: int = 10,
+    ) -> Iteration:
+        """Run the program repeatedly, each time on the results of the previous run.
+
+        The statements of a step are those of a prepared program: constant parts are computed once,
+        and the text does not grow with the steps. At a terminal a progress bar appears after the
+        loop has run for a second; Ctrl-C ends the loop after the last whole step.
+
+        Args:
+            carry: inputs, and the tensors that replace them in the next step; by default those
+                of `minimize`.
+            until: a condition in the language, without labels: after the first step for which it
+                holds the loop ends. It may name any tensor of the program.
+            max_steps: the most steps; with a condition, 1000 by default.
+            database: where it runs, as for `execute`.
+            swap: inputs that are checked before each step, as for `prepare`.
+            progress: a function that receives the progress of the loop after each step, and the
+                numbers of its history, instead of the bar. An exception that it raises ends the
+                loop.
+            checkpoint: tables for tensors that are carried, or for outputs, written at every
+                checkpoint and after the last step, all of them or none.
+            every: the number of steps between two checkpoints.
+
+        Returns:
+            The outputs of the last step, with ``steps``, ``converged`` and ``history``: the numbers
+            of each step by name, outputs without axes and the compared value.
+
+        Warns:
+            NotConvergedWarning: the condition does not hold after `max_steps`.
+
+        Raises:
+            UcleError: as `prepare` and `execute`; `until` is not a condition. Tables are as the
+                last checkpoint left them.
+
+        >>> import ucle
+        >>> program = ucle.einsum_program(
+        ...     "y[i] += A[i,j] * x[j]; delta[] = max[i](abs(y[i] - x[i]))",
+        ...     A=[[0.5, 0.25], [0.5, 0.75]],
+        ...     x=[1.0, 0.0],
+        ... )
+        >>> found = program.iterate({"x": "y"}, until="delta[] < 1e-9")
+        >>> found["y"].to_numpy().round(6), found.steps, found.history["delta"][:2]
+        (array([0.333333, 0.666667]), 16, array([0.5  , 0.125]))
+        """
+        session = self._session(database)
+        carried = self._choose_carry(carry)
+        loop = Loop(carried, until, max_steps, tuple(swap), progress, checkpoint or {}, every)
+        try:
+            with progress_bar() if progress is None else contextlib.nullcontext(progress) as watch:
+                current = self._current(database)._build
+                return iterate(current, session, replace(loop, progress=watch))
+        except BaseException:
+            session.close()
+            raise
+
+    def _choose_carry(self, carry: Mapping[str, str] | None) -> Mapping[str, str]:
+        return self.carry if carry is None else carry
+
+    def __repr__(self) -> str:
+        return f"<EinsumProgram of {', '.join(self.outputs)}, route {self.route}>"
+
+
+def compile_program(make: Callable[[], Build]) -> EinsumProgram:
+    """Compile a program now, and log it."""
+    started = time.perf_counter()
+    program = EinsumProgram(make())
+    if COMPILE.isEnabledFor(logging.INFO):
+        seconds = time.perf_counter() - started
+        head = f"compiled in {seconds:.3f} s, cost {program.cost:.3g}, route {program.route}"
+        COMPILE.info("\n  ".join([head, *str(program).splitlines()]))
+    return program
