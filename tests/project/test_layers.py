@@ -119,6 +119,17 @@ def test_there_is_no_cycle() -> None:
     assert find_cycle({**package_arrows(), "errors": frozenset({"ucle"})})
 
 
+def test_type_hints_make_no_cycle() -> None:
+    """Imports for type checkers count as well: whoever reads a module follows them."""
+    names = modules().keys() - {"ucle"}  # which exports what it imports
+    arrows = {
+        name: frozenset((imports(name) | imports(name, typing=True)) & names) for name in names
+    }
+    assert not find_cycle(arrows)
+    hinted = frozenset({"ucle.run.results", *arrows["ucle.run.write_file"]})
+    assert find_cycle({**arrows, "ucle.run.write_file": hinted})
+
+
 def test_no_type_leads_upward() -> None:
     upward = {
         (module, other)
