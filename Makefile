@@ -67,7 +67,7 @@ PIP_OPTIONS := --quiet --no-compile
 ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
 	$(addprefix kernels/test_,robustness types lists extension) \
 	$(addprefix inputs/test_,bad_data changed_data coordinates) \
-	$(addprefix database/test_,catalogue facts source_versions store) \
+	$(addprefix database/test_,catalogue statistics_cache source_versions store) \
 	$(addprefix run/test_,execution progress views) \
 	plan/test_nesting whole_programs/test_matrix))
 
