@@ -1,4 +1,4 @@
-"""Tools for tests of ucle and of packages built on it: random programs, and their meaning.
+"""Tools for tests of ucle and of packages built on it: random programs, and an oracle of loops.
 
 `random_case`, `exact_case`, `special_case` and `outgrowing_case` draw a program with its data from
 a seed; `evaluate` computes in NumPy what a program means; `check_everywhere` compares the two over
