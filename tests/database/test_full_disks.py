@@ -115,8 +115,8 @@ def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
     path = database(tmp_path)
     script = (
         "import resource, sys, os, ucle\n"
-        "from ucle.database import facts\n"
-        "facts.NOTED_ENTRIES = 1000\n"
+        "from ucle.database import statistics_cache\n"
+        "statistics_cache.NOTED_ENTRIES = 1000\n"
         "limit = os.path.getsize(sys.argv[1]) + 1000\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))\n"
         "program = ucle.einsum_program('y[i] += A[i,j]', A='t', database=sys.argv[1])\n"

@@ -81,7 +81,7 @@ def test_every_exchange(
     ) -> Blocks | None:
         return find_blocks(self, name, source, target) if source else None
 
-    monkeypatch.setattr(CostedProgram, "exchange", exchange)
+    monkeypatch.setattr(CostedProgram, "repartition_blocks", exchange)
     monkeypatch.setattr(
         ucle.program.compile_text, "Resources", partial(Resources, inline_state=limit)
     )
