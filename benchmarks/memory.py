@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import ucle
-from benchmarks.peaks import MB, forget_peak, predicted_seconds, status
+from benchmarks.peaks import MB, forget_peak, peak_since, predicted_seconds, status
 from benchmarks.stored import input_tables
 from benchmarks.workloads import attention, chain, gcn, power_law
 
@@ -135,7 +135,7 @@ def measure(text: str, inputs: Mapping[str, Any], **options: Any) -> dict[str, f
         seconds, processor = time.perf_counter() - start, time.process_time() - used
         return {
             "predicted": program.compiled.peak_memory / MB,
-            "peak": status("VmHWM") - before,
+            "peak": peak_since(before),
             "process": status("VmHWM"),
             "seconds": seconds,
             "processor": processor,

@@ -29,11 +29,16 @@ def forget_peak() -> float:
     return status("VmRSS")
 
 
+def peak_since(before: float) -> float:
+    """MB that the process had more at its highest since `forget_peak` returned `before`."""
+    return status("VmHWM") - before
+
+
 def peak_of(run: Callable[[], object]) -> float:
     """Return the peak MB of the process during a run, above those before it."""
     before = forget_peak()
     run()
-    return status("VmHWM") - before
+    return peak_since(before)
 
 
 def predicted_seconds(program: EinsumProgram) -> float:

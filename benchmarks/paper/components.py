@@ -16,7 +16,7 @@ from unittest import mock
 import ucle
 from benchmarks.paper.catalogue import make_task
 from benchmarks.paper.tasks import Task
-from benchmarks.peaks import MB, forget_peak, predicted_seconds, status
+from benchmarks.peaks import MB, forget_peak, peak_since, predicted_seconds
 from benchmarks.peers import MEMORY, THREADS
 from benchmarks.stored import input_tables
 from ucle.database.open_sessions import open_session
@@ -63,7 +63,7 @@ def components(key: str, rounds: int) -> dict[str, float]:
                 times["execution"] = time.perf_counter() - start
             expected = {
                 "execution, predicted": predicted_seconds(program),
-                "peak, MB": status("VmHWM") - before,
+                "peak, MB": peak_since(before),
                 "peak, predicted": program.compiled.peak_memory / MB,
             }
             found.append({"loading": loading, **times, **expected})

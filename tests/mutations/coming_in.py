@@ -117,8 +117,8 @@ COMING_IN: tuple[Mutation, ...] = (
     Mutation(
         "copies-in-another-order-forgotten",
         "ucle/plan/step_memory.py",
-        "in_order = order == tuple(range(load.type.rank))",
-        "in_order = sorted(order) == list(range(load.type.rank))",
+        "handed_on = layout.is_in_order and ",
+        "handed_on = ",
         "the copy of an array in another order is missing from the memory that is predicted",
         ("tests/plan/test_step_memory.py::test_arrays_in_another_order_are_copied",),
     ),

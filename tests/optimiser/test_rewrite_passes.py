@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,6 +51,9 @@ def test_a_pass_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "noted: nothing was changed" in shown
     assert "noted: cost 1; as written it costs 2; in other forms 3, 4" in shown
     assert "noted" not in plain.explain()
+    lines = {"lines": ["nothing was changed"], "cost": 1.0, "written": 2.0}
+    document = json.loads(program.explain("json"))
+    assert document == {**json.loads(plain.explain("json")), "noted": lines}
     with program.execute() as result:
         np.testing.assert_allclose(result["Z"].to_numpy(), np.full(3, 5 * np.exp(4)))
 

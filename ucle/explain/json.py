@@ -131,7 +131,8 @@ def explain_document(
         "vertices": vertices,
         "runner_up": None,
         "optimistic": compiled.optimistic,
-        **{key: _rewrite(lowering.rewrite(key), none) for key, none in REWRITE_KEYS.items()},
+        **NO_REWRITES,
+        **{rewrite.key: _rewrite(rewrite) for rewrite in lowering.rewrites},
         "made_dense": list(compiled.made_dense),
         "slices": slice_lines(compiled),
         "steps": [_step(x, roles[x.name], measured) for x in compiled.plan.steps],
@@ -144,14 +145,12 @@ def explain_document(
     return document
 
 
-REWRITE_KEYS = {Divided.key: (), RewrittenProgram.key: None, MaskPushDown.key: None}
-"""The keys of rewrites in the document, with the values of those that were not applied."""
+NO_REWRITES = {Divided.key: (), RewrittenProgram.key: None, MaskPushDown.key: None}
+"""Keys that a document always has, with their values where such a rewrite was not applied."""
 
 
-def _rewrite(rewrite: AppliedRewrite | None, none: tuple[()] | None) -> Any:
+def _rewrite(rewrite: AppliedRewrite) -> Any:
     """Lines alone, or with costs if it has any; the cost of what cannot be run is null."""
-    if rewrite is None:
-        return none if none is None else list(none)
     lines = list(rewrite.lines)
     if (costs := rewrite.costs) is None:
         return lines

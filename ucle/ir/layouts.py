@@ -117,6 +117,12 @@ class Layout:
         return tuple(a for a, level in enumerate(self.levels) if level is not Level.PROMOTED)
 
     @cached_property
+    def is_in_order(self) -> bool:
+        """True if the keys and then the arrays have the axes in the tensor's own order."""
+        order = dict.fromkeys((*self.promoted, *self.dense))
+        return tuple(order) == tuple(range(len(self.levels)))
+
+    @cached_property
     def tiled(self) -> tuple[int, ...]:
         """The axes that are both keys and inside the arrays; two or more of them make blocks."""
         return tuple(a for a, level in enumerate(self.levels) if level is Level.TILED)

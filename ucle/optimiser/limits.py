@@ -90,7 +90,7 @@ def fits(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> b
             return False
         operands = sized.operand_bytes(vertex, decomposition) * copied * sized.resources.threads
         return output_bytes + operands <= sized.resources.memory / 2
-    read_bytes = _unspilled_bytes(sized, _read(sized, vertex, decomposition))
+    read_bytes = _unspilled_bytes(sized, _build_operand_parts(sized, vertex, decomposition))
     return output_bytes + read_bytes <= sized.resources.memory
 
 
@@ -135,7 +135,11 @@ def held_bytes(sized: SizedProgram, decomposed: DecomposedProgram, vertex: Verte
         for operand, needed in decomposed.needed_layouts(vertex)
         if (source := decomposed.source_layout(operand.tensor, needed)) is not None
     )
-    return output_bytes + _unspilled_bytes(sized, _read(sized, vertex, decomposition)) + moved
+    return (
+        output_bytes
+        + _unspilled_bytes(sized, _build_operand_parts(sized, vertex, decomposition))
+        + moved
+    )
 
 
 def stacked_bytes(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
@@ -178,14 +182,15 @@ def _build_output_parts(
         rows = sized.statistics.join_rows(vertex, decomposition)
         yield GroupStates(rows, groups, payload, sized.resources.inline_state, threads)
         return
-    yield RowVectors(
-        groups, payload, threads
-    )  # where tensors are copied, states are DuckDB's own lists
+    # Where tensors are copied, states are DuckDB's own lists.
+    yield RowVectors(groups, payload, threads)
     if not output.promoted:
         yield FilledTable(1, payload)
 
 
-def _read(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> Iterator[Part]:
+def _build_operand_parts(
+    sized: SizedProgram, vertex: Vertex, decomposition: Decomposition
+) -> Iterator[Part]:
     """Yield the memory for a vertex's operands: whole tensors, vectors of rows, a join's table."""
     tables = []
     read = vertex.reads(decomposition)

@@ -31,8 +31,7 @@ def repartition_cost(
             read = math.prod(type_.shape) * type_.dtype.bytes
             made = rows * sized.payload_bytes(name, target)
             return cost(RecodeWork(rows, read + made, entries), sized.profile)
-        order = tuple(dict.fromkeys((*target.promoted, *target.dense)))
-        moved = order != tuple(range(type_.rank))
+        moved = not target.is_in_order
         return cost(LoadWork(rows, type_.tuple_bytes(target), moved), sized.profile)
     if _is_free(sized, name, source, target):
         return 0.0

@@ -88,9 +88,8 @@ def _is_copied(load: Load) -> bool:
     See `ucle.run.array_tables`.
     """
     layout = load.layout
-    order = tuple(dict.fromkeys((*layout.promoted, *layout.dense)))
-    in_order = order == tuple(range(load.type.rank)) and layout.tiled in ((), (0,))
-    return layout.compressed is not None or not in_order
+    handed_on = layout.is_in_order and layout.tiled in ((), (0,))
+    return layout.compressed is not None or not handed_on
 
 
 def _uses(
