@@ -95,5 +95,16 @@ ROWS_AND_WORDS: tuple[Mutation, ...] = (
             "::test_the_oracle_agrees_with_numpy[H[idx[i]] max= v[i]]",
         ),
     ),
+    Mutation(
+        "one-more-term-of-nothing",
+        "ucle/operators/reductions.py",
+        "    undefined_somewhere=True,\n    select=WHEN_LOWEST,\n",
+        "    undefined_somewhere=True,\n    select=WHEN,\n",
+        "the logarithm of a scattered sum has a 1 for each term that goes elsewhere",
+        (
+            "tests/language/test_gather_and_scatter.py"
+            "::test_the_oracle_agrees_with_numpy[H[idx[i]] logsumexp= v[i]]",
+        ),
+    ),
 )
 """Each is caught by the test that it names."""
