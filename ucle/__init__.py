@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ucle import init, linalg, optim, random
     from ucle.database.open_sessions import connect
     from ucle.einsum_api.einsum import einsum
+    from ucle.foundation.caches import clear_caches
     from ucle.inputs.inputs import table
     from ucle.inputs.parameters import parameter
     from ucle.lazy.aggregations import (
@@ -259,6 +260,7 @@ __all__ = [
     "broadcast_to",
     "can_cast",
     "ceil",
+    "clear_caches",
     "clip",
     "complex64",
     "complex128",
@@ -420,6 +422,7 @@ _MODULES = {
     "TensorRelation": "ucle.run.results",
     "array": "ucle.lazy.creation",
     "compute": "ucle.lazy.creation",
+    "clear_caches": "ucle.foundation.caches",
     "connect": "ucle.database.open_sessions",
     "einsum": "ucle.einsum_api.einsum",
     "einsum_program": "ucle.program",

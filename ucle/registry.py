@@ -15,6 +15,7 @@ from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.language.functions import CASTS, FUNCTIONS
+from ucle.language.parse import forget_parsed
 from ucle.language.syntax import accesses
 from ucle.language.templates import template
 from ucle.operators import (
@@ -146,7 +147,6 @@ def register_operator(
             number: text if number == "b" else indicator(text) for number, text in texts.items()
         }
     passed = _checked_derivatives(derivative, kind, where)
-    template.cache_clear()  # texts may name an operator that is replaced
     kinds = "".join(texts)
     interval = None if range is None else _checked_range(range, where)
     match kind:
@@ -198,6 +198,7 @@ def register_operator(
                 texts=texts,
                 derivative=passed[0] if passed else None,
             )
+    _forget_texts()
 
 
 @door(name=args.text)
@@ -212,6 +213,7 @@ def unregister_operator(name: str) -> None:
             del table[name]
             if table is REDUCES:
                 _forget_distribution(name)
+            _forget_texts()
             return
     raise OperatorError(
         "no operator of that name was registered",
@@ -219,6 +221,12 @@ def unregister_operator(name: str) -> None:
         expected=", ".join(n for t in KINDS.values() for n in t if not t[n].compiled) or "none",
         found=name,
     )
+
+
+def _forget_texts() -> None:
+    """Have texts parsed again that may name the operator which has changed."""
+    template.cache_clear()
+    forget_parsed()
 
 
 def _forget_distribution(name: str) -> None:

@@ -18,6 +18,7 @@ from ucle.database.own_schema import home, read_notes, write_note
 from ucle.database.session import Session
 from ucle.database.statistics_store import facts_text, read_facts
 from ucle.database.table_names import find_relation, identity
+from ucle.foundation.caches import register_cache
 from ucle.foundation.dtypes import Scalar
 from ucle.foundation.logs import STATISTICS, log_duration
 from ucle.foundation.names import fold_name
@@ -48,6 +49,9 @@ _remembered: dict[tuple[Version, str], Checked] = {}
 def forget() -> None:
     """Clear the cache of this process, as if it had just started."""
     _remembered.clear()
+
+
+register_cache(forget)
 
 
 def known_facts(

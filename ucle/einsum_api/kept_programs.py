@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ucle.foundation.caches import register_cache
 from ucle.inputs.parameters import parameter
 from ucle.ir.contraction_trees import Path
 from ucle.language.subscripts import Subscripts
@@ -78,3 +79,6 @@ def _program(
         inputs={name: parameter(array) for name, array in named.items()},
         path=path,
     )
+
+
+register_cache(_program.cache_clear)

@@ -22,6 +22,7 @@ from lark.visitors import Transformer_NonRecursive
 from ucle.errors import DepthError, NameResolutionError, ProgramSyntaxError, did_you_mean
 from ucle.foundation.arguments import door
 from ucle.foundation.arguments import text as a_text
+from ucle.foundation.caches import BoundedCache
 from ucle.foundation.fork_safety import opening
 from ucle.ir.affine import Affine
 from ucle.ir.matrix_maps import MATRIX_MAPS, MatrixMap
@@ -152,6 +153,12 @@ def _parser() -> Lark:
     return _parser_for(tuple(name for name, row in REDUCES.items() if not row.symbol))
 
 
+MOST_BYTES = 1 << 24
+"""Bytes of all parsed texts that are kept."""
+
+_parsed = BoundedCache[tuple[Statement, ...]](MOST_BYTES)
+
+
 @cache
 def _parser_for(reduces: tuple[str, ...]) -> Lark:
     """Build the parser for these aggregations (users may register more)."""
@@ -179,6 +186,18 @@ def parse_program(text: str) -> tuple[Statement, ...]:
     >>> parse_program("y[i] += A[i,j] * x[j]")[0].expression.labels
     ('i', 'j')
     """
+    if (statements := _parsed.get(text)) is None:
+        statements = _parse(text)
+        _parsed.put(text, statements)
+    return statements
+
+
+def forget_parsed() -> None:
+    """Forget parsed texts: an operator was registered or removed, and they hold operators."""
+    _parsed.clear()
+
+
+def _parse(text: str) -> tuple[Statement, ...]:
     try:
         tree = _parser().parse(text)
     except UnexpectedInput as error:

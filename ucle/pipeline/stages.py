@@ -37,11 +37,12 @@ from ucle.language.statements import (
     paths_by_tensor,
 )
 from ucle.language.syntax import Statement
-from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
+from ucle.lowering.syntax_to_logical import ResolvedProgram
 from ucle.optimiser.join_order import Decided
-from ucle.optimiser.optimise import inputs_read, optimise
+from ucle.optimiser.optimise import inputs_read
 from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled, Front, Planned
+from ucle.pipeline.plan_cache import choose_plan
 from ucle.plan.check import check_decomposed, check_plan
 from ucle.plan.plan_program import plan_program
 
@@ -88,8 +89,7 @@ def compile_sized(
     """Run the stages from the sizes of inputs on; they run again when sizes have changed."""
     placed = place_inputs(session, sized.inputs, options.store)
     source = source_of(resolved, sized, options)
-    logical = syntax_to_logical(source)
-    decided, association = optimise(logical, placed, options)
+    decided, association = choose_plan(source, placed, options)
     planned = plan_decided(placed, decided, sized.dictionaries, options)
     return Compiled.of(planned, Front(sized.bound, source, decided.lowering), association)
 

@@ -1,0 +1,102 @@
+"""Caches of this process, bounded by bytes, which `ucle.clear_caches` empties together."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Hashable
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+_clearing: list[Callable[[], None]] = []
+
+
+def register_cache(clear: Callable[[], None]) -> None:
+    """Have `clear_caches` call a function that empties a cache."""
+    _clearing.append(clear)
+
+
+def clear_caches() -> None:
+    """Forget everything that this process keeps to answer faster the next time.
+
+    Compiled plans, parsed programs and statistics of tables are made again when they are needed;
+    answers do not change. Programs, results and databases are not touched.
+
+    >>> import ucle
+    >>> ucle.clear_caches()
+    """
+    for clear in _clearing:
+        clear()
+
+
+class BoundedCache(Generic[T]):
+    """Values by key, of which those that were used least recently are dropped first.
+
+    Several threads may use it at once. It has no lock, as a forked process could inherit one that
+    is held: each step on the dictionary is atomic, and a race costs one value at most.
+
+    >>> cache = BoundedCache[int](most_bytes=1000)
+    >>> cache.put("two", 2)
+    >>> cache.get("two"), cache.get("three")
+    (2, None)
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._kept: dict[Hashable, tuple[T, int]] = {}
+        register_cache(self.clear)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of all keys and values, each counted by itself."""
+        return sum(size for _, size in list(self._kept.values()))
+
+    def get(self, key: Hashable) -> T | None:
+        """The value of a key, which then counts as used; None if there is none."""
+        if (entry := self._kept.pop(key, None)) is None:
+            return None
+        self._kept[key] = entry
+        return entry[0]
+
+    def put(self, key: Hashable, value: T) -> None:
+        """Keep a value, unless it takes more than a quarter of the bytes that all may take."""
+        size = count_bytes((key, value))
+        if size > self._most_bytes // 4:
+            return
+        self._kept[key] = value, size
+        spare = self._most_bytes - self.held_bytes
+        for oldest in list(self._kept):
+            if spare >= 0:
+                break
+            if (dropped := self._kept.pop(oldest, None)) is not None:
+                spare += dropped[1]
+
+    def clear(self) -> None:
+        """Drop all values."""
+        self._kept.clear()
+
+
+_SHARED = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
+"""Classes of objects that exist anyway."""
+
+
+def count_bytes(value: Any) -> int:
+    """Bytes of an object and of all that it holds, apart from code.
+
+    >>> count_bytes([b"a" * 1000]) > 1000
+    True
+    """
+    met, todo, total = set[int](), [value], 0
+    while todo:
+        each = todo.pop()
+        if id(each) in met or isinstance(each, _SHARED):
+            continue
+        met.add(id(each))
+        total += sys.getsizeof(each)
+        todo += gc.get_referents(each)
+    return total

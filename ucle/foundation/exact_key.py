@@ -1,0 +1,131 @@
+"""Keys of frozen structures, for caches that must never confuse two of them.
+
+Python's own equality is too weak for that: 1, 1.0 and True are equal, and so are 0.0 and -0.0, but
+programs with them differ. An `ExactKey` lists the types and values of everything that a structure
+holds. Objects that are compared by identity, such as operators and functions, are held themselves,
+so that no other object can take their place in memory.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Hashable, Mapping
+from functools import cache
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+import numpy as np
+
+
+class NoKeyError(TypeError):
+    """A structure holds an object that has no key."""
+
+
+class ExactKey:
+    """A hashable stand-in for a structure: equal for equal types and values, bit by bit.
+
+    >>> ExactKey.of((1, "x")) == ExactKey.of((1, "x")), ExactKey.of(1) == ExactKey.of(1.0)
+    (True, False)
+    >>> ExactKey.of({"fill": 0.0}) == ExactKey.of({"fill": -0.0})
+    False
+    """
+
+    __slots__ = ("_hash", "_parts")
+
+    def __init__(self, parts: tuple[Hashable, ...]) -> None:
+        self._parts = parts
+        self._hash = hash(parts)
+
+    @classmethod
+    def of(cls, value: Any) -> ExactKey:
+        """Return the key of a structure of dataclasses, containers, numbers, texts and arrays.
+
+        Raises:
+            NoKeyError: it holds something else, such as an iterator.
+        """
+        return cls(tuple(_list_parts(value)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExactKey) and self._parts == other._parts
+
+
+class _Identity:
+    """An object that is equal to itself alone."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: object) -> None:
+        self.held = held
+
+    def __hash__(self) -> int:
+        return id(self.held)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.held is other.held
+
+
+def _list_parts(value: Any) -> list[Hashable]:
+    """The types and values of a structure in preorder; containers are preceded by their length.
+
+    A dataclass that occurs more than once is listed once: structures may share their parts.
+    """
+    parts: list[Hashable] = []
+    todo, met = [value], dict[int, int]()
+    while todo:
+        each = todo.pop()
+        kind = type(each)
+        if each is None or kind is str or kind is bytes:
+            parts.append(each)
+        elif kind is int or kind is bool:
+            parts += (kind, each)
+        elif kind is float or kind is complex:
+            parts += (kind, repr(each))
+        elif kind is tuple or kind is list:
+            parts += (kind, len(each))
+            todo += reversed(each)
+        elif (names := _field_names(kind)) is not None:
+            if (first := met.get(id(each))) is not None:
+                parts += (_Identity, first)
+                continue
+            met[id(each)] = len(met)
+            parts.append(kind)
+            todo += (getattr(each, name) for name in names)
+        elif kind is frozenset or kind is set:
+            parts += (kind, frozenset(map(ExactKey.of, each)))
+        elif isinstance(each, Mapping):
+            parts += (Mapping, len(each))
+            for name in reversed(each):  # type: ignore[call-overload]  # all of ours are dicts
+                todo += (each[name], name)
+        else:
+            parts += _list_leaf(each)
+    return parts
+
+
+def _list_leaf(value: Any) -> tuple[Hashable, ...]:
+    """The parts of something that holds nothing else.
+
+    Raises:
+        NoKeyError: it may be changed in place, or there is no telling what it holds.
+    """
+    kind = type(value)
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        return (kind, value.shape, value.dtype.str, value.tobytes())
+    if isinstance(value, np.generic):
+        return (kind, value.tobytes())
+    if isinstance(value, enum.Enum | type | FunctionType | BuiltinFunctionType | np.ufunc):
+        return (_Identity(value),)
+    if dataclasses.is_dataclass(kind):  # compared by identity, and frozen
+        return (_Identity(value),)
+    raise NoKeyError(f"no key for {kind.__name__}")
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...] | None:
+    """The fields of a class of records that are compared by value; None for other classes."""
+    if not dataclasses.is_dataclass(kind) or kind.__eq__ is object.__eq__:
+        return None
+    return tuple(field.name for field in reversed(dataclasses.fields(kind)))
