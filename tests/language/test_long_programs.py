@@ -69,6 +69,7 @@ def test_nothing_stays_of_a_compilation() -> None:
     def compile_some(first: int) -> int:
         for n in range(first, first + 25):
             ucle.einsum_program(f"y[i] = x[i] * {n}.5 + 1", x=X)
+        ucle.clear_caches()
         gc.collect()
         return len(gc.get_objects())
 

@@ -15,6 +15,8 @@ import pytest
 
 import ucle
 from ucle.pipeline import plan_cache
+from ucle.run import script
+from ucle.sqlgen import emit
 
 
 class Counted:
@@ -255,9 +257,28 @@ def test_a_view_with_another_text(optimiser: Counted, edges: duckdb.DuckDBPyConn
 
 
 def test_errors_are_not_kept(optimiser: Counted) -> None:
-    A = np.ones((1000, 1000))
-    text = "y[i,l] += A[i,j] * A[j,k] * A[k,l]"
+    A = np.ones((3, 3))
     for _ in range(2):
-        with pytest.raises(ucle.UcleError):
-            answer(text, A=A, memory_limit="100KB")
+        with pytest.raises(ucle.UcleError, match="q"):
+            answer("y[i] += A[i,j]", A=A, decomposition={"y": ["q"]})
     assert optimiser.runs == 2
+
+
+def test_small_arrays_are_written_into_statements_as_they_are(optimiser: Counted) -> None:
+    """Physical plans and scripts are kept, too, and hold the numbers of small arrays."""
+    for x in (np.array([1.0, 2.0]), np.array([1.0, 3.0]), np.array([1.0, 2.0])):
+        np.testing.assert_array_equal(answer("y[i] = A[i] * x[i]", A=np.ones(2), x=x), x)
+    assert optimiser.runs <= 2
+
+
+def test_the_script_is_emitted_once_for_a_route(
+    optimiser: Counted, edges: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emitted = []
+    monkeypatch.setattr(script, "emit", lambda *given: emitted.append(given) or emit(*given))
+    x = np.ones(2000)
+    for _ in range(3):
+        answer(SUM, A="edges", x=x, database=edges)
+    assert len(emitted) == 1
+    answer(SUM, A="edges", x=x, database=edges, decomposition="relational")
+    assert len(emitted) == 2

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ucle.database.data_versions import observing
 from ucle.database.engine import DUCKDB
 from ucle.database.macro_check import open_checked, open_passing
 from ucle.database.session import Database, Session, parse_size
@@ -106,9 +107,10 @@ def build_text(
         if subscripts is not None:
             text = parse_program(subscripts.statement(assignment(session, subscripts, named)))
         assert not isinstance(text, str)
+        limit, threads = session.resources
         resources = Resources(
-            session.memory_limit if memory is None else memory,
-            session.threads,
+            limit if memory is None else memory,
+            threads,
             kernels=session.capabilities.kernels,
             copies=session.capabilities.registered,
             limits=DUCKDB.limits,
@@ -248,13 +250,15 @@ def _session(database: Database, options: Options) -> Session:
 
 def _build(request: Request, database: Database, session: Session, options: Options) -> Build:
     marks = fingerprints(request.inputs)
-    compiled = compile_statements(
-        request.statements, request.inputs, session, options, request.labels
-    )
+    with observing(session):
+        compiled = compile_statements(
+            request.statements, request.inputs, session, options, request.labels
+        )
+        versions = table_versions(session, compiled.all_inputs)
     if options.store:
         compiled = keep_inputs(session, compiled, options)
+        versions = table_versions(session, compiled.all_inputs)
     engine = session.capabilities, session.reason
-    versions = table_versions(session, compiled.all_inputs)
     target = CompileTarget(database, *engine, versions, engine).running(compiled)
     return Build(request, options, compiled, target, marks)
 

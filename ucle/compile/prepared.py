@@ -31,7 +31,7 @@ from ucle.pipeline.resize import follow_data
 from ucle.progress.execution import Watch
 from ucle.run.execute import NaNError, StepRun, execute_script, measure_steps
 from ucle.run.results import Result
-from ucle.run.script import Script, script_of
+from ucle.run.script import Script, kept_script
 from ucle.run.store_inputs import keep_inputs
 from ucle.sqlgen import PLAIN, Capabilities
 
@@ -149,7 +149,7 @@ class Prepared:
     def _script(self, capabilities: Capabilities) -> Script:
         """The statements of the program for a route."""
         if capabilities not in self._scripts:
-            self._scripts[capabilities] = script_of(self.compiled.physical, capabilities)
+            self._scripts[capabilities] = kept_script(self.compiled.physical, capabilities)
         return self._scripts[capabilities]
 
     def _where_numbers_outgrow_their_type(self) -> Prepared:

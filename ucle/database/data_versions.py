@@ -24,14 +24,23 @@ from __future__ import annotations
 import itertools
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from ucle.database.session import Session
 from ucle.database.table_names import Relation, find_relations
 from ucle.errors import InputError
-from ucle.plan.sources import DataFile, InMemory, InputSource, OneRow, TableName, TableSource
+from ucle.plan.sources import (
+    DataFile,
+    InMemory,
+    InputSource,
+    OneRow,
+    Origin,
+    TableName,
+    TableSource,
+)
 from ucle.sqlgen.database_queries import storage_query, transaction_query
 
 Version = tuple[object, ...]
@@ -47,6 +56,27 @@ class Seen:
 
 
 UNSEEN = Seen((), known=False)
+
+
+@contextmanager
+def observing(session: Session) -> Iterator[None]:
+    """Look at each table once within a block, so that one version of its data counts for all of it.
+
+    A table that others change meanwhile has another version at its next use, where all checks are
+    repeated. In the block ucle creates nothing that a program could name.
+    """
+    session.observed = {}
+    try:
+        yield
+    finally:
+        session.observed = None
+
+
+def observe(session: Session, origins: Iterable[Origin]) -> None:
+    """Look at all tables among some origins together, if the session is observing."""
+    names = tuple(dict.fromkeys(x for x in origins if isinstance(x, TableName)))
+    if names and session.observed is not None:
+        _look_at_tables(session, names)
 
 
 def source_version(session: Session, source: InputSource) -> Version | None:
@@ -80,7 +110,11 @@ def look(session: Session, sources: Sequence[TableSource]) -> list[Seen]:
 
 def in_transaction(session: Session) -> bool:
     """True if a transaction is open on the session's connection."""
+    if session.observed is not None and "in transaction" in session.observed:
+        return bool(session.observed["in transaction"])
     first, second = (session.fetch(transaction_query()) for _ in range(2))
+    if session.observed is not None:
+        session.observed["in transaction"] = first == second
     return first == second
 
 
@@ -98,7 +132,16 @@ def file_state(path: str) -> Version | None:
 
 
 def _look_at_tables(session: Session, names: Sequence[TableName]) -> dict[TableName, Seen]:
-    """Find the states of tables, with two queries for all of them."""
+    """Find the states of tables, with two queries for all that were not observed yet."""
+    observed = {} if session.observed is None else session.observed
+    unseen = [name for name in names if ("state", name) not in observed]
+    found = _look_now(session, unseen)
+    if session.observed is not None:
+        session.observed.update({("state", name): found[name] for name in unseen})
+    return found | {name: observed["state", name] for name in names if name not in found}
+
+
+def _look_now(session: Session, names: Sequence[TableName]) -> dict[TableName, Seen]:
     relations = find_relations(session, names)
     ours = dict.fromkeys(
         relation.full_name

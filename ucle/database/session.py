@@ -13,7 +13,7 @@ import math
 import os
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from concurrent.futures import wait
 from contextlib import AbstractContextManager
 from typing import Any
@@ -64,6 +64,8 @@ class Session:
         self.owned = owned
         self.statements = 0
         """The number of counted statements run here (`ucle.database.change_detection`)."""
+        self.observed: dict[Hashable, Any] | None = None
+        """Facts about tables that hold for a while (`ucle.database.data_versions.observing`)."""
         self.number: int | None = None
         """The number of the transaction that checked that the connection is open."""
         self.file = file
@@ -315,14 +317,21 @@ class Session:
         return self.fetch(f"SELECT current_setting('{name}')")[0][0]
 
     @property
+    def resources(self) -> tuple[float, int]:
+        """DuckDB's memory limit in bytes, and its number of threads."""
+        settings = "SELECT current_setting('memory_limit'), current_setting('threads')"
+        ((memory, threads),) = self.fetch(settings)
+        return parse_size(str(memory)), int(threads)
+
+    @property
     def memory_limit(self) -> float:
         """DuckDB's memory limit in bytes."""
-        return parse_size(str(self.setting("memory_limit")))
+        return self.resources[0]
 
     @property
     def threads(self) -> int:
         """DuckDB's number of threads."""
-        return int(self.setting("threads"))
+        return self.resources[1]
 
 
 def _run_interruptibly(

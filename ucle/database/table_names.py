@@ -63,7 +63,19 @@ class Relation:
 def find_relations(
     session: Session, names: Collection[TableName]
 ) -> dict[TableName, Relation | None]:
-    """Resolve names to tables or views as of now; None for a name that resolves to nothing."""
+    """Resolve names to tables or views; None for a name that resolves to nothing.
+
+    That is as of now, or as of the first look within `ucle.database.data_versions.observing`.
+    """
+    observed = {} if session.observed is None else session.observed
+    unseen = [name for name in names if ("relation", name) not in observed]
+    found = _find_now(session, unseen)
+    if session.observed is not None:
+        session.observed.update({("relation", name): found[name] for name in unseen})
+    return found | {name: observed["relation", name] for name in names if name not in found}
+
+
+def _find_now(session: Session, names: Collection[TableName]) -> dict[TableName, Relation | None]:
     if not names:
         return {}
     rows = session.fetch(catalogue_query(tuple(sorted({name.parts[-1] for name in names}))))
@@ -79,7 +91,7 @@ def find_relations(
 
 
 def find_relation(session: Session, name: TableName) -> Relation | None:
-    """Resolve a name to a table or view as of now; None if it resolves to nothing."""
+    """Resolve a name to a table or view; None if it resolves to nothing."""
     return find_relations(session, [name])[name]
 
 

@@ -76,6 +76,15 @@ class BoundedCache(Generic[T]):
             if (dropped := self._kept.pop(oldest, None)) is not None:
                 spare += dropped[1]
 
+    def get_or_make(self, key: Hashable | None, make: Callable[[], T]) -> T:
+        """The value of a key, made and kept if there is none; without a key, it is only made."""
+        if key is None:
+            return make()
+        if (value := self.get(key)) is None:
+            value = make()
+            self.put(key, value)
+        return value
+
     def clear(self) -> None:
         """Drop all values."""
         self._kept.clear()

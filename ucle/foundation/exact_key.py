@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
-
-
-class NoKeyError(TypeError):
-    """A structure holds an object that has no key."""
 
 
 class ExactKey:
@@ -33,7 +29,7 @@ class ExactKey:
 
     __slots__ = ("_hash", "_parts")
 
-    def __init__(self, parts: tuple[Hashable, ...]) -> None:
+    def __init__(self, parts: tuple[Any, ...]) -> None:
         self._parts = parts
         self._hash = hash(parts)
 
@@ -42,9 +38,17 @@ class ExactKey:
         """Return the key of a structure of dataclasses, containers, numbers, texts and arrays.
 
         Raises:
-            NoKeyError: it holds something else, such as an iterator.
+            TypeError: it holds something else, such as an iterator.
         """
         return cls(tuple(_list_parts(value)))
+
+    @classmethod
+    def find(cls, value: Any) -> ExactKey | None:
+        """Return the key of a structure; None if it has none."""
+        try:
+            return cls.of(value)
+        except TypeError:
+            return None
 
     def __hash__(self) -> int:
         return self._hash
@@ -53,8 +57,8 @@ class ExactKey:
         return isinstance(other, ExactKey) and self._parts == other._parts
 
 
-class _Identity:
-    """An object that is equal to itself alone."""
+class Same:
+    """An object as part of a key: equal to itself alone, and not read."""
 
     __slots__ = ("held",)
 
@@ -65,15 +69,15 @@ class _Identity:
         return id(self.held)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identity) and self.held is other.held
+        return isinstance(other, Same) and self.held is other.held
 
 
-def _list_parts(value: Any) -> list[Hashable]:
+def _list_parts(value: Any) -> list[Any]:
     """The types and values of a structure in preorder; containers are preceded by their length.
 
     A dataclass that occurs more than once is listed once: structures may share their parts.
     """
-    parts: list[Hashable] = []
+    parts: list[Any] = []
     todo, met = [value], dict[int, int]()
     while todo:
         each = todo.pop()
@@ -89,7 +93,7 @@ def _list_parts(value: Any) -> list[Hashable]:
             todo += reversed(each)
         elif (names := _field_names(kind)) is not None:
             if (first := met.get(id(each))) is not None:
-                parts += (_Identity, first)
+                parts += (Same, first)
                 continue
             met[id(each)] = len(met)
             parts.append(kind)
@@ -98,29 +102,31 @@ def _list_parts(value: Any) -> list[Hashable]:
             parts += (kind, frozenset(map(ExactKey.of, each)))
         elif isinstance(each, Mapping):
             parts += (Mapping, len(each))
-            for name in reversed(each):  # type: ignore[call-overload]  # all of ours are dicts
+            for name in reversed(list(each)):
                 todo += (each[name], name)
         else:
             parts += _list_leaf(each)
     return parts
 
 
-def _list_leaf(value: Any) -> tuple[Hashable, ...]:
+def _list_leaf(value: Any) -> tuple[Any, ...]:
     """The parts of something that holds nothing else.
 
     Raises:
-        NoKeyError: it may be changed in place, or there is no telling what it holds.
+        TypeError: it may be changed in place, or there is no telling what it holds.
     """
     kind = type(value)
+    if kind is Same:
+        return (value,)
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return (kind, value.shape, value.dtype.str, value.tobytes())
     if isinstance(value, np.generic):
         return (kind, value.tobytes())
     if isinstance(value, enum.Enum | type | FunctionType | BuiltinFunctionType | np.ufunc):
-        return (_Identity(value),)
+        return (Same(value),)
     if dataclasses.is_dataclass(kind):  # compared by identity, and frozen
-        return (_Identity(value),)
-    raise NoKeyError(f"no key for {kind.__name__}")
+        return (Same(value),)
+    raise TypeError(f"no key for {kind.__name__}")
 
 
 @cache

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ucle.database.data_versions import observe
 from ucle.database.session import Session
 from ucle.database.statistics_cache import check_facts, known_coverage, known_facts
 from ucle.database.table_names import find_relation
@@ -112,16 +113,23 @@ def bind_inputs(
             hint=ELSEWHERE.get(unused[0]) or did_you_mean(unused[0], (*labels, *OPTION_NAMES)),
         )
     places = unique_names(f"{name} in memory" for name in labels)
-    bound = {}
-    for (name, axes), place in zip(labels.items(), places, strict=True):
-        described = describe(name, inputs[name], place)
-        _check_shape(name, described, axes)
-        bound[name] = (
-            _bind_array(name, described, axes)
-            if isinstance(described, DescribedArray)
-            else _bind_table(session, name, described, axes, prefix, mode, coverage)
-        )
-    return bound
+    described = {
+        name: _describe(name, inputs[name], place, axes)
+        for (name, axes), place in zip(labels.items(), places, strict=True)
+    }
+    observe(session, [x.origin for x in described.values() if isinstance(x, DescribedTable)])
+    return {
+        name: _bind_array(name, each, labels[name])
+        if isinstance(each, DescribedArray)
+        else _bind_table(session, name, each, labels[name], prefix, mode, coverage)
+        for name, each in described.items()
+    }
+
+
+def _describe(name: str, value: Any, place: str, labels: Sequence[str]) -> Described:
+    described = describe(name, value, place)
+    _check_shape(name, described, labels)
+    return described
 
 
 def _how_to_pass(name: str, session: Session) -> str:

@@ -186,10 +186,7 @@ def parse_program(text: str) -> tuple[Statement, ...]:
     >>> parse_program("y[i] += A[i,j] * x[j]")[0].expression.labels
     ('i', 'j')
     """
-    if (statements := _parsed.get(text)) is None:
-        statements = _parse(text)
-        _parsed.put(text, statements)
-    return statements
+    return _parsed.get_or_make(text, lambda: _parse(text))
 
 
 def forget_parsed() -> None:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 
+from ucle.foundation.caches import BoundedCache
+from ucle.foundation.exact_key import ExactKey, Same
 from ucle.inputs.dictionaries import Dictionaries
 from ucle.inputs.small_arrays import small_arrays
 from ucle.inputs.states import BoundInput, PlacedInput
@@ -29,6 +31,11 @@ from ucle.plan.steps import Plan
 from ucle.sqlgen.scalar_operators import number_expression
 from ucle.stats.estimate import ProgramStatistics
 from ucle.udf_kernels import kernel_limits
+
+MOST_BYTES = 1 << 26
+"""Bytes of all physical plans that are kept."""
+
+_physical = BoundedCache[Plan](MOST_BYTES)
 
 
 @dataclass(frozen=True)
@@ -53,9 +60,22 @@ class Planned:
         """The physical plan: `plan`, whose steps are vertices, after all passes.
 
         Small arrays from memory are written into it with the contents that they have on first
-        access.
+        access. The plan is kept for later programs of which all that it depends on is the same.
         """
-        return self.after(PASSES)
+        key = ExactKey.find(
+            (
+                Same(self.decomposed),
+                Same(self.statistics),
+                {name: placed.sources for name, placed in self.inputs.items()},
+                self.dictionaries.tables,
+                small_arrays(self.inputs),
+                self.statement_price,
+                self.optimisations,
+                self.threads,
+                self.memory,
+            )
+        )
+        return _physical.get_or_make(key, lambda: self.after(PASSES))
 
     @cached_property
     def peak_memory(self) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ucle.foundation.caches import BoundedCache
-from ucle.foundation.exact_key import ExactKey, NoKeyError
+from ucle.foundation.exact_key import ExactKey
 from ucle.inputs.states import PlacedInput
 from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
 from ucle.optimiser.optimise import optimise
@@ -31,27 +31,14 @@ def choose_plan(
     """Lower and optimise a program, or return what was chosen for the same program before.
 
     Arguments and errors are those of `ucle.lowering.syntax_to_logical.syntax_to_logical` and
-    `ucle.optimiser.optimise.optimise`; errors are not kept.
+    `ucle.optimiser.optimise.optimise`; errors are not kept, nor is anything whose options have no
+    key, such as an iterator.
     """
-    key = _key(source, inputs, options)
-    kept = None if key is None else _choices.get(key)
-    if kept is not None:
-        return kept
-    choice = optimise(syntax_to_logical(source), inputs, options)
-    if key is not None:
-        _choices.put(key, choice)
-    return choice
-
-
-def _key(
-    source: ResolvedProgram, inputs: Mapping[str, PlacedInput], options: Options
-) -> ExactKey | None:
-    """The key of a program; None if something in its options has none, such as an iterator."""
     facts = {name: _facts(placed) for name, placed in inputs.items()}
-    try:
-        return ExactKey.of((source, facts, options))
-    except NoKeyError:
-        return None
+    return _choices.get_or_make(
+        ExactKey.find((source, facts, options)),
+        lambda: optimise(syntax_to_logical(source), inputs, options),
+    )
 
 
 def _facts(placed: PlacedInput) -> tuple[object, ...]:

@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from ucle.foundation.caches import BoundedCache
+from ucle.foundation.exact_key import ExactKey, Same
 from ucle.plan import relation_nodes as plans
 from ucle.plan.relation_tree import inputs, nodes
 from ucle.plan.steps import Plan, Role, Step
@@ -80,6 +82,18 @@ class Script:
         return "\n".join(
             text for x in self.statements for text in (x.create, *x.rounds) if text is not None
         )
+
+
+MOST_BYTES = 1 << 25
+"""Bytes of all scripts that are kept."""
+
+_scripts = BoundedCache[Script](MOST_BYTES)
+
+
+def kept_script(plan: Plan, capabilities: Capabilities) -> Script:
+    """Emit the script of a plan for one route, as `script_of`, or return the one emitted before."""
+    key = ExactKey.find((Same(plan), capabilities))
+    return _scripts.get_or_make(key, lambda: script_of(plan, capabilities))
 
 
 def script_of(
