@@ -81,7 +81,7 @@ def _list_parts(value: Any) -> list[Any]:
     todo, met = [value], dict[int, int]()
     while todo:
         each = todo.pop()
-        kind = type(each)
+        kind: Any = type(each)
         if each is None or kind is str or kind is bytes:
             parts.append(each)
         elif kind is int or kind is bool:
