@@ -64,6 +64,17 @@ def own_operators() -> Iterator[None]:
             unregister_operator(name)
 
 
+@pytest.fixture(autouse=True)
+def own_caches(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Clears the caches around a test that changes the compiler; the others share them."""
+    changes = "monkeypatch" in request.fixturenames
+    if changes:
+        ucle.clear_caches()
+    yield
+    if changes:
+        ucle.clear_caches()
+
+
 @pytest.fixture(scope="session")
 def native() -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection with the kernels loaded."""

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import ucle
-import ucle.pipeline.stages
 from ucle.ir.contraction_trees import every_tree
 from ucle.ir.layouts import Label
 from ucle.ir.tensor_types import NamedTensor, TensorType
@@ -22,6 +21,7 @@ from ucle.lowering.pairwise import KnownPairwise
 from ucle.lowering.share_subexpressions import SharedVertices
 from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
 from ucle.operators import COMBINES, SUM
+from ucle.pipeline import plan_cache
 from ucle.stats.estimate import MeasuredInputs
 from ucle.testing.chains import chain_case
 from ucle.testing.check_matrix import Routes, check_everywhere
@@ -117,7 +117,7 @@ def test_a_program_is_lowered_once(monkeypatch: pytest.MonkeyPatch) -> None:
         sources.append(source)
         return lower(source)
 
-    monkeypatch.setattr(ucle.pipeline.stages, "syntax_to_logical", noted)
+    monkeypatch.setattr(plan_cache, "syntax_to_logical", noted)
     text = "P[i,k] += A[i,j] * B[j,k] * a[j]\nQ[i,l] += P[i,k] * C[k,l] * b[l]"
     arrays = {x: np.ones((4, 4) if x.isupper() else 4) for x in "ABCab"}
     ucle.einsum_program(text, inputs=arrays)

@@ -25,6 +25,7 @@ def calls(case: Case) -> int:
         nonlocal count
         count += event in ("call", "c_call")
 
+    ucle.clear_caches()
     before = sys.getprofile()
     sys.setprofile(counting)
     try:
@@ -63,5 +64,6 @@ def test_orders_of_long_products_are_not_contracted_in_vain(
 
     monkeypatch.setattr(ucle.optimiser.join_order, "contract", counting)
     text, inputs = make(60)
+    ucle.clear_caches()
     ucle.einsum_program(text, inputs=inputs)
     assert len(contracted) < 20

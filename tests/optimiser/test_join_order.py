@@ -50,6 +50,7 @@ def merges(monkeypatch: pytest.MonkeyPatch) -> Merges:
 
     def compiled(text: str, **options: Any) -> dict[str, str]:
         found.clear()
+        ucle.clear_caches()
         ucle.einsum_program(text, **options)
         return found[-1] if found else {}
 
@@ -440,8 +441,9 @@ def test_no_longer_search_than_a_program_is_worth(monkeypatch: pytest.MonkeyPatc
     graph = np.roll(np.eye(50), 1, axis=1)
     text = "\n".join(f"y{n + 1}[i] += A[i,j] * y{n}[j]" for n in range(80))
     ucle.einsum_program(text, A=graph, y0=np.ones(50))
-    assert len(looked_at) == 2
+    assert len(looked_at) <= 2
     looked_at.clear()
+    ucle.clear_caches()
     monkeypatch.setattr(join_order, "LEAST_EFFORT", math.inf)
     ucle.einsum_program(text, A=graph, y0=np.ones(50))
     assert len(looked_at) > 3

@@ -119,7 +119,9 @@ class Polynomial:
         A tensor that is 0 everywhere, or constant along a label, has no factor with that label.
         """
         first: dict[object, Monomial] = {}
-        for monomial in self.monomials:
+        if len(self.monomials) == 1:  # nothing to compare it with: its key takes long
+            first[None] = self.monomials[0]
+        for monomial in () if first else self.monomials:
             same = first.get(monomial.key)
             total = monomial.coefficient + (same.coefficient if same else 0)
             first[monomial.key] = replace(same or monomial, coefficient=total)

@@ -42,12 +42,12 @@ CONTRACTED = 6
 """The effort charged for a vertex contracted in vain, in decompositions: about the time it
 takes."""
 
-LEAST_EFFORT = 400
-"""Decompositions of single vertices that are priced, whatever a program costs: some 50 ms."""
+LEAST_EFFORT = 200
+"""Decompositions of single vertices that are priced, whatever a program costs: some 25 ms."""
 
-EFFORT_COST = 4e5
+EFFORT_COST = 4e6
 """The plan cost that pays for each decomposition priced beyond these: the search takes about a
-fifth of the time of the best known plan."""
+fiftieth of the time of the best known plan."""
 
 TREES = 6
 """The number of trees of one product that are tried before the neighbours of the best one."""
