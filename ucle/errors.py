@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
-    """Return a hint for a word that may be misspelt, in any case; None without a similar word.
+    """Return a hint for a word that may be misspelt, ignoring case; None without a similar word.
 
     >>> did_you_mean("sigmod", ["relu", "sigmoid", "sign"])
     'Did you mean "sigmoid" or "sign"?'
@@ -27,11 +27,11 @@ class UcleError(Exception):
     """Base class of all errors that ucle raises on purpose.
 
     Args:
-        message: what went wrong, one sentence.
+        message: the problem, in one sentence.
         where: the place: ``line 2, column 7``, ``input A, table edges``, ``vertex T``.
-        expected: what would have been right there.
-        found: what was there instead.
-        hint: a way out for the reader.
+        expected: a description of valid values.
+        found: the value that was found instead.
+        hint: advice on how to solve the problem.
 
     >>> print(UcleError("two ranks", where="line 1", expected="2 labels", found="3 labels"))
     line 1: two ranks
@@ -64,25 +64,25 @@ class UcleError(Exception):
 class StaleStatisticsWarning(UserWarning):
     """A program runs on data that has many more or fewer entries than it was compiled for.
 
-    Its results are right; another plan may be much faster.
+    The results are right, but another plan may be much faster.
     """
 
 
 class NotConvergedWarning(UserWarning):
-    """A loop has reached its maximal number of steps, and its condition does not hold."""
+    """A loop has reached its maximum number of steps, but its condition does not hold."""
 
 
 class MetadataWarning(UserWarning):
     """A file or table describes a tensor that it does not hold; the description is ignored.
 
-    Columns were renamed, reordered or replaced, or the description was written by other means.
+    Columns were renamed, reordered or replaced, or another tool wrote the description.
     """
 
 
 class KernelsMissingWarning(UserWarning):
     """There are no compiled kernels, so programs run as plain SQL.
 
-    Answers are the same; programs on arrays take many times as long.
+    The answers are the same, but programs on arrays take many times as long.
     """
 
 
@@ -131,7 +131,7 @@ class ArgumentError(InputError, ValueError):
 
 
 class AxisError(InputError, ValueError, IndexError):
-    """A tensor has no such axis, or the axis is invalid; NumPy's error is of both these types."""
+    """A tensor has no such axis, or the axis is invalid; also a ValueError and an IndexError."""
 
 
 class PositionError(InputError, IndexError):
@@ -171,7 +171,7 @@ class DatabaseError(UcleError):
 
 
 class ColumnsError(DatabaseError):
-    """A table to be written has other columns than the rows."""
+    """An existing table has other columns than the rows to be written."""
 
 
 class ResultClosedError(DatabaseError):

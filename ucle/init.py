@@ -1,8 +1,8 @@
 """Initial values of trained parameters: random arrays whose spread suits the sizes of layers.
 
-For a matrix that vectors are multiplied with from the left (``x @ W``), the first axis is the
-fan-in and the second the fan-out; axes before these two, as of convolutions, count for both. For a
-vector both are its length. Arrays are NumPy's, with the numbers of `ucle.random`.
+For a matrix that is multiplied from the left by vectors (``x @ W``), the first axis is the fan-in
+and the second the fan-out. Axes before these two, as in convolutions, multiply both. For a vector,
+both are its length. The functions return NumPy arrays, with numbers from `ucle.random`.
 
 Sources: Glorot and Bengio, Understanding the difficulty of training deep feedforward neural
 networks (AISTATS 2010); He, Zhang, Ren and Sun, Delving deep into rectifiers (ICCV 2015).
@@ -24,7 +24,7 @@ from ucle.random import normal, uniform
 
 @door(shape=args.shape, seed=args.integer)
 def glorot_uniform(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -> NDArray[Any]:
-    """Return uniform numbers of absolute value up to sqrt(6 / (in + out)).
+    """Return uniform numbers with absolute values up to sqrt(6 / (in + out)).
 
     Args:
         shape: sizes of the axes.
@@ -41,20 +41,20 @@ def glorot_uniform(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -
 
 @door(shape=args.shape, seed=args.integer)
 def glorot_normal(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -> NDArray[Any]:
-    """Return normal numbers of variance 2 / (in + out); arguments as for `glorot_uniform`."""
+    """Return normal numbers with variance 2 / (in + out); arguments as for `glorot_uniform`."""
     fan_in, fan_out = _fans(shape)
     return _normal(math.sqrt(2 / (fan_in + fan_out)), shape, seed, dtype)
 
 
 @door(shape=args.shape, seed=args.integer)
 def he_uniform(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -> NDArray[Any]:
-    """Return uniform numbers up to sqrt(6 / in) in size; arguments as for `glorot_uniform`."""
+    """Return uniform numbers with absolute values up to sqrt(6 / in); see `glorot_uniform`."""
     return _uniform(math.sqrt(6 / _fans(shape)[0]), shape, seed, dtype)
 
 
 @door(shape=args.shape, seed=args.integer)
 def he_normal(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -> NDArray[Any]:
-    """Return normal numbers of variance 2 / in; arguments as for `glorot_uniform`."""
+    """Return normal numbers with variance 2 / in; arguments as for `glorot_uniform`."""
     return _normal(math.sqrt(2 / _fans(shape)[0]), shape, seed, dtype)
 
 

@@ -1,12 +1,12 @@
 """Random numbers that are functions of a seed and a position: Philox4x32-10, counter-based.
 
-Nothing is drawn in sequence. The number at a position of a tensor, counted in row-major order,
-depends only on the seed and that position. So it is the same, bit for bit, in a kernel, in SQL and
-in NumPy, for every layout and every plan, on every machine.
+Numbers are not drawn in sequence. The number at a position of a tensor, counted in row-major order,
+depends only on the seed and that position. Therefore it is the same, bit for bit, in a kernel, in
+SQL and in NumPy, for every layout and every plan, on every machine.
 
-With ``shape=`` (and ``axes=`` for names) the functions give lazy tensors. Without it they give a
-`RandomTensor`, which takes its shape and element type from an input that it replaces in an
-execution, and whose ``array(shape)`` is a NumPy array.
+With ``shape=`` (and ``axes=`` for names), the functions return lazy tensors. Without it, they
+return a `RandomTensor`, which takes its shape and element type from the input that it replaces in
+an execution. Its method ``array(shape)`` returns a NumPy array.
 
 >>> import ucle
 >>> ucle.random.uniform(seed=7, shape=(2, 2)).to_numpy().round(3)
@@ -81,7 +81,7 @@ def uniform(
 
     Raises:
         ArgumentError: ``low`` is greater than ``high``, or one is not finite.
-        LabelError: names of axes without a shape, or not as many.
+        LabelError: names of axes without a shape, or a different number of names than of axes.
 
     >>> uniform(-1, 1, seed=0, shape=(3,)).to_numpy().round(3)
     array([-0.202,  0.944, -0.961])
@@ -145,7 +145,7 @@ def bernoulli(
     axes: Names = None,
     dtype: Any = None,
 ) -> Any:
-    """Booleans, true with a given probability: where the uniform number is less than it.
+    """Booleans that are true with a given probability: where a uniform number is less than p.
 
     Args:
         p: the probability of true.
@@ -183,7 +183,7 @@ def key(seed: int, *parts: int) -> int:
 
     Args:
         seed: any integer.
-        parts: integers that tell uses apart.
+        parts: integers that identify the use.
 
     >>> key(0, 1), key(0, 2)
     (8308833767650725377, 1514449520771899467)

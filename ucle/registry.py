@@ -78,9 +78,9 @@ def register_operator(
 ) -> None:
     """Add a function, a ⊗ or a ⊕ to the language.
 
-    Properties that are not declared are taken not to hold: every pair, or every entry, is then
-    computed, which may be slow and is never wrong. Without a kernel, a ⊗ or ⊕ works on numbers and
-    not inside arrays; a map works on both.
+    The compiler assumes that properties that are not declared do not hold. It then computes every
+    pair, or every entry, which may be slow but is never wrong. Without a kernel, a ⊗ or ⊕ works on
+    numbers but not inside arrays; a map works on both.
 
     Args:
         name: its name in programs.
@@ -88,32 +88,33 @@ def register_operator(
             two (``name(x, y)``), ``"reduce"`` for a ⊕ (``name[j](...)`` and ``name=``).
         sql: an expression over the columns ``x`` (and ``y``), an aggregate of ``x`` for a ⊕. A dict
             gives one for each kind of number: ``f`` floats, ``i`` integers, ``b`` booleans, ``c``
-            complex numbers as pairs (``x.re``, ``x.im``). One text is for floats, to which other
-            numbers are then promoted.
+            complex numbers as pairs (``x.re``, ``x.im``). A single text is for floats; other
+            numbers are then converted to floats.
         numpy: the same in NumPy, on arrays; a ⊕ takes an array and ``axis``.
         commutative: x ⊗ y = y ⊗ x.
         associative: (x ⊗ y) ⊗ z = x ⊗ (y ⊗ z).
         annihilators: values z with z ⊗ x = x ⊗ z = z for every finite x.
-        distributes_over: names of ⊕ with x ⊗ (y ⊕ z) = (x ⊗ y) ⊕ (x ⊗ z); of those that there are
-            now, and not of others that replace them.
+        distributes_over: names of ⊕ with x ⊗ (y ⊕ z) = (x ⊗ y) ⊕ (x ⊗ z). This refers to the
+            current operators with these names, not to later replacements.
         identity: the value of a ⊕ over no entries.
         repeat: the ⊕ of n equal values; with it, a ⊕ can skip entries that are not
             stored. Needs `merge`.
-        repeat_by: name of the ⊗ of value and n that gives the same; the value itself by default.
+        repeat_by: name of the ⊗ that computes the same from the value and n; by default the result
+            is the value itself.
         merge: name of the ⊗ that joins two partial results of a ⊕.
         result: ``"same"`` type as the operands, or ``"bool"``.
-        range: the smallest and the largest value of a function or a ⊗ for finite numbers,
-            which are then finite; without it, it may make anything, NaN too.
+        range: the smallest and the largest value of a function or a ⊗ for finite operands; its
+            values are then finite. Without it, any value is possible, including NaN.
         derivative: the gradient with respect to x, in ucle's own language over x, z (the value
             itself) and g (the gradient with respect to z): ``"3 * g * square(x)"``, or ``"0"``
-            where it is flat. A ⊗ has a pair of them, for x and for y; in that of a ⊕ aggregations
-            have no labels, as in ``"when(x == z, g / sum(x == z))"``. Without it there is no
+            where it is flat. For a ⊗, pass a pair, for x and for y. For a ⊕, aggregations in the
+            text have no labels, as in ``"when(x == z, g / sum(x == z))"``. Without it, there is no
             gradient.
-        replace: whether an operator that was registered before may be replaced. Programs and lazy
-            tensors that were made with that one keep it.
+        replace: True to replace an operator that was registered before. Existing programs and lazy
+            tensors keep the old one.
 
     Raises:
-        OperatorError: the name is taken or no name, the SQL or the declarations make no sense, or
+        OperatorError: the name is taken or not valid, the SQL or the declarations make no sense, or
             the NumPy function cannot be called.
 
     >>> register_operator("cube", "map", sql="x * x * x", numpy=lambda x: x**3, replace=True)
@@ -206,7 +207,7 @@ def unregister_operator(name: str) -> None:
     """Remove an operator that was registered; programs made with it keep it.
 
     Raises:
-        OperatorError: there is none, or it is one of ucle's own.
+        OperatorError: there is no such operator, or it is one of ucle's own.
     """
     for table in KINDS.values():
         if name in table and not table[name].compiled:

@@ -62,20 +62,20 @@ def einsum(
     """Evaluate an Einstein summation: `numpy.einsum`, computed in DuckDB.
 
     The result is always a new array, while NumPy returns a view of an operand if possible. As in
-    NumPy, `dtype` and `casting` have no effect on a single operand of which nothing is summed.
+    NumPy, `dtype` and `casting` have no effect if there is a single operand and nothing is summed.
     Unlike in NumPy, 64-bit integers do not wrap around: an overflow is an error.
 
     Args:
-        operands: subscripts such as ``"...ij,jk->...ik"``, then the operands; or after each operand
-            the list of its labels, integers and Ellipsis, and a last list for the result. An
-            operand is an array or a scipy.sparse matrix, which broadcast as in NumPy, or whatever
-            else `einsum_program` takes: the name of a table, a data frame, ``ucle.table(...)``.
+        operands: subscripts such as ``"...ij,jk->...ik"``, then the operands; or each operand
+            followed by the list of its labels (integers and Ellipsis), and a last list for the
+            result. An operand is an array or a scipy.sparse matrix, which broadcast as in NumPy, or
+            anything else that `einsum_program` accepts: the name of a table, a data frame,
+            ``ucle.table(...)``.
         out: an array for the result.
-        optimize: how to order the contraction of more than two operands: the name of an algorithm
-            of opt_einsum, or a path as `numpy.einsum_path` or opt_einsum gives it. The compiler
-            decides where it says nothing more than True or False, or the algorithm cannot know the
-            sizes of tables.
-        dtype: type to compute in; by default what the operands and `out` promote to.
+        optimize: the contraction order of more than two operands: the name of an algorithm of
+            opt_einsum, or a path as `numpy.einsum_path` or opt_einsum returns it. The compiler
+            decides if it is True or False, or if the algorithm cannot know the sizes of tables.
+        dtype: type to compute in; by default the type to which the operands and `out` promote.
         order: memory layout of the result, ``"C"``, ``"F"``, ``"A"`` or ``"K"``.
         casting: which casts of operands and result are allowed.
         options: `database`, `bounds`, `decomposition`, `memory_limit`, `profile` and `nonfinite`,
@@ -83,10 +83,10 @@ def einsum(
 
     Returns:
         An array of the type that NumPy would give, a NumPy number if it has no axes, or `out`; a
-        lazy tensor where subscripts are a string and an operand is a lazy tensor.
+        lazy tensor if the subscripts are a string and an operand is a lazy tensor.
 
     Raises:
-        UcleError: one that also is NumPy's ValueError or TypeError, where NumPy raises one.
+        UcleError: if NumPy raises a ValueError or TypeError, it is also one of these.
 
     >>> einsum("ij,jk->ik", [[1, 2], [3, 4]], [[1, 0], [0, 1]])
     array([[1, 2],

@@ -127,33 +127,37 @@ def table(
             polars.
         columns: the key columns, one per promoted axis in the order of the axes, or a dict from
             label to column. By default the leading columns.
-        value: the value column, with numbers or arrays over the remaining axes; or a number that
-            every row holds, whatever other columns there are. By default the only column besides
-            the keys; several such columns are an error, and a table that has only key columns holds
-            a 1 in every row.
+        value: the value column, with numbers or arrays over the remaining axes; or a number that is
+            the value of every row, whatever other columns there are. By default the only column
+            besides the keys; several such columns are an error, and a table that has only key
+            columns holds a 1 in every row.
         shape: shape of the array in the value column if the column type does not give it, as with a
             matrix in a flat list.
         bounds: size of each axis, or None to take it from the data.
-        fill: the value of entries that are not stored: by default 0, or the fill in the description
-            that the file of a result carries.
+        fill: the value of entries that are not stored: by default 0, or, for a file that ucle has
+            written, the fill in its description.
         duplicates: ``"error"``, or ``"sum"`` to add up rows with the same coordinates.
         dtype: the element type, as a name or a NumPy type; by default that of the values, and
-            float64 if every row holds the same real number. Integers take whole numbers, truth
-            values take 0 and 1, and floats take the nearest number; any other value is an error.
-        coordinates: ``"auto"`` takes integers in key columns as positions and numbers all other
-            values (strings, dates, ...) in their order; ``"dictionary"`` numbers integers as well,
-            for ids of which few are in use. A dict from label to the name of a dictionary does so
-            for these labels; labels with the same name share it, as both ends of an edge do.
+            float64 if every row holds the same real number. Integer types accept whole numbers,
+            ``bool`` accepts 0 and 1, and floats take the nearest number; any other value is an
+            error.
+        coordinates: ``"auto"`` takes integers in key columns as positions, and numbers all other
+            values (strings, dates, ...) in their order. ``"dictionary"`` numbers integers as well,
+            for large, sparse ids. A dict from labels to names of dictionaries does so for these
+            labels; labels with the same dictionary share their numbering, such as both ends of an
+            edge.
         tiles: size of a tile along each axis, if each row holds a block of the tensor: its keys
             number the tiles, and its array holds the block. None for an axis without tiles; omitted
             axes are not tiled. ``tiles=[16, 16]`` reads ``(bi, bj, DOUBLE[16][16])``, or a flat
             ``DOUBLE[256]``, as one matrix.
-        symmetric: True if each row stands for its first two coordinates in either order, so that
-            ``A[i,j]`` is ``A[j,i]``, and the table holds each pair once. If it has both orders of a
-            pair, it has duplicate coordinates, which is an error unless duplicates are added up.
+        symmetric: True if the table holds each pair once, and each row stands for its first two
+            coordinates in either order: ``A[i,j]`` equals ``A[j,i]``. If it holds both orders of a
+            pair, these are duplicate coordinates, which are an error unless duplicates are added
+            up.
         delimiter: the string between the fields of a text file, such as ``"\t"``; ``" "`` stands
-            for any number of blanks and tabs, and reads the file into memory. By default the one of
-            comma, tab, semicolon and ``|`` that occurs equally often in all of the first lines.
+            for any number of blanks and tabs; the file is then read into memory. By default
+            whichever of comma, tab, semicolon and ``|`` occurs equally often in all of the first
+            lines.
         header: True if the first line of a text file has the names of its columns. Without a
             header, the names in `columns` and `value` are given to its columns from the left, and
             the rest are ``column0``, ``column1`` ... By default the first line is a header if it

@@ -42,7 +42,7 @@ def key_of(seed: int) -> int:
 class RandomTensor:
     """A random tensor without a shape yet; made by `ucle.random`.
 
-    If it replaces an input of a program, it takes shape and element type from that input.
+    If it replaces an input of a program, it takes its shape and element type from that input.
     """
 
     distribution: str

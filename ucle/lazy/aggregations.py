@@ -23,32 +23,32 @@ def prod(x: Any, axis: Along = None, dtype: Any = None, *, keepdims: bool = Fals
 
 
 def mean(x: Any, axis: Along = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Means along axes."""
+    """Means along axes, over all entries, stored or not."""
     return as_tensor(x).mean(axis, dtype, keepdims=keepdims)
 
 
 def max(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
-    """Greatest entries along axes."""
+    """The greatest entries along axes."""
     return as_tensor(x).max(axis, keepdims=keepdims)
 
 
 def min(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
-    """Least entries along axes."""
+    """The smallest entries along axes."""
     return as_tensor(x).min(axis, keepdims=keepdims)
 
 
 def any(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
-    """Whether an entry along axes is not 0."""
+    """True where at least one entry along axes is not 0."""
     return as_tensor(x).any(axis, keepdims=keepdims)
 
 
 def all(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
-    """Whether no entry along axes is 0."""
+    """True where no entry along axes is 0."""
     return as_tensor(x).all(axis, keepdims=keepdims)
 
 
 def count_nonzero(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
-    """How many entries along axes are not 0."""
+    """The number of entries along axes that are not 0."""
     return as_tensor(x).count_nonzero(axis, keepdims=keepdims)
 
 
@@ -60,7 +60,7 @@ def logsumexp(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
 def var(
     x: Any, axis: Along = None, *, correction: float = 0, ddof: float = 0, keepdims: bool = False
 ) -> Tensor:
-    """Variances along axes; `correction` is taken from the number of entries."""
+    """Variances along axes; `correction` is subtracted from the number of entries."""
     return as_tensor(x).var(axis, ddof=correction or ddof, keepdims=keepdims)
 
 
@@ -72,12 +72,12 @@ def std(
 
 
 def argmax(x: Any, axis: AxisLike | None = None, *, keepdims: bool = False) -> Tensor:
-    """Positions of the first greatest entries along an axis."""
+    """Positions of the greatest entries along an axis; of equal entries, the first."""
     return as_tensor(x).argmax(axis, keepdims=keepdims)
 
 
 def argmin(x: Any, axis: AxisLike | None = None, *, keepdims: bool = False) -> Tensor:
-    """Positions of the first least entries along an axis."""
+    """Positions of the smallest entries along an axis; of equal entries, the first."""
     return as_tensor(x).argmin(axis, keepdims=keepdims)
 
 
@@ -87,7 +87,7 @@ def softmax(x: Any, axis: AxisLike = -1) -> Tensor:
 
 
 def cumsum(x: Any, axis: AxisLike | None = None, dtype: Any = None) -> Tensor:
-    """Sums up to each position of an axis; without one, of all entries in order.
+    """Sums up to each position of an axis; without an axis, of all entries in order.
 
     >>> import ucle
     >>> ucle.cumsum(ucle.array([[1, 2], [3, 4]]), axis=1).to_numpy()
@@ -98,15 +98,15 @@ def cumsum(x: Any, axis: AxisLike | None = None, dtype: Any = None) -> Tensor:
 
 
 def cumprod(x: Any, axis: AxisLike | None = None, dtype: Any = None) -> Tensor:
-    """Products up to each position of an axis; without one, of all entries in order."""
+    """Products up to each position of an axis; without an axis, of all entries in order."""
     return as_tensor(x).cumprod(axis, dtype)
 
 
 def cummax(x: Any, axis: AxisLike | None = None) -> Tensor:
-    """Greatest entries up to each position of an axis: `numpy.maximum.accumulate`."""
+    """The greatest entries up to each position of an axis: `numpy.maximum.accumulate`."""
     return as_tensor(x).cummax(axis)
 
 
 def cummin(x: Any, axis: AxisLike | None = None) -> Tensor:
-    """Least entries up to each position of an axis: `numpy.minimum.accumulate`."""
+    """The smallest entries up to each position of an axis: `numpy.minimum.accumulate`."""
     return as_tensor(x).cummin(axis)

@@ -66,7 +66,7 @@ class Computable:
             return result["out"].to_numpy()
 
     def to_scipy(self, database: Database = None, **options: Any) -> scipy.sparse.coo_array:
-        """Compute the entries other than 0; the arguments are those of `program`."""
+        """Compute the tensor as a scipy.sparse array; the arguments are those of `program`."""
         with compute_tensors({"out": self.lazy}, database, **options) as result:
             return result["out"].to_scipy()
 
@@ -183,8 +183,8 @@ class Computable:
             database: where the table is; by default the one given to `ucle.tensor`.
             keys: axes that get a column, by default all; the others are in arrays.
             rows: ``"nonfill"``, the default if the fill is 0 or the identity of the aggregation
-                that made the tensor; ``"all"``, the default otherwise; or ``"stored"``.
-            mode: the treatment of an existing table: ``"error"``, ``"replace"``, ``"append"`` or
+                that computed the tensor; ``"all"``, the default otherwise; or ``"stored"``.
+            mode: what to do with an existing table: ``"error"``, ``"replace"``, ``"append"`` or
                 ``"upsert"``.
             on: columns by which ``"upsert"`` identifies a row; by default all keys.
             max_rows: the largest number of rows for ``rows="all"``.
@@ -222,7 +222,7 @@ class Computable:
         return self.program(database, **options).explain(analyze=analyze)
 
     def item(self, database: Database = None, **options: Any) -> Scalar:
-        """Compute a tensor of one entry, as a Python number."""
+        """Compute the only entry of a tensor, as a Python number."""
         entry: Scalar = self.to_numpy(database, **options).item()
         return entry
 

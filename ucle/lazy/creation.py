@@ -44,8 +44,9 @@ def tensor(
         database: where tables are: a path or an open connection.
 
     Raises:
-        InputError: it cannot be read as a tensor.
-        LabelError: names cannot be labels, there are too many, or the rank is undetermined.
+        InputError: the data cannot be read as a tensor.
+        LabelError: the names are not valid labels, there are too many, or the number of axes is not
+            determined.
 
     >>> import scipy.sparse
     >>> print(tensor(scipy.sparse.eye_array(3), axes=("row", "column")))
@@ -103,7 +104,7 @@ def compute(
         options: as for `ucle.einsum_program`; the outputs are called ``out0``, ``out1`` ...
 
     Returns:
-        A tensor relation for each.
+        A tensor relation for each tensor.
 
     >>> x = array([1.0, 2.0, 4.0])
     >>> [t.to_numpy().item() for t in compute(x.sum(), x.max())]

@@ -26,7 +26,7 @@ complex64, complex128 = DType.COMPLEX64.numpy, DType.COMPLEX128.numpy
 
 
 def can_cast(from_: Any, to: Any, /) -> builtins.bool:
-    """Return True if a type, or that of a tensor, can be cast to another without loss, as in NumPy.
+    """Return True if the type (or a tensor's type) can be cast without loss, as in NumPy.
 
     >>> import ucle
     >>> ucle.can_cast(ucle.int64, ucle.float64), ucle.can_cast(ucle.float64, int)
@@ -64,7 +64,7 @@ def result_type(*arrays_and_dtypes: Any) -> Type:
     """The result type of tensors, types and numbers; Python's numbers are weakly typed.
 
     Raises:
-        ArgumentTypeError: the type of a tensor is only known to its table.
+        ArgumentTypeError: only the data of a table determines the type of a tensor.
 
     >>> import ucle
     >>> ucle.result_type(ucle.array([1, 2]), ucle.float32)

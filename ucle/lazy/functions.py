@@ -76,7 +76,7 @@ def exp(x: Any) -> Tensor:
 
 
 def log(x: Any) -> Tensor:
-    """Natural logarithms; NumPy's answers where there is none."""
+    """Natural logarithms; as in NumPy, -inf for 0 and NaN for negative numbers."""
     return pointwise(LOG.name, x)
 
 
@@ -86,7 +86,7 @@ def log1p(x: Any) -> Tensor:
 
 
 def sqrt(x: Any) -> Tensor:
-    """Square roots; NaN of what is negative."""
+    """Square roots; NaN for negative numbers."""
     return pointwise(SQRT.name, x)
 
 
@@ -101,22 +101,22 @@ def square(x: Any) -> Tensor:
 
 
 def sign(x: Any) -> Tensor:
-    """-1, 0 or 1."""
+    """The signs of entries: -1, 0 or 1."""
     return pointwise(SIGN.name, x)
 
 
 def floor(x: Any) -> Tensor:
-    """The integers below."""
+    """Entries rounded down to integers."""
     return pointwise(FLOOR.name, x)
 
 
 def ceil(x: Any) -> Tensor:
-    """The integers above."""
+    """Entries rounded up to integers."""
     return pointwise(CEIL.name, x)
 
 
 def round(x: Any) -> Tensor:
-    """The nearest integers, of two the even one."""
+    """The nearest integers; halves are rounded to the even integer."""
     return pointwise(ROUND.name, x)
 
 
@@ -141,22 +141,22 @@ def imag(x: Any) -> Tensor:
 
 
 def isnan(x: Any) -> Tensor:
-    """Where entries are NaN."""
+    """A mask that is true where entries are NaN."""
     return pointwise(ISNAN.name, x)
 
 
 def isfinite(x: Any) -> Tensor:
-    """Where entries are neither NaN nor infinite."""
+    """A mask that is true where entries are neither NaN nor infinite."""
     return pointwise(ISFINITE.name, x)
 
 
 def finite(x: Any) -> Tensor:
-    """The entries that are finite, and 0 in the places of the others."""
+    """The tensor with 0 in place of entries that are NaN or infinite."""
     return pointwise(FINITE.name, x)
 
 
 def logical_not(x: Any) -> Tensor:
-    """Where entries are 0."""
+    """A mask that is true where entries are 0."""
     return pointwise(NOT.name, x)
 
 
@@ -166,12 +166,12 @@ def bitwise_invert(x: Any) -> Tensor:
 
 
 def relu(x: Any) -> Tensor:
-    """What is greater than 0; else 0."""
+    """Entries greater than 0; all others become 0."""
     return pointwise(RELU.name, x)
 
 
 def leaky_relu(x: Any) -> Tensor:
-    """What is greater than 0; else a hundredth of it."""
+    """Entries greater than 0; all others are divided by 100."""
     return pointwise(LEAKY_RELU.name, x)
 
 
@@ -181,7 +181,7 @@ def sigmoid(x: Any) -> Tensor:
 
 
 def gelu(x: Any) -> Tensor:
-    """The activation of that name, in its tanh approximation."""
+    """The activation function GELU, in its tanh approximation."""
     return pointwise(GELU.name, x)
 
 
@@ -221,12 +221,12 @@ def pow(x: Any, y: Any) -> Tensor:
 
 
 def maximum(x: Any, y: Any) -> Tensor:
-    """The greater of two."""
+    """The greater of x and y, entry by entry."""
     return pointwise(GREATEST.name, x, y)
 
 
 def minimum(x: Any, y: Any) -> Tensor:
-    """The lesser of two."""
+    """The smaller of x and y, entry by entry."""
     return pointwise(LEAST.name, x, y)
 
 
@@ -261,17 +261,17 @@ def not_equal(x: Any, y: Any) -> Tensor:
 
 
 def logical_and(x: Any, y: Any) -> Tensor:
-    """Where both are not 0."""
+    """A mask that is true where both entries are not 0."""
     return pointwise(AND.name, x, y)
 
 
 def logical_or(x: Any, y: Any) -> Tensor:
-    """Where one is not 0."""
+    """A mask that is true where at least one entry is not 0."""
     return pointwise(OR.name, x, y)
 
 
 def logical_xor(x: Any, y: Any) -> Tensor:
-    """Where just one is not 0."""
+    """A mask that is true where exactly one entry is not 0."""
     return pointwise(XOR.name, x, y)
 
 
@@ -291,7 +291,7 @@ def bitwise_xor(x: Any, y: Any) -> Tensor:
 
 
 def where(condition: Any, x: Any, y: Any) -> Tensor:
-    """X where the condition is not 0, y elsewhere; what is not chosen may be NaN or infinite.
+    """X where the condition is not 0, y elsewhere; entries not chosen may be NaN or infinite.
 
     >>> import ucle
     >>> x = ucle.array([1.0, 0.0, 4.0])
@@ -302,27 +302,27 @@ def where(condition: Any, x: Any, y: Any) -> Tensor:
 
 
 def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
-    """Every entry brought into the bounds that are given."""
+    """Limit every entry to the given bounds."""
     return as_tensor(x).clip(min, max)
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Tensor:
-    """The tensor in another element type; `copy` says nothing of what is never written to."""
+    """The tensor in another element type; `copy` has no effect, as tensors are immutable."""
     return as_tensor(x).astype(dtype)
 
 
 def matmul(x: Any, y: Any) -> Tensor:
-    """``x @ y``: NumPy's rules; over the axes in common where axes have names."""
+    """``x @ y``, by NumPy's rules; with named axes, a sum over the axes in common."""
     return as_tensor(x).matmul(y)
 
 
 def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
-    """Products summed over the last axes of x and the first of y, or over pairs of axes."""
+    """Products summed over the last axes of x and the first axes of y, or over pairs of axes."""
     return Tensor(products.tensordot(tensor_operand(x), tensor_operand(y), axes))
 
 
 def vecdot(x: Any, y: Any, axis: AxisLike = -1) -> Tensor:
-    """Inner products along an axis of both, x conjugated."""
+    """Inner products of x and y along an axis; x is conjugated."""
     return Tensor(products.vecdot(tensor_operand(x), tensor_operand(y), axis))
 
 
@@ -332,7 +332,7 @@ def outer(x: Any, y: Any) -> Tensor:
 
 
 def permute_dims(x: Any, axes: Sequence[AxisLike]) -> Tensor:
-    """The tensor with its axes in the order given."""
+    """The tensor with its axes in the given order."""
     return as_tensor(x).permute_dims(axes)
 
 
@@ -352,14 +352,14 @@ def squeeze(x: Any, axis: AxisLike | Sequence[AxisLike] | None = None) -> Tensor
 
 
 def broadcast_to(x: Any, shape: Sequence[int]) -> Tensor:
-    """The tensor stretched to a shape."""
+    """The tensor broadcast to a shape."""
     return as_tensor(x).broadcast_to(shape)
 
 
 def shift(x: Any, shift: int, axis: AxisLike = -1, fill_value: Any = 0) -> Tensor:
-    """The tensor moved along an axis; where nothing comes from stands `fill_value`.
+    """The tensor shifted along an axis; `fill_value` fills the positions that become free.
 
-    Source: `scipy.ndimage.shift` and pandas know it; NumPy has `roll` alone.
+    Source: `scipy.ndimage.shift` and pandas have it; NumPy has only `roll`.
 
     >>> import ucle
     >>> ucle.shift(ucle.array([1, 2, 3]), 1).to_numpy()
@@ -369,14 +369,14 @@ def shift(x: Any, shift: int, axis: AxisLike = -1, fill_value: Any = 0) -> Tenso
 
 
 def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:
-    """The tensor moved along axes, with what goes out at one end coming in at the other."""
+    """The tensor shifted along axes; entries that leave at one end come in at the other."""
     return Tensor(rearranging.roll_tensor(tensor_operand(x), shift, axis))
 
 
 def diff(
     x: Any, n: int = 1, axis: AxisLike = -1, prepend: Any = None, append: Any = None
 ) -> Tensor:
-    """What follows along an axis less what is there, n times; of booleans, whether they differ.
+    """Differences of consecutive entries along an axis, n times; of booleans, where they differ.
 
     >>> import ucle
     >>> ucle.diff(ucle.array([1, 4, 9, 16]), prepend=0).to_numpy()
@@ -387,7 +387,7 @@ def diff(
 
 
 def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
-    """The tensor with numbers around it; other modes than ``constant`` there are not.
+    """The tensor with constants around it; the only mode is ``constant``.
 
     >>> import ucle
     >>> ucle.pad(ucle.array([1, 2]), (1, 2), constant_values=7).to_numpy()
@@ -397,7 +397,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
 
 
 def concat(arrays: Sequence[Any], axis: AxisLike | None = 0) -> Tensor:
-    """Tensors one after the other along an axis; with ``axis=None``, all of their entries.
+    """Tensors joined along an axis; with ``axis=None``, all of their entries in one vector.
 
     >>> import ucle
     >>> ucle.concat([ucle.array([1, 2]), [3.5]]).to_numpy()
@@ -407,12 +407,12 @@ def concat(arrays: Sequence[Any], axis: AxisLike | None = 0) -> Tensor:
 
 
 def concatenate(arrays: Sequence[Any], axis: AxisLike | None = 0) -> Tensor:
-    """As `concat`."""
+    """The same as `concat`."""
     return concat(arrays, axis)
 
 
 def stack(arrays: Sequence[Any], axis: int = 0, name: str | None = None) -> Tensor:
-    """Tensors of one shape along a new axis, which has a name if theirs have.
+    """Tensors of one shape joined along a new axis, which has a name if the other axes have.
 
     >>> import ucle
     >>> x = ucle.array([1, 2], axes=("item",))
@@ -424,7 +424,7 @@ def stack(arrays: Sequence[Any], axis: int = 0, name: str | None = None) -> Tens
 
 
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
-    """The same entries in another shape, of which one size may be -1; `copy` says nothing."""
+    """The same entries in another shape; one size may be -1. `copy` has no effect."""
     return as_tensor(x).reshape(shape)
 
 
@@ -434,12 +434,12 @@ def diagonal(x: Any, offset: int = 0, axis1: AxisLike = 0, axis2: AxisLike = 1) 
 
 
 def tril(x: Any, k: int = 0) -> Tensor:
-    """The tensor where the position along its last axis is at most k more than along the other."""
+    """The lower triangle of matrices: entries above the k-th diagonal become 0."""
     return Tensor(rearranging.triangle(tensor_operand(x), k, lower=True))
 
 
 def triu(x: Any, k: int = 0) -> Tensor:
-    """The tensor where the position along its last axis is at least k more than along the other."""
+    """The upper triangle of matrices: entries below the k-th diagonal become 0."""
     return Tensor(rearranging.triangle(tensor_operand(x), k, lower=False))
 
 
@@ -456,12 +456,12 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Tensor:
 
 
 def kron(x: Any, y: Any) -> Tensor:
-    """Every entry of x times the whole of y, in blocks."""
+    """The Kronecker product: each entry of x, multiplied by all of y, becomes a block."""
     return Tensor(rearranging.kronecker(tensor_operand(x), tensor_operand(y)))
 
 
 def take(x: Any, indices: Sequence[int] | Tensor, axis: AxisLike = 0) -> Tensor:
-    """The tensor at positions of an axis, in their order: a list, or the entries of a tensor."""
+    """The tensor at the given positions of an axis: a list, or the entries of a tensor."""
     return as_tensor(x).take(indices, axis)
 
 
@@ -470,18 +470,18 @@ def _transpose(x: Any, axes: Sequence[AxisLike] | None = None) -> Tensor:
 
 
 def dropout(x: Any, rate: float, *, seed: int | Tensor) -> Tensor:
-    """The tensor with entries left out at random, and the others divided by 1 - rate.
+    """The tensor with random entries set to 0, and the others divided by 1 - rate.
 
     The entry at a position, counted in row-major order, stays if its number in
     ``ucle.random.uniform(seed=seed)`` is at least the rate.
 
     Args:
         x: a tensor whose sizes are known.
-        rate: the probability of being left out.
+        rate: the probability that an entry is set to 0.
         seed: any integer, or a tensor without axes that holds one, such as a `ucle.parameter`.
 
     Raises:
-        ArgumentError: the rate is no probability.
+        ArgumentError: the rate is not a probability.
         LabelError: the sizes of the tensor are not known.
 
     >>> import ucle

@@ -19,21 +19,21 @@ def grad(loss: Tensor, by: Sequence[Tensor]) -> tuple[Tensor, ...]: ...
 def grad(loss: Tensor, by: Any) -> Any:
     """The gradient of a rank-0 tensor with respect to another tensor, or several.
 
-    It is a lazy tensor, which can be differentiated again. Several gradients are computed in one
-    pass; together with the loss (`ucle.compute`) they share its work.
+    The gradient is a lazy tensor, which can be differentiated again. Several gradients are computed
+    in one pass. If they are computed together with the loss (`ucle.compute`), they share its work.
 
     Args:
         loss: a tensor without axes.
         by: a tensor that the loss depends on, or several.
 
     Returns:
-        A tensor with the axes of `by`; a tuple of them if `by` is several.
+        A tensor with the axes of `by`; a tuple of tensors if `by` is several tensors.
 
     Raises:
         LabelError: the loss has axes.
         ArgumentTypeError: the loss does not depend on the tensor.
         ValueTypeError: the tensor does not hold real numbers.
-        UnsupportedError: at computation: an operator has no derivative.
+        UnsupportedError: at computation, if an operator has no derivative.
 
     >>> from ucle.lazy.creation import array
     >>> x = array([1.0, 2.0])
@@ -44,7 +44,7 @@ def grad(loss: Tensor, by: Any) -> Any:
 
 
 def value_and_grad(loss: Tensor, by: Any) -> tuple[Tensor, Any]:
-    """The loss and its gradient, to be computed together; arguments are as for `grad`.
+    """The loss and its gradient, to compute together; arguments are as for `grad`.
 
     >>> from ucle.lazy.creation import array, compute
     >>> x = array([1.0, 2.0])

@@ -22,7 +22,8 @@ Axes = AxisLike | Sequence[AxisLike] | None
 def dot(x: Any, y: Any) -> Tensor:
     """Sum products over the last axis of x and the second last (or only) axis of y.
 
-    If one is a number, multiply all entries; tensors with named axes are passed to `matmul`.
+    If x or y is a number, it multiplies all entries. Tensors with named axes are passed to
+    `matmul`.
 
     >>> import ucle
     >>> ucle.dot([1, 2], [3, 4]).item()
@@ -77,7 +78,7 @@ def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> 
 
 
 def vector_norm(x: Any, /, *, axis: Axes = None, keepdims: bool = False, ord: float = 2) -> Tensor:  # noqa: A002
-    """The norm of vectors along an axis, or several taken as one; by default of all entries."""
+    """The norm of vectors along one axis, or along several as one; by default of all entries."""
     if isinstance(ord, str):
         raise _no_norm(ord, "a number, also inf and -inf")
     tensor = as_tensor(x) * 1.0

@@ -67,12 +67,12 @@ class TensorIteration:
 
     @property
     def interrupted(self) -> bool:
-        """True if it was ended from the keyboard; then the last complete step counts."""
+        """True if the loop was interrupted from the keyboard; the last complete step counts."""
         return self.result.interrupted
 
     @property
     def history(self) -> History:
-        """Numbers of each step: the watched ones, and the one that the ``condition`` compares."""
+        """Numbers of each step: the watched ones, and the number that ``condition`` compares."""
         return self.result.history
 
     def __enter__(self) -> TensorIteration:
@@ -119,11 +119,11 @@ def iterate(
             positional arguments; the result has the same structure.
         state: the initial state: an array, a table or a tensor, or a tuple or a dict of these. The
             next state has the same shapes, names of axes and element types.
-        until: computes the condition, a tensor without axes, from the new state and the old one;
-            the loop ends after the first step for which it holds.
+        until: computes the condition, a tensor without axes, from the new state and the old one.
+            The loop ends after the first step for which the condition holds.
         max_steps: the largest number of steps; with a condition, 1000 by default.
         watch: computes numbers, as a dict of tensors without axes, from the new state and the old
-            one; the history has them for each step.
+            one. The history contains them for each step.
         database: where tables are; by default the database that the tensors were made with.
         progress: as for `EinsumProgram.iterate`.
         checkpoint: tables for parts of the state, by the keys of a dict, ``state0`` and so on for a

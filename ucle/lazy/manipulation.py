@@ -72,12 +72,12 @@ def repeat(x: Any, repeats: Any, /, *, axis: AxisLike | None = None) -> Tensor:
     """Repeat every position of an axis a number of times, consecutively.
 
     Args:
-        x: the tensor; without an axis, all of its entries in order.
-        repeats: the number of repetitions, one for all or one for each position.
+        x: the tensor; without `axis`, all of its entries are repeated in order.
+        repeats: the number of repetitions: one number for all positions, or one for each.
         axis: the axis.
 
     Raises:
-        UnsupportedError: `repeats` is a lazy tensor: the size of the result would depend on it.
+        UnsupportedError: `repeats` is a lazy tensor, on which the size of the result would depend.
 
     >>> import ucle
     >>> ucle.repeat(ucle.array([1, 2]), 2).to_numpy()
@@ -192,10 +192,10 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: AxisLike = -1) -> Tensor:
-    """Read a tensor at positions of an axis that are the entries of a tensor of integers.
+    """Read a tensor at the positions along an axis that a tensor of integers holds.
 
-    Along the other axes both are read at the same position. Entries are known when the program
-    runs: one that is negative, or beyond the axis, raises a `PositionError` then.
+    Along the other axes, both are read at the same position. A position that is negative or beyond
+    the axis raises a `PositionError` when the program runs.
 
     >>> import ucle
     >>> x, at = ucle.array([[1, 2], [3, 4]]), ucle.array([[1, 0], [0, 0]])

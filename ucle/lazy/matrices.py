@@ -30,7 +30,7 @@ class Eigen(NamedTuple):
 
 
 def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
-    """Cholesky factors: triangular L with ``x = L @ L.T``, for positive definite matrices.
+    """Cholesky factors of positive definite matrices: triangular L with ``x = L @ L.T``.
 
     Args:
         x: a tensor of at least two axes; only one triangle along the last two axes is read.
@@ -68,9 +68,9 @@ def inv(x: Any, /) -> Tensor:
 
 
 def eigh(x: Any, /) -> Eigen:
-    """Eigenvalues and eigenvectors of symmetric matrices, whose lower triangles are read.
+    """Eigenvalues and eigenvectors of symmetric matrices; only lower triangles are read.
 
-    The greatest component of each vector is positive. Errors are as for `inv`.
+    The largest component of each vector is positive. Errors are as for `inv`.
 
     >>> import ucle
     >>> values, vectors = ucle.linalg.eigh([[2.0, 0.0], [0.0, 1.0]])
@@ -92,8 +92,8 @@ def solve(a: Any, b: Any, /) -> Tensor:
 
     Args:
         a: matrices along the last two axes.
-        b: right-hand sides: the only axis, shared by all matrices, or the second last one, with
-            several right-hand sides along the last one.
+        b: the right-hand sides: a vector, which all matrices share, or a tensor whose second last
+            axis is that of the equations and whose last axis has several right-hand sides.
 
     Raises:
         BoundError: matrices are not square, or b has the wrong size.

@@ -30,7 +30,7 @@ Shape = int | Sequence[int]
 
 
 def full(shape: Shape, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """A constant, by default in the type of the number.
+    """A constant tensor, by default with the type of the number.
 
     >>> import ucle
     >>> ucle.full((1_000_000, 1_000_000), 0.5).sum().item()
@@ -62,7 +62,7 @@ def empty(shape: Shape, *, dtype: Any = None, device: str | None = None) -> Tens
 
 
 def full_like(x: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """A constant with the axes of a tensor, and by default with its type.
+    """A constant tensor with the axes of another tensor, and by default with its type.
 
     >>> import ucle
     >>> ucle.full_like(ucle.array([[1, 2], [3, 4]], axes=("row", "column")), 7)
@@ -179,9 +179,9 @@ def _lift_operand(obj: Any) -> Tensor:
 
 
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Tensor:
-    """Make a lazy tensor from another library's array, whose memory is read at computation.
+    """Make a lazy tensor from another library's array, which is read at computation.
 
-    With ``copy=True`` it reads a copy that is made now.
+    With ``copy=True``, the data is copied now, and the copy is read.
 
     >>> import ucle
     >>> ucle.from_dlpack(np.array([1.0, 2.0])).sum().item()

@@ -19,17 +19,18 @@ def top_k(x: Any, k: int, axis: AxisLike = -1) -> FirstEntries:
     """The k greatest entries along an axis in decreasing order, and their positions.
 
     Args:
-        x: real numbers, integers or truth values.
+        x: a tensor of real numbers, integers or booleans.
         k: the number of entries, at least 1 and at most the size of the axis.
-        axis: by position or name; the results have an axis ``rank`` in its place if axes have
-            names.
+        axis: the axis, by position or name. If axes have names, the results have an axis ``rank``
+            in its place.
 
     Returns:
-        Their ``values`` and their ``positions``, with the shape of `x` except for size k there.
+        The ``values`` and the ``positions`` of the entries, with the shape of `x`, except that the
+        axis has size k.
 
     Raises:
         BoundError: there are fewer entries.
-        UnsupportedError: the coordinates of the axis are values; use `among_top_k` for these.
+        UnsupportedError: the coordinates of the axis are not positions; use `among_top_k`.
 
     >>> import ucle
     >>> best = ucle.top_k(ucle.array([[0.5, 3.0, 0.0], [1.0, 0.0, 2.0]]), 2)
@@ -40,7 +41,7 @@ def top_k(x: Any, k: int, axis: AxisLike = -1) -> FirstEntries:
 
 
 def bottom_k(x: Any, k: int, axis: AxisLike = -1) -> FirstEntries:
-    """The k least entries along an axis in increasing order, and their positions; see `top_k`."""
+    """The k smallest entries along an axis in ascending order, with positions; see `top_k`."""
     return as_tensor(x).bottom_k(k, axis)
 
 
@@ -57,7 +58,7 @@ def among_top_k(x: Any, k: int, axis: AxisLike = -1) -> Tensor:
 
 
 def among_bottom_k(x: Any, k: int, axis: AxisLike = -1) -> Tensor:
-    """A boolean mask of the k least entries along an axis; see `among_top_k`."""
+    """A boolean mask of the k smallest entries along an axis; see `among_top_k`."""
     return as_tensor(x).among_bottom_k(k, axis)
 
 

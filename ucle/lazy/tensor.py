@@ -61,8 +61,9 @@ class FirstEntries(NamedTuple):
 class Tensor(Computable, Arithmetic["Tensor"]):
     """A lazy tensor; made by `ucle.tensor`, `ucle.array` and by operators on their results.
 
-    Axes have names, or only positions. Tensors with named axes are aligned by name, ``@`` sums over
-    the axes that both have, and the order of axes has no meaning. Other tensors follow NumPy.
+    Axes have names, or only positions. Tensors with named axes are aligned by name, whatever the
+    order of the axes, and ``@`` sums over the axes that both have. Tensors without names follow
+    NumPy's rules.
 
     >>> import ucle
     >>> A = ucle.array([[0.0, 1.0], [2.0, 0.0]], axes=("src", "dst"))
@@ -81,7 +82,7 @@ class Tensor(Computable, Arithmetic["Tensor"]):
 
     @property
     def shape(self) -> tuple[int | None, ...]:
-        """Sizes of the axes; None if a size is only known to the data of a table."""
+        """Sizes of the axes; None for a size that only the data of a table determines."""
         return tuple(axis.size for axis in self.lazy.axes)
 
     @property
@@ -91,7 +92,7 @@ class Tensor(Computable, Arithmetic["Tensor"]):
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
-        """The element type; None if it is only known to the data of a table."""
+        """The element type; None if only the data of a table determines it."""
         element_type = known_type(self.lazy)
         return None if element_type is None else element_type.numpy
 
@@ -268,7 +269,7 @@ class Tensor(Computable, Arithmetic["Tensor"]):
 
     @door(axis=args.along, keepdims=args.flag)
     def min(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
-        """The least entries along axes."""
+        """The smallest entries along axes."""
         return self._cast_to(None, out)._reduce_axes(MIN.name, axis, keepdims)
 
     @door(axis=args.along, keepdims=args.flag)
@@ -305,7 +306,7 @@ class Tensor(Computable, Arithmetic["Tensor"]):
         """Variances along axes; `correction` (NumPy's `ddof`) is subtracted from the count.
 
         Raises:
-            BoundError: a correction, and a size that is only known to the data of a table.
+            BoundError: `correction` is given, and only the data of a table determines a size.
         """
         subtracted = ddof if correction is None else correction
         source = self._cast_to(dtype, out).lazy
@@ -330,7 +331,7 @@ class Tensor(Computable, Arithmetic["Tensor"]):
     def argmax(
         self, axis: AxisLike | None = None, out: None = None, *, keepdims: bool = False
     ) -> Tensor:
-        """Positions of the first greatest entries along an axis; by default among all in order.
+        """Positions of the greatest entries along an axis; by default, among all entries.
 
         Raises:
             UnsupportedError: the coordinates of the axis are values.
@@ -342,7 +343,7 @@ class Tensor(Computable, Arithmetic["Tensor"]):
     def argmin(
         self, axis: AxisLike | None = None, out: None = None, *, keepdims: bool = False
     ) -> Tensor:
-        """Positions of the first least entries along an axis; see `argmax`."""
+        """Positions of the smallest entries along an axis; see `argmax`."""
         source = self._cast_to(None, out).lazy
         return Tensor(reductions.extreme_position(MIN.name, source, axis, keepdims))
 
@@ -353,7 +354,7 @@ class Tensor(Computable, Arithmetic["Tensor"]):
 
     @door(k=args.count(1), axis=args.axis)
     def bottom_k(self, k: int, axis: AxisLike = -1) -> FirstEntries:
-        """The k least entries along an axis, and their positions; see `ucle.bottom_k`."""
+        """The k smallest entries along an axis, and their positions; see `ucle.bottom_k`."""
         return FirstEntries(self._first("bottom_k", k, axis), self._first("arg_bottom_k", k, axis))
 
     @door(k=args.count(1), axis=args.axis)
@@ -363,7 +364,7 @@ class Tensor(Computable, Arithmetic["Tensor"]):
 
     @door(k=args.count(1), axis=args.axis)
     def among_bottom_k(self, k: int, axis: AxisLike = -1) -> Tensor:
-        """A mask of the k least entries along an axis; see `ucle.among_bottom_k`."""
+        """A mask of the k smallest entries along an axis; see `ucle.among_bottom_k`."""
         return self._first("among_bottom_k", k, axis)
 
     def _first(self, function: str, k: int, axis: AxisLike) -> Tensor:
@@ -392,12 +393,12 @@ class Tensor(Computable, Arithmetic["Tensor"]):
 
     @door(axis=args.optional(args.axis))
     def cummax(self, axis: AxisLike | None = None) -> Tensor:
-        """Greatest entries up to each position of an axis: `numpy.maximum.accumulate`."""
+        """The greatest entries up to each position of an axis: `numpy.maximum.accumulate`."""
         return Tensor(reductions.running("cummax", self.lazy, axis))
 
     @door(axis=args.optional(args.axis))
     def cummin(self, axis: AxisLike | None = None) -> Tensor:
-        """Least entries up to each position of an axis: `numpy.minimum.accumulate`."""
+        """The smallest entries up to each position of an axis: `numpy.minimum.accumulate`."""
         return Tensor(reductions.running("cummin", self.lazy, axis))
 
     def _cast_to(self, dtype: Any, out: None) -> Tensor:
@@ -415,14 +416,14 @@ class Tensor(Computable, Arithmetic["Tensor"]):
     # ---- Products ----
 
     def matmul(self, other: Any, *, swapped: bool = False) -> Tensor:
-        """``self @ other``: NumPy's rules, or over the axes in common if axes have names."""
+        """``self @ other``, by NumPy's rules; with named axes, a sum over the axes in common."""
         lazy_other = tensor_operand(other)
         pair = (lazy_other, self.lazy) if swapped else (self.lazy, lazy_other)
         return Tensor(products.matmul(*pair))
 
     @door(axis=args.along)
     def dot(self, other: Any, axis: AxisLike | Sequence[AxisLike] | None = None) -> Tensor:
-        """Multiply and sum over named axes that both have; without `axis`, ``self @ other``.
+        """Multiply, and sum over the named axes in `axis`; without `axis`, ``self @ other``.
 
         >>> import ucle
         >>> x = ucle.array([[1, 2], [3, 4]], axes=("item", "feature"))
@@ -444,7 +445,7 @@ class Tensor(Computable, Arithmetic["Tensor"]):
     def take(self, indices: Sequence[int] | Tensor, axis: AxisLike = 0) -> Tensor:
         """Select positions of an axis, in the given order.
 
-        Positions may be the entries of a tensor of integers, whose axes replace the axis; these
+        The positions may be a tensor of integers; its axes then replace the axis, and positions
         cannot count from the end.
 
         >>> import ucle
@@ -463,7 +464,8 @@ class Tensor(Computable, Arithmetic["Tensor"]):
         """Select coordinates: those of a table's key columns, or positions for other axes.
 
         Args:
-            coordinates: by axis, a coordinate or a list of them; a single one drops its axis.
+            coordinates: by axis, a coordinate or a list of coordinates; a single coordinate drops
+                its axis.
             by_name: the same, for axes whose names can be keywords.
 
         >>> import ucle

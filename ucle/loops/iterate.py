@@ -32,7 +32,7 @@ History = Mapping[str, NDArray[Any]]
 
 
 class Iteration(Result):
-    """The outputs of the last step of a loop, with the course of the loop."""
+    """The outputs of the last step of a loop, with its number of steps and its history."""
 
     def __init__(
         self,

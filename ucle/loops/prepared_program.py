@@ -29,11 +29,12 @@ class PreparedProgram:
     """A program for repeated runs; returned by `EinsumProgram.prepare`.
 
     Call it to run the program once, with other data for inputs as keywords. Use it as a context
-    manager, or `close` it: then all tables that it has made are dropped, including those of its
+    manager, or call `close`: this drops all tables that it has created, including those of its
     results.
 
-    Its data is checked when it is made, and again only where an input was named in ``swap`` or is
-    passed: later changes of other tables may or may not be seen.
+    Data is checked when the prepared program is created. After that, only inputs that are named in
+    ``swap`` or passed to a run are checked again. Later changes of other tables may or may not be
+    seen.
     """
 
     def __init__(
@@ -88,14 +89,14 @@ class PreparedProgram:
         """Run the program once.
 
         Args:
-            inputs: other arrays for some of its inputs, for this run and those after it. An input
-                that is carried starts again from its array.
+            inputs: other arrays for some of the inputs, for this run and later ones. A carried
+                input starts again from its array.
 
         Raises:
             ExecutionError: DuckDB refused a statement. The carried state is unchanged.
             NameResolutionError: there is no such input.
             InputError: an array has another shape than the input.
-            ResultClosedError: it is closed.
+            ResultClosedError: the prepared program is closed.
         """
         if self._closed:
             raise ResultClosedError(

@@ -195,13 +195,14 @@ def sgd(
     Args:
         rate: the learning rate: a number, or a schedule.
         momentum: the factor on the running sum of gradients in each step.
-        nesterov: whether the gradient is taken after the momentum step.
-        weight_decay: times the parameter is added to its gradient; a dict has it by name.
-        clip_value: entries of gradients are cut off at it, on either side.
+        nesterov: True to take the gradient after the momentum step.
+        weight_decay: this number times the parameter is added to its gradient; a number for all
+            parameters, or a dict by name.
+        clip_value: entries of gradients are limited to at most this absolute value.
         clip_norm: gradients are scaled so that the norm of all of them together is at most this.
 
     Raises:
-        ArgumentError: a number that cannot be, or ``nesterov`` without momentum.
+        ArgumentError: a number is not valid, or ``nesterov`` is set without momentum.
 
     >>> sgd(0.1, 0.9).updates(0.0)["w"]
     'w - 0.1 * m_next'
@@ -240,8 +241,9 @@ def adam(
         rate: the learning rate: a number, or a schedule.
         betas: the decay factors of the running means of gradients and of their squares.
         eps: a constant that is added to the divisor.
-        weight_decay: times the parameter is added to its gradient; a dict has it by name.
-        clip_value: entries of gradients are cut off at it, on either side.
+        weight_decay: this number times the parameter is added to its gradient; a number for all
+            parameters, or a dict by name.
+        clip_value: entries of gradients are limited to at most this absolute value.
         clip_norm: gradients are scaled so that the norm of all of them together is at most this.
 
     >>> adam(1e-2, weight_decay={"W1": 5e-4}).decay_of("W2")

@@ -78,7 +78,7 @@ def step_decay(rate: float, every: int, factor: float = 0.1) -> Schedule:
     """Return a schedule multiplied by a factor every so many steps; PyTorch's ``StepLR``.
 
     Args:
-        rate: of the first steps.
+        rate: the rate of the first steps.
         every: the number of steps with one rate.
         factor: the factor.
 
@@ -105,10 +105,10 @@ def cosine(rate: float, steps: int, least: float = 0.0) -> Schedule:
     """Return a schedule that falls to the least rate by half a cosine wave, and stays there.
 
     Args:
-        rate: of the first step.
-        steps: the number of steps to the least rate; up to there it is PyTorch's
+        rate: the rate of the first step.
+        steps: the number of steps until the least rate; up to there, the schedule is PyTorch's
             ``CosineAnnealingLR(T_max=steps)``.
-        least: the rate in the end.
+        least: the rate at the end.
 
     >>> cosine(1.0, 100).varies
     True
@@ -123,8 +123,8 @@ def warmup(steps: int, then: float | Schedule) -> Schedule:
     """Return a schedule that rises linearly to the first rate of another one, then follows that.
 
     Args:
-        steps: their number; step n of them has (n + 1) / steps of the rate.
-        then: the rate after it.
+        steps: the number of warm-up steps; step n has (n + 1) / steps of the rate.
+        then: the rate after the warm-up: a number or a schedule.
 
     >>> warmup(10, 0.1).text
     'min((step + 1.0) / 10.0, 1.0) * (0.1)'

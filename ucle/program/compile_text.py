@@ -56,50 +56,50 @@ def einsum_program(
 
     Args:
         text: statements such as ``T[i,k] += X[i,j] * Y[j,k]``; or, with positional operands, a
-            NumPy einsum string such as ``ij,jk->ik``, whose result is called ``out``; or statements
-            that are parsed already.
+            NumPy einsum string such as ``ij,jk->ik``, whose result is called ``out``; or parsed
+            statements.
         operands: inputs of a NumPy einsum string, in order.
-        database: where tables are: a path, ``":memory:"``, an open DuckDB connection, or a session
-            of Spark: then the program is a `ucle.spark.SparkProgram`.
+        database: the database with the tables: a path, ``":memory:"``, an open DuckDB connection,
+            or a Spark session. With a Spark session, the program is a `ucle.spark.SparkProgram`.
         inputs: inputs by tensor name, for names that cannot be keywords.
-        outputs: the tensors wanted; by default those that no statement uses.
-        bounds: sizes by label, where the data does not determine them.
+        outputs: names of the tensors to return; by default those that no statement uses.
+        bounds: sizes by label, for labels whose sizes the data does not determine.
         decomposition: ``"auto"`` lets SparseEinSum choose; ``"relational"`` promotes every label,
             which gives plain SQL; ``"as-written"`` promotes the labels that the text writes in
             upper case; a dict gives promoted labels by tensor name.
         memory_limit: bytes, or a size such as ``"2GB"``; DuckDB's own limit by default.
-        profile: the cost profile: ``"duckdb"``, ``"paper"``, ``"machine"`` for what
-            `ucle calibrate` has measured, or a `ucle.cost.Profile`. By default the machine's, where
-            there is one, and else ``"duckdb"``.
-        path: the order in which a product of several factors is joined, as opt_einsum writes it:
-            positions of factors in the order of the text, whose result goes to the end; a dict by
-            tensor name where there are several statements. By default `association` decides.
-        nonfinite: ``"exact"`` gives NumPy's answer where inputs hold NaN or infinities;
-            ``"sparse"`` lets an entry that is not stored annihilate them, which is what sparse
-            libraries do and needs no dense tensors.
+        profile: the cost profile: ``"duckdb"``, ``"paper"``, ``"machine"`` for the profile that
+            `ucle calibrate` has measured, or a `ucle.cost.Profile`. By default the machine's
+            profile if there is one, otherwise ``"duckdb"``.
+        path: the order in which the factors of a product are joined, in opt_einsum's format: each
+            step lists positions of factors, and its result is appended to the end. If there are
+            several statements, a dict by tensor name. By default `association` decides.
+        nonfinite: ``"exact"`` gives NumPy's answer also if inputs hold NaN or infinities. With
+            ``"sparse"``, their product with an entry that is not stored is 0, as in sparse
+            libraries; this needs no dense tensors.
         search: ``"dag"`` looks for the cheapest decomposition of the whole program; ``"trees"`` and
-            ``"greedy"`` are the paper's ways with DAGs, for comparison.
-        store: inputs (True for all, or their names) that are converted once to the layouts in
-            which the program reads them, and kept as tables in the schema ``ucle`` of their
-            database. This program and later ones, of other processes, too, read them for as long as
-            the data is the same.
-        statistics: ``"auto"`` counts what tables of up to 100,000 entries hold and estimates the
-            distinct coordinates of larger ones. From half a million entries on, the results are
-            stored in the schema ``ucle`` of the database, for other processes, if it is a file that
-            is open for writing.
-            ``"transient"`` stores nothing, ``"exact"`` counts everything.
-        association: ``"free"`` joins the factors of a product in the order whose cheapest
-            decomposition is cheapest, across statements, too: where T is used by one product
-            alone, and no option names it, ``T[i,k] += A[i,j] * B[j,k]; Z[i,l] += T[i,k] *
-            C[k,l]`` may become A (B C). ``"as-written"`` computes every statement as the text
-            says, and products of several factors from left to right, apart from brackets.
-        rewrite: which sums of products may be computed in the place of the written ones, where that
-            costs less. ``"safe"`` takes factors out and multiplies brackets out where that loses no
-            digits: ``(U V' - X) V`` becomes ``U (V' V) - X V``. ``"algebraic"`` multiplies all
-            brackets out, also those whose terms cancel, such as ``(X - U V')^2``. ``"none"``
-            computes sums of products as they are written; so does ``association="as-written"``.
-        engine: where a program over tables of Spark runs: ``"auto"`` takes one DuckDB where
-            that is faster by estimate, ``"spark"`` and ``"duckdb"`` insist.
+            ``"greedy"`` are the paper's strategies for DAGs, for comparison.
+        store: inputs (True for all, or their names) that are converted once to the layouts in which
+            the program reads them, and kept as tables in the schema ``ucle`` of their database.
+            This program and later ones, also in other processes, read these tables until the data
+            changes.
+        statistics: ``"auto"`` counts everything in tables of up to 100,000 entries and estimates
+            the distinct coordinates of larger ones. For tables of at least half a million entries,
+            the results are stored in the schema ``ucle`` of the database for other processes, if
+            the database is a file that is open for writing. ``"transient"`` stores nothing;
+            ``"exact"`` counts everything.
+        association: ``"free"`` joins the factors of a product in the order with the cheapest
+            decomposition, also across statements: if only one product uses T, and no option names
+            it, ``T[i,k] += A[i,j] * B[j,k]; Z[i,l] += T[i,k] * C[k,l]`` may become A (B C).
+            ``"as-written"`` computes every statement as in the text, and products of several
+            factors from left to right, except for brackets.
+        rewrite: the rewrites of sums of products that are allowed if they cost less. ``"safe"``
+            factors out and multiplies out brackets if that loses no digits: ``(U V' - X) V``
+            becomes ``U (V' V) - X V``. ``"algebraic"`` multiplies all brackets out, also those
+            whose terms cancel, such as ``(X - U V')^2``. ``"none"`` computes sums of products as
+            written, and so does ``association="as-written"``.
+        engine: where a program over Spark tables runs: ``"auto"`` chooses a single DuckDB if that
+            is faster by estimate; ``"spark"`` and ``"duckdb"`` force one of the two.
         tensors: inputs by tensor name: the name of a table or view, the path of a file,
             ``ucle.table(...)``, a NumPy array, a scipy.sparse matrix, or a COO table of Arrow,
             pandas or polars.
@@ -108,7 +108,7 @@ def einsum_program(
         The compiled program.
 
     Raises:
-        UcleError: see `ucle.errors`; errors in text, inputs or database are found here.
+        UcleError: see `ucle.errors`; errors in the text, inputs or database are raised here.
 
     >>> program = einsum_program("y[i] += A[i,j] * x[j]", A=[[1, 2], [3, 4]], x=[1, 1])
     >>> program.execute()["y"].to_numpy()

@@ -87,12 +87,12 @@ class CompiledProgram:
 
     @door(database=args.database)
     def drift(self, database: Database = None) -> tuple[Drift, ...]:
-        """Return the inputs with over ten times more or fewer entries than at compile time.
+        """Return the inputs whose number of entries has changed by a factor of more than ten.
 
-        Another plan may be faster by now, which `recompile` finds. `execute` warns of them.
+        Another plan may be faster now; `recompile` finds it. `execute` warns of such inputs.
 
         Args:
-            database: where it is to run, as for `execute`.
+            database: where the program runs, as for `execute`.
 
         Raises:
             UcleError: tables do not pass the checks of `execute`.
@@ -117,24 +117,24 @@ class CompiledProgram:
         """Return the SQL script of the program: the statements of `execute`, with other names.
 
         Run by hand on a connection from `ucle.connect`, it gives the results of `execute`: a
-        temporary table for each output, and for what several statements read. Repartitions and
-        EinSums are common table expressions of these. Its header names the inputs from memory that
-        are not written out; `register` makes them available to the script.
+        temporary table for each output, and for each tensor that several statements read. Other
+        repartitions and EinSums are common table expressions. The header names the inputs from
+        memory that are not written out; `register` makes them available to the script.
 
-        Outputs are shown in their stored layout unless a form is requested by the arguments: then
-        each has the columns and rows that `TensorRelation.to_table` writes.
+        Outputs are shown in their stored layout unless the arguments request a form. Then each has
+        the columns and rows that `TensorRelation.to_table` writes.
 
-        Programs in which every label is promoted (``decomposition="relational"``) are plain SQL,
-        and have scripts for other engines, too: for Spark 4 and PostgreSQL 13. They
+        Programs in which every label is promoted (``decomposition="relational"``) are plain SQL.
+        For these, there are scripts for other engines, too: Spark 4 and PostgreSQL 13. Such scripts
         read tables by the last part of their names, with the columns that they have in DuckDB, and
-        show a row for each entry that is stored. Numbers are the same except for the order in which
-        floats are added. PostgreSQL raises an error instead of returning a number where a float64
-        overflows or underflows to 0. On Spark, powers of integers are limited to 2^53.
+        show a row for each stored entry. Numbers are the same except for the order in which floats
+        are added. PostgreSQL raises an error if a float64 overflows, or underflows to 0. On Spark,
+        powers of integers are limited to 2^53.
 
         Args:
-            keys: labels that are to have a column, by default all; a dict by name of the output
-                where there are several.
-            rows: which rows outputs show, as in `TensorRelation.to_table`.
+            keys: labels that get a column, by default all; a dict by output name if there are
+                several outputs.
+            rows: the rows that outputs show, as in `TensorRelation.to_table`.
             max_rows: the most rows of ``rows="all"``.
             dialect: ``"duckdb"``, ``"spark"`` or ``"postgres"``.
 
@@ -181,20 +181,20 @@ class CompiledProgram:
         """Create a view for each output, for clients that query the database without this program.
 
         The views compute their answers from the contents of the tables at query time. They use the
-        decomposition of the program, but products of integers in the written order: in another they
-        might overflow. Where sizes are written into a view (lengths of arrays, the divisor of a
-        mean), it raises as soon as they have changed, before it returns a row. Unless every label
-        is promoted, views call kernels, which a connection from `ucle.connect` has.
+        decomposition of the program, but multiply integers in the written order, because another
+        order might overflow. If a size that is written into a view (the length of an array, the
+        divisor of a mean) has changed, the view raises an error before it returns a row. Unless
+        every label is promoted, views call kernels and need a connection from `ucle.connect`.
 
         Args:
-            database: where they are created, as for `execute`.
-            schema: the name of a schema that exists; by default the current one.
-            replace: whether views of the same names may be replaced.
+            database: where the views are created, as for `execute`.
+            schema: the name of an existing schema; by default the current one.
+            replace: True to replace existing views of the same names.
             room: larger sizes for arrays by label, if more coordinates are expected. Results are
                 the same; `bounds` of `einsum_program` would change means.
-            keys: labels that are to have a column, by default all, as of
-                `TensorRelation.to_table`; a dict by name of the output where there are several.
-            rows: which rows the views show, as in `TensorRelation.to_table`.
+            keys: labels that get a column, by default all, as in `TensorRelation.to_table`; a dict
+                by output name if there are several outputs.
+            rows: the rows that the views show, as in `TensorRelation.to_table`.
             max_rows: the most rows of ``rows="all"``.
 
         Returns:
@@ -203,7 +203,7 @@ class CompiledProgram:
         Raises:
             UnsupportedError: an input lies in memory, or the connection loads no extension.
             ArgumentError: a view would have too many rows.
-            DatabaseError: a view cannot be created. None is left of the others.
+            DatabaseError: a view cannot be created. Then none of the views is created.
         """
         with contextlib.closing(self._session(database)) as session:
             prepared = self._preparations.fresh(session)
@@ -239,9 +239,9 @@ class CompiledProgram:
 
         Args:
             database: where the tables are, as for `execute`.
-            room: sizes for arrays by label, where others may have more coordinates.
-            keys: labels that are to have a column, as in `create_views`.
-            rows: which rows the macros show, as in `TensorRelation.to_table`.
+            room: larger sizes for arrays by label, for other tables with more coordinates.
+            keys: labels that get a column, as in `create_views`.
+            rows: the rows that the macros show, as in `TensorRelation.to_table`.
             max_rows: the most rows of ``rows="all"``.
 
         Raises:

@@ -54,7 +54,7 @@ class EinsumProgram(CompiledProgram):
 
     @door()
     def with_decomposition(self, decomposition: GivenDecomposition) -> EinsumProgram:
-        """Return the program under another decomposition; inputs are not read again.
+        """Return the program with another decomposition; inputs are not read again.
 
         Args:
             decomposition: as in `einsum_program`.
@@ -71,9 +71,9 @@ class EinsumProgram(CompiledProgram):
     def recompile(self, database: Database = None) -> EinsumProgram:
         """Compile the program again, with the same options, for the current contents of its inputs.
 
-        Its operators are those that it was compiled with, even if others were registered since.
+        The program keeps its operators, even if others have been registered since.
 
-        Bounds and statistics are taken again, and the decomposition is chosen again unless it was
+        Bounds and statistics are determined again, and so is the decomposition, unless it was
         given. The decomposition of a plan from `plans` counts as given.
 
         Args:
@@ -100,14 +100,14 @@ class EinsumProgram(CompiledProgram):
         type: that of ``W`` is called ``d_W``. It is compiled like any other program, with the
         options of this one, and may be differentiated again.
 
-        Where several entries are the minimum or maximum, the gradient is divided evenly among them,
+        If several entries equal the minimum or maximum, the gradient is divided evenly among them,
         as in JAX.
 
         Args:
             loss: a tensor without axes.
-            wrt: the inputs or tensors with respect to which it is taken.
-            stored: those of them whose gradient is wanted at stored entries only, and is 0
-                elsewhere: for a sparse matrix it would be dense.
+            wrt: the inputs or tensors with respect to which the loss is differentiated.
+            stored: those of them whose gradient is computed only at stored entries, and is 0
+                elsewhere; otherwise the gradient of a sparse matrix would be dense.
             database: where tables are; by default the database that it was compiled for.
 
         Raises:
@@ -154,9 +154,9 @@ class EinsumProgram(CompiledProgram):
         Args:
             loss: a tensor without axes.
             wrt: the inputs that change.
-            optimiser: how: ``ucle.optim.sgd``, ``adam`` or ``adamw``.
-            outputs: more tensors of the program that each step returns, as they are before it:
-                predictions, or the loss on held-out data.
+            optimiser: ``ucle.optim.sgd(...)``, ``adam(...)`` or ``adamw(...)``.
+            outputs: more tensors of the program that each step returns, with their values before
+                the step: predictions, or the loss on held-out data.
             database: where tables are; by default the database that it was compiled for.
 
         Raises:
@@ -179,14 +179,14 @@ class EinsumProgram(CompiledProgram):
 
     @door(k=args.count(1))
     def plans(self, k: int = 10) -> list[EinsumProgram]:
-        """Return the `k` cheapest plans, from the cheapest on, as programs that can be executed.
+        """Return the `k` cheapest plans as executable programs, the cheapest one first.
 
         Decompositions that the program pins for some of its tensors stay. The plans are the
         cheapest of the whole DAG, whatever `search` the program was compiled with. `costs` has the
         estimated cost of each vertex of a plan.
 
         Args:
-            k: their number; fewer where the program has fewer decompositions.
+            k: the number of plans; there are fewer if the program has fewer decompositions.
 
         >>> import ucle
         >>> program = ucle.einsum_program("y[i] += A[i,j] * x[j]", A=[[1, 2], [3, 4]], x=[1, 1])
@@ -214,8 +214,9 @@ class EinsumProgram(CompiledProgram):
             format: ``"text"``, ``"json"`` for other programs, ``"html"``, or the DAG alone as
                 ``"dot"`` for Graphviz or ``"svg"`` (which needs python-igraph, as in
                 ``pip install 'ucle[draw]'``).
-            analyze: whether to run the program, each step by itself, and to add what steps took and
-                how many tuples they made. Estimates that are off by more than 10 times are marked.
+            analyze: True to run the program, each step by itself, and to show the time and the
+                number of tuples of each step. Estimates that are wrong by more than a factor of 10
+                are marked.
             database: where it runs, as for `execute`.
 
         Raises:
@@ -246,17 +247,17 @@ class EinsumProgram(CompiledProgram):
     ) -> Result:
         """Run the program.
 
-        Other data may replace inputs. An array that replaces an array of the same shape causes no
-        new compilation, except the first time for an array that is not a `ucle.parameter`; for
-        anything else the program is compiled again. Arrays, sparse arrays and frames that were
-        changed in place since the program was compiled count as other data, too: each of them is
-        read once to detect this, unless it is read-only (``array.setflags(write=False)``).
+        Other data may replace inputs. If an array replaces an array of the same shape, the program
+        is not compiled again, except the first time for an array that is not a `ucle.parameter`.
+        For any other replacement, the program is compiled again. Arrays, sparse arrays and frames
+        that were changed in place since the program was compiled count as other data, too: each of
+        them is read once to detect this, unless it is read-only (``array.setflags(write=False)``).
 
         Args:
             database: a path or an open connection; by default the database that the program was
                 compiled for. The database itself is not changed.
             inputs: other data by the names of inputs.
-            tensors: the same, for names that can be keywords.
+            tensors: the same as `inputs`, for names that can be keywords.
             progress: a function that receives the progress, as a `ucle.progress.Progress`:
                 at the start and the end of each step, and ten times a second in between. It is
                 called in the thread that called `execute`; an exception that it raises ends the
@@ -271,8 +272,8 @@ class EinsumProgram(CompiledProgram):
         Raises:
             ExecutionError: DuckDB refused a statement. No temporary object is left behind.
             DatabaseError: the database cannot be opened.
-            UcleError: its tables differ from those that the program was compiled for, and do not
-                pass the checks.
+            UcleError: the tables have changed since the program was compiled, and do not pass the
+                checks.
         """
         given = merge_inputs(inputs, tensors)
         new = find_changed_inputs(self._build, given) | given
@@ -341,17 +342,17 @@ class EinsumProgram(CompiledProgram):
     ) -> PreparedProgram:
         """Prepare the program for many runs on one connection, without repeated overhead.
 
-        Data is checked once, and values that depend on no changing input are computed once. The
-        data is expected to stay the same, except for the inputs that are named here or passed to a
+        Data is checked once, and values that depend on no changing input are computed once. All
+        data is assumed to stay the same, except for the inputs that are named here or passed to a
         run.
 
         Args:
             database: where it runs, as for `execute`.
-            carry: inputs, and the tensors that replace them in the next run, by default those
-                of `minimize`; their tables stay in the database. Whatever their first data is, they
-                are planned as inputs that vary.
-            swap: inputs that are checked before each run: tables that may hold other rows, arrays
-                that are changed in place.
+            carry: inputs, and the tensors that replace them in the next run; by default those of
+                `minimize`. Their tables stay in the database. They are planned as inputs that vary,
+                whatever their first data is.
+            swap: inputs that are checked before each run, because their rows change or because they
+                are arrays that you change in place.
 
         Returns:
             A function that runs the program and takes other arrays for inputs by keyword; use it
@@ -411,16 +412,16 @@ class EinsumProgram(CompiledProgram):
         Args:
             carry: inputs, and the tensors that replace them in the next step; by default those
                 of `minimize`.
-            until: a condition in the language, without labels: after the first step for which it
-                holds the loop ends. It may name any tensor of the program.
+            until: a condition in the language, without labels; the loop ends after the first step
+                for which it holds. It may name any tensor of the program.
             max_steps: the most steps; with a condition, 1000 by default.
             database: where it runs, as for `execute`.
             swap: inputs that are checked before each step, as for `prepare`.
-            progress: a function that receives the progress of the loop after each step, and the
-                numbers of its history, instead of the bar. An exception that it raises ends the
+            progress: a function that is called after each step with the progress of the loop and
+                the numbers of its history, instead of the bar. An exception that it raises ends the
                 loop.
-            checkpoint: tables for tensors that are carried, or for outputs, written at every
-                checkpoint and after the last step, all of them or none.
+            checkpoint: tables for carried tensors or outputs. At every checkpoint and after the
+                last step, either all of them are written or none.
             every: the number of steps between two checkpoints.
 
         Returns:

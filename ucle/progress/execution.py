@@ -31,7 +31,7 @@ class Progress:
 
     @property
     def total(self) -> float:
-        """The share of the execution that is done, if all steps took the same time."""
+        """The share of the execution that is done, as if all steps took the same time."""
         return (self.number - 1 + self.share) / self.steps
 
 

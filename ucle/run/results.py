@@ -36,16 +36,16 @@ AS_ARROW = "to_arrow() gives the same as an Arrow table"
 class TensorRelation(StoredTensor):
     """One output: a tensor that is stored in a temporary table of the connection.
 
-    It lives as long as its `Result`, or as long as an object derived from it. Export it with
-    `to_numpy`, `to_arrow`, `to_scipy`, `to_pandas`, `to_polars`, write it to a file with `save`, or
-    keep it in the database with `to_table`.
+    The table exists as long as its `Result`, or as long as an object derived from it. Export it
+    with `to_numpy`, `to_arrow`, `to_scipy`, `to_pandas`, `to_polars`, write it to a file with
+    `save`, or keep it in the database with `to_table`.
 
-    All of these write the tensor itself, whatever layout the plan stored it in. There is a column
-    for each axis and one for the value, ``val``; with ``keys=`` the other axes are in arrays.
-    ``rows=`` selects the rows: ``"nonfill"`` is the default if the fill is 0 or the identity of the
-    aggregation that made the tensor; otherwise the default is ``"all"``, at most `max_rows` of
-    them. ``"stored"`` selects the rows that the plan has stored, as `stored` shows them. Rows are
-    in no particular order.
+    All of these write the same form, whatever the layout in which the plan stored the tensor: a
+    column for each axis, and a column ``val`` for the value. With ``keys=``, the other axes are in
+    arrays. ``rows=`` selects the rows: ``"nonfill"`` is the default if the fill is 0 or the
+    identity of the aggregation that computed the tensor; otherwise the default is ``"all"``, with
+    at most `max_rows` rows. ``"stored"`` selects the rows that the plan has stored, as `stored`
+    shows them. Rows are in no particular order.
     """
 
     @door(**FORM)
@@ -140,8 +140,8 @@ class TensorRelation(StoredTensor):
     ) -> None:
         """Store the tensor as a table of the database.
 
-        After an error the table is unchanged. In a transaction of the user, the table is written as
-        a part of it.
+        After an error, the table is unchanged. If the connection has an open transaction, the table
+        is written as a part of it.
 
         Args:
             name: the name of the table; ``schema.name`` and ``database.schema.name`` work too, also
@@ -150,10 +150,10 @@ class TensorRelation(StoredTensor):
                 arrays, which are flat row-major lists. By default every label gets a column.
             rows: ``"nonfill"``, ``"all"`` or ``"stored"``, see `TensorRelation`. A row with an
                 array is written if any of its entries differs from the fill.
-            mode: the treatment of an existing table: ``"error"``, ``"replace"``, ``"append"``, or
+            mode: what to do with an existing table: ``"error"``, ``"replace"``, ``"append"``, or
                 ``"upsert"``, which replaces rows that have the same keys. Rows that hold only the
                 fill replace none, unless ``rows="all"`` writes them.
-            on: columns by which ``"upsert"`` identifies a row; by default all of the keys.
+            on: columns by which ``"upsert"`` identifies a row; by default all keys.
             max_rows: the largest number of rows for ``rows="all"``.
             replace: another way to write ``mode="replace"``.
 
@@ -208,7 +208,7 @@ class TensorRelation(StoredTensor):
     def stored(self) -> duckdb.DuckDBPyRelation:
         """The tuples that the plan has stored: promoted labels, then ``val`` as a number or a list.
 
-        Another plan stores other columns and rows.
+        Another plan may store other columns and rows.
         """
         return self._relation(WrittenForm(self.layout.shown, "stored"))
 

@@ -103,7 +103,7 @@ class StoredTensor:
 
     @property
     def table(self) -> Temporary:
-        """The table that stores it, which exists as long as somebody holds this object."""
+        """The table that stores the tensor; it exists as long as this object."""
         return self._table
 
     @property
@@ -168,7 +168,7 @@ class StoredTensor:
 
         Raises:
             ArgumentError: there are too many rows.
-            MemoryLimitError: they need more memory than DuckDB may use.
+            MemoryLimitError: the rows need more memory than DuckDB may use.
             ResultClosedError: the result is gone.
         """
         form = self.form(keys, rows, max_rows)
@@ -215,8 +215,8 @@ class StoredTensor:
         """The coordinates of the positions along a label, in order.
 
         Args:
-            label: the label of an axis; its positions stand for the values of a dictionary, or are
-                plain integers.
+            label: the label of an axis. The coordinates are values of a dictionary, or plain
+                integers.
 
         Raises:
             LabelError: the tensor has no such label.
@@ -280,7 +280,7 @@ class StoredTensor:
         """The only entry of a tensor, as a Python number.
 
         Raises:
-            ArgumentError: it has several, or none.
+            ArgumentError: the tensor has several entries, or none.
 
         >>> import ucle
         >>> ucle.einsum_program("n += x[i]", x=[1.5, 2.0]).execute()["n"].item()

@@ -37,7 +37,7 @@ FETCH = 0.3
 
 
 class SparkProgram:
-    """A program over tables of Spark; `execute` runs it there or on one DuckDB."""
+    """A program over Spark tables; `execute` runs it on Spark or on a single DuckDB."""
 
     def __init__(
         self,
@@ -67,14 +67,14 @@ class SparkProgram:
 
     @property
     def engine(self) -> str:
-        """The engine that runs it: ``"spark"``, or ``"duckdb"`` on the driver."""
+        """The engine that runs the program: ``"spark"``, or ``"duckdb"`` on the driver."""
         if self._asked != "auto":
             return self._asked
         return "duckdb" if self.seconds["duckdb"] <= self.seconds["spark"] else "spark"
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Estimated seconds on either engine; for one DuckDB, all inputs travel to the driver."""
+        """Estimated seconds on either engine; a single DuckDB reads all inputs on the driver."""
         size = EstimatedSizes(self.compiled).read(self._inputs)
         fetch = FETCH * len(self._inputs) + self.cluster.network.price_fetch(size) / 1e9
         return {"spark": self.plan.seconds, "duckdb": self.plan.alone + fetch}
@@ -96,7 +96,7 @@ class SparkProgram:
         return "\n".join([*lines, str(self.plan)])
 
     def to_sql(self) -> str:
-        """Return the SQL of each fragment, as the DuckDB of a partition runs it."""
+        """Return the SQL of each fragment, which the DuckDB of a partition runs."""
         capabilities = self._build.target.engine[0]
         parts = []
         for number, fragment in enumerate(self.plan.fragments, 1):

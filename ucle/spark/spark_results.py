@@ -67,14 +67,14 @@ class SparkTensor:
         """Return a DataFrame with a column for each label and one for the value.
 
         Args:
-            rows: ``"nonfill"``, which leaves out entries that hold the fill and is the default
-                where that is 0 or the identity of the ⊕ that made the tensor, or ``"all"``, which
-                is the default elsewhere: the next reader takes missing entries for 0.
-            max_rows: the most rows of ``"all"``.
+            rows: ``"nonfill"`` leaves out entries that hold the fill. It is the default if the fill
+                is 0 or the identity of the ⊕ that computed the tensor. ``"all"`` is the default
+                otherwise, because the next reader would take missing entries for 0.
+            max_rows: the largest number of rows for ``"all"``.
 
         Raises:
             ArgumentError: there would be more rows than `max_rows`.
-            UnsupportedError: `rows` is ``"stored"``, which is of one machine.
+            UnsupportedError: `rows` is ``"stored"``, which exists only on one machine.
         """
         self._result.check()
         nonfill = self.name in self._result.compiled.nonfill
@@ -92,12 +92,12 @@ class SparkTensor:
         """Save the tensor as a table of Spark's catalogue.
 
         Args:
-            name: of the table, such as ``"lake.z"``.
-            mode: what happens if there is one: ``"error"``, ``"overwrite"`` or ``"append"``.
+            name: the name of the table, such as ``"lake.z"``.
+            mode: what to do with an existing table: ``"error"``, ``"overwrite"`` or ``"append"``.
             rows: as in `shown`.
 
         Raises:
-            ExecutionError: Spark refused it.
+            ExecutionError: Spark refused to write the table.
         """
         self._write(lambda: self.shown(rows).write.mode(mode).saveAsTable(name))
 
@@ -156,7 +156,7 @@ class SparkTensor:
         return as_array(self.to_numpy, dtype, copy, f"result {self.name}")
 
     def coordinates(self, label: str) -> pa.Array:
-        """Return the ids along an axis, by their positions; positions where it has none."""
+        """Return the ids along an axis, in the order of positions; without ids, the positions."""
         axis = self.type.axes[self.columns[:-1].index(label)]
         if axis.dictionary is None:
             return pa.array(np.arange(axis.bound))
@@ -190,7 +190,7 @@ class SparkResult(Outputs[SparkTensor]):
         """Check that the outputs still exist.
 
         Raises:
-            ResultClosedError: they are not.
+            ResultClosedError: the outputs no longer exist.
         """
         if not self._finalizer.alive:
             raise ResultClosedError(
