@@ -21,8 +21,8 @@ def register_cache(clear: Callable[[], None]) -> None:
 def clear_caches() -> None:
     """Forget everything that this process keeps to answer faster the next time.
 
-    Compiled plans, parsed programs and statistics of tables are made again when they are needed;
-    answers do not change. Programs, results and databases are not touched.
+    Plans, parsed programs and statistics of tables are computed again when they are needed.
+    Answers do not change; programs, results and databases are not touched.
 
     >>> import ucle
     >>> ucle.clear_caches()
