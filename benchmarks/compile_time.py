@@ -131,6 +131,7 @@ def seconds(case: Case, rounds: int) -> tuple[int, float, float]:
     text, inputs = case
     compiling, writing = [], []
     for _ in range(rounds):
+        ucle.clear_caches()
         start = time.process_time()
         program = ucle.einsum_program(text, inputs=inputs)
         compiled = time.process_time()

@@ -14,7 +14,6 @@ import scipy.sparse as sp
 
 import ucle
 from benchmarks.measure import THREADS, Table
-from ucle.database import statistics_cache
 
 WIDTH = 64
 EDGES_PER_NODE = 7
@@ -65,7 +64,7 @@ def _measure(edges: int, order: str) -> Iterator[str]:
         connection.execute("SELECT sum(list_sum(v)) FROM features").fetchall()
         first, program = _seconds(compiled)
         again, _ = _seconds(compiled)
-        statistics_cache.forget()
+        ucle.clear_caches()
         another, _ = _seconds(compiled)
         runs = []
         for _ in range(2):
