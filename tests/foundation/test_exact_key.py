@@ -68,6 +68,26 @@ def test_keys_are_equal_where_structures_are(one: Any, other: Any) -> None:
         assert hash(ExactKey.of(one)) == hash(ExactKey.of(other))
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1, True),
+        (0, 0.0),
+        (0.0, -0.0),
+        (1.0, 1 + 0j),
+        (((1,), 2), ((1, 2),)),
+        ((1,), [1]),
+        (Pair(1), Other(1)),
+        (("a", "b"), ("ab",)),
+        ("a", b"a"),
+    ],
+    ids=str,
+)
+def test_what_python_or_a_list_of_parts_could_confuse(one: Any, other: Any) -> None:
+    assert ExactKey.of(one) != ExactKey.of(other)
+    assert ExactKey.of((one, other)) != ExactKey.of((other, one))
+
+
 def test_parts_that_are_shared() -> None:
     """The same object twice, or thousands of times, is listed once, and stays in its place."""
     part = Pair(1)
@@ -76,6 +96,8 @@ def test_parts_that_are_shared() -> None:
         nested = Pair(nested, nested)
     assert ExactKey.of(nested) == ExactKey.of(nested)
     assert ExactKey.of((part, part, Pair(2))) != ExactKey.of((part, Pair(2), part))
+    other = Pair(2)
+    assert ExactKey.of((part, other, part)) != ExactKey.of((part, other, other))
     assert ExactKey.of((part, Pair(2), Pair(2))) != ExactKey.of((part, part, Pair(2)))
 
 

@@ -10,6 +10,7 @@ from .around import AROUND
 from .coming_in import COMING_IN
 from .mutation import Mutation
 from .rows_and_words import ROWS_AND_WORDS
+from .time_to_answer import TIME_TO_ANSWER
 
 MUTATIONS: tuple[Mutation, ...] = (
     # ---- What entries that are not stored are worth ----
@@ -1276,4 +1277,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *AROUND,
     *COMING_IN,
     *ROWS_AND_WORDS,
+    *TIME_TO_ANSWER,
 )

@@ -1,0 +1,108 @@
+"""Mistakes in what is kept for the next answer: keys, caches, and versions of tables.
+
+In the form of `catalogue`, which has those of the compiler.
+"""
+
+from __future__ import annotations
+
+from .mutation import Mutation
+
+KEYS = "tests/foundation/test_exact_key.py"
+CACHES = "tests/foundation/test_caches.py"
+PLANS = "tests/pipeline/test_plan_cache.py"
+
+TIME_TO_ANSWER: tuple[Mutation, ...] = (
+    # ---- Keys ----
+    Mutation(
+        "zeros-without-signs",
+        "ucle/foundation/exact_key.py",
+        "parts += (kind, repr(each))",
+        "parts += (kind, each)",
+        "-0.0 and 0.0 have one key",
+        (f"{KEYS}::test_what_python_or_a_list_of_parts_could_confuse",),
+    ),
+    Mutation(
+        "truth-is-one",
+        "ucle/foundation/exact_key.py",
+        "parts += (kind, each)",
+        "parts += (int, each)",
+        "True and 1 have one key",
+        (f"{KEYS}::test_what_python_or_a_list_of_parts_could_confuse",),
+    ),
+    Mutation(
+        "lists-without-an-end",
+        "ucle/foundation/exact_key.py",
+        "parts += (kind, len(each))",
+        "parts += (kind,)",
+        "((1,), 2) and ((1, 2),) have one key",
+        (f"{KEYS}::test_what_python_or_a_list_of_parts_could_confuse",),
+    ),
+    Mutation(
+        "whatever-is-shared",
+        "ucle/foundation/exact_key.py",
+        "parts += (Same, first)",
+        "parts += (Same,)",
+        "a part that occurred before is any part that did",
+        (f"{KEYS}::test_parts_that_are_shared",),
+    ),
+    # ---- Caches ----
+    Mutation(
+        "used-like-new",
+        "ucle/foundation/caches.py",
+        "        self._kept[key] = entry\n",
+        "        self._kept = {key: entry, **self._kept}\n",
+        "what was used last is dropped first",
+        (f"{CACHES}::test_the_least_recently_used_goes_first",),
+    ),
+    Mutation(
+        "nothing-is-dropped",
+        "ucle/foundation/caches.py",
+        "if spare >= 0:",
+        "if spare >= -self._most_bytes:",
+        "a cache grows to twice its bytes",
+        (f"{CACHES}::test_the_least_recently_used_goes_first",),
+    ),
+    # ---- Plans ----
+    Mutation(
+        "plans-for-any-options",
+        "ucle/pipeline/plan_cache.py",
+        "ExactKey.find((source, facts, options))",
+        "ExactKey.find((source, facts))",
+        "a plan is used under options that it was not made for",
+        (f"{PLANS}::test_options_are_in_the_key",),
+    ),
+    Mutation(
+        "plans-for-any-statistics",
+        "ucle/pipeline/plan_cache.py",
+        "        placed.statistics,\n",
+        "",
+        "a plan for few entries is used for many",
+        (f"{PLANS}::test_other_statistics",),
+    ),
+    Mutation(
+        "other-numbers-in-the-statement",
+        "ucle/pipeline/artifacts.py",
+        "                small_arrays(self.inputs),\n",
+        "                tuple(small_arrays(self.inputs)),\n",
+        "a small array is computed with as it was in an earlier program",
+        (f"{PLANS}::test_small_arrays_are_written_into_statements_as_they_are",),
+    ),
+    Mutation(
+        "texts-of-operators-that-are-gone",
+        "ucle/registry.py",
+        "    template.cache_clear()\n    forget_parsed()\n",
+        "    template.cache_clear()\n",
+        "a program is parsed with an operator that was replaced since",
+        (f"{PLANS}::test_an_operator_that_is_registered_again",),
+    ),
+    # ---- Versions ----
+    Mutation(
+        "one-table-after-the-other",
+        "ucle/database/data_versions.py",
+        "        _look_at_tables(session, names)\n",
+        "        _look_at_tables(session, names[:1])\n",
+        "each table of a compilation is looked up by itself",
+        (f"{PLANS}::test_two_tables_are_looked_at_together",),
+    ),
+)
+"""Each is caught by the tests that it names."""
