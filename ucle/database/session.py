@@ -26,7 +26,7 @@ from ucle.database.engine_errors import (
     errors_of_duckdb,
     execution_error,
 )
-from ucle.database.idle_databases import Lease
+from ucle.database.idle_databases import ONE, Lease
 from ucle.errors import DatabaseError, InputError, ReadOnlyError
 from ucle.foundation.idle_threads import borrowed_thread
 from ucle.foundation.libraries import pa
@@ -275,15 +275,34 @@ class Session:
 
         The setting is for the whole database: sessions of ucle that share one take turns.
         """
-        with self._turn:
-            set_ = not self.setting("arrow_large_buffer_size")
-            if set_:
-                self.connection.execute("SET arrow_large_buffer_size = true").fetchall()
-            try:
-                yield
-            finally:
-                if set_:
-                    self.connection.execute("SET arrow_large_buffer_size = false").fetchall()
+        with self._turn, self._setting_turned("arrow_large_buffer_size", True):
+            yield
+
+    @contextlib.contextmanager
+    def strict_casts(self) -> Iterator[None]:
+        """Let no list become text by itself within a block.
+
+        DuckDB 1 has a setting of the whole database, off by default, under which the first element
+        of a list is the first character of its text.
+        """
+        if not ONE:
+            yield
+            return
+        with self._turn, self._setting_turned("old_implicit_casting", False):
+            yield
+
+    @contextlib.contextmanager
+    def _setting_turned(self, name: str, on: bool) -> Iterator[None]:
+        """Turn a setting on or off within a block, if it is not so already."""
+        changes = bool(self.setting(name)) is not on
+        if changes:
+            self.connection.execute(f"SET {name} = {str(on).lower()}").fetchall()
+        try:
+            yield
+        finally:
+            if changes:
+                with contextlib.suppress(duckdb.Error):  # an aborted transaction
+                    self.connection.execute(f"SET {name} = {str(not on).lower()}").fetchall()
 
     def run(
         self, sql: str, where: str, watch: Callable[[float], object] | None = None

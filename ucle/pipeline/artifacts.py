@@ -64,10 +64,9 @@ class Planned:
         """
         key = ExactKey.find(
             (
+                self.plan,  # a loop has parts of the plan that was made for the decomposition
                 Same(self.decomposed),
                 Same(self.statistics),
-                {name: placed.sources for name, placed in self.inputs.items()},
-                self.dictionaries.tables,
                 small_arrays(self.inputs),
                 self.statement_price,
                 self.optimisations,

@@ -87,6 +87,7 @@ def execute_script(
     prefix = fresh_prefix()
     started = time.perf_counter()
     with contextlib.ExitStack() as undo:
+        undo.enter_context(session.strict_casts())
         if watch is not None:
             undo.enter_context(session.enable_counting())
         execution = _Execution(session, prefix, undo, runs, watch, held or {})
