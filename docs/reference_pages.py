@@ -19,7 +19,7 @@ from layers import architecture_page, picture
 
 from ucle.command.cli import main
 from ucle.foundation.dtypes import DType
-from ucle.language.functions import AGGREGATIONS, FUNCTIONS
+from ucle.language.functions import FUNCTIONS
 from ucle.operators import COMBINES, MAPS, REDUCES, Combine, PointwiseMap, Reduce
 
 NOTE = (
@@ -159,7 +159,7 @@ def reduce_row(row: Reduce) -> tuple[str, ...]:
 
 def derived_row(row: Reduce) -> tuple[str, ...]:
     """What an aggregation that is written with others stands for."""
-    text = " ".join(AGGREGATIONS[row.name].split())
+    text = row.definition
     return f"`{row.assignment}`", f"`{row.name}[j](x)`", f"`{text}`"
 
 

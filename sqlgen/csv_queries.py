@@ -19,6 +19,7 @@ from ucle.sqlgen.sql_trees import (
     cast,
     column,
     function,
+    is_finite,
     number,
     table_function,
     text,
@@ -67,7 +68,7 @@ def fits_query(file: CsvFile, types: Mapping[str, str]) -> str:
             fits = exp.or_(
                 exp.LT(this=function("abs", value), expression=number(EXACT_FLOATS)),
                 exp.Is(this=value.copy(), expression=exp.Null()),
-                exp.not_(function("isfinite", value.copy())),
+                exp.not_(is_finite(value.copy())),
             )
         answers.append(exp.func("coalesce", function("bool_and", fits), exp.true()))
     read = {name: "VARCHAR" if type_ == "BIGINT" else type_ for name, type_ in types.items()}

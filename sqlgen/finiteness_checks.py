@@ -16,8 +16,9 @@ from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.sql_trees import (
     VALUE,
     column,
-    function,
     integer,
+    is_finite,
+    is_nan,
     number,
     table,
     when,
@@ -49,7 +50,7 @@ def nan_query(tensors: Sequence[StoredPayload], capabilities: Capabilities) -> e
 def _has_nan(stored: StoredPayload, calls: KernelCalls) -> exp.Expr:
     dtype, value = stored.type.dtype, _entries(stored, calls)
     if stored.layout.scalar:
-        return exp.or_(*(function("isnan", part) for part in _parts(value, dtype)))
+        return exp.or_(*(is_nan(part) for part in _parts(value, dtype)))
     finite = calls.scalar("all_finite", value, dtype=dtype)
     marks = calls.scalar("vec_isnan", value.copy(), dtype=dtype)
     marked = calls.scalar("any_not", marks, number(0, dtype), dtype=dtype)
@@ -71,7 +72,7 @@ def _is_finite(stored: StoredPayload, calls: KernelCalls) -> exp.Expr:
     type_, value = stored.type, _entries(stored, calls)
     dtype, usual = type_.dtype, cmath.isfinite(type_.fill)
     if stored.layout.scalar:
-        finite = exp.and_(*(function("isfinite", part) for part in _parts(value, dtype)))
+        finite = exp.and_(*(is_finite(part) for part in _parts(value, dtype)))
         if usual:
             return finite
         return exp.or_(finite, exp.EQ(this=value, expression=number(type_.fill, dtype)))

@@ -33,6 +33,8 @@ from ucle.sqlgen.sql_trees import (
     function,
     integer,
     integers,
+    is_finite,
+    is_infinite,
     number,
     scale_key,
     strides,
@@ -461,7 +463,7 @@ def _no_number_of(value: exp.Expr, source: TableSource) -> exp.Expr:
 def _beyond_range(narrow: exp.Expr, value: exp.Expr) -> exp.Expr:
     """Condition: the cast of a value to floats has failed, or has turned it into an infinity."""
     wide = cast(value.copy(), "DOUBLE")
-    infinite = exp.and_(function("isinf", narrow), exp.not_(function("isinf", wide)))
+    infinite = exp.and_(is_infinite(narrow), exp.not_(is_infinite(wide)))
     missing = exp.and_(
         exp.Is(this=narrow.copy(), expression=exp.Null()),
         exp.not_(exp.Is(this=value.copy(), expression=exp.Null())),
@@ -536,9 +538,9 @@ def _not_long(size: int, array: exp.Expr) -> exp.Expr:
 def _is_finite(entry: exp.Expr, dtype: DType) -> exp.Expr:
     match dtype.kind:
         case "f":
-            return function("isfinite", entry)
+            return is_finite(entry)
         case "c":
-            return exp.and_(*(function("isfinite", part) for part in _parts(entry)))
+            return exp.and_(*(is_finite(part) for part in _parts(entry)))
     return exp.true()
 
 

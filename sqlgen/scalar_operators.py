@@ -13,8 +13,7 @@ from sqlglot.errors import ParseError
 
 from ucle.foundation.dtypes import DType
 from ucle.ir.maps import Cast, Map, Pointwise
-from ucle.operators import MAPS, Combine, Reduce
-from ucle.operators.duckdb_formulas import QUOTIENT, RECIPROCAL
+from ucle.operators import Combine, PointwiseMap, Reduce
 from ucle.plan.pass_context import Expression
 from ucle.plan.relation_nodes import Compute
 from ucle.sqlgen.dialects import DUCKDB_SQL, Dialect
@@ -22,12 +21,6 @@ from ucle.sqlgen.sql_trees import VALUE, cast, column, function, number, pair_of
 
 COMPOUND = exp.Binary | exp.Neg | exp.Not
 SIMPLE = exp.Column | exp.Dot | exp.Literal
-PLAIN_ARITHMETIC = ("x + y", "x - y", "x * y", QUOTIENT, "-x", RECIPROCAL)
-SELECTIONS = ("min(x)", "max(x)", "least(x, y)", "greatest(x, y)", "greatest(x, zero)")
-"""Texts whose value has the type of their arguments without a cast."""
-
-BOUNDED = frozenset(row.texts["f"] for row in MAPS.values() if row.bounded)
-"""Texts whose value is in the range of FLOAT where the argument is."""
 
 
 @cache
@@ -60,19 +53,24 @@ def bracket_value(value: exp.Expr, parent: type[object]) -> exp.Expr:
 
 
 def _instantiate(
-    sql: str, arguments: Mapping[str, exp.Expr], dtype: DType, dialect: Dialect = DUCKDB_SQL
+    operator: Combine | Reduce | PointwiseMap,
+    arguments: Mapping[str, exp.Expr],
+    dtype: DType,
+    dialect: Dialect,
 ) -> exp.Expr:
-    """A text with its arguments in place, as a value of an element type."""
+    """An operator with its arguments in place, as a value of an element type."""
+    sql = dialect.text(operator, dtype)
     expression = place_arguments(sql, arguments, dtype, dialect)
     if dtype in (DType.FLOAT64, DType.BOOL, DType.COMPLEX128):
         return expression
     if dtype is DType.COMPLEX64:
         wide = _is_wide(sql)
         return expression.transform(_single_parts, copy=False) if wide else expression
-    if sql in PLAIN_ARITHMETIC or sql in SELECTIONS:
+    own = dialect.uses_row(operator, dtype)
+    if own and dtype.kind in operator.uncast_kinds:
         return expression
-    grows = sql not in BOUNDED and any(sign in sql for sign in dialect.growing)
-    if dtype is DType.FLOAT32 and grows:
+    bounded = own and isinstance(operator, PointwiseMap) and operator.bounded
+    if dtype is DType.FLOAT32 and not bounded and any(sign in sql for sign in dialect.growing):
         return _single(expression, dialect)
     return cast(expression, dtype)
 
@@ -145,8 +143,7 @@ def combine_sql(
     dialect: Dialect = DUCKDB_SQL,
 ) -> exp.Expr:
     """⊗ of two scalars of a type."""
-    text = dialect.text(operator, dtype)
-    expression = _instantiate(text, {"x": left, "y": right}, dtype, dialect)
+    expression = _instantiate(operator, {"x": left, "y": right}, dtype, dialect)
     return expression if operator.compiled else cast(expression, dtype)
 
 
@@ -154,7 +151,7 @@ def reduce_sql(
     operator: Reduce, argument: exp.Expr, dtype: DType, dialect: Dialect = DUCKDB_SQL
 ) -> exp.Expr:
     """⊕ over the scalars of a group."""
-    expression = _instantiate(dialect.text(operator, dtype), {"x": argument}, dtype, dialect)
+    expression = _instantiate(operator, {"x": argument}, dtype, dialect)
     return expression if operator.compiled else cast(expression, dtype)
 
 
@@ -180,8 +177,7 @@ def map_sql(step: Pointwise, argument: exp.Expr, dialect: Dialect = DUCKDB_SQL) 
         return cast_sql(step, argument, dialect)
     if isinstance(step, Map):
         function = step.function
-        text = dialect.text(function, step.dtype)
-        expression = _instantiate(text, {"x": argument}, step.dtype, dialect)
+        expression = _instantiate(function, {"x": argument}, step.dtype, dialect)
         return expression if function.compiled else cast(expression, step.dtype)
     constant = number(step.constant, step.dtype)
     pair = (constant, argument) if step.constant_first else (argument, constant)
@@ -245,7 +241,7 @@ def cast_sql(step: Cast, argument: exp.Expr, dialect: Dialect = DUCKDB_SQL) -> e
         text = dialect.statements.casts.get(source.kind + result.kind, "x")
         return cast(place_arguments(text, {"x": argument}, source, dialect), result)
     if source is DType.COMPLEX128 and result is DType.COMPLEX64:
-        parts = _instantiate("{'re': x.re, 'im': x.im}", {"x": argument}, source)
+        parts = place_arguments("{'re': x.re, 'im': x.im}", {"x": argument}, source, dialect)
         return parts.transform(_single_parts, copy=False)
     if source.kind == "c" and result.kind == "c":
         return cast(argument, result)
@@ -254,8 +250,8 @@ def cast_sql(step: Cast, argument: exp.Expr, dialect: Dialect = DUCKDB_SQL) -> e
         return pair_of(real, number(0, result.real))
     if source.kind == "c":
         if result is DType.BOOL:
-            return _instantiate("x.re <> 0 OR x.im <> 0", {"x": argument}, result)
-        argument = _instantiate("x.re", {"x": argument}, DType.FLOAT64)
+            return place_arguments("x.re <> 0 OR x.im <> 0", {"x": argument}, result, dialect)
+        argument = place_arguments("x.re", {"x": argument}, DType.FLOAT64, dialect)
     if result is DType.FLOAT32 and source in (DType.FLOAT64, DType.COMPLEX128):
         return _single(argument)
     if result is DType.INT64 and source is not DType.BOOL:

@@ -13,7 +13,6 @@ import math
 from sqlglot import exp
 
 from ucle.ir.matrix_maps import MatrixMap
-from ucle.operators import PROD
 from ucle.plan import relation_nodes as plan
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.scalar_operators import reduce_sql
@@ -61,7 +60,7 @@ def scan_prefixes(
     if isinstance(along, MatrixMap):
         return _by_lists(node, query, columns, value, kernels)
     others = [columns[other] for other in node.layout.promoted if other != axis]
-    exact = along.is_exact(node.type.dtype) and along.reduce is not PROD
+    exact = along.is_exact(node.type.dtype) and along.reduce.has_window
     if kernels.available and not exact:
         return _by_lists(node, query, columns, value, kernels)
     running = reduce_sql(along.reduce, value, node.type.dtype, kernels.dialect)

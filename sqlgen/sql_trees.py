@@ -54,6 +54,21 @@ def function(name: str, *arguments: exp.Expr) -> exp.Anonymous:
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
+def is_finite(value: exp.Expr) -> exp.Expr:
+    """True if a real number is neither infinite nor NaN."""
+    return function("isfinite", value)
+
+
+def is_infinite(value: exp.Expr) -> exp.Expr:
+    """True if a real number is infinite."""
+    return function("isinf", value)
+
+
+def is_nan(value: exp.Expr) -> exp.Expr:
+    """True if a real number is NaN."""
+    return function("isnan", value)
+
+
 def number(value: Scalar, dtype: DType = DType.FLOAT64) -> exp.Expr:
     """A literal of an element type that reads back to the same value."""
     match dtype:

@@ -108,7 +108,7 @@ class _Writer:
             node = plan.Stack(self._read(finer), target)
             source = _subquery(repartition(node, source, ALIAS, self._kernels))
             layout, prune = target, False
-        if form.rows == "all":
+        if form.every_row:
             source = self._complete(source, layout)
         if layout != target:
             if target.scalar:

@@ -22,6 +22,7 @@ from ucle.operators import (
     COMBINES,
     MAPS,
     REDUCES,
+    WORDS,
     Combine,
     Interval,
     PointwiseMap,
@@ -32,7 +33,6 @@ from ucle.operators.duckdb_formulas import indicator
 from ucle.sqlgen.scalar_operators import template_columns
 
 KINDS: dict[str, dict[str, Any]] = {"map": MAPS, "combine": COMBINES, "reduce": REDUCES}
-WORDS = ("and", "or", "xor", "not")
 
 
 @door(

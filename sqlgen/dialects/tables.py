@@ -86,6 +86,10 @@ class Dialect:
             )
         return found
 
+    def uses_row(self, operator: Combine | Reduce | PointwiseMap, dtype: DType) -> bool:
+        """True if it writes the text of the operator's row: what the row says of that, holds."""
+        return self.text(operator, dtype) == operator.texts.get(dtype.kind)
+
     def _texts(self, operator: Combine | Reduce | PointwiseMap) -> Texts:
         """Return the texts of one of ucle's own operators; none of a user's."""
         match operator:

@@ -45,7 +45,6 @@ from ucle.operators import (
     SPARSE_MULT,
     SUB,
     SUM,
-    UNLESS,
     WHEN,
     PointwiseMap,
 )
@@ -200,11 +199,9 @@ def _simplify_node(expression: Expression, parts: list[Expression]) -> Expressio
     if value is not None:
         return Number(value, expression.span)
     left, right = (constant_value(x) for x in (expression.left, expression.right))
-    match expression.operator:
-        case operator if operator is WHEN and left is not None:
-            return expression.right if left else Number(0.0, expression.span)
-        case operator if operator is UNLESS and left is not None:
-            return Number(0.0, expression.span) if left else expression.right
+    keeps_where = expression.operator.keeps_where
+    if keeps_where is not None and left is not None:
+        return expression.right if bool(left) is keeps_where else Number(0.0, expression.span)
     if expression.operator is POW and right == 1:
         return expression.left
     return expression

@@ -27,7 +27,6 @@ from ucle.operators import (
     SPARSE_MULT,
     SUB,
     SUM,
-    UNLESS,
     WHEN,
     Combine,
 )
@@ -82,9 +81,9 @@ class Adjoint:
     def under(self, expression: Expression) -> Adjoint:
         """Put another expression under the same conditions and its own leading ones."""
         own: list[Holds] = []
-        while isinstance(expression, Binary) and expression.operator in (WHEN, UNLESS):
+        while isinstance(expression, Binary) and expression.operator.keeps_where is not None:
             condition = expression.left
-            if expression.operator is UNLESS:
+            if not expression.operator.keeps_where:
                 condition = Call(NOT, (condition,), condition.span)
             own.append(Holds.of(condition))
             expression = expression.right
@@ -163,7 +162,7 @@ def _scales(part: Expression) -> bool:
         case Binary(operator, left, right):
             if operator in (ADD, SUB):
                 return _scales(left) and _scales(right)
-            if operator in (WHEN, UNLESS):
+            if operator.keeps_where is not None:
                 return _scales(right)
             if operator is MULT and _is_number(left):
                 return _scales(right)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ucle.foundation.dtypes import DType, Scalar, same_value
 from ucle.ir.matrix_maps import MatrixMap
 from ucle.ir.ranges import reduced
-from ucle.operators import MAX, MIN, PROD, SUM, Reduce
+from ucle.operators import REDUCES, Reduce
 from ucle.operators.values import Values, hull
 
 
@@ -67,7 +67,7 @@ class Running:
             return every
         whole = reduced(self.reduce, every, fill, size, dtype)
         values = hull(replace(every, full=False), replace(whole, full=False))
-        if self.reduce is PROD:  # factors may change the sign from step to step
+        if self.reduce.may_alternate:
             values = replace(values, low=Values().low, high=Values().high, nonzero=False)
         return values
 
@@ -75,5 +75,5 @@ class Running:
 Along = Running | MatrixMap
 """An operation on fibres along labels that stay: a prefix scan or a function of matrices."""
 
-RUNNING: Mapping[str, Reduce] = {f"cum{row.name}": row for row in (SUM, PROD, MAX, MIN)}
+RUNNING: Mapping[str, Reduce] = {row.scan_name: row for row in REDUCES.values() if row.has_scan}
 """The aggregations with a prefix scan, by their names in programs."""

@@ -2,8 +2,7 @@
 
 What is one kernel stands in `ucle.operators`; what is an expression over those stands here, in
 the language itself, and is put in place of a call by `ucle.language.resolve`. Aggregations that are
-written with others (`count`, `mean`, `logsumexp`) stand there with NumPy's name, and here with
-their expression. Names of element types are casts.
+written with others have their expression in their rows. Names of element types are casts.
 """
 
 from __future__ import annotations
@@ -11,13 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ucle.foundation.dtypes import DType
-from ucle.operators import (
-    COUNT,
-    LOGSUMEXP,
-    MAPS,
-    MEAN,
-    PointwiseMap,
-)
+from ucle.operators import MAPS, PointwiseMap
 
 
 @dataclass(frozen=True)
@@ -51,20 +44,6 @@ FUNCTIONS: dict[str, DerivedFunction] = {
     ),
 }
 """Functions of two arguments that are a ⊗ of `ucle.operators` need no row."""
-
-AGGREGATIONS: dict[str, str] = {
-    COUNT.name: "sum(int64(bool(x)))",
-    # As floats, which a sum of integers may not fit (`ucle.lowering.casts`).
-    MEAN.name: "sum(x * 1.0) / size",
-    # The greatest term is taken out, so that no power overflows; where it is infinite, nothing is.
-    LOGSUMEXP.name: """
-        log(sum(exp(x - finite(max(x))))) + finite(max(x))
-    """,
-}
-"""Aggregations over an argument x as formulas.
-
-Inner aggregations are over the same labels; ``size`` is the number of entries of the one before it.
-"""
 
 
 def function_named(name: str) -> PointwiseMap | DType | str:

@@ -9,6 +9,7 @@ its coordinate.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 
@@ -135,7 +136,16 @@ def affine_expression(affine: Affine, span: Span) -> Expression:
 
 _Side = tuple[Affine, Fraction]
 """A function of labels, and a constant that is added to it, which may be a fraction."""
-_Part = Condition | Affine | Fraction | tuple[str, Affine] | None
+
+
+@dataclass(frozen=True)
+class Distance:
+    """``abs`` of a function of labels."""
+
+    of: Affine
+
+
+_Part = Condition | Affine | Fraction | Distance | None
 """A condition; a function of labels, a number, ``abs`` of a function; or None."""
 
 
@@ -175,7 +185,7 @@ def _condition_of_parts(expression: Expression, parts: list[_Part]) -> _Part:
         case Number(value), []:
             return _number(value)
         case Call(operators.ABS), [Affine() as inner]:
-            return "abs", inner
+            return Distance(inner)
         case Call(operators.NOT | "logical_not"), [Compare() | All() | Some() as inner]:
             return inner.negated
         case Call(DType.BOOL), [Compare() | All() | Some() as inner]:
@@ -225,9 +235,9 @@ COMPARISONS = (LESS, LESS_EQUAL, EQUAL, NOT_EQUAL)
 
 def _compare_parts(operator: Combine, left: _Part, right: _Part) -> Condition | None:
     match left, right:
-        case (("abs", Affine() as inner), other) if (side := _side(other)) is not None:
+        case (Distance(inner), other) if (side := _side(other)) is not None:
             return _absolute(operator, inner, side, first=True)
-        case (other, ("abs", Affine() as inner)) if (side := _side(other)) is not None:
+        case (other, Distance(inner)) if (side := _side(other)) is not None:
             return _absolute(operator, inner, side, first=False)
     one, two = _side(left), _side(right)
     if one is None or two is None:

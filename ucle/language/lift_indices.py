@@ -35,7 +35,6 @@ from ucle.language.syntax import (
 from ucle.language.syntax import walk as parts_of
 from ucle.operators import (
     MULT,
-    UNLESS,
     WHEN,
 )
 
@@ -195,10 +194,10 @@ class _IndexLift:
                 one = yield self._lift(left)
                 other = yield self._lift(right)
                 return _product(one, other, span)
-            case Binary(operator, left, right, span) if operator in (WHEN, UNLESS):
+            case Binary(operator, left, right, span) if operator.keeps_where is not None:
                 condition = self._conditions.get(id(left))
                 if condition is not None:
-                    if operator is UNLESS:
+                    if not operator.keeps_where:
                         condition = condition.negated
                     inner = self._whole((yield self._lift(right)))
                     return self._select_where(condition, inner, span), ()

@@ -20,8 +20,6 @@ from ucle.language.factors import constant_of_parts
 from ucle.language.syntax import Access, Binary, Call, Expression, Hit, Reduction, Retyped, fold
 from ucle.operators import (
     ADD,
-    PICK,
-    PICK_OR_FILL,
     Combine,
     PointwiseMap,
     Reduce,
@@ -137,7 +135,7 @@ def _part_type(
         case Reduction(operator):
             (inner,) = parts
             assert isinstance(inner, DType)
-            if operator in (PICK, PICK_OR_FILL):
+            if operator.picks:
                 return inner
             return reduce_type(operator, inner, where)
         case _:

@@ -23,7 +23,7 @@ from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.matrix_maps import MATRIX_MAPS
 from ucle.ir.scans import RUNNING
 from ucle.ir.vertices import Span
-from ucle.language.functions import AGGREGATIONS, CASTS, FUNCTIONS
+from ucle.language.functions import CASTS, FUNCTIONS
 from ucle.language.syntax import (
     Access,
     Call,
@@ -169,8 +169,7 @@ def _expand_expression(
                 if label not in argument.labels or over.count(label) > 1:
                     raise _bad_label(expression, label)
             if operator.derived and operator.name not in keep:
-                text = AGGREGATIONS[operator.name]
-                return substitute(template(text), {"x": parts[0]}, over, span)
+                return substitute(template(operator.definition), {"x": parts[0]}, over, span)
     return with_children(expression, parts)
 
 

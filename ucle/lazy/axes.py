@@ -8,9 +8,9 @@ from typing import Any
 
 from ucle.errors import ArgumentTypeError, AxisError, LabelError, did_you_mean
 from ucle.lazy.nodes import Axes, Axis, Lazy, apply
+from ucle.operators import WORDS
 
 AxisLike = int | str
-RESERVED = frozenset({"and", "or", "xor", "not"})
 
 
 def find_axis(tensor: Lazy, axis: AxisLike, where: str) -> int:
@@ -112,7 +112,7 @@ def check_axis_names(names: Sequence[Any]) -> None:
         LabelError: a name is not an identifier, or occurs twice.
     """
     for name in names:
-        if not isinstance(name, str) or not name.isidentifier() or name in RESERVED:
+        if not isinstance(name, str) or not name.isidentifier() or name in WORDS:
             raise LabelError(
                 "this cannot be the name of an axis",
                 where="names of axes",

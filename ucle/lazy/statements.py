@@ -33,7 +33,6 @@ from ucle.language.label_arithmetic import affine_expression, condition_expressi
 from ucle.language.statements import input_labels
 from ucle.language.syntax import Access, Expression, First, Index, Number, ScanExpression, Statement
 from ucle.language.syntax_to_text import statement_text
-from ucle.lazy.axes import RESERVED
 from ucle.lazy.inputs import axes_by_name
 from ucle.lazy.meaning import expression_of
 from ucle.lazy.nodes import (
@@ -53,6 +52,7 @@ from ucle.operators import (
     LOGSUMEXP,
     REDUCES,
     WHEN,
+    WORDS,
 )
 
 LONGEST = 32
@@ -141,7 +141,7 @@ def _name_inputs(nodes: Sequence[Node], outputs: Iterable[str]) -> dict[Leaf, st
             by_identity.setdefault(_identity(node), []).append(node)
     firsts = [leaves[0] for leaves in by_identity.values()]
     stems = [x if (x := re.sub(r"\W", "_", leaf.name)).isidentifier() else "X" for leaf in firsts]
-    taken = {name.casefold() for name in (*outputs, *RESERVED, *REDUCES)}
+    taken = {name.casefold() for name in (*outputs, *WORDS, *REDUCES)}
     names = unique_names(stems, taken)
     return {
         leaf: name

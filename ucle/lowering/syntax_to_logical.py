@@ -73,7 +73,6 @@ from ucle.operators import (
     MIN,
     NEG,
     PICK,
-    PICK_OR_FILL,
     SUM,
     UNLESS,
     WHEN_HIGHEST,
@@ -432,7 +431,7 @@ class _Lowering:
         operator, argument = expression.operator, expression.argument
         over = tuple(self._label(name) for name in expression.over)
         use: Use
-        if operator in (PICK, PICK_OR_FILL):
+        if operator.picks:
             use = yield self._lower_pick(expression, over)
             return use
         if (found := chain(expression, self._unreduced)) and (yield self._may_chain(found)):
@@ -475,7 +474,7 @@ class _Lowering:
     def _lower_picked_source(self, selection: Binary) -> Calls[Use]:
         """Lower the tensor that indices read at the entries of other tensors."""
         source = selection.right
-        while isinstance(source, Reduction) and source.operator in (PICK, PICK_OR_FILL):
+        while isinstance(source, Reduction) and source.operator.picks:
             assert isinstance(source.argument, Binary)
             source = source.argument.right
         use: Use = yield self._lower(source)

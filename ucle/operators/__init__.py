@@ -148,6 +148,11 @@ MAPS: dict[str, PointwiseMap] = {
     )
 }
 
+WORDS = frozenset(
+    row.symbol for row in COMBINES.values() if row.infix and row.symbol.isidentifier()
+) | {NOT.name}
+"""The operators that are words, which nothing else may be called."""
+
 __all__ = [
     "ABS",
     "ACOS",
@@ -238,6 +243,7 @@ __all__ = [
     "WHEN_HIGHEST",
     "WHEN_LOWEST",
     "WHEN_ONE",
+    "WORDS",
     "XOR",
     "Combine",
     "Interval",

@@ -76,6 +76,7 @@ RELU = PointwiseMap(
     keeps_nan=True,
     exactness=Exactness.EXACT,
     texts=of_reals("greatest(x, zero)"),
+    uncast_kinds="fi",
     derivative="when(x > 0, g)",
 )
 

@@ -15,6 +15,14 @@ LOWEST: Mapping[str, Scalar] = {"b": False, "i": -(2**63)}
 HIGHEST: Mapping[str, Scalar] = {"b": True, "i": 2**63 - 1}
 """The minimum of nothing, by kind of number; of floats it is inf."""
 
+# Rows of ⊗ name aggregations, as the rows of these need theirs.
+SUMS = frozenset({"sum", "any"})
+"""The aggregations over which products distribute."""
+DISJUNCTIONS = frozenset({"any"})
+"""The aggregation over which conjunctions distribute."""
+CONJUNCTIONS = frozenset({"all"})
+"""The aggregation over which disjunctions distribute."""
+
 
 def lowest(dtype: DType) -> Scalar:
     """Return the maximum of nothing in a type.

@@ -14,6 +14,7 @@ import numpy as np
 from ucle.foundation.dtypes import DType
 from ucle.operators import duckdb_formulas as formulas
 from ucle.operators.algebra import (
+    SUMS,
     is_end,
     is_one_of,
     unsigned,
@@ -83,6 +84,9 @@ def _part_values(a: Values, dtype: DType) -> Values:
     return Values(finite=a.finite) if dtype.kind == "c" else interval(a.low, a.high, dtype)
 
 
+EXTREMES = frozenset({"min", "max"})
+"""The aggregations over which sums and choices by order distribute."""
+
 # Products and quotients by the rule of sparse libraries: 0 times inf or NaN is 0.
 SPARSE_MULT = Combine(
     "sparse_mult",
@@ -94,7 +98,7 @@ SPARSE_MULT = Combine(
     absorbs_all=True,
     commutative=True,
     associative=True,
-    distributes_over=frozenset({"sum", "any"}),
+    distributes_over=SUMS,
     infix=False,
     rule=product_values,
     keeps_nan=True,
@@ -107,6 +111,7 @@ SPARSE_MULT = Combine(
         "c": "CASE WHEN (x.re = 0 AND x.im = 0) OR (y.re = 0 AND y.im = 0) THEN zero "
         f"ELSE {formulas.PRODUCT} END",
     },
+    uncast_kinds="i",
     derivatives=("sparse_mult(g, y)", "sparse_mult(g, x)"),
 )
 
@@ -138,7 +143,7 @@ MULT = Combine(
     absorbs_right=is_one_of(0),
     commutative=True,
     associative=True,
-    distributes_over=frozenset({"sum", "any"}),
+    distributes_over=SUMS,
     binding=6,
     rule=product_values,
     keeps_nan=True,
@@ -146,6 +151,7 @@ MULT = Combine(
     sparse_by_one=True,
     takes_masks=True,
     texts=of_reals("x * y") | {"b": "x AND y", "c": formulas.PRODUCT},
+    uncast_kinds="fi",
     derivatives=("g * y", "g * x"),
 )
 
@@ -159,11 +165,12 @@ ADD = Combine(
     absorbs_right=is_one_of(math.inf, -math.inf),
     commutative=True,
     associative=True,
-    distributes_over=frozenset({"min", "max"}),
+    distributes_over=EXTREMES,
     binding=5,
     rule=sum_values,
     keeps_nan=True,
     texts=of_reals("x + y") | {"b": "x OR y", "c": pair("x.re + y.re", "x.im + y.im")},
+    uncast_kinds="fi",
     derivatives=("g", "g"),
 )
 
@@ -178,6 +185,7 @@ SUB = Combine(
     rule=difference_values,
     keeps_nan=True,
     texts=of_reals("x - y") | {"c": pair("x.re - y.re", "x.im - y.im")},
+    uncast_kinds="fi",
     derivatives=("g", "-g"),
 )
 
@@ -194,6 +202,7 @@ DIV = Combine(
     sparse_by_one=True,
     undefined_somewhere=True,
     texts={"f": formulas.QUOTIENT, "c": formulas.COMPLEX_QUOTIENT},
+    uncast_kinds="f",
     derivatives=("g / y", "-g * z / y"),
 )
 
@@ -206,7 +215,7 @@ LEAST = Combine(
     absorbs_right=is_end(-math.inf, -(2**63)),
     commutative=True,
     associative=True,
-    distributes_over=frozenset({"max", "min"}),
+    distributes_over=EXTREMES,
     infix=False,
     kernel="least",
     rule=_least_values,
@@ -219,6 +228,7 @@ LEAST = Combine(
         "i": "least(x, y)",
         "b": "x AND y",
     },
+    uncast_kinds="i",
     derivatives=(
         "when(x <= y, where(x == y, 0.5 * g, g))",
         "when(y <= x, where(x == y, 0.5 * g, g))",
@@ -234,7 +244,7 @@ GREATEST = Combine(
     absorbs_right=is_end(math.inf, 2**63 - 1),
     commutative=True,
     associative=True,
-    distributes_over=frozenset({"max", "min"}),
+    distributes_over=EXTREMES,
     infix=False,
     kernel="greatest",
     rule=_greatest_values,
@@ -243,6 +253,7 @@ GREATEST = Combine(
     exactness=Exactness.EXACT,
     sparse_by_one=True,
     texts=of_reals("greatest(x, y)") | {"b": "x OR y"},
+    uncast_kinds="fi",
     derivatives=(
         "when(x >= y, where(x == y, 0.5 * g, g))",
         "when(y >= x, where(x == y, 0.5 * g, g))",
@@ -257,6 +268,7 @@ NEG = PointwiseMap(
     keeps_nan=True,
     exactness=Exactness.EXACT,
     texts=of_reals("-x") | {"c": pair("-x.re", "-x.im")},
+    uncast_kinds="fi",
     derivative="-g",
 )
 
@@ -291,6 +303,7 @@ RECIPROCAL = PointwiseMap(
     keeps_nan=True,
     undefined_somewhere=True,
     texts={"f": formulas.RECIPROCAL, "c": formulas.COMPLEX_RECIPROCAL},
+    uncast_kinds="f",
     derivative="-g * square(z)",
 )
 

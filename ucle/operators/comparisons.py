@@ -9,6 +9,8 @@ import numpy as np
 
 from ucle.foundation.dtypes import DType
 from ucle.operators.algebra import (
+    CONJUNCTIONS,
+    DISJUNCTIONS,
     is_one_of,
 )
 from ucle.operators.duckdb_formulas import indicator, of_reals
@@ -129,7 +131,7 @@ AND = Combine(
     absorbs_right=is_one_of(False),
     commutative=True,
     associative=True,
-    distributes_over=frozenset({"any"}),
+    distributes_over=DISJUNCTIONS,
     kernel="mult",
     binding=2,
     rule=yes_or_no_values,
@@ -150,7 +152,7 @@ OR = Combine(
     absorbs_right=is_one_of(True),
     commutative=True,
     associative=True,
-    distributes_over=frozenset({"all"}),
+    distributes_over=CONJUNCTIONS,
     kernel="greatest",
     binding=1,
     rule=yes_or_no_values,

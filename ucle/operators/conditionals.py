@@ -96,6 +96,7 @@ WHEN = Combine(
     sparse_by_one=True,
     texts=of_reals("CASE WHEN x <> 0 THEN y ELSE zero END")
     | {"b": "x AND y", "c": "CASE WHEN x.re <> 0 OR x.im <> 0 THEN y ELSE zero END"},
+    keeps_where=True,
     derivatives=(NONE, "when(x, g)"),
 )
 
@@ -171,6 +172,7 @@ UNLESS = Combine(
     exactness=Exactness.EXACT,
     texts=of_reals("CASE WHEN x <> 0 THEN zero ELSE y END")
     | {"b": "y AND NOT x", "c": "CASE WHEN x.re <> 0 OR x.im <> 0 THEN zero ELSE y END"},
+    keeps_where=False,
     derivatives=(NONE, "unless(x, g)"),
 )
 

@@ -120,6 +120,7 @@ SUM = Reduce(
     keeps_nan=True,
     select=WHEN,
     texts=of_reals("sum(x)") | {"c": pair("sum(x.re)", "sum(x.im)")},
+    has_scan=True,
     derivative="g",
 )
 
@@ -136,6 +137,9 @@ PROD = Reduce(
     keeps_nan=True,
     select=WHEN_ONE,
     texts={"f": "product(x)", "i": formulas.INTEGER_PRODUCT, "c": formulas.REPEATED_PRODUCT},
+    has_scan=True,
+    may_alternate=True,
+    has_window=False,
     derivative=OTHERS,
 )
 
@@ -157,6 +161,8 @@ MIN = Reduce(
         "i": "min(x)",
         "b": "bool_and(x)",
     },
+    uncast_kinds="i",
+    has_scan=True,
     derivative="when(x == z, g / sum(x == z))",
 )
 
@@ -174,6 +180,8 @@ MAX = Reduce(
     exactness=Exactness.EXACT,
     select=WHEN_LOWEST,
     texts=of_reals("max(x)") | {"b": "bool_or(x)"},
+    uncast_kinds="fi",
+    has_scan=True,
     derivative="when(x == z, g / sum(x == z))",
 )
 
@@ -217,6 +225,7 @@ COUNT = Reduce(
     np.count_nonzero,
     exactness=Exactness.EXACT,
     select=WHEN,
+    definition="sum(int64(bool(x)))",
     derivative=NONE,
 )
 
@@ -224,6 +233,8 @@ MEAN = Reduce(
     "mean",
     "",
     np.mean,
+    # As floats, which a sum of integers may not fit (`ucle.lowering.casts`).
+    definition="sum(x * 1.0) / size",
     derivative="g / size",
 )
 
@@ -234,6 +245,8 @@ LOGSUMEXP = Reduce(
     identity=lambda _: -math.inf,
     undefined_somewhere=True,
     select=WHEN_LOWEST,
+    # The greatest term is taken out, so that no power overflows; where it is infinite, nothing is.
+    definition="log(sum(exp(x - finite(max(x))))) + finite(max(x))",
     derivative="g * exp(min(x - finite(z), 0))",
 )
 
@@ -249,7 +262,7 @@ REDUCES: tuple[Reduce, ...] = (
     LOGSUMEXP,
 )
 
-PICK = Reduce("pick", "bifc", np.sum, undefined_somewhere=True)
-PICK_OR_FILL = Reduce("pick_or_fill", "bifc", np.sum, undefined_somewhere=True)
+PICK = Reduce("pick", "bifc", np.sum, undefined_somewhere=True, picks=True)
+PICK_OR_FILL = Reduce("pick_or_fill", "bifc", np.sum, undefined_somewhere=True, picks=True)
 """The one entry that a condition selects, as it is; the fill where there may be none. Which ⊕ and
 which ⊗ that is, is up to the type of the tensor (`ucle.lowering.syntax_to_logical`)."""

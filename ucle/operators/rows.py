@@ -111,6 +111,8 @@ class Combine:
     interval: Interval | None = None
     compiled: bool = True
     texts: Texts = field(default_factory=dict)
+    uncast_kinds: str = ""
+    """The kinds of numbers of which its text has the type of its operands, without a cast."""
     rule: CombineRule | None = None
     """Its values by those of its operands; without one it may make anything, or `interval`."""
     division: Division | None = None
@@ -133,6 +135,8 @@ class Combine:
     """True if a kernel computes it of two numbers, too, as its SQL takes much longer."""
     undefined_somewhere: bool = False
     """True if it makes NaN or infinities of some finite numbers."""
+    keeps_where: bool | None = None
+    """The truth of x at which x ⊗ y is y, where it is 0 otherwise; None if it is no such choice."""
     derivatives: tuple[str, str] | None = None
     """The gradients of x and of y, as texts over x, y, z = x ⊗ y and g, the gradient of z."""
 
@@ -160,7 +164,7 @@ class Reduce:
     """⊕, an aggregation over labels.
 
     `kinds` and `texts` are as those of a ⊗; an aggregation of no kind is `derived`:
-    `ucle.language.resolve` writes it with others.
+    `ucle.language.resolve` puts its `definition` in its place.
     `identity` is what ⊕ of nothing is worth in a type. `repeat` is what n equal values reduce to,
     `repeat_by` the ⊗ of value and n that gives the same (None: the value itself), and `merge` the
     ⊗ that joins two partial results; where `repeat` is not declared, every entry has to be met.
@@ -181,6 +185,8 @@ class Reduce:
     interval: Interval | None = None
     compiled: bool = True
     texts: Texts = field(default_factory=dict)
+    uncast_kinds: str = ""
+    """The kinds of numbers of which its text has the type of its entries, without a cast."""
     rule: ReduceRule | None = None
     """Its values by those of its entries; without one it may make anything, or `interval`."""
     extreme: Extreme | None = None
@@ -191,6 +197,17 @@ class Reduce:
     select: Combine | None = None
     """The selection that gives an entry where a condition holds, and elsewhere what changes no
     aggregate."""
+    has_scan: bool = False
+    """True if programs may write its prefix scan, under the name of `scan_name`."""
+    may_alternate: bool = False
+    """True if partial aggregates may change their sign from one entry to the next."""
+    has_window: bool = True
+    """True if its SQL is also that of a window function."""
+    picks: bool = False
+    """True if it picks the one entry that a condition selects; see `PICK`."""
+    definition: str = ""
+    """What a `derived` aggregation stands for, as a text over x; its aggregations are over the same
+    labels, and ``size`` is the number of entries of the one before it."""
     undefined_somewhere: bool = False
     """True if it makes NaN or infinities of some finite numbers."""
     derivative: str | None = None
@@ -211,6 +228,11 @@ class Reduce:
     def derived(self) -> bool:
         """True if it is written with other aggregations."""
         return not self.kinds
+
+    @property
+    def scan_name(self) -> str:
+        """The name of its prefix scan in programs."""
+        return f"cum{self.name}"
 
     def repeated(self, value: Scalar, count: int, dtype: DType) -> Scalar:
         """Return the aggregate of `count` equal values of a type; needs `repeat`."""
@@ -237,6 +259,8 @@ class PointwiseMap:
     interval: Interval | None = None
     compiled: bool = True
     texts: Texts = field(default_factory=dict)
+    uncast_kinds: str = ""
+    """The kinds of numbers of which its text has the type of its argument, without a cast."""
     rule: MapRule | None = None
     """Its values by those of its argument; without one it may make anything, or `interval`."""
     keeps_nan: bool = False

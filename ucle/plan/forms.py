@@ -52,6 +52,11 @@ class WrittenForm:
     rows: str
 
     @property
+    def every_row(self) -> bool:
+        """True if every row that the bounds allow is written."""
+        return self.rows == "all"
+
+    @property
     def entries(self) -> bool:
         """True if every axis has a column."""
         return self.layout.scalar

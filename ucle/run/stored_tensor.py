@@ -441,7 +441,7 @@ class StoredTensor:
         if most <= allowed:
             return
         count = most
-        if form.rows != "all":
+        if not form.every_row:
             with self._reading(), self.query(form, lists=False) as query:
                 ((count,),) = self._session.fetch(sql_text(count_rows_up_to(query, allowed + 1)))
         if count > allowed:
@@ -449,9 +449,9 @@ class StoredTensor:
                 "the rows of the tensor do not fit into memory",
                 where=f"result {self.name}",
                 expected=f"at most {allowed:,} rows of {entry} bytes",
-                found=f"{count:,} rows" if form.rows == "all" else "more rows",
+                found=f"{count:,} rows" if form.every_row else "more rows",
                 hint="keys= writes arrays, to_table and save write to disk"
-                + (", rows='nonfill' leaves out what holds the fill" * (form.rows == "all")),
+                + (", rows='nonfill' leaves out what holds the fill" * (form.every_row)),
             )
 
     def _tell_of_arrays(self, form: WrittenForm, keys: Sequence[str] | None, count: int) -> None:

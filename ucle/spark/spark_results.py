@@ -86,7 +86,7 @@ class SparkTensor:
                 expected="rows='nonfill' or rows='all'",
                 found="rows='stored'",
             )
-        return self._result.shown(self.name, self._frame, every=form.rows == "all")
+        return self._result.shown(self.name, self._frame, every=form.every_row)
 
     def to_table(self, name: str, *, mode: str = "error", rows: str | None = None) -> None:
         """Save the tensor as a table of Spark's catalogue.

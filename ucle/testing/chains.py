@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ucle.operators import AND
 from ucle.testing.generate import Case
 from ucle.testing.random_inputs import make_input, random_array
 
@@ -23,7 +24,7 @@ ALGEBRAS = (
     ("*", "+=", "int64"),
     ("+", "min=", "float64"),
     ("+", "max=", "float64"),
-    ("and", "any=", "bool"),
+    (AND.symbol, "any=", "bool"),
     ("*", "any=", "float64"),
 )
 LABELS = ("i", "j", "k", "m", "n")

@@ -22,6 +22,22 @@ from ucle.inputs.table_input import TableInput
 from ucle.language.bounds import statement_labels
 from ucle.language.parse import parse_program
 from ucle.language.syntax import accesses
+from ucle.operators import (
+    AND,
+    EXPM1,
+    GREATEST,
+    ISINF,
+    LEAST,
+    LOG2,
+    LOG10,
+    OR,
+    TANH,
+    TRUNC,
+    UNLESS,
+    WHEN,
+    XOR,
+    trigonometry,
+)
 from ucle.program import einsum_program
 from ucle.testing.oracle import FOLDS, FUNCTIONS, UndefinedError, evaluate
 from ucle.testing.random_inputs import make_input, random_array
@@ -30,26 +46,12 @@ Array = NDArray[Any]
 
 CASTS = ("bool", "int64", "float32", "float64", "complex64", "complex128")
 ONE_BY_ONE = frozenset(
-    [
-        "sin",
-        "cos",
-        "tan",
-        "asin",
-        "acos",
-        "atan",
-        "sinh",
-        "cosh",
-        "asinh",
-        "acosh",
-        "atanh",
-        "expm1",
-        "log2",
-        "log10",
-        "trunc",
-        "isinf",
+    {
+        *(row.name for row in trigonometry.MAPS if row is not TANH),
+        *(row.name for row in (EXPM1, ISINF, LOG2, LOG10, TRUNC)),
         "signbit",
         "normal_quantile",
-    ]
+    }
 )
 """Functions that tests cover one by one: random programs would rarely meet each of so many."""
 CALLS = tuple(
@@ -59,7 +61,9 @@ CALLS = tuple(
     and not name.startswith(("logical", "random"))
 )
 ACCUMULATES = ("=", "+=", "max=", "min=", "*=", "any=", "all=", "count=", "mean=", "logsumexp=")
-INFIX = ("+", "-", "/", "*", "^", "<", ">=", "==", "!=", "and", "or", "xor")
+LOGICAL = tuple(row.symbol for row in (AND, OR, XOR))
+INFIX = ("+", "-", "/", "*", "^", "<", ">=", "==", "!=", *LOGICAL)
+CHOICES = tuple(row.name for row in (LEAST, GREATEST, WHEN, UNLESS))
 DTYPES = ("float64", "float32", "int64", "bool", "complex128", "complex64")
 LABELS = ("i", "j", "k", "I", "row", "val")
 
@@ -375,7 +379,7 @@ class _Draw:
 
     def _binary(self, left: str, right: str) -> str:
         if self._rng.random() < 0.15:
-            return f"{self._pick(('min', 'max', 'when', 'unless'))}({left}, {right})"
+            return f"{self._pick(CHOICES)}({left}, {right})"
         operator = self._pick(INFIX, (8, 8, 4, 8, 2, 2, 2, 2, 1, 2, 1, 1))
         return f"({left} {operator} {right})"
 

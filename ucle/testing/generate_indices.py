@@ -10,7 +10,7 @@ import numpy as np
 from ucle.errors import ProgramSyntaxError
 from ucle.language.parse import parse_program
 from ucle.language.statements import input_labels
-from ucle.testing.generate import LABELS, Case, _Draw, _is_stable
+from ucle.testing.generate import LABELS, LOGICAL, Case, _Draw, _is_stable
 from ucle.testing.random_inputs import random_array
 
 COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
@@ -115,7 +115,7 @@ class _IndexedDraw(_Draw):
         text = str(self._pick(forms))
         if self._rng.random() < 0.3:
             more, also = self._condition(labels)
-            return f"{text} {self._pick(('and', 'or', 'xor'))} ({more})", [one, other, *also]
+            return f"{text} {self._pick(LOGICAL)} ({more})", [one, other, *also]
         return text, [one, other]
 
     def _access(self) -> tuple[str, list[str]]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ucle.operators import AND
 from ucle.testing.generate import Case, _is_stable
 from ucle.testing.random_inputs import make_input, random_array
 
@@ -26,7 +27,7 @@ ALGEBRAS = (
     ("*", "max=", "float64"),
     ("+", "min=", "float64"),
     ("+", "max=", "float64"),
-    ("and", "any=", "bool"),
+    (AND.symbol, "any=", "bool"),
 )
 LABELS = ("i", "j", "k", "l")
 KINDS = {
@@ -168,7 +169,7 @@ class _LevelDraw:
                     return [
                         self._write_statement(name, f"when({condition}, {self._read(r, c)})", r, c)
                     ]
-                times = "and" if self._dtype == "bool" else "*"
+                times = AND.symbol if self._dtype == "bool" else "*"
                 return [
                     self._write_statement(name, f"({condition}) {times} {self._read(r, c)}", r, c)
                 ]
