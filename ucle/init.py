@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from ucle.errors import ArgumentError
 from ucle.foundation import arguments as args
-from ucle.foundation.arguments import door
+from ucle.foundation.arguments import validated
 from ucle.random import normal, uniform
 
 
-@door(shape=args.shape, seed=args.integer)
+@validated(shape=args.shape, seed=args.integer)
 def glorot_uniform(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -> NDArray[Any]:
     """Return uniform numbers with absolute values up to sqrt(6 / (in + out)).
 
@@ -39,20 +39,20 @@ def glorot_uniform(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -
     return _uniform(math.sqrt(6 / (fan_in + fan_out)), shape, seed, dtype)
 
 
-@door(shape=args.shape, seed=args.integer)
+@validated(shape=args.shape, seed=args.integer)
 def glorot_normal(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -> NDArray[Any]:
     """Return normal numbers with variance 2 / (in + out); arguments as for `glorot_uniform`."""
     fan_in, fan_out = _fans(shape)
     return _normal(math.sqrt(2 / (fan_in + fan_out)), shape, seed, dtype)
 
 
-@door(shape=args.shape, seed=args.integer)
+@validated(shape=args.shape, seed=args.integer)
 def he_uniform(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -> NDArray[Any]:
     """Return uniform numbers with absolute values up to sqrt(6 / in); see `glorot_uniform`."""
     return _uniform(math.sqrt(6 / _fans(shape)[0]), shape, seed, dtype)
 
 
-@door(shape=args.shape, seed=args.integer)
+@validated(shape=args.shape, seed=args.integer)
 def he_normal(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -> NDArray[Any]:
     """Return normal numbers with variance 2 / in; arguments as for `glorot_uniform`."""
     return _normal(math.sqrt(2 / _fans(shape)[0]), shape, seed, dtype)

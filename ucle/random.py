@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from ucle.errors import LabelError
 from ucle.foundation import arguments as args
-from ucle.foundation.arguments import door
+from ucle.foundation.arguments import validated
 from ucle.foundation.philox import random_bits
 from ucle.inputs.inputs import element_type
 from ucle.inputs.random_tensors import (
@@ -56,7 +56,7 @@ def uniform(
 def uniform(
     low: float = 0.0, high: float = 1.0, *, seed: int, dtype: Any = None
 ) -> RandomTensor: ...
-@door(low=args.real, high=args.real, seed=args.integer, shape=args.shape, axes=args.names)
+@validated(low=args.real, high=args.real, seed=args.integer, shape=args.shape, axes=args.names)
 def uniform(
     low: float = 0.0,
     high: float = 1.0,
@@ -98,7 +98,7 @@ def normal(
 def normal(
     mean: float = 0.0, std: float = 1.0, *, seed: int, dtype: Any = None
 ) -> RandomTensor: ...
-@door(mean=args.real, std=args.real, seed=args.integer, shape=args.shape, axes=args.names)
+@validated(mean=args.real, std=args.real, seed=args.integer, shape=args.shape, axes=args.names)
 def normal(
     mean: float = 0.0,
     std: float = 1.0,
@@ -136,7 +136,7 @@ def bernoulli(
 ) -> Tensor: ...
 @overload
 def bernoulli(p: float = 0.5, *, seed: int, dtype: Any = None) -> RandomTensor: ...
-@door(p=args.real, seed=args.integer, shape=args.shape, axes=args.names)
+@validated(p=args.real, seed=args.integer, shape=args.shape, axes=args.names)
 def bernoulli(
     p: float = 0.5,
     *,
@@ -163,7 +163,7 @@ def bernoulli(
     return _make_tensor(BERNOULLI, (p,), seed, shape, axes, dtype)
 
 
-@door(n=args.count(), seed=args.integer)
+@validated(n=args.count(), seed=args.integer)
 def permutation(n: int, *, seed: int) -> NDArray[np.int64]:
     """Return the numbers from 0 up to n in random order: the sort order of random integers.
 
@@ -177,7 +177,7 @@ def permutation(n: int, *, seed: int) -> NDArray[np.int64]:
     return np.argsort(random_bits(key_of(seed), np.arange(n)), kind="stable").astype(np.int64)
 
 
-@door(seed=args.integer, parts=args.integer)
+@validated(seed=args.integer, parts=args.integer)
 def key(seed: int, *parts: int) -> int:
     """Derive a seed for each of several uses, such as layers and epochs, from one seed.
 

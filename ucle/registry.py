@@ -12,7 +12,7 @@ import numpy as np
 
 from ucle.errors import OperatorError, UcleError, did_you_mean
 from ucle.foundation import arguments as args
-from ucle.foundation.arguments import door
+from ucle.foundation.arguments import validated
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.language.functions import CASTS, FUNCTIONS
 from ucle.language.parse import forget_parsed
@@ -35,7 +35,7 @@ from ucle.sqlgen.scalar_operators import template_columns
 KINDS: dict[str, dict[str, Any]] = {"map": MAPS, "combine": COMBINES, "reduce": REDUCES}
 
 
-@door(
+@validated(
     name=args.text,
     kind=args.text,
     sql=args.either(
@@ -202,7 +202,7 @@ def register_operator(
     _forget_texts()
 
 
-@door(name=args.text)
+@validated(name=args.text)
 def unregister_operator(name: str) -> None:
     """Remove an operator that was registered; programs made with it keep it.
 

@@ -329,7 +329,7 @@ def test_series_of_pandas(native: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_arrays_by_position(native: duckdb.DuckDBPyConnection) -> None:
-    """Arrays of Arrow, polars, pandas and NumPy, at three doors: the same numbers, or an error."""
+    """Arrays of Arrow, polars, pandas and NumPy at three entry points: equal, or an error."""
     rows: list[tuple[Sequence[Any], Any]] = [
         ([1, 2, 3], [1, 2, 3]),
         ([1.5, 2.5], [1.5, 2.5]),
@@ -361,7 +361,7 @@ def test_arrays_by_position(native: duckdb.DuckDBPyConnection) -> None:
                 continue  # floats, as NumPy makes of them
             objects = isinstance(value, np.ndarray) and value.dtype == object
             expected_here = None if objects else expected
-            doors: list[Callable[[], Any]] = [
+            entry_points: list[Callable[[], Any]] = [
                 lambda value=value, labels=labels: ucle.einsum(f"{labels}->{labels}", value),
                 lambda value=value: ucle.asarray(value).to_numpy(database=native),
                 lambda value=value, labels=labels: np.asarray(
@@ -370,25 +370,27 @@ def test_arrays_by_position(native: duckdb.DuckDBPyConnection) -> None:
                     ).execute()["T"]
                 ),
             ]
-            for number, door in enumerate(doors):
+            for number, entry_point in enumerate(entry_points):
                 if expected_here is None:
                     if isinstance(value, pd.Series) and value.dtype == float:
-                        assert np.isnan(door()).any()  # what is missing is NaN to pandas itself
+                        assert np.isnan(
+                            entry_point()
+                        ).any()  # what is missing is NaN to pandas itself
                         continue
-                    if number == 0 and values[0] == 2**63:  # NumPy's door has its unsigned types
-                        assert door().tolist() == values
+                    if number == 0 and values[0] == 2**63:  # unsigned in NumPy
+                        assert entry_point().tolist() == values
                         continue
                     with pytest.raises(errors.UcleError):
-                        door()
+                        entry_point()
                 else:
-                    np.testing.assert_array_equal(door(), expected_here)
+                    np.testing.assert_array_equal(entry_point(), expected_here)
 
 
 @pytest.mark.parametrize("library", ["scipy", "sparse"])
 def test_sparse_arrays_keep_what_is_not_stored(
     library: str, native: duckdb.DuckDBPyConnection
 ) -> None:
-    """Finding P7: fills of pydata's arrays, in all of its formats, types and doors."""
+    """Finding P7: fills of pydata's arrays, in all of its formats, types and entry points."""
     makers: dict[str, Callable[[Any, Any], Any]]
     if library == "scipy":
         makers = {x: lambda a, _, x=x: scipy.sparse.coo_array(a).asformat(x) for x in

@@ -122,7 +122,7 @@ class RaisesEntries:
         raise OSError("truncated")
 
 
-DOORS: list[Callable[[Any], Any]] = [
+ENTRY_POINTS: list[Callable[[Any], Any]] = [
     lambda x: ucle.einsum("ij->i", x),
     lambda x: ucle.einsum_program("T[i] += A[i,j]", A=x).execute()["T"].to_numpy(),
     lambda x: ucle.einsum_program("T[i] += A[i,j]", A=ucle.table(x)).execute()["T"].to_numpy(),
@@ -130,7 +130,7 @@ DOORS: list[Callable[[Any], Any]] = [
 ]
 
 
-def test_arrays_are_arrays_at_every_door() -> None:
+def test_arrays_are_arrays_at_every_entry_point() -> None:
     """Finding P6: what has `__array__` and dimensions is no table, whatever else it has."""
     assert [is_table(x) for x in (Both(A), Labelled(A, "ab"), pl.Series([1]), pd.Series([1]))] == [
         False
@@ -143,8 +143,8 @@ def test_arrays_are_arrays_at_every_door() -> None:
         Backed(),
         pa.array(A.tolist()),
     ):
-        for door in DOORS:
-            assert door(value).tolist() == [3.0, 7.0], type(value)
+        for entry_point in ENTRY_POINTS:
+            assert entry_point(value).tolist() == [3.0, 7.0], type(value)
     x = Labelled([1, 2, 3], "a")
     assert ucle.einsum("i,i->", x, x) == 14
     table = Streams(pa.table({"i": [0, 1], "j": [0, 1], "v": [1.0, 2.0]}))
@@ -166,11 +166,11 @@ def test_whatever_an_object_raises_names_it() -> None:
         pl.LazyFrame({"i": [0]}),
     ]
     for value in values:
-        for number, door in enumerate(DOORS):
+        for number, entry_point in enumerate(ENTRY_POINTS):
             if number == 3 and isinstance(value, RaisesRows | pl.LazyFrame):
                 continue  # nothing says how many axes it has, which is an error before
             with pytest.raises(errors.InputError) as info:
-                door(value)
+                entry_point(value)
             said = str(info.value)
             assert type(value).__qualname__ in said, said
             assert said.startswith(("operand 0", "input "))
@@ -185,8 +185,8 @@ def test_fills_of_sparse_arrays_are_kept() -> None:
     for fill in (0, 1, -2.5):
         dense = np.full((2, 2), fill, float)
         dense[0, 1] = 5
-        for door in DOORS:
-            assert door(Filled(dense, fill)).tolist() == dense.sum(1).tolist()
+        for entry_point in ENTRY_POINTS:
+            assert entry_point(Filled(dense, fill)).tolist() == dense.sum(1).tolist()
         stated = ucle.table(Filled(dense, fill), fill=0)  # what is stated goes before
         found = ucle.einsum_program("T[i] += A[i,j]", A=stated).execute()["T"].to_numpy()
         assert found.tolist() == [5.0, 0.0]
@@ -200,13 +200,13 @@ def test_nulls_of_arrow_are_errors_everywhere() -> None:
     """Finding P8: no NaN is made of them."""
     for value in (pa.array([1.0, None]), pa.chunked_array([[1], [None]]), pl.Series([1, None]),
                   pd.Series([1, None], dtype="Int64")):  # fmt: skip
-        for door in (
+        for entry_point in (
             lambda x: ucle.einsum("i->", x), lambda x: ucle.asarray(x).sum().item(),
             lambda x: ucle.einsum_program("s += A[i]", A=x), ucle.parameter,
             lambda x: ucle.einsum("i,i->", [1.0, 2.0], x),
         ):  # fmt: skip
             with pytest.raises(errors.ValueTypeError, match="NULL"):
-                door(value)
+                entry_point(value)
 
 
 def test_results_are_arrays_to_numpy() -> None:
@@ -263,7 +263,7 @@ def test_coordinates_in_no_order_meet_no_positions() -> None:
         ucle.parameter(WEIGHTS)
 
 
-def test_numpys_door_takes_positions_that_stand_for_the_same() -> None:
+def test_numpys_entry_point_takes_positions_that_stand_for_the_same() -> None:
     """Positions that agree are taken, as in NumPy; other coordinates raise an error."""
     assert ucle.einsum("i,i->", WEIGHTS, WEIGHTS) == 13.0
     assert ucle.einsum("i->i", WEIGHTS).tolist() == [2.0, 3.0]
@@ -346,11 +346,11 @@ def test_tensors_of_torch() -> None:
     import torch
 
     dense = torch.tensor(A)
-    for door in DOORS:
-        assert door(dense).tolist() == [3.0, 7.0]
+    for entry_point in ENTRY_POINTS:
+        assert entry_point(dense).tolist() == [3.0, 7.0]
         for value in (
             dense.to_sparse(), dense.to_sparse_csr(), dense.clone().requires_grad_(),
             dense.to(torch.bfloat16),
         ):  # fmt: skip
             with pytest.raises(errors.InputError, match="torch Tensor"):
-                door(value)
+                entry_point(value)

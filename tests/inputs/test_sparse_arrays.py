@@ -44,7 +44,7 @@ X = np.array([1.0, 10.0, 100.0])
     ],
     ids=["foreign", "ours", *FORMATS, "matrix"],
 )
-def test_all_doors_take_it(sparse: Any) -> None:
+def test_all_entry_points_take_it(sparse: Any) -> None:
     assert is_sparse(sparse)
     expected = (A @ X).tolist()
     assert ucle.einsum("ij,j->i", sparse, X).tolist() == expected

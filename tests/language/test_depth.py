@@ -79,23 +79,23 @@ def within(calls: int, function: Callable[[], Any]) -> Any:
     return within(calls - 1, function) if calls else function()
 
 
-def test_no_door_lets_a_recursion_error_out() -> None:
+def test_no_entry_point_lets_a_recursion_error_out() -> None:
     """However deep the caller stands: the first to fail is another one each time."""
     program = ucle.einsum_program("T[i] = sqrt(exp(X[i]) + 1) * X[i]", X=X)
     tensor = ucle.sqrt(ucle.array(X))
-    einsum = ucle.einsum  # imports the compiler, which is no door
-    doors: list[Callable[[], Any]] = [
+    einsum = ucle.einsum  # imports the compiler, which is no entry point
+    entry_points: list[Callable[[], Any]] = [
         lambda: einsum("i,i->", X, X),
         program.to_sql,
         tensor.to_sql,
     ]
     room = sys.getrecursionlimit() - len(inspect.stack())
-    for door in doors:
+    for entry_point in entry_points:
         errors = set()
         for left in (20, 30, 40):
             calls = room - left
             try:
-                within(calls, door)
+                within(calls, entry_point)
             except Exception as error:  # whatever gets out
                 errors.add(type(error))
         assert errors == {DepthError}

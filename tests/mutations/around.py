@@ -1,4 +1,4 @@
-"""Mistakes in what stands around the compiler: its doors, inputs, databases, views and results.
+"""Mistakes in what stands around the compiler: its entry points, inputs, databases, views and results.
 
 In the form of `catalogue`, which has those of the compiler.
 """
@@ -242,15 +242,17 @@ AROUND: tuple[Mutation, ...] = (
         'if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):',
         'if not hasattr(value, "__index__"):',
         "True is taken for a number of rows",
-        ("tests/whole_programs/test_door.py::test_wrong_arguments[plans]",),
+        ("tests/whole_programs/test_argument_checks.py::test_wrong_arguments[plans]",),
     ),
     Mutation(
-        "door-checks-names-alone",
+        "validated-checks-names-alone",
         "ucle/foundation/arguments.py",
         "zip(positional, args, strict=False):",
         "zip(positional, (), strict=False):",
         "arguments that are passed by position are not looked at",
-        ("tests/whole_programs/test_door.py::test_wrong_arguments[einsum_program (text)]",),
+        (
+            "tests/whole_programs/test_argument_checks.py::test_wrong_arguments[einsum_program (text)]",
+        ),
     ),
     # ---- Databases ----
     Mutation(
@@ -372,7 +374,7 @@ AROUND: tuple[Mutation, ...] = (
         "ucle run --json says that there are more rows where it shows them all",
         ("tests/command/test_cli_machine.py::test_run",),
     ),
-    # ---- The door that NumPy has ----
+    # ---- The entry point that NumPy has ----
     Mutation(
         "out-not-read",
         "ucle/einsum_api/casting.py",

@@ -245,7 +245,7 @@ def hopeful(fresh: duckdb.DuckDBPyConnection) -> ucle.EinsumProgram:
 def test_the_written_order_runs_where_another_overflows(
     hopeful: ucle.EinsumProgram, fresh: duckdb.DuckDBPyConnection, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """On every door that can run twice; it is tried once for each version of the data."""
+    """At every entry point that can run twice; it is tried once for each version of the data."""
     expected = written_answer()
     with caplog.at_level(logging.INFO, "ucle.execute"):
         for _ in range(2):

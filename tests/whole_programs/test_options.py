@@ -1,4 +1,4 @@
-"""Options are refused at the door: before a database is opened or a table is read."""
+"""Options are refused at once, before a database is opened or a table is read."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from ucle.errors import (
     KernelsMissingWarning,
 )
 from ucle.foundation import arguments as args
-from ucle.foundation.arguments import door
+from ucle.foundation.arguments import validated
 from ucle.foundation.fork_safety import opening
 from ucle.foundation.logs import EXECUTE, UCLE, warn_caller
 from ucle.sqlgen import ARROW, NATIVE, PLAIN, Capabilities
@@ -44,7 +44,7 @@ KEPT_BLOCKS = "25%"
 _UNSIGNED: dict[str, Any] = {"allow_unsigned_extensions": "true"}
 
 
-@door(database=args.path, read_only=args.flag, config=args.anything)
+@validated(database=args.path, read_only=args.flag, config=args.anything)
 def connect(
     database: str | os.PathLike[str] = ":memory:", *, read_only: bool = False, **config: Any
 ) -> duckdb.DuckDBPyConnection:

@@ -26,7 +26,7 @@ from ucle.errors import (
     ValueTypeError,
 )
 from ucle.foundation import arguments as args
-from ucle.foundation.arguments import door
+from ucle.foundation.arguments import validated
 from ucle.inputs.einsum_strings import assignment
 from ucle.inputs.labelled_arrays import check_same_coordinates, coordinates_of, is_labelled
 from ucle.inputs.objects import dense_array, in_memory
@@ -49,7 +49,7 @@ MAX_VOLUME = 2**62
 Shape = tuple[int, ...]
 
 
-@door(database=args.database)
+@validated(database=args.database)
 def einsum(
     *operands: Any,
     out: Any = None,

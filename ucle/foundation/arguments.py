@@ -1,10 +1,10 @@
 """Checks of the arguments that callers pass to public functions, before anything is read.
 
-`door` wraps a public function with a check for each argument. A check looks at one value by itself
-and raises; relations between arguments are checked where they are known. The wrapper also keeps a
-`RecursionError` from leaving the package (`ucle.foundation.depth`).
+`validated` wraps a public function with a check for each argument. A check looks at one value by
+itself and raises; relations between arguments are checked where they are known. The wrapper also
+keeps a `RecursionError` from leaving the package (`ucle.foundation.depth`).
 
-    @door(k=count(1), database=database)
+    @validated(k=count(1), database=database)
     def plans(self, k=10, ...)
 
 This module imports nothing of the compiler except its errors, so that every public module can use
@@ -38,7 +38,7 @@ SHOWN = 80
 """The most characters of a value that a message shows."""
 
 
-def door(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def validated(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return a decorator that checks the arguments of a public function before it runs.
 
     Only arguments that are passed are checked: defaults are valid. ``None`` is allowed where it is
@@ -48,7 +48,7 @@ def door(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
         checks: what each argument has to pass, by its name; the name of a ``*args`` or ``**kwargs``
             parameter stands for each value in it that has no check of its own.
 
-    >>> @door(k=count(1))
+    >>> @validated(k=count(1))
     ... def first(items, k=1):
     ...     return items[:k]
     >>> first("abc", 2)

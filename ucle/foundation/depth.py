@@ -22,7 +22,7 @@ def limits_depth(function: Callable[P, R]) -> Callable[P, R]:
 
     >>> @limits_depth
     ... def endless(n):
-    ...     return endless.__wrapped__(n + 1)  # without its door
+    ...     return endless.__wrapped__(n + 1)  # without its checks
     >>> endless(0)
     Traceback (most recent call last):
     ...

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ucle.errors import ArgumentTypeError, InputError, ValueTypeError
 from ucle.foundation import arguments as args
-from ucle.foundation.arguments import door
+from ucle.foundation.arguments import validated
 from ucle.foundation.dtypes import DType, Scalar, nearest
 from ucle.foundation.exact_numbers import typed_numbers
 from ucle.foundation.libraries import pa
@@ -86,7 +86,7 @@ def _column_or_number(value: Any, where: str) -> None:
     (args.text if isinstance(value, str) else args.number)(value, where)
 
 
-@door(
+@validated(
     relation=args.tensor_data,
     columns=_COLUMNS,
     value=_column_or_number,

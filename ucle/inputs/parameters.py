@@ -6,7 +6,7 @@ from typing import Any
 
 from ucle.errors import ArgumentTypeError
 from ucle.foundation import arguments as args
-from ucle.foundation.arguments import door
+from ucle.foundation.arguments import validated
 from ucle.inputs.inputs import describe_array
 from ucle.inputs.labelled_arrays import coordinates_of
 from ucle.inputs.operands import is_relation
@@ -15,7 +15,7 @@ from ucle.inputs.sparse_arrays import is_sparse
 from ucle.inputs.table_input import TableInput
 
 
-@door(name=args.text)
+@validated(name=args.text)
 def parameter(data: Any, name: str | None = None) -> TableInput:
     """Declare an array as a parameter: it is dense, and its numbers will be replaced later.
 

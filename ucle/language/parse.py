@@ -20,8 +20,8 @@ from lark.lark import PostLex
 from lark.visitors import Transformer_NonRecursive
 
 from ucle.errors import DepthError, NameResolutionError, ProgramSyntaxError, did_you_mean
-from ucle.foundation.arguments import door
 from ucle.foundation.arguments import text as a_text
+from ucle.foundation.arguments import validated
 from ucle.foundation.caches import BoundedCache
 from ucle.foundation.fork_safety import opening
 from ucle.ir.affine import Affine
@@ -168,7 +168,7 @@ def _parser_for(reduces: tuple[str, ...]) -> Lark:
     return Lark(grammar, parser="lalr", postlex=_LineBreaks(), propagate_positions=True)
 
 
-@door(text=a_text)
+@validated(text=a_text)
 def parse_program(text: str) -> tuple[Statement, ...]:
     """Parse statements in index notation.
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ucle.database.session import Database
 from ucle.errors import LazyError
 from ucle.foundation import arguments as args
-from ucle.foundation.arguments import door
+from ucle.foundation.arguments import validated
 from ucle.foundation.array_protocol import as_array
 from ucle.foundation.dtypes import Scalar
 from ucle.foundation.libraries import pa
@@ -70,7 +70,7 @@ class Computable:
         with compute_tensors({"out": self.lazy}, database, **options) as result:
             return result["out"].to_scipy()
 
-    @door(database=args.database, **FORM)
+    @validated(database=args.database, **FORM)
     def to_arrow(
         self,
         database: Database = None,
@@ -94,7 +94,7 @@ class Computable:
         ) as result:
             return result["out"].to_arrow(keys, rows, max_rows=max_rows)
 
-    @door(database=args.database, **FORM)
+    @validated(database=args.database, **FORM)
     def to_pandas(
         self,
         database: Database = None,
@@ -110,7 +110,7 @@ class Computable:
         ) as result:
             return result["out"].to_pandas(keys, rows, max_rows=max_rows)
 
-    @door(database=args.database, **FORM)
+    @validated(database=args.database, **FORM)
     def to_polars(
         self,
         database: Database = None,
@@ -130,7 +130,7 @@ class Computable:
         """Compute the tensor and export it as an Arrow stream, as `to_arrow` does."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
-    @door(
+    @validated(
         path=args.path,
         database=args.database,
         **FORM,
@@ -155,7 +155,7 @@ class Computable:
                 path, keys=keys, rows=rows, max_rows=max_rows, partition_by=partition_by
             )
 
-    @door(
+    @validated(
         name=args.text,
         database=args.database,
         **FORM,
@@ -216,7 +216,7 @@ class Computable:
         """The SQL script that computes the tensor; the arguments are those of `program`."""
         return self.program(database, **options).to_sql()
 
-    @door(database=args.database, analyze=args.flag)
+    @validated(database=args.database, analyze=args.flag)
     def explain(self, database: Database = None, *, analyze: bool = False, **options: Any) -> str:
         """Explain how the tensor is computed: decomposition, statistics, costs and steps."""
         return self.program(database, **options).explain(analyze=analyze)

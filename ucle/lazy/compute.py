@@ -10,7 +10,7 @@ from ucle.database.macro_check import open_own, open_passing
 from ucle.database.session import Database, Session
 from ucle.errors import DatabaseError, LabelError, UcleError
 from ucle.foundation import arguments as args
-from ucle.foundation.arguments import door
+from ucle.foundation.arguments import validated
 from ucle.foundation.dtypes import DType
 from ucle.inputs.relations import input_dtype
 from ucle.lazy.meaning import depends_on_types
@@ -21,7 +21,7 @@ from ucle.program import EinsumProgram, einsum_program
 from ucle.run.results import Result
 
 
-@door(database=args.database, bounds=args.optional(args.sizes))
+@validated(database=args.database, bounds=args.optional(args.sizes))
 def compile_tensors(
     outputs: Mapping[str, Lazy], /, database: Database = None, **options: Any
 ) -> EinsumProgram:
@@ -73,14 +73,14 @@ def compute_tensors(
         yield stack.enter_context(program.execute())
 
 
-@door()
+@validated()
 def program_of(outputs: Mapping[str, Lazy]) -> LazyProgram:
     """Build the statements of some tensors without querying any database."""
     nodes = {name: with_units(tensor) for name, tensor in outputs.items()}
     return to_program(nodes, _types(nodes, None, look=False))
 
 
-@door()
+@validated()
 def known_type(tensor: Lazy) -> DType | None:
     """The element type, if the inputs determine it without a database."""
     return node_types([tensor.node])[tensor.node]

@@ -8,7 +8,7 @@ from typing import Any
 from ucle.database.session import Database
 from ucle.errors import ArgumentTypeError
 from ucle.foundation import arguments as args
-from ucle.foundation.arguments import door
+from ucle.foundation.arguments import validated
 from ucle.lazy import products
 from ucle.lazy.compute import compile_tensors
 from ucle.lazy.inputs import lift_input
@@ -16,7 +16,7 @@ from ucle.lazy.tensor import Tensor, tensor_operand
 from ucle.run.results import TensorRelation
 
 
-@door(
+@validated(
     data=args.tensor_data,
     axes=args.names,
     ndim=args.count(),
@@ -60,7 +60,7 @@ def tensor(
     return Tensor(lift_input(data, axes, ndim=ndim, name=name, database=database))
 
 
-@door(axes=args.names, name=args.text)
+@validated(axes=args.names, name=args.text)
 def array(
     data: Any,
     axes: Sequence[str] | None = None,
@@ -92,7 +92,7 @@ def array(
     return untyped if dtype is None else untyped.astype(dtype)
 
 
-@door(database=args.database)
+@validated(database=args.database)
 def compute(
     *tensors: Tensor, database: Database = None, **options: Any
 ) -> tuple[TensorRelation, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 from ucle.database.session import Database
 from ucle.errors import ArgumentError, ArgumentTypeError, LabelError, ValueTypeError
 from ucle.foundation import arguments as args
-from ucle.foundation.arguments import door
+from ucle.foundation.arguments import validated
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import fold_name, unique_names
 from ucle.inputs.random_tensors import RandomTensor
@@ -86,7 +86,7 @@ class TensorIteration:
         self.result.close()
 
 
-@door(
+@validated(
     step=args.function,
     until=args.function,
     max_steps=args.count(1),

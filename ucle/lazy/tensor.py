@@ -16,7 +16,7 @@ import numpy as np
 
 from ucle.errors import ArgumentError, ArgumentTypeError
 from ucle.foundation import arguments as args
-from ucle.foundation.arguments import door
+from ucle.foundation.arguments import validated
 from ucle.foundation.dtypes import Scalar
 from ucle.foundation.fork_safety import import_late
 from ucle.inputs.arithmetic import Arithmetic, to_lazy_tensor
@@ -133,7 +133,7 @@ class Tensor(Computable, Arithmetic["Tensor"]):
         """Remove the names of the axes, so that they have only positions, as in NumPy."""
         return Tensor(moves.with_names(self.lazy, [None] * self.ndim))
 
-    @door(names=args.mapping(args.text, args.text, "a dict from name to name"))
+    @validated(names=args.mapping(args.text, args.text, "a dict from name to name"))
     def rename(self, names: Mapping[str, str]) -> Tensor:
         """Rename some axes: ``t.rename({"dst": "node"})``."""
         return Tensor(moves.rename_axes(self.lazy, names))
@@ -151,7 +151,7 @@ class Tensor(Computable, Arithmetic["Tensor"]):
         places[first:] = [first + 1, first]
         return Tensor(moves.permute_axes(self.lazy, places))
 
-    @door(axes=args.ordered_axes)
+    @validated(axes=args.ordered_axes)
     def permute_dims(self, axes: Sequence[AxisLike]) -> Tensor:
         """Reorder the axes, given by position or by name."""
         places = moves.find_axes(self.lazy, tuple(axes), "permute_dims")
@@ -168,17 +168,17 @@ class Tensor(Computable, Arithmetic["Tensor"]):
         """Apply `permute_dims`, or `T` without arguments; NumPy's name."""
         return self.permute_dims(axes) if axes else self.T
 
-    @door(axis=args.integer, name=args.text)
+    @validated(axis=args.integer, name=args.text)
     def expand_dims(self, axis: int = 0, name: str | None = None) -> Tensor:
         """Insert an axis of size 1, with a name if the others have names."""
         return Tensor(moves.with_unit_axis(self.lazy, axis, name))
 
-    @door(axis=args.along)
+    @validated(axis=args.along)
     def squeeze(self, axis: AxisLike | Sequence[AxisLike] | None = None) -> Tensor:
         """Remove the given axes, which have size 1; by default remove all such axes."""
         return Tensor(moves.squeeze_axes(self.lazy, axis))
 
-    @door()
+    @validated()
     def reshape(self, *shape: Any) -> Tensor:
         """Reshape the tensor, keeping the order of its entries; one size may be -1.
 
@@ -191,26 +191,26 @@ class Tensor(Computable, Arithmetic["Tensor"]):
         sizes = shape[0] if len(shape) == 1 else shape
         return Tensor(rearranging.reshape_tensor(self.lazy, sizes))
 
-    @door(axis1=args.axis, axis2=args.axis)
+    @validated(axis1=args.axis, axis2=args.axis)
     def diagonal(self, offset: int = 0, axis1: AxisLike = 0, axis2: AxisLike = 1) -> Tensor:
         """The entries whose positions along two axes differ by `offset`, along a new last axis."""
         return Tensor(rearranging.diagonal(self.lazy, offset, axis1, axis2))
 
-    @door(shape=args.shape)
+    @validated(shape=args.shape)
     def broadcast_to(self, shape: Sequence[int]) -> Tensor:
         """Broadcast the tensor to a shape, as in NumPy."""
         return Tensor(broadcast_to(self.lazy, shape))
 
     # ---- Entry by entry ----
 
-    @door(function=args.text, swapped=args.flag)
+    @validated(function=args.text, swapped=args.flag)
     def combine(self, function: str, other: Any, *, swapped: bool = False) -> Tensor:
         """Combine this tensor with another, or a number, by a ⊗ of the language."""
         lazy_other = operand(other)
         pair = (lazy_other, self.lazy) if swapped else (self.lazy, lazy_other)
         return Tensor(elementwise(function, *pair))
 
-    @door(function=args.text)
+    @validated(function=args.text)
     def map(self, function: str) -> Tensor:
         """Apply a pointwise function of the language, such as ``gelu``, to every entry."""
         if function in COMBINES:
@@ -241,58 +241,58 @@ class Tensor(Computable, Arithmetic["Tensor"]):
     def _reduce_axes(self, name: str, axis: Along, keepdims: bool) -> Tensor:
         return Tensor(reductions.reduce_tensor(name, self.lazy, axis, keepdims))
 
-    @door(axis=args.along, keepdims=args.flag)
+    @validated(axis=args.along, keepdims=args.flag)
     def sum(
         self, axis: Along = None, dtype: Any = None, out: None = None, keepdims: bool = False
     ) -> Tensor:
         """Sums along axes, by position or name; along all of them by default."""
         return self._cast_to(dtype, out)._reduce_axes(SUM.name, axis, keepdims)
 
-    @door(axis=args.along, keepdims=args.flag)
+    @validated(axis=args.along, keepdims=args.flag)
     def prod(
         self, axis: Along = None, dtype: Any = None, out: None = None, keepdims: bool = False
     ) -> Tensor:
         """Products along axes."""
         return self._cast_to(dtype, out)._reduce_axes(PROD.name, axis, keepdims)
 
-    @door(axis=args.along, keepdims=args.flag)
+    @validated(axis=args.along, keepdims=args.flag)
     def mean(
         self, axis: Along = None, dtype: Any = None, out: None = None, keepdims: bool = False
     ) -> Tensor:
         """Means along axes, over all entries, stored or not."""
         return self._cast_to(dtype, out)._reduce_axes(MEAN.name, axis, keepdims)
 
-    @door(axis=args.along, keepdims=args.flag)
+    @validated(axis=args.along, keepdims=args.flag)
     def max(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
         """The greatest entries along axes."""
         return self._cast_to(None, out)._reduce_axes(MAX.name, axis, keepdims)
 
-    @door(axis=args.along, keepdims=args.flag)
+    @validated(axis=args.along, keepdims=args.flag)
     def min(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
         """The smallest entries along axes."""
         return self._cast_to(None, out)._reduce_axes(MIN.name, axis, keepdims)
 
-    @door(axis=args.along, keepdims=args.flag)
+    @validated(axis=args.along, keepdims=args.flag)
     def any(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
         """True where any entry along axes is not 0."""
         return self._cast_to(None, out)._reduce_axes(ANY.name, axis, keepdims)
 
-    @door(axis=args.along, keepdims=args.flag)
+    @validated(axis=args.along, keepdims=args.flag)
     def all(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
         """True where no entry along axes is 0."""
         return self._cast_to(None, out)._reduce_axes(ALL.name, axis, keepdims)
 
-    @door(axis=args.along, keepdims=args.flag)
+    @validated(axis=args.along, keepdims=args.flag)
     def count_nonzero(self, axis: Along = None, keepdims: bool = False) -> Tensor:
         """The number of entries along axes that are not 0."""
         return self._reduce_axes(COUNT.name, axis, keepdims)
 
-    @door(axis=args.along, keepdims=args.flag)
+    @validated(axis=args.along, keepdims=args.flag)
     def logsumexp(self, axis: Along = None, keepdims: bool = False) -> Tensor:
         """Logarithms of sums of exponentials, without overflow."""
         return self._reduce_axes(LOGSUMEXP.name, axis, keepdims)
 
-    @door(axis=args.along, ddof=args.real, keepdims=args.flag, correction=args.real)
+    @validated(axis=args.along, ddof=args.real, keepdims=args.flag, correction=args.real)
     def var(
         self,
         axis: Along = None,
@@ -312,7 +312,7 @@ class Tensor(Computable, Arithmetic["Tensor"]):
         source = self._cast_to(dtype, out).lazy
         return Tensor(reductions.variance(source, axis, subtracted, keepdims))
 
-    @door(axis=args.along, ddof=args.real, keepdims=args.flag, correction=args.real)
+    @validated(axis=args.along, ddof=args.real, keepdims=args.flag, correction=args.real)
     def std(
         self,
         axis: Along = None,
@@ -327,7 +327,7 @@ class Tensor(Computable, Arithmetic["Tensor"]):
         spread = self.var(axis, dtype, out, ddof, keepdims, correction=correction)
         return Tensor(reductions.root(spread.lazy))
 
-    @door(axis=args.axis, keepdims=args.flag)
+    @validated(axis=args.axis, keepdims=args.flag)
     def argmax(
         self, axis: AxisLike | None = None, out: None = None, *, keepdims: bool = False
     ) -> Tensor:
@@ -339,7 +339,7 @@ class Tensor(Computable, Arithmetic["Tensor"]):
         source = self._cast_to(None, out).lazy
         return Tensor(reductions.extreme_position(MAX.name, source, axis, keepdims))
 
-    @door(axis=args.axis, keepdims=args.flag)
+    @validated(axis=args.axis, keepdims=args.flag)
     def argmin(
         self, axis: AxisLike | None = None, out: None = None, *, keepdims: bool = False
     ) -> Tensor:
@@ -347,22 +347,22 @@ class Tensor(Computable, Arithmetic["Tensor"]):
         source = self._cast_to(None, out).lazy
         return Tensor(reductions.extreme_position(MIN.name, source, axis, keepdims))
 
-    @door(k=args.count(1), axis=args.axis)
+    @validated(k=args.count(1), axis=args.axis)
     def top_k(self, k: int, axis: AxisLike = -1) -> FirstEntries:
         """The k greatest entries along an axis, and their positions; see `ucle.top_k`."""
         return FirstEntries(self._first("top_k", k, axis), self._first("arg_top_k", k, axis))
 
-    @door(k=args.count(1), axis=args.axis)
+    @validated(k=args.count(1), axis=args.axis)
     def bottom_k(self, k: int, axis: AxisLike = -1) -> FirstEntries:
         """The k smallest entries along an axis, and their positions; see `ucle.bottom_k`."""
         return FirstEntries(self._first("bottom_k", k, axis), self._first("arg_bottom_k", k, axis))
 
-    @door(k=args.count(1), axis=args.axis)
+    @validated(k=args.count(1), axis=args.axis)
     def among_top_k(self, k: int, axis: AxisLike = -1) -> Tensor:
         """A mask of the k greatest entries along an axis; see `ucle.among_top_k`."""
         return self._first("among_top_k", k, axis)
 
-    @door(k=args.count(1), axis=args.axis)
+    @validated(k=args.count(1), axis=args.axis)
     def among_bottom_k(self, k: int, axis: AxisLike = -1) -> Tensor:
         """A mask of the k smallest entries along an axis; see `ucle.among_bottom_k`."""
         return self._first("among_bottom_k", k, axis)
@@ -370,7 +370,7 @@ class Tensor(Computable, Arithmetic["Tensor"]):
     def _first(self, function: str, k: int, axis: AxisLike) -> Tensor:
         return Tensor(reductions.first_entries(function, self.lazy, axis, k))
 
-    @door(axis=args.axis)
+    @validated(axis=args.axis)
     def softmax(self, axis: AxisLike = -1) -> Tensor:
         """Exponentials divided by their sum along an axis.
 
@@ -381,22 +381,22 @@ class Tensor(Computable, Arithmetic["Tensor"]):
         """
         return Tensor(reductions.softmax(self.lazy, axis))
 
-    @door(axis=args.optional(args.axis))
+    @validated(axis=args.optional(args.axis))
     def cumsum(self, axis: AxisLike | None = None, dtype: Any = None, out: None = None) -> Tensor:
         """Sums up to each position of an axis; by default of all entries in order."""
         return Tensor(reductions.running("cumsum", self._cast_to(dtype, out).lazy, axis))
 
-    @door(axis=args.optional(args.axis))
+    @validated(axis=args.optional(args.axis))
     def cumprod(self, axis: AxisLike | None = None, dtype: Any = None, out: None = None) -> Tensor:
         """Products up to each position of an axis; by default of all entries in order."""
         return Tensor(reductions.running("cumprod", self._cast_to(dtype, out).lazy, axis))
 
-    @door(axis=args.optional(args.axis))
+    @validated(axis=args.optional(args.axis))
     def cummax(self, axis: AxisLike | None = None) -> Tensor:
         """The greatest entries up to each position of an axis: `numpy.maximum.accumulate`."""
         return Tensor(reductions.running("cummax", self.lazy, axis))
 
-    @door(axis=args.optional(args.axis))
+    @validated(axis=args.optional(args.axis))
     def cummin(self, axis: AxisLike | None = None) -> Tensor:
         """The smallest entries up to each position of an axis: `numpy.minimum.accumulate`."""
         return Tensor(reductions.running("cummin", self.lazy, axis))
@@ -421,7 +421,7 @@ class Tensor(Computable, Arithmetic["Tensor"]):
         pair = (lazy_other, self.lazy) if swapped else (self.lazy, lazy_other)
         return Tensor(products.matmul(*pair))
 
-    @door(axis=args.along)
+    @validated(axis=args.along)
     def dot(self, other: Any, axis: AxisLike | Sequence[AxisLike] | None = None) -> Tensor:
         """Multiply, and sum over the named axes in `axis`; without `axis`, ``self @ other``.
 
@@ -441,7 +441,7 @@ class Tensor(Computable, Arithmetic["Tensor"]):
             return self.take(key)
         return Tensor(selection.index_tensor(self.lazy, key))
 
-    @door(axis=args.axis)
+    @validated(axis=args.axis)
     def take(self, indices: Sequence[int] | Tensor, axis: AxisLike = 0) -> Tensor:
         """Select positions of an axis, in the given order.
 
@@ -459,7 +459,9 @@ class Tensor(Computable, Arithmetic["Tensor"]):
             return Tensor(selection.take_at_entries(self.lazy, place, indices.lazy))
         return Tensor(selection.take_positions(self.lazy, place, selection.integers(indices)))
 
-    @door(coordinates=args.mapping(args.axis, args.anything, "a dict from axis to coordinates"))
+    @validated(
+        coordinates=args.mapping(args.axis, args.anything, "a dict from axis to coordinates")
+    )
     def sel(self, coordinates: Mapping[AxisLike, Any] | None = None, /, **by_name: Any) -> Tensor:
         """Select coordinates: those of a table's key columns, or positions for other axes.
 

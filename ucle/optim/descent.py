@@ -17,7 +17,7 @@ from typing import Any
 
 from ucle.errors import ArgumentError
 from ucle.foundation import arguments as args
-from ucle.foundation.arguments import door
+from ucle.foundation.arguments import validated
 from ucle.optim.schedules import Schedule, not_negative, number, positive, schedule_of
 
 Decay = float | Mapping[str, float]
@@ -174,7 +174,7 @@ def _beta_pair(value: Any, where: str) -> None:
         )
 
 
-@door(
+@validated(
     momentum=not_negative,
     nesterov=args.flag,
     weight_decay=_decay,
@@ -219,7 +219,7 @@ def sgd(
     return Sgd(schedule, decay, clip_value, clip_norm, float(momentum), bool(nesterov))
 
 
-@door(
+@validated(
     betas=_beta_pair,
     eps=not_negative,
     weight_decay=_decay,
@@ -254,7 +254,7 @@ def adam(
     return Adam(schedule, decay, clip_value, clip_norm, (float(first), float(second)), float(eps))
 
 
-@door(
+@validated(
     betas=_beta_pair,
     eps=not_negative,
     weight_decay=_decay,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ucle.errors import ArgumentError, ArgumentTypeError
 from ucle.foundation import arguments as args
-from ucle.foundation.arguments import door
+from ucle.foundation.arguments import validated
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def _unfit(where: str, expected: str, value: object) -> ArgumentError:
     )
 
 
-@door(rate=not_negative)
+@validated(rate=not_negative)
 def constant(rate: float) -> Schedule:
     """Return a schedule with the same rate in every step; equivalent to a plain number.
 
@@ -73,7 +73,7 @@ def constant(rate: float) -> Schedule:
     return Schedule(number(rate), varies=False)
 
 
-@door(rate=not_negative, every=args.count(1), factor=positive)
+@validated(rate=not_negative, every=args.count(1), factor=positive)
 def step_decay(rate: float, every: int, factor: float = 0.1) -> Schedule:
     """Return a schedule multiplied by a factor every so many steps; PyTorch's ``StepLR``.
 
@@ -90,7 +90,7 @@ def step_decay(rate: float, every: int, factor: float = 0.1) -> Schedule:
     return Schedule(text)
 
 
-@door(rate=not_negative, factor=positive)
+@validated(rate=not_negative, factor=positive)
 def exponential_decay(rate: float, factor: float) -> Schedule:
     """Return a schedule multiplied by a factor every step; PyTorch's ``ExponentialLR``.
 
@@ -100,7 +100,7 @@ def exponential_decay(rate: float, factor: float) -> Schedule:
     return Schedule(f"{number(rate)} * {number(factor)} ^ step")
 
 
-@door(rate=not_negative, steps=args.count(1), least=not_negative)
+@validated(rate=not_negative, steps=args.count(1), least=not_negative)
 def cosine(rate: float, steps: int, least: float = 0.0) -> Schedule:
     """Return a schedule that falls to the least rate by half a cosine wave, and stays there.
 
@@ -118,7 +118,7 @@ def cosine(rate: float, steps: int, least: float = 0.0) -> Schedule:
     return Schedule(f"{number(least)} + {number((rate - least) / 2)} * (1.0 + real(exp({angle})))")
 
 
-@door(steps=args.count(1))
+@validated(steps=args.count(1))
 def warmup(steps: int, then: float | Schedule) -> Schedule:
     """Return a schedule that rises linearly to the first rate of another one, then follows that.
 

@@ -10,7 +10,7 @@ from ucle.cost.prices import Profile
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Database
 from ucle.foundation import arguments as args
-from ucle.foundation.arguments import door
+from ucle.foundation.arguments import validated
 from ucle.foundation.fork_safety import import_late
 from ucle.language.syntax import Statement
 from ucle.optimiser.profiles import find_profile
@@ -20,7 +20,7 @@ from ucle.program.arguments import check_statements
 from ucle.program.executable_program import EinsumProgram, compile_program
 
 
-@door(
+@validated(
     text=args.either((str, args.text), otherwise=check_statements),
     operands=args.tensor_data,
     database=args.database_or_spark,

@@ -13,7 +13,7 @@ from ucle.database.engine import DUCKDB
 from ucle.database.macro_check import open_checked
 from ucle.database.session import Database, Session
 from ucle.foundation import arguments as args
-from ucle.foundation.arguments import door
+from ucle.foundation.arguments import validated
 from ucle.inputs.staleness import Drift
 from ucle.plan.decomposition import VertexCost
 from ucle.plan.forms import MAX_ROWS, ROWS
@@ -85,7 +85,7 @@ class CompiledProgram:
         """The inputs that an output replaces in the next step; empty except after `minimize`."""
         return MappingProxyType(dict(self._build.request.carry))
 
-    @door(database=args.database)
+    @validated(database=args.database)
     def drift(self, database: Database = None) -> tuple[Drift, ...]:
         """Return the inputs whose number of entries has changed by a factor of more than ten.
 
@@ -100,7 +100,7 @@ class CompiledProgram:
         with contextlib.closing(self._session(database)) as session:
             return self._preparations.on(session).drifted
 
-    @door(
+    @validated(
         keys=KEYS,
         rows=args.choice(*ROWS),
         max_rows=args.count(),
@@ -147,7 +147,7 @@ class CompiledProgram:
             return write_script_in(DIALECTS[dialect], self.compiled, keys, rows)
         return write_script(self._build, keys, rows, max_rows)
 
-    @door(connection=args.connection)
+    @validated(connection=args.connection)
     def register(self, connection: Any) -> None:
         """Register the inputs from memory on a connection, for a script that is run by hand."""
         for name, data in memory_tables(self.compiled.inputs).items():
@@ -158,7 +158,7 @@ class CompiledProgram:
                 table = array_table(array, load.type, load.layout)
                 DUCKDB.register(connection, step.name, table)
 
-    @door(
+    @validated(
         database=args.database,
         schema=args.word,
         replace=args.flag,
@@ -220,7 +220,7 @@ class CompiledProgram:
                 max_rows=max_rows,
             )
 
-    @door(database=args.database)
+    @validated(database=args.database)
     def macro_sql(
         self,
         database: Database = None,

@@ -14,7 +14,7 @@ from ucle.compile.prepared import Preparations
 from ucle.database.change_detection import Quiet
 from ucle.database.session import Database
 from ucle.foundation import arguments as args
-from ucle.foundation.arguments import door
+from ucle.foundation.arguments import validated
 from ucle.foundation.logs import COMPILE
 from ucle.gradients.build_gradient import build_gradient
 from ucle.gradients.build_training import build_training
@@ -52,7 +52,7 @@ class EinsumProgram(CompiledProgram):
         self._varied: dict[frozenset[str], EinsumProgram] = {}
         self._followed: EinsumProgram | None = None
 
-    @door()
+    @validated()
     def with_decomposition(self, decomposition: GivenDecomposition) -> EinsumProgram:
         """Return the program with another decomposition; inputs are not read again.
 
@@ -67,7 +67,7 @@ class EinsumProgram(CompiledProgram):
         fitting = {} if options.store else self._preparations.fitting
         return EinsumProgram(build, Preparations(compiled, options, fitting))
 
-    @door(database=args.database)
+    @validated(database=args.database)
     def recompile(self, database: Database = None) -> EinsumProgram:
         """Compile the program again, with the same options, for the current contents of its inputs.
 
@@ -85,7 +85,7 @@ class EinsumProgram(CompiledProgram):
         where = self._build.target.database if database is None else database
         return compile_program(lambda: build(self._build.request, where, self.options))
 
-    @door(loss=args.text, wrt=args.names, stored=args.names, database=args.database)
+    @validated(loss=args.text, wrt=args.names, stored=args.names, database=args.database)
     def gradient(
         self,
         loss: str,
@@ -125,7 +125,7 @@ class EinsumProgram(CompiledProgram):
             lambda: build_gradient(self._build, where, loss, tuple(wrt), tuple(stored))
         )
 
-    @door(
+    @validated(
         loss=args.text,
         wrt=args.names,
         optimiser=check_optimiser,
@@ -177,7 +177,7 @@ class EinsumProgram(CompiledProgram):
             lambda: build_training(self._build, where, loss, names, optimiser, shown)
         )
 
-    @door(k=args.count(1))
+    @validated(k=args.count(1))
     def plans(self, k: int = 10) -> list[EinsumProgram]:
         """Return the `k` cheapest plans as executable programs, the cheapest one first.
 
@@ -200,7 +200,7 @@ class EinsumProgram(CompiledProgram):
             for plan in cheapest_decompositions(self.compiled, k, self.options)
         ]
 
-    @door(format=args.choice(*FORMATS), analyze=args.flag, database=args.database)
+    @validated(format=args.choice(*FORMATS), analyze=args.flag, database=args.database)
     def explain(
         self,
         format: str = "text",  # noqa: A002  # as Polars and Graphviz call it
@@ -234,7 +234,7 @@ class EinsumProgram(CompiledProgram):
         """The HTML that a notebook shows."""
         return self.explain("html")
 
-    @door(
+    @validated(
         database=args.database, progress=args.function, inputs=args.inputs, tensors=args.tensor_data
     )
     def execute(
@@ -328,7 +328,7 @@ class EinsumProgram(CompiledProgram):
             session.close()
             raise
 
-    @door(
+    @validated(
         database=args.database,
         carry=args.mapping(args.text, args.text, "a dict from input to output"),
         swap=args.names,
@@ -381,7 +381,7 @@ class EinsumProgram(CompiledProgram):
             session.close()
             raise
 
-    @door(
+    @validated(
         database=args.database,
         carry=args.mapping(args.text, args.text, "a dict from input to output"),
         until=args.text,

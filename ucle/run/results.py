@@ -13,7 +13,7 @@ from ucle.database.session import Session
 from ucle.database.temporary_tables import Temporary, TemporaryTable
 from ucle.errors import ArgumentError, LabelError, did_you_mean
 from ucle.foundation import arguments as args
-from ucle.foundation.arguments import door
+from ucle.foundation.arguments import validated
 from ucle.foundation.libraries import optional, pa
 from ucle.inputs.inputs import parse_table_name
 from ucle.pipeline.artifacts import Compiled
@@ -48,7 +48,7 @@ class TensorRelation(StoredTensor):
     shows them. Rows are in no particular order.
     """
 
-    @door(**FORM)
+    @validated(**FORM)
     def to_pandas(
         self,
         keys: Sequence[str] | None = None,
@@ -64,7 +64,7 @@ class TensorRelation(StoredTensor):
         optional("pandas", "to_pandas", AS_ARROW)
         return self.to_arrow(keys, rows, max_rows=max_rows).to_pandas()
 
-    @door(**FORM)
+    @validated(**FORM)
     def to_polars(
         self,
         keys: Sequence[str] | None = None,
@@ -80,7 +80,7 @@ class TensorRelation(StoredTensor):
         polars = optional("polars", "to_polars", AS_ARROW)
         return polars.from_arrow(self.to_arrow(keys, rows, max_rows=max_rows))
 
-    @door(
+    @validated(
         path=args.path,
         **FORM,
         partition_by=args.names,
@@ -120,7 +120,7 @@ class TensorRelation(StoredTensor):
         else:
             save_partitioned(self, path, keys, rows, max_rows, partition_by)
 
-    @door(
+    @validated(
         name=args.text,
         **FORM,
         mode=args.choice(*MODES),
@@ -193,7 +193,7 @@ class TensorRelation(StoredTensor):
         self._session.hold()
         return self.shown()
 
-    @door(**FORM)
+    @validated(**FORM)
     def shown(
         self,
         keys: Sequence[str] | None = None,

@@ -33,7 +33,7 @@ from ucle.errors import (
     did_you_mean,
 )
 from ucle.foundation import arguments as args
-from ucle.foundation.arguments import door
+from ucle.foundation.arguments import validated
 from ucle.foundation.array_protocol import as_array
 from ucle.foundation.dtypes import Scalar, differs_from
 from ucle.foundation.libraries import pa, scipy_module
@@ -131,7 +131,7 @@ class StoredTensor:
         """Names of the columns: the labels of all axes in their order, then ``val``."""
         return (*key_columns(self.type), VALUE)
 
-    @door(**FORM, where=args.text)
+    @validated(**FORM, where=args.text)
     def form(
         self,
         keys: Sequence[str] | None = None,
@@ -148,7 +148,7 @@ class StoredTensor:
         place = where or f"result {self.name}"
         return form_of(self.type, self._nonfill, keys, rows, max_rows, place)
 
-    @door(**FORM)
+    @validated(**FORM)
     def to_arrow(
         self,
         keys: Sequence[str] | None = None,
@@ -178,7 +178,7 @@ class StoredTensor:
         self._tell_of_arrays(form, keys, len(table))
         return table
 
-    @door(rows=FORM["rows"], max_rows=FORM["max_rows"])
+    @validated(rows=FORM["rows"], max_rows=FORM["max_rows"])
     def entries(self, rows: str | None = None, *, max_rows: int = MAX_ROWS) -> pa.Table:
         """Export the tensor as `to_arrow` does, with a column for each axis."""
         return self.to_arrow(rows=rows, max_rows=max_rows)
@@ -210,7 +210,7 @@ class StoredTensor:
         """The memory of the process."""
         return CPU
 
-    @door(label=args.text)
+    @validated(label=args.text)
     def coordinates(self, label: str) -> pa.Array:
         """The coordinates of the positions along a label, in order.
 

@@ -76,15 +76,15 @@ def compiled(o: Objects, **options: Any) -> Any:
 
 
 def registered(_: Objects, **options: Any) -> None:
-    given = {"name": "door", "kind": "map", "sql": "x", "numpy": lambda x: x, **options}
+    given = {"name": "checked_here", "kind": "map", "sql": "x", "numpy": lambda x: x, **options}
     ucle.register_operator(**given)
-    ucle.unregister_operator("door")
+    ucle.unregister_operator("checked_here")
 
 
 def reduced(_: Objects, **options: Any) -> None:
-    given = {"name": "door", "kind": "reduce", "sql": "sum(x)", "numpy": np.sum, **options}
+    given = {"name": "checked_here", "kind": "reduce", "sql": "sum(x)", "numpy": np.sum, **options}
     ucle.register_operator(**given)
-    ucle.unregister_operator("door")
+    ucle.unregister_operator("checked_here")
 
 
 CALLS: dict[str, tuple[Call, dict[str, tuple[Any, ...]]]] = {

@@ -117,7 +117,7 @@ LINES = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a program, a database and files that are broken."""
-    place = tmp_path_factory.mktemp("door")
+    place = tmp_path_factory.mktemp("arguments")
     texts = {
         "p.ein": PROGRAM,
         "empty.ein": "",
