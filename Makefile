@@ -78,7 +78,7 @@ ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
-# What an editable install has to be made anew for. Python sources are read from the tree.
+# What an editable install has to be made again for. Python sources are read from the tree.
 BUILD := pyproject.toml setup.py udf_kernels/build_kernels.py $(wildcard udf_kernels/csrc/*)
 SOURCES := $(BUILD) $(wildcard ucle/* ucle/*/* examples/demo/*.py sqlgen/*.py stats/*.py udf_kernels/*.py)
 
@@ -172,7 +172,7 @@ types: .venv-types/installed
 	root="$$PWD" && cd .venv-types && \
 	bin/mypy --config-file "$$root/pyproject.toml" --cache-dir "$$root/.mypy_cache" -p ucle
 
-# All pages are read anew, as what is not read gives no warnings.
+# All pages are read again, as what is not read gives no warnings.
 docs: .venv/installed-docs
 	.venv/bin/python -m sphinx --fail-on-warning --keep-going --fresh-env --quiet docs docs/_build/html
 

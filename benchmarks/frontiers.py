@@ -132,7 +132,7 @@ def _measure(graph: str, adjacency: Any, rounds: int) -> Sequence[str]:
         times = race(
             {
                 "once": lambda: search.levels(lambda: search.with_ucle(program)),
-                "anew": lambda: search.levels(lambda: search.with_ucle(search.compiled())),
+                "again": lambda: search.levels(lambda: search.with_ucle(search.compiled())),
                 "SQL": lambda: search.levels(search.by_hand),
                 "SciPy": lambda: csgraph.breadth_first_order(adjacency, search.start),
             },
@@ -145,9 +145,9 @@ def _measure(graph: str, adjacency: Any, rounds: int) -> Sequence[str]:
         graph,
         f"{adjacency.nnz:,}",
         str(levels),
-        *(f"{times[x]:.3f}" for x in ("once", "anew", "SQL", "SciPy")),
+        *(f"{times[x]:.3f}" for x in ("once", "again", "SQL", "SciPy")),
         ratio(to_hand),
-        ratio(times["anew"] / times["SQL"]),
+        ratio(times["again"] / times["SQL"]),
         f"{1000 * (times['once'] - times['SQL']) / levels:.0f}",
         "reached" if to_hand <= REACH else f"missed: {CAUSE}",
     )
@@ -162,7 +162,7 @@ TABLE = Table(
     "frontiers",
     "Breadth-first search",
     "Seconds of a whole search from the vertex of the most edges: with ucle, the step compiled\n"
-    "once, and anew for each step; with SQL by hand on the same DuckDB; with SciPy, which is one\n"
+    "once, and again for each step; with SQL by hand on the same DuckDB; with SciPy, which is one\n"
     "call in memory. More in a step: milliseconds that ucle takes beyond SQL. Reached is at most\n"
     f"{REACH:g} times SQL.",
     (
@@ -170,11 +170,11 @@ TABLE = Table(
         "edges",
         "levels",
         "compiled once",
-        "compiled anew",
+        "compiled again",
         "SQL by hand",
         "SciPy",
         "to by hand",
-        "anew, to by hand",
+        "again, to by hand",
         "more in a step",
         "reach",
     ),

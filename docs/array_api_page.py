@@ -54,7 +54,7 @@ What differs from the standard, and from NumPy:
 - The element types are `bool`, `int64`, `float32`, `float64`, `complex64` and `complex128`;
   `ucle.__array_namespace_info__()` says so. Of complex numbers there are the logarithm,
   exponential, root, hyperbolic tangent and the operations of arithmetic, but no `sin` and its
-  kin; asking for one is a `ValueTypeError`.
+  like; asking for one is a `ValueTypeError`.
 - Integers that overflow are an error, also where `bitwise_left_shift` loses bits.
 - A zero has no sign, nor has NaN: `signbit(-0.0)` is false, and `copysign` takes them as
   positive.

@@ -2,7 +2,7 @@
 
     python wheels/finish.py wheelhouse/*.whl
 
-What repairs wheels may write their libraries anew, so that this comes last; `wheel pack` then lists
+Repairs of wheels may write their libraries again, so that this comes last; `wheel pack` then lists
 the file as it is. A library's stable ABI is checked by abi3audit where that is installed.
 """
 

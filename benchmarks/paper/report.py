@@ -41,7 +41,7 @@ A circuit starts from the basis state of zeros, one with a plus from a random st
 Relational SQL keeps the amplitudes that some gate has made, zeros among them."""
 COMPONENTS = """\
 Sparse inputs as tables of entries, dense ones handed over from memory in execution. Loading makes
-the tables. Kernels are compiled when ucle is installed; the paper's are, for each program anew."""
+the tables. Kernels are compiled when ucle is installed; the paper's are, for each program."""
 PLANS = """\
 Seconds of the three cheapest plans by the cost model, in its order; predictions are multiples of
 the first one's."""

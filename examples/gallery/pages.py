@@ -72,7 +72,7 @@ def index(runs: Mapping[Recipe, Measured], machine: str) -> str:
             "What people come for, ready to take: each page has a question, a program, its SQL, a",
             "picture, and how long it takes beside plain SQL and a library that has the data in",
             "memory as arrays. The answers are compared before anything is measured. ucle compiles",
-            "in each run. `make gallery` measures anew.\n",
+            "in each run. `make gallery` measures again.\n",
             f"{machine}\n",
             "| recipe | ucle | plain SQL | library | which |\n| --- | --- | --- | --- | --- |",
             *rows,

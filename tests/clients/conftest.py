@@ -35,7 +35,7 @@ def extension(platform: str) -> Path:
 
 @dataclass(frozen=True)
 class CommandLine:
-    """DuckDB's own client, started anew for each script."""
+    """DuckDB's own client, started again for each script."""
 
     command: tuple[str, ...]
     library: Path

@@ -112,7 +112,7 @@ class TestExplain:
     def test_bound(self) -> None:
         assert "5 x 3" in compiled("explain", "--bound", "i=5").stdout
 
-    def test_memory_limit_leaves_room(self) -> None:
+    def test_memory_limit_leaves_space(self) -> None:
         assert compiled("explain", "--memory-limit", "1 GiB").exit_code == 0
 
 

@@ -120,7 +120,7 @@ CHANGES: dict[str, Change] = {
     "updated": sql("UPDATE t SET v = 0 WHERE i = 4"),
     "updated twice": sql("UPDATE t SET v = 5 WHERE i = 4", "UPDATE t SET v = 0 WHERE i = 4"),
     "exchanged": sql("DELETE FROM t WHERE i = 4", "INSERT INTO t VALUES (5, 0, 2), (5, 3, 2)"),
-    "created anew": sql(EDGES.replace("WHERE", "WHERE i <> 4 AND")),
+    "created again": sql(EDGES.replace("WHERE", "WHERE i <> 4 AND")),
     "committed": sql("BEGIN", "DELETE FROM t WHERE i = 4", "COMMIT"),
     "open": sql("BEGIN", "DELETE FROM t WHERE i = 4"),
     "rolled back": sql("BEGIN", "DELETE FROM t WHERE i = 4", "ROLLBACK"),

@@ -1,4 +1,4 @@
-"""Files that earlier commits have written (`tests/compat`) are read right, or made anew."""
+"""Files that earlier commits have written (`tests/compat`) are read right, or made again."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_notes_and_kept_tables(
     with caplog.at_level(logging.WARNING, "ucle"):
         found = compiled(path).execute()["Y"].to_numpy()
     np.testing.assert_allclose(found, gram(path))
-    assert len({told for told in caplog.messages if "anew" in told}) == 1
+    assert len({told for told in caplog.messages if "again" in told}) == 1
     program = compiled(path, store="A")
     np.testing.assert_allclose(program.execute()["Y"].to_numpy(), gram(path))
     caplog.clear()

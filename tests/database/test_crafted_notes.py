@@ -131,7 +131,7 @@ def test_notes_of_facts(path: str, text: str, caplog: pytest.LogCaptureFixture) 
     with caplog.at_level(logging.WARNING, "ucle"):
         np.testing.assert_allclose(answer(path), right)
     (told,) = caplog.messages
-    assert "made anew" in told
+    assert "made again" in told
     with duckdb.connect(path) as connection:
         ((noted,),) = connection.execute("SELECT facts FROM ucle.facts").fetchall()
     assert json.loads(noted)["entries"] == 13

@@ -83,7 +83,7 @@ def test_notes_on_a_disk_that_is_nearly_full(disk: Path, left: int, own: bool) -
         assert connection.execute("SELECT sum(v) FROM t").fetchall() == [(SUM,)]
 
 
-def test_notes_are_written_where_there_is_room(tmp_path: Path) -> None:
+def test_notes_are_written_where_there_is_space(tmp_path: Path) -> None:
     path = database(tmp_path)
     assert total(path) == SUM
     with duckdb.connect(path) as connection:
@@ -174,8 +174,8 @@ def test_a_command_whose_output_is_full(arguments: list[str]) -> None:
     assert done.stderr.startswith("Error: ")
 
 
-def test_whether_there_is_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert catalogue.has_room(database(tmp_path))
-    assert not catalogue.has_room(str(tmp_path / "gone.db"))
+def test_whether_there_is_space(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert catalogue.has_space(database(tmp_path))
+    assert not catalogue.has_space(str(tmp_path / "gone.db"))
     monkeypatch.setattr("ucle.database.disk_space.AMPLE", 2**62)
-    assert not catalogue.has_room(str(tmp_path / "data.db"))
+    assert not catalogue.has_space(str(tmp_path / "data.db"))

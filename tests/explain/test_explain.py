@@ -85,10 +85,10 @@ def test_the_runner_up_is_the_second_plan(program: ucle.EinsumProgram) -> None:
     first, second = program.plans(2)
     assert first.cost == program.cost
     ((number, unit),) = re.findall(
-        r"Runner-up \(([\d.,]+)(% dearer| times the cost)\)", program.explain()
+        r"Runner-up \(([\d.,]+)(% more expensive| times the cost)\)", program.explain()
     )
     said = float(number.replace(",", ""))
-    ratio = 1 + said / 100 if unit == "% dearer" else said
+    ratio = 1 + said / 100 if unit == "% more expensive" else said
     assert ratio == pytest.approx(second.cost / first.cost, rel=0.01)
     found = explain(program.compiled, program.options).runner_up
     assert found is not None

@@ -196,13 +196,20 @@ def test_empty_arrays_are_empty_tensors(connection: duckdb.DuckDBPyConnection) -
                 assert result["y"].to_numpy().tolist() == [0.0] * shape[0]
 
 
-ANEW = "recompile() compiles the program again"
+AGAIN = "recompile() compiles the program again"
 STATED = "ucle.table(bounds=...) takes a larger one, or None for what the data says"
 CHANGES = [
     ("INSERT INTO t VALUES (7, [1, 2])", COORDINATE, "i", "below 2", "coordinate 7", STATED),
     ("INSERT INTO t VALUES (-1, [1, 2])", COORDINATE, "i", "integers from 0", "-1", None),
     ("INSERT INTO t VALUES (1, [1, 2, 3])", VALUE, "v", "2 numbers", "(1, [1.0, 2.0, 3.0]", None),
-    ("INSERT INTO t VALUES (1, ['inf'::DOUBLE, 1])", VALUE, "v", "finite numbers", "NaN", ANEW),
+    (
+        "INSERT INTO t VALUES (1, ['inf'::DOUBLE, 1])",
+        VALUE,
+        "v",
+        "finite numbers",
+        "NaN",
+        AGAIN,
+    ),
     (
         "INSERT INTO t VALUES (0, [5, 5])",
         errors.DuplicateCoordinatesError,
@@ -219,8 +226,15 @@ CHANGES = [
         "v",
         None,
     ),
-    ("CREATE OR REPLACE TABLE t(i TEXT, v DOUBLE[])", VALUE, "i", "an integer", "VARCHAR", ANEW),
-    ("CREATE OR REPLACE TABLE t(i INT, v DOUBLE)", VALUE, "v", "lists 1 deep", "DOUBLE", ANEW),
+    (
+        "CREATE OR REPLACE TABLE t(i TEXT, v DOUBLE[])",
+        VALUE,
+        "i",
+        "an integer",
+        "VARCHAR",
+        AGAIN,
+    ),
+    ("CREATE OR REPLACE TABLE t(i INT, v DOUBLE)", VALUE, "v", "lists 1 deep", "DOUBLE", AGAIN),
     (
         "DROP TABLE t",
         errors.InputError,

@@ -138,9 +138,9 @@ def test_what_is_stored_does_not_depend_on_what_was_there_before(
             "DELETE FROM t WHERE j = 8",
         ):
             connection.execute(sql).fetchall()
-            anew = ucle.einsum_program(text, A=WAYS[way], database=connection)
-            with program.execute() as result, anew.execute() as expected:
-                fill = anew.compiled.program.types["y"].fill
+            again = ucle.einsum_program(text, A=WAYS[way], database=connection)
+            with program.execute() as result, again.execute() as expected:
+                fill = again.compiled.program.types["y"].fill
                 assert same_value(result["y"].fill, fill), sql
                 assert same_value(expected["y"].fill, fill), sql
                 found, rows = (x["y"].to_pandas() for x in (result, expected))

@@ -154,7 +154,7 @@ def test_names_in_one_table_and_positions_in_another() -> None:
 def test_changed_data_is_checked(follows: duckdb.DuckDBPyConnection) -> None:
     program = ucle.einsum_program("S[j] += A[i,j]", A="follows", database=follows)
     follows.execute("INSERT INTO follows VALUES ('dan', 'bob', 1.0)")
-    with program.execute() as result:  # no new name: the dictionary is made anew
+    with program.execute() as result:  # no new name: the dictionary is made again
         np.testing.assert_array_equal(result["S"].to_numpy(), [7.0, 2.0, 2.0])
     follows.execute("INSERT INTO follows VALUES ('ann', 'eve', 1.0)")
     with program.execute() as result:

@@ -16,7 +16,7 @@ from ucle.run.write_file import SUFFIXES
 inf, nan = np.inf, np.nan
 EXTREMES = {
     "empty": np.zeros((3, 2)),
-    "without room": np.zeros((0, 2)),
+    "without positions": np.zeros((0, 2)),
     "inf": np.full((2, 3), inf),
     "-inf": np.full((2, 3), -inf),
     "nan": np.full((2, 3), nan),

@@ -224,7 +224,7 @@ def bent(rows: list[tuple[int, int, float]]) -> Any:
 def test_programs_keep_their_operators(
     fresh: duckdb.DuckDBPyConnection, change: Callable[[], None]
 ) -> None:
-    """Their scripts, plans and answers, also when data has changed or they are compiled anew."""
+    """Their scripts, plans and answers, also when data has changed or they are compiled again."""
     fresh.execute("CREATE TABLE bends (i INT, j INT, v DOUBLE)").fetchall()
     fresh.executemany("INSERT INTO bends VALUES (?, ?, ?)", ROWS)
     given = ucle.table("bends", ["i", "j"], bounds=[None, len(W)])

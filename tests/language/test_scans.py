@@ -233,7 +233,7 @@ def test_gaps_follow_the_data() -> None:
             values[gap] = 0
 
 
-def test_one_array_is_not_read_anew_for_each_key() -> None:
+def test_one_array_is_not_read_again_for_each_key() -> None:
     """A key for each place of an array that is read elsewhere is a call of a kernel for each."""
     for text in ("Z[i] = X[i//300,i%300]", "Z[i] = X[i%200,7]"):
         bounds = {"i": 60_000}

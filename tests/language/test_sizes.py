@@ -114,8 +114,8 @@ def test_an_old_program_gives_what_a_new_one_gives(seed: int, tmp_path: Path) ->
             connection.execute(change).fetchall()
             found = outcome(program.execute)
             if last or not isinstance(found, dict):
-                anew = outcome(lambda: compile_().execute())
-                assert describe(found) == describe(anew), change
+                again = outcome(lambda: compile_().execute())
+                assert describe(found) == describe(again), change
             if isinstance(found, dict):
                 for name, value in expected(dense(connection, strings)).items():
                     np.testing.assert_allclose(found[name], value, err_msg=f"{name} after {change}")

@@ -69,7 +69,7 @@ def test_a_search_from_few_nodes(
         distances, ended = found["next"].to_numpy(), found["next"].layout
     np.testing.assert_array_equal(distances, dijkstra(G.tocsr(), indices=range(SOURCES)).T)
     assert not ended.promoted
-    assert "planned anew" in caplog.text
+    assert "planned again" in caplog.text
     assert temporary_objects(fresh) == before
 
 
@@ -86,7 +86,7 @@ def test_numbers_of_each_step_are_those_of_one_plan(fresh: duckdb.DuckDBPyConnec
 
 
 @pytest.mark.sample(1)
-def test_a_state_that_is_given_anew_begins_with_the_plan_that_there_is(
+def test_a_state_that_is_given_again_begins_with_the_plan_that_there_is(
     fresh: duckdb.DuckDBPyConnection,
 ) -> None:
     """`restore` goes back to a small state, and the steps after it are the same."""

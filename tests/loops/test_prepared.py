@@ -106,7 +106,7 @@ def test_what_is_passed_stays(connection: Connection) -> None:
         assert run.steps == 4
 
 
-def test_carried_inputs_begin_anew_with_what_is_passed(connection: Connection) -> None:
+def test_carried_inputs_begin_again_with_what_is_passed(connection: Connection) -> None:
     with power(connection).prepare(carry={"x": "y"}) as run:
         run()
         before = run.state

@@ -359,7 +359,7 @@ AROUND: tuple[Mutation, ...] = (
         ("tests/run/test_view_sizes.py::test_sizes_are_computed[float64-strings]",),
     ),
     Mutation(
-        "cheaper-plans-called-dearer",
+        "cheaper-plans-called-more-expensive",
         "ucle/explain/text.py",
         '"costs more" if by > 0 else "costs less"',
         '"costs less" if by > 0 else "costs more"',
@@ -516,7 +516,7 @@ AROUND: tuple[Mutation, ...] = (
         "an array that is passed for what is carried is not read",
         (
             "tests/loops/test_prepared.py"
-            "::test_carried_inputs_begin_anew_with_what_is_passed[native]",
+            "::test_carried_inputs_begin_again_with_what_is_passed[native]",
         ),
     ),
     Mutation(

@@ -209,7 +209,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "dearer-than-as-written",
+        "more-expensive-than-as-written",
         "ucle/optimiser/join_order.py",
         "if best.cost > written.cost * (1 - optimisations.association_gain):",
         "if best.cost < written.cost * (1 - optimisations.association_gain):",

@@ -41,7 +41,7 @@ COMING_IN: tuple[Mutation, ...] = (
         "ucle/inputs/csv_types.py",
         "key = (origin.path, state, stated,",
         "key = (origin.path, stated,",
-        "a file that was written anew is read by the types that it had",
+        "a file that was written again is read by the types that it had",
         ("tests/inputs/test_whole_file_types.py::test_a_file_that_changes_is_looked_at_again",),
     ),
     Mutation(

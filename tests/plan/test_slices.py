@@ -167,7 +167,7 @@ def test_numbers_of_slices(three: Routes) -> None:
 
 
 def test_what_is_not_cut(three: Routes, tmp_path: Path) -> None:
-    """Views may be dear to compute, memory is in batches already, and many rows need no help."""
+    """Views may be expensive to compute, memory is in batches, and many rows need no help."""
     connection = three["native"]
     text, promoted = "Z[i,k] = exp(A[i,k])", {"Z": "i"}
     connection.execute("CREATE VIEW seen AS FROM A")

@@ -32,7 +32,7 @@ PAGE = """
 @pytest.mark.sample(None)
 @pytest.mark.parametrize("comparison", COMPARISONS, ids=IDS)
 def test_each_ratio_of_a_table_is_the_last_one_of_its_history(comparison: Comparison) -> None:
-    """After a table was measured anew, `make history` takes it over."""
+    """After a table was measured again, `make history` takes it over."""
     last = {each: found[-1].ratio for each, found in latest(kept()).items()}
     there = list(measurements(comparison, "", now()[comparison.table]))
     assert there, f"{comparison.ratio} is no column of {comparison.table}.md any more"

@@ -61,7 +61,7 @@ def test_the_gallery_shows_its_recipes() -> None:
     for name in names:
         page = (pages / f"{name}.md").read_text()
         _, text, source = (modules / f"{name}.py").read_text().split('"""', 2)
-        assert source.lstrip() in page, f"{name}: `make gallery` writes the page anew"
+        assert source.lstrip() in page, f"{name}: `make gallery` writes the page again"
         assert text.strip().partition("\n")[2].strip() in page
         assert f"]({name}.md)" in table
         assert (pages / f"{name}.svg").stat().st_size < 100_000

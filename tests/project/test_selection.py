@@ -109,7 +109,7 @@ def test_shards_are_parts() -> None:
 
 
 def test_mistakes_name_single_tests() -> None:
-    """A folder or a file would be drawn from anew with each commit, and might not catch it then."""
+    """Each commit draws other tests of a folder or a file, which might not catch it then."""
     for mutation in MUTATIONS:
         for target in mutation.targets:
             assert "::" in target, f"{mutation.name}: {target}"

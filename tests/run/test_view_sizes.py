@@ -125,12 +125,12 @@ def test_ranks_of_pages(connection: duckdb.DuckDBPyConnection, mode: str) -> Non
             assert result[program.outputs[0]].to_numpy().sum() == pytest.approx(1)
 
 
-def test_room_for_growth(connection: duckdb.DuckDBPyConnection) -> None:
+def test_capacity_for_growth(connection: duckdb.DuckDBPyConnection) -> None:
     given = fill(connection, "integers")
     program = ucle.einsum_program(
         "gram[i,k] += A[i,j] * A[k,j]", A=given, database=connection, decomposition={"gram": []}
     )
-    program.create_views(room={"i": 20, "j": 9})
+    program.create_views(capacity={"i": 20, "j": 9})
     connection.execute("INSERT INTO t VALUES (15, 8, 2)").fetchall()
     shown = sorted(connection.sql("FROM gram").fetchall())
     with program.execute() as result:
@@ -140,20 +140,31 @@ def test_room_for_growth(connection: duckdb.DuckDBPyConnection) -> None:
         connection.sql("FROM gram").fetchall()
 
 
+def test_the_old_name_of_capacity(connection: duckdb.DuckDBPyConnection) -> None:
+    given = fill(connection, "integers")
+    program: Any = ucle.einsum_program("y[i] += A[i,j]", A=given, database=connection)
+    with pytest.warns(DeprecationWarning, match=r"write create_views\(capacity="):
+        program.create_views(room={"i": 20})
+    with pytest.warns(DeprecationWarning, match=r"write macro_sql\(capacity="):
+        assert program.macro_sql(room={"i": 20}) == program.macro_sql(capacity={"i": 20})
+    with pytest.raises(ArgumentError, match="two names"):
+        program.macro_sql(room={"i": 20}, capacity={"i": 20})
+
+
 @pytest.mark.parametrize(
-    ("text", "room", "bounds", "error", "message"),
+    ("text", "capacity", "bounds", "error", "message"),
     [
         ("y[i] += A[i,j]", {"q": 9}, {}, LabelError, "no label 'q'"),
-        ("y[i] += A[i,j]", {"i": 1}, {}, BoundError, "less room"),
+        ("y[i] += A[i,j]", {"i": 1}, {}, BoundError, "capacity is less"),
         ("y[i] += A[i,j]", {"i": -1}, {}, BoundError, "not a size"),
-        ("y[i] += A[i,j]", {"i": 99}, {"i": 50}, ArgumentError, "is held"),
+        ("y[i] += A[i,j]", {"i": 99}, {"i": 50}, ArgumentError, "is fixed"),
         ("y[j] += exp(A[i,j])", {"i": 99}, {}, UnsupportedError, "answer depends"),
     ],
 )
-def test_where_there_can_be_no_room(
+def test_where_there_can_be_no_capacity(
     connection: duckdb.DuckDBPyConnection,
     text: str,
-    room: dict[str, int],
+    capacity: dict[str, int],
     bounds: dict[str, int],
     error: type[Exception],
     message: str,
@@ -162,7 +173,7 @@ def test_where_there_can_be_no_room(
         text, A=fill(connection, "integers"), database=connection, bounds=bounds
     )
     with pytest.raises(error, match=message):
-        program.create_views(room=room)
+        program.create_views(capacity=capacity)
     views = "SELECT count(*) FROM duckdb_views() WHERE NOT internal"
     assert connection.sql(views).fetchall() == [(0,)]
 

@@ -38,8 +38,8 @@ def _entries(connection: duckdb.DuckDBPyConnection, view: str) -> dict[tuple[int
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", TEXTS)
-@pytest.mark.parametrize("room", [{}, {"i": 12, "j": 12}], ids=["as they are", "with room"])
-def test_views_of_tiles_and_lists(text: str, room: dict[str, int]) -> None:
+@pytest.mark.parametrize("capacity", [{}, {"i": 12, "j": 12}], ids=["as they are", "with capacity"])
+def test_views_of_tiles_and_lists(text: str, capacity: dict[str, int]) -> None:
     with ucle.connect() as connection:
         for name, query in TABLES.items():
             connection.execute(f"CREATE TABLE {name} AS {query}").fetchall()
@@ -54,9 +54,11 @@ def test_views_of_tiles_and_lists(text: str, room: dict[str, int]) -> None:
         assert ways
         for way in ways[:: max(1, len(ways) // 6)]:
             connection.execute("CREATE SCHEMA shown; BEGIN").fetchall()
-            program.with_decomposition(way).create_views(connection, schema="shown", room=room)
-            program.with_decomposition("relational").create_views(connection, room=room)
-            for change in ("SELECT 1", CHANGE, *([GROWTH] if room else ())):
+            program.with_decomposition(way).create_views(
+                connection, schema="shown", capacity=capacity
+            )
+            program.with_decomposition("relational").create_views(connection, capacity=capacity)
+            for change in ("SELECT 1", CHANGE, *([GROWTH] if capacity else ())):
                 connection.execute(change).fetchall()
                 keys = str(way), change
                 layout = program.with_decomposition(way).compiled.plan.outputs["Z"].layout

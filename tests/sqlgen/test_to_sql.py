@@ -1,7 +1,7 @@
 """The scripts of `to_sql()`: as they were, and right when run by hand in a fresh process.
 
 A golden file holds EinSum, plan, decomposition and SQL of a program. ``--update-golden`` writes
-them anew; a script must give the oracle's answer as well, so that none can enshrine a wrong one.
+them again; a script must give the oracle's answer as well, so that none can enshrine a wrong one.
 """
 
 from __future__ import annotations

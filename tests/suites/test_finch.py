@@ -3,7 +3,7 @@
 The cases are those of finch-tensor-lite (`tests/test_tensor_stats.py`,
 `tests/test_galley_logical_optimizer.py`, `tests/test_galley_branch_and_bound.py`,
 `tests/test_galley_optimizer_pipeline.py`) and of Finch.jl (`test/suites/galley_tests.jl`) that
-index notation can say, written anew with the figures that are expected there; each bears the name
+index notation can say, written again with the figures that are expected there; each bears the name
 that it has there. Their statistics and ours: DCStats are `degrees`, whose bound is `Rows.high`;
 VPStats (entries, and distinct coordinates of each axis) are `occupancy`; ExactStats are what the
 answer holds. Where our figure differs, the table says both.

@@ -1,7 +1,7 @@
 """Pairs of expressions that are the same, and some that are not, by their normal forms.
 
 The cases are those of Apache SystemDS' RewriterNormalFormTests that index notation can say, written
-anew; each bears the name that it has there. Left out are random and constant matrices, slices,
+again; each bears the name that it has there. Left out are random and constant matrices, slices,
 numbers of rows, products with 0 (which are no polynomial here), `ifelse`, and what only casts a
 1 x 1 matrix.
 """

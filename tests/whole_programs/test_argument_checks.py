@@ -237,7 +237,7 @@ CALLS: dict[str, tuple[Call, dict[str, tuple[Any, ...]]]] = {
             "database": DATABASE,
             "schema": (5, b"x", ["x"], "zz", "a.b.c.d", Odd(), NUL),
             "replace": FLAG,
-            "room": SIZES,
+            "capacity": SIZES,
             "keys": (5, "i", b"i", [5], ["zz"], {5: ["i"]}, {"zz": ["i"]}, {"y": 5}, Odd()),
             "rows": (*CHOICE,),
             "max_rows": (*COUNT, None),

@@ -101,7 +101,7 @@ def test_workers_take_turns_and_are_measured() -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_is_ended_at_its_limit_and_started_anew() -> None:
+def test_a_worker_is_ended_at_its_limit_and_started_again() -> None:
     worker = Worker("SciPy / NumPy", Limits(seconds=0.0))
     try:
         assert worker.ask("load", f"gcn:{GRAPH}", seconds=60).status == "ok"

@@ -210,13 +210,13 @@ def extend_program(
         sizes = made.compiled.front.source.bounds.sizes.items()
         reached = {label: size for (_, label), size in sizes if label in fixed}
         options = replace(options, bounds={**reached, **(options.bounds or {})})
-    planned_anew = runs > options.runs and _has_parts_of_both_kinds(made, varying)
+    planned_again = runs > options.runs and _has_parts_of_both_kinds(made, varying)
     stored = {x for x in carried if x in inputs and isinstance(inputs[x].source, TableSource)}
-    planned_anew = planned_anew or not stored <= options.carried
+    planned_again = planned_again or not stored <= options.carried
     options = replace(
         options, runs=max(runs, options.runs), carried=options.carried | frozenset(carried)
     )
-    if not (more or statements or fixed or planned_anew):
+    if not (more or statements or fixed or planned_again):
         return made
     try:
         return build(request, database, options)

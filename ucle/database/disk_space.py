@@ -20,13 +20,13 @@ AMPLE = 64 * 2**20
 """Bytes; a checkpoint of a few notes writes some blocks of 256 KiB."""
 
 
-def has_room(path: str) -> bool:
+def has_space(path: str) -> bool:
     """True if a database file and its log can grow by far more than notes need.
 
     A checkpoint writes the log into the file and rewrites the description of all tables, for which
     a twentieth of the file is plenty. Disk quotas are not considered.
 
-    >>> has_room("/nowhere/data.db")
+    >>> has_space("/nowhere/data.db")
     False
     """
     try:

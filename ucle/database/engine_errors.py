@@ -116,7 +116,7 @@ def execution_error(error: duckdb.Error, where: str) -> UcleError:
             where=where,
             expected="a whole file, as it was written",
             found=gist(message),
-            hint="write it anew: it is damaged, or not of the kind that its name says",
+            hint="write it again: it is damaged, or not of the kind that its name says",
         )
     if OUT_OF_RANGE.search(message):
         return NumberRangeError(
@@ -141,7 +141,7 @@ def unusable(error: duckdb.Error, where: str) -> DatabaseError:
         where=where,
         expected="an open connection without an aborted transaction",
         found=error_text(error).splitlines()[0],
-        hint="ROLLBACK ends an aborted transaction; a closed connection has to be opened anew",
+        hint="ROLLBACK ends an aborted transaction; a closed connection has to be opened again",
     )
 
 

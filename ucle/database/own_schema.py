@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 
 from ucle.database.data_versions import in_transaction
-from ucle.database.disk_space import has_room
+from ucle.database.disk_space import has_space
 from ucle.database.engine_errors import EngineError
 from ucle.database.session import Session
 from ucle.database.table_names import TEMPORARY, find_relation
@@ -106,7 +106,7 @@ def write_note(session: Session, database: str, table: KeptTable, row: Sequence[
 def _may_grow(session: Session, database: str) -> bool:
     """True if a database is in memory, or has ample space on disk."""
     paths = [row[1] for row in session.fetch(databases_query()) if row[0] == database]
-    if room := all(path is None or has_room(path) for path in paths):
-        return room
-    STATISTICS.info("nothing is noted in %s: there is not enough room on its disk", database)
-    return room
+    if has_all := all(path is None or has_space(path) for path in paths):
+        return has_all
+    STATISTICS.info("nothing is noted in %s: there is not enough space on its disk", database)
+    return has_all

@@ -229,7 +229,7 @@ class _Note:
                 rank = len(source.keys) + len(source.dense)
                 if noted := read_facts(facts, rank, source.dense):
                     return noted
-                message = "the note on %s in %s is not one that could be true; it is made anew"
+                message = "the note on %s in %s is not one that could be true; it is made again"
                 STATISTICS.warning(message, source.origin, self.database)
         return None
 

@@ -140,7 +140,7 @@ def _times(ratio: float) -> str:
     """The ratio of two costs: in percent, or as a factor from 2 on."""
     if ratio >= 2:
         return f"{figure(ratio) if ratio >= 100 else format(ratio, '.3g')} times the cost"
-    return f"{100 * abs(ratio - 1):.3g}% {'dearer' if ratio >= 1 else 'cheaper'}"
+    return f"{100 * abs(ratio - 1):.3g}% {'more expensive' if ratio >= 1 else 'cheaper'}"
 
 
 def _rewrite_lines(rewrite: AppliedRewrite) -> list[str]:

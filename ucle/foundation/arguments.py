@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
 from typing import Any, NoReturn, ParamSpec, TypeVar
@@ -98,6 +99,49 @@ def validated(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
             return limited(*args, **kwargs)
 
         return check_and_call
+
+    return decorate
+
+
+def renamed(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that still takes arguments by their old names, with a warning.
+
+    Args:
+        names: the name of each argument today, by its old name.
+
+    >>> @renamed(n="k")
+    ... def first(items, k=1):
+    ...     return items[:k]
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     first("abc", n=2), str(told[0].message)
+    ('ab', 'first(n=...) is deprecated: write first(k=...)')
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        title = function.__name__
+
+        @wraps(function)
+        def translate_and_call(*args: P.args, **kwargs: P.kwargs) -> R:
+            for old in names.keys() & kwargs.keys():
+                new = names[old]
+                if new in kwargs:
+                    raise ArgumentError(
+                        "an argument is given under two names",
+                        where=f"{title}({old}=...)",
+                        expected=f"{new}= alone",
+                        found=f"{new}= and {old}=, its old name",
+                    )
+                warnings.warn(
+                    f"{title}({old}=...) is deprecated: write {title}({new}=...)",
+                    DeprecationWarning,
+                    stacklevel=2,
+                )
+                kwargs[new] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return translate_and_call
 
     return decorate
 

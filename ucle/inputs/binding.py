@@ -27,7 +27,13 @@ from ucle.errors import (
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.exact_numbers import exact_scalar
 from ucle.foundation.names import unique_names
-from ucle.inputs.columns import ANEW, check_columns, check_tile_keys, check_tiles, declared_shape
+from ucle.inputs.columns import (
+    RECOMPILE,
+    check_columns,
+    check_tile_keys,
+    check_tiles,
+    declared_shape,
+)
 from ucle.inputs.inputs import Described, DescribedArray, DescribedTable, describe, known_sizes
 from ucle.inputs.relations import (
     find_columns,
@@ -269,7 +275,7 @@ def _look_again(
             where=f"input {name}, {source.origin}, column {source.value}",
             expected="finite numbers",
             found="NaN or infinity",
-            hint=ANEW,
+            hint=RECOMPILE,
         )
     most, counts = measured.entries, dict[int, float]()
     if coverage:

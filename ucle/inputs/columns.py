@@ -34,7 +34,7 @@ from ucle.inputs.key_types import common_key_type
 from ucle.inputs.table_input import TableInput
 from ucle.plan.sources import TableSource
 
-ANEW = "program.recompile() compiles the program again on this data"
+RECOMPILE = "program.recompile() compiles the program again on this data"
 """Hint for errors about data that a program was not compiled for."""
 
 
@@ -225,7 +225,7 @@ def check_columns(
                 where=f"{where}, column {key.name}",
                 expected="an integer type",
                 found=key.type,
-                hint=ANEW,
+                hint=RECOMPILE,
             )
     if value and nesting(value.type) != source.nesting:
         raise ValueTypeError(
@@ -233,7 +233,7 @@ def check_columns(
             where=f"{where}, column {value.name}",
             expected=f"lists {source.nesting} deep" if source.nesting else "numbers",
             found=value.type,
-            hint=ANEW,
+            hint=RECOMPILE,
         )
     if value is None:
         return source, None
@@ -244,7 +244,7 @@ def check_columns(
             where=f"{where}, column {value.name}",
             expected="pairs (re, im)" if source.pairs else "real numbers",
             found=value.type,
-            hint=ANEW,
+            hint=RECOMPILE,
         )
     return replace(source, narrowed=narrowed_type(value.type, source.dtype)), value
 

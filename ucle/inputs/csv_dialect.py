@@ -84,7 +84,7 @@ def csv_form(
                 expected=f"the lines before the rows, and the columns, of {first[0]}: "
                 + _describe_file(first[1].file),
                 found=f"in {path} {_describe_file(form.file)}",
-                hint="one input for each form, or files written anew with the same first line",
+                hint="one input for each form, or files written again with the same first line",
             )
     if first is None:
         raise empty_file(where)

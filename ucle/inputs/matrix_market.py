@@ -87,7 +87,7 @@ def _dense_without_scipy(body: bytes, sizes: list[int], words: list[str]) -> Any
         return np.zeros(sizes, np.complex128 if words[3] == "complex" else kind)
     if words[4] != "skew-symmetric" or len(sizes) != 2:
         if 0 in sizes:
-            raise TextError("an entry", "none in a matrix without room")
+            raise TextError("an entry", "none in a matrix without positions")
         return None
     numbers = np.array(body.split(), dtype=kind)
     numbers = numbers.view(np.complex128) if words[3] == "complex" else numbers

@@ -83,7 +83,7 @@ def _find(
             unlike.append(str(name))
     if unlike and _is_first(session, database, unlike):
         message = "%s is not read from %s: no digest shows that it is what was stored; "
-        STORE.warning(f"{message}store= makes it anew", source.origin, ", ".join(unlike))
+        STORE.warning(f"{message}store= makes it again", source.origin, ", ".join(unlike))
     return tuple(usable)
 
 

@@ -81,7 +81,7 @@ def read_words(path: str, comment: str | None) -> Words:
     """
     text = read_unpacked(path)
     if (encoding := MARKS.get(text[:2])) is not None:
-        raise TextError(f"text in {encoding}", "UTF-8", "write the file anew in UTF-8")
+        raise TextError(f"text in {encoding}", "UTF-8", "write the file again in UTF-8")
     text = text.removeprefix(b"\xef\xbb\xbf")
     try:
         text.decode()
@@ -90,7 +90,7 @@ def read_words(path: str, comment: str | None) -> Words:
         raise TextError(
             f"line {line} holds the byte 0x{text[error.start]:02x}, which is no UTF-8",
             "UTF-8",
-            "write the file anew in UTF-8; it may be in Latin-1",
+            "write the file again in UTF-8; it may be in Latin-1",
         ) from error
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")

@@ -82,7 +82,7 @@ def _stale(name: str, found: str) -> InputError:
         where=f"prepared program, input {name}",
         expected="tables with the same ids and sizes",
         found=found,
-        hint="pass the input anew, or prepare the program again",
+        hint="pass the input again, or prepare the program again",
     )
 
 

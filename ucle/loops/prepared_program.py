@@ -217,7 +217,9 @@ class PreparedProgram:
         compiled, options = self._prepared.compiled, self._build.options
         planned = replan_outgrown(self._session, compiled, self._state, options)
         if planned is not None:
-            EXECUTE.info("the state has outgrown its plan after %d steps: planned anew", self.steps)
+            EXECUTE.info(
+                "the state has outgrown its plan after %d steps: planned again", self.steps
+            )
             self._adopt(Prepared(planned, options))
 
     def _run(self, order: Prepared) -> Result:

@@ -108,11 +108,11 @@ def _is_yes_or_no(known: Polynomials, use: Use) -> bool:
 
 def _is_exact_use(known: Polynomials, use: Use) -> bool:
     if use not in known.exact:
-        known.exact[use] = _is_exact_anew(known, use)
+        known.exact[use] = _determine_exactness(known, use)
     return known.exact[use]
 
 
-def _is_exact_anew(known: Polynomials, use: Use) -> bool:
+def _determine_exactness(known: Polynomials, use: Use) -> bool:
     if _is_yes_or_no(known, use) or use.dtype is DType.BOOL:
         return True
     inner = known.of(use)

@@ -384,13 +384,13 @@ class _Lowering:
         """Lower a part of the statement, at most once for each part."""
         use = self._lowered.get(id(expression))
         if use is None:
-            use = yield self._lower_anew(expression)
+            use = yield self._lower_new(expression)
             if self._maps(use) >= MOST_MAPS:
                 use = self._plain(use)
             self._lowered[id(expression)] = use
         return use
 
-    def _lower_anew(self, expression: Expression) -> Calls[Use]:
+    def _lower_new(self, expression: Expression) -> Calls[Use]:
         use: Use
         match expression:
             case Access():

@@ -136,10 +136,10 @@ class _Writing:
     def _value(self, use: Use) -> Use:
         """Return a use in its new form."""
         if use not in self._done:
-            self._done[use] = self._value_anew(use)
+            self._done[use] = self._compute_value(use)
         return self._done[use]
 
-    def _value_anew(self, use: Use) -> Use:
+    def _compute_value(self, use: Use) -> Use:
         for count in range(len(use.maps), -1, -1):
             core = use.with_maps(count)
             if core in self._roots:

@@ -45,7 +45,7 @@ from ucle.plan.steps import Plan, Role, Round, Step
 
 ROUND = 0.3
 """The share of the memory that the groups of one round may take: each thread may have all of them,
-and rows of the result and of a join's table need room, too."""
+and rows of the result and of a join's table need memory, too."""
 
 LEAST_ROUNDS = 3
 """The fewest rounds, if there are any: a round that takes most of the memory gains nothing."""

@@ -13,7 +13,7 @@ from ucle.database.engine import DUCKDB
 from ucle.database.macro_check import open_checked
 from ucle.database.session import Database, Session
 from ucle.foundation import arguments as args
-from ucle.foundation.arguments import validated
+from ucle.foundation.arguments import renamed, validated
 from ucle.inputs.staleness import Drift
 from ucle.plan.decomposition import VertexCost
 from ucle.plan.forms import MAX_ROWS, ROWS
@@ -158,11 +158,12 @@ class CompiledProgram:
                 table = array_table(array, load.type, load.layout)
                 DUCKDB.register(connection, step.name, table)
 
+    @renamed(room="capacity")
     @validated(
         database=args.database,
         schema=args.word,
         replace=args.flag,
-        room=args.sizes,
+        capacity=args.sizes,
         keys=KEYS,
         rows=args.choice(*ROWS),
         max_rows=args.count(),
@@ -173,7 +174,7 @@ class CompiledProgram:
         *,
         schema: str | None = None,
         replace: bool = False,
-        room: Mapping[str, int] | None = None,
+        capacity: Mapping[str, int] | None = None,
         keys: Keys = None,
         rows: str | None = None,
         max_rows: int = MAX_ROWS,
@@ -190,8 +191,8 @@ class CompiledProgram:
             database: where the views are created, as for `execute`.
             schema: the name of an existing schema; by default the current one.
             replace: True to replace existing views of the same names.
-            room: larger sizes for arrays by label, if more coordinates are expected. Results are
-                the same; `bounds` of `einsum_program` would change means.
+            capacity: larger sizes for arrays by label, if more coordinates are expected. Results
+                are the same; `bounds` of `einsum_program` would change means.
             keys: labels that get a column, by default all, as in `TensorRelation.to_table`; a dict
                 by output name if there are several outputs.
             rows: the rows that the views show, as in `TensorRelation.to_table`.
@@ -214,18 +215,19 @@ class CompiledProgram:
                 session.capabilities,
                 schema,
                 replace_views=replace,
-                room=room,
+                capacity=capacity,
                 keys=keys,
                 rows=rows,
                 max_rows=max_rows,
             )
 
+    @renamed(room="capacity")
     @validated(database=args.database)
     def macro_sql(
         self,
         database: Database = None,
         *,
-        room: Mapping[str, int] | None = None,
+        capacity: Mapping[str, int] | None = None,
         keys: Keys = None,
         rows: str | None = None,
         max_rows: int = MAX_ROWS,
@@ -239,7 +241,7 @@ class CompiledProgram:
 
         Args:
             database: where the tables are, as for `execute`.
-            room: larger sizes for arrays by label, for other tables with more coordinates.
+            capacity: larger sizes for arrays by label, for other tables with more coordinates.
             keys: labels that get a column, as in `create_views`.
             rows: the rows that the macros show, as in `TensorRelation.to_table`.
             max_rows: the most rows of ``rows="all"``.
@@ -269,7 +271,7 @@ class CompiledProgram:
                 prepared.for_views(),
                 self.options,
                 session.capabilities,
-                room=room,
+                capacity=capacity,
                 keys=keys,
                 rows=rows,
                 max_rows=max_rows,

@@ -135,7 +135,7 @@ def _keep(
                 "an input cannot be stored",
                 where=f"store {name}",
                 expected="a database that is open for writing, by nobody else at this moment, "
-                "and has room on its disk",
+                "and has space on its disk",
                 found=f"no note could be written to the schema {SCHEMA}",
                 hint="close other connections to the database, or end their transactions",
             )

@@ -252,7 +252,7 @@ class StoredTensor:
             raise MemoryLimitError(
                 "the dense tensor does not fit into memory",
                 where=f"result {self.name}",
-                expected="an array of a size that there is room for",
+                expected="an array that fits into memory",
                 found="shape " + " x ".join(f"{size:,}" for size in self.shape),
                 hint="to_pandas, to_scipy and to_table take what is stored; "
                 "ucle.table(..., coordinates='dictionary') numbers ids that are huge and few",

@@ -68,27 +68,27 @@ class Axes:
 def guarded_sizes(
     compiled: Compiled,
     options: Options,
-    room: Mapping[str, int],
+    capacity: Mapping[str, int],
     texts: Texts,
     scripts: Scripts,
 ) -> Guarded:
-    """Give a program room for growth, and find the guards that keep each output's SQL valid.
+    """Give arrays space for growth, and find the guards that keep each output's SQL valid.
 
     Args:
         compiled: a program whose inputs are all in databases and files.
         options: those it was compiled with.
-        room: sizes for arrays by label, from the caller.
+        capacity: sizes for arrays by label, from the caller.
         texts: emits the SQL of the outputs as text.
         scripts: emits the SQL as trees.
 
     Raises:
-        LabelError: `room` names an unknown label.
-        BoundError: `room` is less than the number of coordinates.
+        LabelError: `capacity` names an unknown label.
+        BoundError: `capacity` is less than the number of coordinates.
         ArgumentError: the size of a label does not follow the data.
         UnsupportedError: the answer depends on the size, or arrays would get too long.
     """
     groups = [group for group in _groups(compiled.front, options) if group.columns]
-    room_of = _room(groups, room)
+    capacities = _capacities(groups, capacity)
     outputs = compiled.program.outputs
     guards: dict[str, list[Guard]] = {
         output: [
@@ -109,8 +109,8 @@ def guarded_sizes(
             needed, most = set(outputs), group.size
         else:
             exact, needed = relational.outputs(group), as_planned.outputs(group)
-            most = room_of.get(group.title, group.size)
-            if exact and group.title in room_of:
+            most = capacities.get(group.title, group.size)
+            if exact and group.title in capacities:
                 raise _answer_depends(group)
             sizes |= dict.fromkeys(group.sites, most)
         for output in outputs:
@@ -118,23 +118,23 @@ def guarded_sizes(
                 counted[output].append(group)
             if output in needed:
                 guards[output].append(_guard(group, most, most if output in exact else 0))
-    if not room_of:
+    if not capacities:
         followed = _follow_sizes(compiled, options, counted, scripts)
         for output in followed:
             titles = {group.title for group in counted[output]}
             unaffected = [x for x in guards[output] if x.title not in titles]
             guards[output] = [*unaffected, *(_guard(group, MOST, 1) for group in counted[output])]
         return Guarded(compiled, guards, followed)
-    roomy = with_sizes(compiled, sizes, options)
-    if roomy is None:
+    larger = with_sizes(compiled, sizes, options)
+    if larger is None:
         raise UnsupportedError(
-            "the decomposition does not fit arrays with so much room",
-            where="create_views(room=...)",
+            "the decomposition does not fit arrays of such a capacity",
+            where="create_views(capacity=...)",
             expected="arrays within the memory limit",
-            found=str(dict(room)),
-            hint="less room, or decomposition='relational', which needs none",
+            found=str(dict(capacity)),
+            hint="a smaller capacity, or decomposition='relational', which needs none",
         )
-    return Guarded(roomy, guards, {})
+    return Guarded(larger, guards, {})
 
 
 def _guard(group: Axes, most: int, least: int) -> SizeGuard:
@@ -256,17 +256,17 @@ class _Dependence:
         return self._texts(program)
 
 
-def _room(groups: list[Axes], room: Mapping[str, int]) -> dict[str, int]:
-    """The room of each group of axes, by its title."""
+def _capacities(groups: list[Axes], capacity: Mapping[str, int]) -> dict[str, int]:
+    """The capacity of each group of axes, by its title."""
     labels = {label for group in groups for label in group.labels}
-    room_of: dict[str, int] = {}
-    for label, requested in room.items():
-        where = f"create_views(room=...), label {label}"
+    capacities: dict[str, int] = {}
+    for label, requested in capacity.items():
+        where = f"create_views(capacity=...), label {label}"
         size = checked_size(requested, where)
         if label not in labels:
             raise LabelError(
                 f"there is no label {label!r}",
-                where="create_views(room=...)",
+                where="create_views(capacity=...)",
                 expected="labels of the program: " + ", ".join(sorted(labels)),
                 found=repr(label),
                 hint=did_you_mean(str(label), labels),
@@ -276,26 +276,26 @@ def _room(groups: list[Axes], room: Mapping[str, int]) -> dict[str, int]:
                 continue
             if group.stated or group.by_array or not group.columns:
                 raise ArgumentError(
-                    "there cannot be room for more coordinates of a label whose size is held",
+                    "a label whose size is fixed has no capacity for more coordinates",
                     where=where,
                     expected="a label whose size follows the data of tables",
                     found=f"a bound of {group.size} that is stated, or that of arrays",
                 )
             if size < group.size:
                 raise BoundError(
-                    "there is less room than coordinates",
+                    "the capacity is less than the number of coordinates",
                     where=where,
                     expected=f"at least {group.size}",
                     found=str(size),
                 )
-            room_of[group.title] = size
-    return room_of
+            capacities[group.title] = size
+    return capacities
 
 
 def _answer_depends(group: Axes) -> UnsupportedError:
     return UnsupportedError(
-        "there can be no room: the answer depends on how many coordinates there are",
-        where=f"create_views(room=...), {group.title}",
+        "there can be no capacity: the answer depends on how many coordinates there are",
+        where=f"create_views(capacity=...), {group.title}",
         expected="a label whose size is no more than the length of arrays",
         found="a mean, a count, or another function of the size",
         hint="bounds={...} of einsum_program states the size that means are to have",

@@ -51,7 +51,7 @@ def create_views(
     schema: str | None = None,
     *,
     replace_views: bool = False,
-    room: Mapping[str, int] | None = None,
+    capacity: Mapping[str, int] | None = None,
     keys: Keys = None,
     rows: str | None = None,
     max_rows: int = MAX_ROWS,
@@ -65,7 +65,7 @@ def create_views(
         capabilities: the capabilities of the database for the program.
         schema: the name of a schema that exists; by default the current one.
         replace_views: True to allow replacing existing views.
-        room: sizes for arrays by label, if coordinates will be added later.
+        capacity: sizes for arrays by label, if coordinates will be added later.
         keys: labels that get a column; by name of the output if there are several.
         rows: the rows that the views show (`ucle.plan.forms`).
         max_rows: the largest number of rows for ``rows="all"``.
@@ -78,10 +78,17 @@ def create_views(
             connection.
         ArgumentError: a view would have too many rows.
         DatabaseError: a view cannot be created. Then none of them is created.
-        UcleError: the requested room is impossible (`ucle.run.view_sizes`).
+        UcleError: the requested capacity is impossible (`ucle.run.view_sizes`).
     """
     queries = view_queries(
-        session, compiled, options, capabilities, room=room, keys=keys, rows=rows, max_rows=max_rows
+        session,
+        compiled,
+        options,
+        capabilities,
+        capacity=capacity,
+        keys=keys,
+        rows=rows,
+        max_rows=max_rows,
     )
     parts = parse_table_name(schema, "create_views(schema=...)").parts if schema else ()
     names = {output: (*parts, output) for output in queries}
@@ -107,7 +114,7 @@ def view_queries(
     options: Options,
     capabilities: Capabilities,
     *,
-    room: Mapping[str, int] | None = None,
+    capacity: Mapping[str, int] | None = None,
     keys: Keys = None,
     rows: str | None = None,
     max_rows: int = MAX_ROWS,
@@ -124,7 +131,7 @@ def view_queries(
     sized = guarded_sizes(
         _qualify_tables(session, compiled, options),
         options,
-        room or {},
+        capacity or {},
         written.texts,
         written.queries,
     )
