@@ -119,7 +119,7 @@ def measure(case: Case, rounds: int) -> Sequence[str]:
             sides = {"in memory": case.in_memory, **sides}
         times = race(sides, rounds, _check(case))
     lowering = rewritten.compiled.front.lowering
-    told = lowering.rewrite("rewritten") or lowering.rewrite("demand")
+    told = lowering.rewrite("rewritten") or lowering.rewrite("masks")
     to_hand = times["rewritten"] / times["by hand"]
     missed = f"missed: {case.cause}" if case.cause else "missed"
     row = [

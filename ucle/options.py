@@ -63,9 +63,9 @@ class Optimisations:
 
     merge: bool = True
     """Inline statements into the ones that use them, where that allows a cheaper join order."""
-    demand: bool = True
+    push_down_masks: bool = True
     """Mask push-down: compute values that are only read under a mask there, if cheaper."""
-    demand_gain: float = 0.01
+    mask_gain: float = 0.01
     """The share of the cost that mask push-down has to gain."""
     mask_share: float = 0.25
     """The largest share of stored entries for which an input is used as a mask."""

@@ -20,7 +20,7 @@ from ucle.testing.check_matrix import Routes, check_everywhere, recompiled
 from ucle.testing.generate import Case, random_case, special_case
 from ucle.testing.oracle import evaluate
 
-ALWAYS = Optimisations(demand_gain=-math.inf, mask_share=0.7, rewrite_effort=0)
+ALWAYS = Optimisations(mask_gain=-math.inf, mask_share=0.7, rewrite_effort=0)
 """Masks are passed down wherever they may be, however little that gains."""
 
 N, F = 5, 3
@@ -113,8 +113,8 @@ def case_of(text: str, **data: Any) -> Case:
 
 
 def pushed(program: EinsumProgram) -> tuple[str, ...]:
-    demanded = program.compiled.front.lowering.rewrite("demand")
-    return () if demanded is None else demanded.lines
+    rewritten = program.compiled.front.lowering.rewrite("masks")
+    return () if rewritten is None else rewritten.lines
 
 
 def always(case: Case, connection: Any) -> EinsumProgram:
@@ -310,7 +310,7 @@ def test_sparse_treatment_of_what_is_not_finite() -> None:
 
 def test_switched_off(routes: Routes) -> None:
     case = case_of(FORMS[0])
-    off = Optimisations(demand=False, demand_gain=-math.inf)
+    off = Optimisations(push_down_masks=False, mask_gain=-math.inf)
     assert not pushed(recompiled(case.compile(routes["native"]), off))
 
 
@@ -367,7 +367,7 @@ def test_nothing_is_made_dense(text: str) -> None:
     if " / " in text:
         types = program.compiled.program.types
         assert all(types[name].every.finite for name in program.outputs)
-    assert f"demand: {pushed(program)[0][:16]}" in program.explain()
+    assert f"masks: {pushed(program)[0][:16]}" in program.explain()
 
 
 def test_what_does_not_fit_as_it_is_written() -> None:
@@ -397,11 +397,11 @@ def test_data_that_changes(native: Any) -> None:
         coordinates = np.nonzero(np.ones_like(array)) if array.ndim == 1 else np.nonzero(array)
         table = pa.table({**dict(zip(labels, coordinates, strict=True)), "val": array[coordinates]})
         native.register("made", table)
-        native.execute(f"CREATE OR REPLACE TABLE demand_{name} AS SELECT * FROM made")
+        native.execute(f"CREATE OR REPLACE TABLE masked_{name} AS SELECT * FROM made")
         native.unregister("made")
     try:
         program = ucle.einsum_program(
-            text, inputs={name: f"demand_{name}" for name in data}, bounds={"i": n, "j": n},
+            text, inputs={name: f"masked_{name}" for name in data}, bounds={"i": n, "j": n},
             database=native,
         )  # fmt: skip
         program = recompiled(program, ALWAYS)
@@ -416,9 +416,9 @@ def test_data_that_changes(native: Any) -> None:
 
         check()
         data["x"][3] = 2.5
-        native.execute("UPDATE demand_x SET val = 2.5 WHERE i = 3")
+        native.execute("UPDATE masked_x SET val = 2.5 WHERE i = 3")
         check()
-        native.execute("UPDATE demand_x SET val = 'inf' WHERE i = 3")
+        native.execute("UPDATE masked_x SET val = 'inf' WHERE i = 3")
         with pytest.raises(ValueTypeError):
             program.execute(database=native)
         data["x"][3] = np.inf
@@ -427,43 +427,43 @@ def test_data_that_changes(native: Any) -> None:
         check()
     finally:
         for name in data:
-            native.execute(f"DROP TABLE demand_{name}")
+            native.execute(f"DROP TABLE masked_{name}")
 
 
 def test_integers_that_come_near_overflow(native: Any) -> None:
     """Pairs that nobody looks at overflow in new data: then the written program runs."""
-    native.execute("CREATE OR REPLACE TABLE demand_k AS SELECT 0 i, 1 j, 1::BIGINT val")
+    native.execute("CREATE OR REPLACE TABLE masked_k AS SELECT 0 i, 1 j, 1::BIGINT val")
     native.execute(
-        "CREATE OR REPLACE TABLE demand_n AS SELECT range i, range + 1 val FROM range(9)"
+        "CREATE OR REPLACE TABLE masked_n AS SELECT range i, range + 1 val FROM range(9)"
     )
     try:
         program = ucle.einsum_program(
             "E[i,j] = K[i,j] * (n[i] * n[j] + n[i])",
-            K="demand_k", n="demand_n", bounds={"i": 9, "j": 9}, database=native,
+            K="masked_k", n="masked_n", bounds={"i": 9, "j": 9}, database=native,
         )  # fmt: skip
         program = recompiled(program, ALWAYS)
         assert pushed(program)
         with program.execute(database=native) as result:
             assert result["E"].to_numpy()[0, 1] == 3
-        native.execute("UPDATE demand_n SET val = 4000000000 WHERE i = 8")
+        native.execute("UPDATE masked_n SET val = 4000000000 WHERE i = 8")
         with pytest.raises(UcleError):
             program.execute(database=native)
-        plain = recompiled(program, Optimisations(demand=False))
+        plain = recompiled(program, Optimisations(push_down_masks=False))
         with pytest.raises(UcleError):
             plain.execute(database=native)
     finally:
-        native.execute("DROP TABLE demand_k")
-        native.execute("DROP TABLE demand_n")
+        native.execute("DROP TABLE masked_k")
+        native.execute("DROP TABLE masked_n")
 
 
 def test_labels_that_grow(native: Any) -> None:
     """The masks stay where they are when sizes change, in the program and in its views."""
     create = "CREATE OR REPLACE TABLE"
-    native.execute(f"{create} demand_e AS SELECT range i, 3 * range j, 0.5 val FROM range(9)")
-    native.execute(f"{create} demand_v AS SELECT range i, range + 0.25 val FROM range(30)")
+    native.execute(f"{create} masked_e AS SELECT range i, 3 * range j, 0.5 val FROM range(9)")
+    native.execute(f"{create} masked_v AS SELECT range i, range + 0.25 val FROM range(30)")
     try:
         program = ucle.einsum_program(
-            "E[i] += A[i,j] * abs(x[i] - x[j])", A="demand_e", x="demand_v", database=native
+            "E[i] += A[i,j] * abs(x[i] - x[j])", A="masked_e", x="masked_v", database=native
         )
         program = recompiled(program, ALWAYS)
         assert pushed(program)
@@ -474,12 +474,12 @@ def test_labels_that_grow(native: Any) -> None:
                 assert np.allclose(result["E"].to_numpy()[:count], 0.5 * np.abs(i - 3 * i))
 
         check(9)
-        native.execute("INSERT INTO demand_v SELECT range, range + 0.25 FROM range(30, 60)")
-        native.execute("INSERT INTO demand_e SELECT range, 3 * range, 0.5 FROM range(9, 19)")
+        native.execute("INSERT INTO masked_v SELECT range, range + 0.25 FROM range(30, 60)")
+        native.execute("INSERT INTO masked_e SELECT range, 3 * range, 0.5 FROM range(9, 19)")
         check(19)
     finally:
-        native.execute("DROP TABLE demand_e")
-        native.execute("DROP TABLE demand_v")
+        native.execute("DROP TABLE masked_e")
+        native.execute("DROP TABLE masked_v")
 
 
 VIEWED = [
@@ -500,13 +500,13 @@ def test_views_follow_their_tables(text: str, native: Any) -> None:
         "y": "SELECT range j, 4 - range * 0.125 val FROM range(20)",
     }
     changes = [
-        "INSERT INTO demand_A VALUES (1, 25, 3.5), (2, 3, -1.0)",
-        "UPDATE demand_x SET val = -2.5 WHERE i % 3 = 1",
-        "INSERT INTO demand_y VALUES (25, 7.5)",
-        "DELETE FROM demand_y WHERE j < 4",
-        "DELETE FROM demand_A",
+        "INSERT INTO masked_A VALUES (1, 25, 3.5), (2, 3, -1.0)",
+        "UPDATE masked_x SET val = -2.5 WHERE i % 3 = 1",
+        "INSERT INTO masked_y VALUES (25, 7.5)",
+        "DELETE FROM masked_y WHERE j < 4",
+        "DELETE FROM masked_A",
     ]
-    names = {name: f"demand_{name}" for name in tables}
+    names = {name: f"masked_{name}" for name in tables}
     for name, query in tables.items():
         native.execute(f"CREATE OR REPLACE TABLE {names[name]} AS {query}")
     try:

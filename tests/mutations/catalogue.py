@@ -219,8 +219,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "product-distributes-over-max",
         "ucle/operators/arithmetic.py",
-        '{"sum", "any"}),\n    binding=',
-        '{"sum", "any", "max"}),\n    binding=',
+        "distributes_over=SUMS,\n    binding=",
+        'distributes_over=SUMS | {"max"},\n    binding=',
         "max of a product is taken factor by factor, wrong for negative ones",
     ),
     Mutation(
@@ -989,8 +989,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "ties-passed-back-whole",
         "ucle/operators/reductions.py",
-        '"bool_or(x)"},\n    derivative="when(x == z, g / sum(x == z))"',
-        '"bool_or(x)"},\n    derivative="when(x == z, g)"',
+        'uncast_kinds="fi",\n    has_scan=True,\n    derivative="when(x == z, g / sum(x == z))"',
+        'uncast_kinds="fi",\n    has_scan=True,\n    derivative="when(x == z, g)"',
         "entries that are the greatest together get more than there is",
         (
             "tests/gradients/test_gradients.py"

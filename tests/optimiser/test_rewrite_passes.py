@@ -67,7 +67,7 @@ def test_replays_run_in_the_order_of_the_table() -> None:
     lowering = front.lowering.after(second).after(first)
     assert lowering.rewrites[:2] == (first, second)
     assert lowering.rewrite("noted") is first
-    assert lowering.rewrite("demand") is None
+    assert lowering.rewrite("masks") is None
 
     class Refused(Noted):
         def replay(self, logical: LogicalProgram) -> LogicalProgram | None:

@@ -22,7 +22,7 @@ from ucle.testing.check_matrix import Routes, recompiled, some_decompositions
 
 PROGRAMS, BATCH = 40, 10
 FUZZ = int(os.environ.get("UCLE_FUZZ_PROGRAMS", "0")) * 10
-ALWAYS = Optimisations(demand_gain=-math.inf, mask_share=0.7)
+ALWAYS = Optimisations(mask_gain=-math.inf, mask_share=0.7)
 """Masks are passed down wherever they may be, however little that gains."""
 
 
@@ -50,7 +50,7 @@ def check(drawn: Drawn, seed: int, routes: Routes, folder: Path) -> int:
 
 
 def masks(program: EinsumProgram) -> tuple[str, ...]:
-    pushed = program.compiled.front.lowering.rewrite("demand")
+    pushed = program.compiled.front.lowering.rewrite("masks")
     return () if pushed is None else pushed.lines
 
 

@@ -625,7 +625,7 @@ for _name, (_text, _density, _answer) in SPARSE.items():
     _inputs = random_matrices(_density, "".join(x for x in "ABC" if f"{x}[" in _text))
     PROGRAMS[f"100x100, {_name}"] = Case(_text, _inputs, _answer)
 
-ALWAYS = Optimisations(rewrite_gain=-math.inf, demand_gain=-math.inf, rewrite_effort=math.inf)
+ALWAYS = Optimisations(rewrite_gain=-math.inf, mask_gain=-math.inf, rewrite_effort=math.inf)
 """Other forms are taken, however little they gain."""
 
 

@@ -137,6 +137,7 @@ def explain_document(
         "slices": slice_lines(compiled),
         "steps": [_step(x, roles[x.name], measured) for x in compiled.plan.steps],
     }
+    document |= {old: document[new] for old, new in OLD_KEYS.items()}
     if (other := explanation.runner_up) is not None:
         document["runner_up"] = {
             "cost": other.cost,
@@ -144,6 +145,9 @@ def explain_document(
         }
     return document
 
+
+OLD_KEYS = {"demand": MaskPushDown.key}
+"""The keys of today by their old names, under which a document has them for a version."""
 
 NO_REWRITES = {Divided.key: (), RewrittenProgram.key: None, MaskPushDown.key: None}
 """Keys that a document always has, with their values where such a rewrite was not applied."""

@@ -52,7 +52,7 @@ class MaskPushDown:
     fixed: frozenset[str]
     lines: tuple[str, ...]
     costs: RewriteCosts
-    key: ClassVar[str] = "demand"
+    key: ClassVar[str] = "masks"
 
     def replay(self, logical: LogicalProgram) -> LogicalProgram:
         """A program that differs in sizes, with masks pushed down likewise."""

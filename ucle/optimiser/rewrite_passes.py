@@ -118,7 +118,7 @@ def choose_mask_push_down(logical: LogicalProgram, context: RewriteContext, rest
         return rest(logical, context)
     behind = _price(partial(rest, pushed.program, context))
     written = _price(partial(rest, logical, context))
-    gain = context.switches.demand_gain
+    gain = context.switches.mask_gain
     if behind.error is not None or behind.cost > written.cost * (1 - gain):
         return written.get()
     costs = RewriteCosts(behind.cost, written.cost)
@@ -175,7 +175,7 @@ def _may_rewrite_sums(logical: LogicalProgram, options: Options) -> bool:
 
 
 def _may_push_masks(logical: LogicalProgram, options: Options) -> bool:
-    return options.optimisations.demand and may_rewrite(logical, options)
+    return options.optimisations.push_down_masks and may_rewrite(logical, options)
 
 
 def _with_all_masks(logical: LogicalProgram, context: RewriteContext) -> LogicalProgram:

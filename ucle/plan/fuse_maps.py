@@ -87,7 +87,7 @@ def source_type(step: Pointwise) -> DType:
 
 @dataclass(frozen=True)
 class _Words:
-    """The words of a chain, with numbers for operands, and the demand on the kernel's stack."""
+    """The words of a chain, with numbers for operands, and the depth of stack that it needs."""
 
     operands: tuple[Read, ...]
     words: tuple[int | str, ...]
