@@ -19,7 +19,7 @@ from typing import Any
 from ucle.errors import CoordinateError, DuplicateCoordinatesError, ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.exact_numbers import HOLDS
-from ucle.ir.ranges import stored
+from ucle.ir.ranges import stored_values
 from ucle.operators.values import Real, Values
 from ucle.plan.sources import TableSource
 from ucle.sqlgen import input_queries as sql
@@ -67,7 +67,7 @@ class Checked:
 
     def values(self, dtype: DType, fill: Scalar) -> Values:
         """The range of values of the entries."""
-        return stored(self.entries, self.extremes, fill, dtype, finite=self.finite)
+        return stored_values(self.entries, self.extremes, fill, dtype, finite=self.finite)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ucle.foundation.dtypes import DType, Scalar, differs_from
 from ucle.ir.layouts import Layout
-from ucle.ir.ranges import stored
+from ucle.ir.ranges import stored_values
 from ucle.operators.values import Values, anything
 
 
@@ -108,4 +108,4 @@ def array_values(array: NDArray[Any], fill: Scalar, dtype: DType) -> Values:
     finite = bool(np.isfinite(entries).all())
     bounded = finite and entries.size and dtype.kind != "c"
     extremes = (entries.min().item(), entries.max().item()) if bounded else None
-    return stored(entries.size, extremes, fill, dtype, finite=finite)
+    return stored_values(entries.size, extremes, fill, dtype, finite=finite)

@@ -402,4 +402,4 @@ def test_repeated_values(name: str) -> None:
             continue
         for value, count in itertools.product(values, (1, 2, 5)):
             expected = operator.numpy(np.full(count, value, dtype.numpy))
-            assert np.isclose(operator.repeated(value, count, dtype), expected)
+            assert np.isclose(operator.reduce_copies(value, count, dtype), expected)

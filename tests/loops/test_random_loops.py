@@ -84,7 +84,7 @@ def _check_way(case: Case, carry: dict[str, str], chosen: Any, way: Any, connect
     arrays = dict(case.arrays)
     with program.prepare(connection, carry=carry) as run:
         for step in range(STEPS):
-            expected = case.evaluated(arrays)
+            expected = case.evaluate(arrays)
             if not all(_tame(x) for x in expected.values()):
                 break
             result = run()

@@ -53,8 +53,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "array-of-fill-counted-once",
         "ucle/ir/fills.py",
-        "value = operator.repeated(joined_fill(vertex, types), inside, dtype)",
-        "value = operator.repeated(joined_fill(vertex, types), 1, dtype)",
+        "value = operator.reduce_copies(joined_fill(vertex, types), inside, dtype)",
+        "value = operator.reduce_copies(joined_fill(vertex, types), 1, dtype)",
         "a tuple that is not met counts as one entry, not as an array of them",
         (
             "tests/ir/test_fills.py"
@@ -92,7 +92,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "reduced-fill-not-repeated",
         "ucle/ir/vertex_types.py",
-        "        return operator.repeated(fill, size, dtype)\n",
+        "        return operator.reduce_copies(fill, size, dtype)\n",
         "        return fill\n",
         "a row that is not stored at all sums up to one fill",
     ),

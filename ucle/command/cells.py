@@ -70,7 +70,8 @@ def run_cell(line: str, cell: str, variables: MutableMapping[str, Any]) -> Resul
             name: _value(given.get(name, name), variables)
             for name in input_labels(parse_program(cell))
         },
-        bounds={label: _size(label, size) for label, size in map(_bound, options.bound)} or None,
+        bounds={label: _size(label, size) for label, size in map(_parse_bound, options.bound)}
+        or None,
         outputs=options.output,
         database=None if options.database is None else _value(options.database, variables),
     )
@@ -94,7 +95,7 @@ def _value(name: str, variables: Mapping[str, Any]) -> Any:
     return variables.get(name, name)
 
 
-def _bound(text: str) -> tuple[str, str]:
+def _parse_bound(text: str) -> tuple[str, str]:
     return _pair(text, "LABEL=SIZE")
 
 

@@ -5,7 +5,7 @@ made of finite numbers by an operation (log 0, 1 / 0), a fill of 0 is not taken 
 NumPy's answer comes out. Where numbers outgrow their type on the way, 0 annihilates them, on every
 plan: nothing is made dense for numbers that hardly ever come up. Such a product, of finite numbers,
 never gives NaN by itself, so a NaN in the result says that this rule was needed somewhere, and the
-program runs once more with `annihilated` products. `checked_tensors` are those to look at.
+program runs once more with products that annihilate. `checked_tensors` are those to look at.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _map_keeps_nan(step: Pointwise) -> bool:
             return combine.keeps_nan
 
 
-def annihilated(program: Program, names: Collection[str]) -> Program:
+def annihilate_products(program: Program, names: Collection[str]) -> Program:
     """The program with products in which 0 annihilates all, in the place of some of its own."""
 
     def sparse(vertex: Vertex) -> Vertex:

@@ -159,7 +159,7 @@ def missing_entries(
         return None  # every entry is met: see `meets_all`
     promoted = decomposition.promoted
     inside = math.prod(label.bound for label in vertex.reduced if label.name not in promoted)
-    value = operator.repeated(joined_fill(vertex, types), inside, dtype)
+    value = operator.reduce_copies(joined_fill(vertex, types), inside, dtype)
     if operator.identity is not None and same_value(value, operator.identity(dtype)):
         return None
     cells = math.prod(label.bound for label in vertex.reduced if label.name in promoted)

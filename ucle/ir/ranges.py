@@ -31,7 +31,7 @@ from ucle.operators.values import (
 )
 
 
-def stored(
+def stored_values(
     entries: float,
     extremes: tuple[Real, Real] | None,
     fill: Scalar,
@@ -48,7 +48,7 @@ def stored(
         dtype: the element type.
         finite: whether all are finite.
 
-    >>> stored(3, (0.5, 2.0), 0.0, DType.FLOAT64, finite=True)
+    >>> stored_values(3, (0.5, 2.0), 0.0, DType.FLOAT64, finite=True)
     Values(low=0.5, high=2.0, nonzero=True, finite=True, overflows=False, full=False, varies=False)
     """
     if not entries:
@@ -62,7 +62,7 @@ def stored(
 # ---- Vertices ----
 
 
-def combined(
+def join_values(
     operator: Combine, left: Values, right: Values, fills: tuple[Scalar, Scalar], dtype: DType
 ) -> Values:
     """Return the values of ⊗ of two tensors with these values and fills.
@@ -142,13 +142,15 @@ def absorbed_worth(operator: Combine, fill: Scalar, dtype: DType, *, left: bool)
     return operator.scalar(fill, one, dtype) if left else operator.scalar(one, fill, dtype)
 
 
-def reduced(operator: Reduce, values: Values, fill: Scalar, count: int, dtype: DType) -> Values:
+def reduce_values(
+    operator: Reduce, values: Values, fill: Scalar, count: int, dtype: DType
+) -> Values:
     """Return the values of ⊕ over `count` entries that have these values or equal the fill."""
     if not count:
         identity = operator.identity
         return anything(dtype) if identity is None else point(identity(dtype), dtype)
     if (rule := operator.rule) is None:
-        return declared(operator, values, dtype)
+        return declared_values(operator, values, dtype)
     aggregated = rule(values, fill, count, dtype)
     return replace(aggregated, full=values.full, varies=values.varies)
 
@@ -159,7 +161,7 @@ def reduced(operator: Reduce, values: Values, fill: Scalar, count: int, dtype: D
 def combine_values(operator: Combine, left: Values, right: Values, dtype: DType) -> Values:
     """Return the values of ⊗ of two values."""
     if (rule := operator.rule) is None:
-        return declared(operator, left, dtype)
+        return declared_values(operator, left, dtype)
     with np.errstate(all="ignore"):
         values = rule(left, right, dtype)
     if operator.indicates:
@@ -170,7 +172,7 @@ def combine_values(operator: Combine, left: Values, right: Values, dtype: DType)
 def map_values(function: PointwiseMap, values: Values, dtype: DType) -> Values:
     """Return the values of a pointwise map."""
     if (rule := function.rule) is None:
-        return declared(function, values, dtype)
+        return declared_values(function, values, dtype)
     with np.errstate(all="ignore"):
         mapped = rule(values, dtype)
     if not function.indicates and not function.always_finite:
@@ -195,7 +197,9 @@ def cast_values(values: Values, source: DType, result: DType) -> Values:
     return replace(kept, full=values.full, varies=values.varies)
 
 
-def declared(operator: Combine | PointwiseMap | Reduce, values: Values, dtype: DType) -> Values:
+def declared_values(
+    operator: Combine | PointwiseMap | Reduce, values: Values, dtype: DType
+) -> Values:
     """Return the values of a user's operator: the declared interval, or anything."""
     if operator.interval is not None:
         return replace(interval(*operator.interval, dtype), full=values.full)

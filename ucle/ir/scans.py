@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ucle.foundation.dtypes import DType, Scalar, same_value
 from ucle.ir.matrix_maps import MatrixMap
-from ucle.ir.ranges import reduced
+from ucle.ir.ranges import reduce_values
 from ucle.operators import REDUCES, Reduce
 from ucle.operators.values import Values, hull
 
@@ -65,7 +65,7 @@ class Running:
         """Return the range of the scan's entries from the range and the size of a fibre."""
         if not size:
             return every
-        whole = reduced(self.reduce, every, fill, size, dtype)
+        whole = reduce_values(self.reduce, every, fill, size, dtype)
         values = hull(replace(every, full=False), replace(whole, full=False))
         if self.reduce.may_alternate:
             values = replace(values, low=Values().low, high=Values().high, nonzero=False)

@@ -28,7 +28,14 @@ from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Cast, Map, Pointwise
 from ucle.ir.matrix_maps import MatrixMap
-from ucle.ir.ranges import absorbs, cast_values, combine_values, combined, map_values, reduced
+from ucle.ir.ranges import (
+    absorbs,
+    cast_values,
+    combine_values,
+    join_values,
+    map_values,
+    reduce_values,
+)
 from ucle.ir.scans import Along, Running
 from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.top_k import LONGEST_AXIS, TopK
@@ -88,7 +95,7 @@ def binary_type(
     except ValueError as error:  # NumPy does not raise integers to negative powers
         raise _unrepresentable(other.fill, one.dtype, span) from error
     operands = one.entries, other.entries, (one.fill, other.fill), one.dtype
-    values, over = combined(operator, *operands), _find_reduced_labels(every, labels)
+    values, over = join_values(operator, *operands), _find_reduced_labels(every, labels)
     sides = every[: one.rank], every[one.rank :]
     absorbing = absorbs(operator, *operands)
     covered = joined_coverage(types, sides, absorbing)
@@ -296,7 +303,7 @@ def _after_reduction(
         if not aggregates_entries(reduce, values, fill):
             covered = NOTHING
         size = math.prod(label.bound for label in over)
-        values = reduced(reduce, values, fill, size, dtype)
+        values = reduce_values(reduce, values, fill, size, dtype)
         fill = _reduced_fill(fill, size, over, reduce, dtype, span)
     if covered.is_everywhere(labels):
         values = replace(values, full=True)
@@ -340,7 +347,7 @@ def _reduced_fill(
     if operator.repeat is None:
         return dtype.scalar(0)  # every cell is stored, so the fill has no meaning
     try:
-        return operator.repeated(fill, size, dtype)
+        return operator.reduce_copies(fill, size, dtype)
     except OverflowError as error:
         raise _unrepresentable(fill, dtype, span) from error
 

@@ -205,7 +205,7 @@ class _Writing:
         factors = [_power(self._value(use), n) for use, n in powers.items()]
         factors = [self._distinct(use) for use in factors]
         if len(factors) > 1:
-            tree = _left_deep(len(factors))
+            tree = _build_left_deep(len(factors))
             reduce = SUM if term.over else None
             use = self._add(Contraction("", tuple(factors), MULT, reduce, term.over, dtype, tree))
         elif term.over:
@@ -223,7 +223,7 @@ class _Writing:
         return step.apply_maps(use.maps)
 
 
-def _left_deep(count: int) -> Tree:
+def _build_left_deep(count: int) -> Tree:
     tree: Tree = 0
     for number in range(1, count):
         tree = (tree, number)

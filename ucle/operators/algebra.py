@@ -78,12 +78,12 @@ def is_not(number: Scalar) -> Callable[[Scalar], bool]:
     return lambda value: value != number
 
 
-def unsigned(x: Any) -> Any:
+def drop_zero_signs(x: Any) -> Any:
     """Return an array or a number with no sign before its zeros; complex ones stay as they are.
 
     A number of Python's stays one, as its type is weak.
 
-    >>> unsigned(-0.0), unsigned(-2)
+    >>> drop_zero_signs(-0.0), drop_zero_signs(-2)
     (0.0, -2)
     """
     if np.iscomplexobj(x):

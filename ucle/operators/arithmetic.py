@@ -15,9 +15,9 @@ from ucle.foundation.dtypes import DType
 from ucle.operators import duckdb_formulas as formulas
 from ucle.operators.algebra import (
     SUMS,
+    drop_zero_signs,
     is_end,
     is_one_of,
-    unsigned,
 )
 from ucle.operators.duckdb_formulas import NAN, of_reals, pair
 from ucle.operators.interval_rules import (
@@ -43,11 +43,11 @@ from ucle.operators.values import (
 
 
 def _reciprocal(x: Any) -> Any:
-    return np.reciprocal(x) if np.iscomplexobj(x) else 1 / unsigned(x)
+    return np.reciprocal(x) if np.iscomplexobj(x) else 1 / drop_zero_signs(x)
 
 
 def _div(x: Any, y: Any) -> Any:
-    return np.divide(x, unsigned(y))
+    return np.divide(x, drop_zero_signs(y))
 
 
 def _sparse_mult(x: Any, y: Any) -> Any:

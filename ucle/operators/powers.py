@@ -13,8 +13,8 @@ from ucle.foundation.normal_quantile import normal_quantile
 from ucle.operators import duckdb_formulas as formulas
 from ucle.operators import duckdb_random as random_texts
 from ucle.operators.algebra import (
+    drop_zero_signs,
     is_one_of,
-    unsigned,
 )
 from ucle.operators.duckdb_formulas import of_reals
 from ucle.operators.interval_rules import (
@@ -35,7 +35,7 @@ from ucle.operators.values import (
 
 
 def _pow(x: Any, y: Any) -> Any:
-    return np.power(unsigned(x), y)
+    return np.power(drop_zero_signs(x), y)
 
 
 def _power_values(a: Values, b: Values, dtype: DType) -> Values:

@@ -234,7 +234,7 @@ class Reduce:
         """The name of its prefix scan in programs."""
         return f"cum{self.name}"
 
-    def repeated(self, value: Scalar, count: int, dtype: DType) -> Scalar:
+    def reduce_copies(self, value: Scalar, count: int, dtype: DType) -> Scalar:
         """Return the aggregate of `count` equal values of a type; needs `repeat`."""
         assert self.repeat is not None
         with np.errstate(all="ignore"):
@@ -293,11 +293,11 @@ COMMON = frozenset({0, 1, -1, math.inf, -math.inf})
 
 def _evaluate(function: Ufunc, dtype: DType, *arguments: Scalar) -> Scalar:
     if COMMON.issuperset(arguments):
-        return _evaluated(function, dtype, *arguments)
-    return _evaluated.__wrapped__(function, dtype, *arguments)  # others would stay for good
+        return _evaluate_common(function, dtype, *arguments)
+    return _evaluate_common.__wrapped__(function, dtype, *arguments)  # others would stay for good
 
 
 @lru_cache(maxsize=4096)
-def _evaluated(function: Ufunc, dtype: DType, *arguments: Scalar) -> Scalar:
+def _evaluate_common(function: Ufunc, dtype: DType, *arguments: Scalar) -> Scalar:
     with np.errstate(all="ignore"):
         return dtype.scalar(function(*(dtype.numpy.type(a) for a in arguments)))

@@ -10,8 +10,8 @@ from ucle.foundation.dtypes import DType
 from ucle.operators import duckdb_formulas as formulas
 from ucle.operators import duckdb_quotients as quotients
 from ucle.operators.algebra import (
+    drop_zero_signs,
     is_one_of,
-    unsigned,
 )
 from ucle.operators.interval_rules import (
     absolute_values,
@@ -49,7 +49,7 @@ ATAN2 = Combine(
     "atan2",
     "atan2",
     "f",
-    lambda x, y: np.arctan2(unsigned(x), unsigned(y)),
+    lambda x, y: np.arctan2(drop_zero_signs(x), drop_zero_signs(y)),
     infix=False,
     rule=lambda left, right, dtype: interval(-math.pi, math.pi, dtype),
     keeps_nan=True,

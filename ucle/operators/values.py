@@ -159,14 +159,14 @@ def interval(
     low = -math.inf if math.isnan(low) else low
     high = math.inf if math.isnan(high) else high
     largest = largest_number(dtype)
-    low = _widened(low, -share, largest)
-    high = _widened(high, share, largest)
-    low, high = _rounded_to_zero(low, dtype), _rounded_to_zero(high, dtype)
+    low = _widen_end(low, -share, largest)
+    high = _widen_end(high, share, largest)
+    low, high = _round_to_zero(low, dtype), _round_to_zero(high, dtype)
     overflows = low < -largest or high > largest
     return Values(low, high, nonzero, finite, overflows)
 
 
-def _widened(end: float, share: float, largest: float) -> float:
+def _widen_end(end: float, share: float, largest: float) -> float:
     """An end of an interval moved outwards; beyond the largest number it is infinite."""
     moved = end if math.isinf(end) else end + abs(end) * share
     if abs(moved) <= largest:
@@ -175,7 +175,7 @@ def _widened(end: float, share: float, largest: float) -> float:
     return math.copysign(math.inf if outwards else largest, moved)
 
 
-def _rounded_to_zero(end: float, dtype: DType) -> float:
+def _round_to_zero(end: float, dtype: DType) -> float:
     """An end of an interval, or 0 where it is too small for a type."""
     return 0.0 if abs(end) < float(np.finfo(dtype.numpy).smallest_subnormal) else end
 

@@ -13,9 +13,9 @@ from ucle.foundation.philox import BITS, random_bits
 from ucle.operators import duckdb_quotients as quotients
 from ucle.operators import duckdb_random as random_texts
 from ucle.operators.algebra import (
+    drop_zero_signs,
     is_integer,
     is_one_of,
-    unsigned,
 )
 from ucle.operators.interval_rules import (
     absolute_values,
@@ -107,7 +107,7 @@ REMAINDER = Combine(
     "remainder",
     "remainder",
     "if",
-    lambda x, y: np.remainder(x, unsigned(y)),
+    lambda x, y: np.remainder(x, drop_zero_signs(y)),
     absorbs_left=is_integer(0),
     absorbs_right=is_integer(0),
     infix=False,
@@ -123,7 +123,7 @@ FLOOR_DIVIDE = Combine(
     "floor_divide",
     "floor_divide",
     "if",
-    lambda x, y: np.floor_divide(x, unsigned(y)),
+    lambda x, y: np.floor_divide(x, drop_zero_signs(y)),
     absorbs_left=is_integer(0),
     absorbs_right=is_integer(0),
     infix=False,

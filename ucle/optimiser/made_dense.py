@@ -25,7 +25,9 @@ FEW = 1e4
 """The number of entries up to which making a tensor dense is not worth a report."""
 
 
-def made_dense(decomposed: DecomposedProgram, statistics: ProgramStatistics) -> tuple[str, ...]:
+def describe_dense_tensors(
+    decomposed: DecomposedProgram, statistics: ProgramStatistics
+) -> tuple[str, ...]:
     """Return a line about each sparse tensor that a join fills up, with the reason."""
     return tuple(
         line

@@ -20,7 +20,7 @@ from ucle.ir.overflow import may_overflow
 from ucle.ir.vertices import Program
 from ucle.lowering.syntax_to_logical import ResolvedProgram
 from ucle.optimiser.join_order import Association, Lowering
-from ucle.optimiser.made_dense import made_dense
+from ucle.optimiser.made_dense import describe_dense_tensors
 from ucle.options import Optimisations
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.forms import find_aggregations, says_nothing
@@ -168,7 +168,7 @@ class Compiled(Planned):
     @cached_property
     def made_dense(self) -> tuple[str, ...]:
         """One line for each sparse tensor that is made dense, with the reason."""
-        return made_dense(self.decomposed, self.statistics)
+        return describe_dense_tensors(self.decomposed, self.statistics)
 
     @cached_property
     def nonfill(self) -> frozenset[str]:

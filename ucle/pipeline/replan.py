@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ucle.errors import UcleError
 from ucle.inputs.states import PlacedInput
-from ucle.ir.annihilation import annihilated, uncertain_vertices
+from ucle.ir.annihilation import annihilate_products, uncertain_vertices
 from ucle.lowering.syntax_to_logical import syntax_to_logical
 from ucle.optimiser.choose_decomposition import (
     decompose,
@@ -68,7 +68,7 @@ def plan_annihilated(compiled: Compiled, options: Options) -> Compiled:
 
     Products under masks have one ⊗, and may then need two: such a program is decomposed again.
     """
-    program = annihilated(compiled.program, uncertain_vertices(compiled.program))
+    program = annihilate_products(compiled.program, uncertain_vertices(compiled.program))
     decomposed = replace(compiled.decomposed, program=program)
     chosen = decomposed.decompositions
     if not all(is_offered(vertex, program, chosen[vertex.name]) for vertex in program.vertices):

@@ -85,9 +85,9 @@ class Case:
 
     def expected(self) -> dict[str, Array]:
         """Return the oracle's value of every tensor that the program defines."""
-        return self.evaluated(self.arrays)
+        return self.evaluate(self.arrays)
 
-    def evaluated(
+    def evaluate(
         self, arrays: dict[str, Array], operand: Callable[[Array], Array] = lambda array: array
     ) -> dict[str, Array]:
         """Return the oracle's values for other arrays; functions see operands via `operand`."""
@@ -261,15 +261,15 @@ def _is_stable(case: Case, rng: np.random.Generator) -> bool:
         return (array * (1 + small * rng.normal(size=array.shape))).astype(array.dtype)
 
     try:
-        exact = case.evaluated(case.arrays, check)
+        exact = case.evaluate(case.arrays, check)
         if case.indexed:
-            case.evaluated({name: _fill(case, name) for name in case.arrays})
+            case.evaluate({name: _fill(case, name) for name in case.arrays})
         else:
             evaluate(case.text, {name: _fill(case, name) for name in case.arrays})
         nearby = [
-            case.evaluated({n: perturb_array(a) for n, a in case.arrays.items()}),
-            case.evaluated(case.arrays, perturb_array),
-            case.evaluated(case.arrays, negate_zeros),
+            case.evaluate({n: perturb_array(a) for n, a in case.arrays.items()}),
+            case.evaluate(case.arrays, perturb_array),
+            case.evaluate(case.arrays, negate_zeros),
         ]
     except (UndefinedError, TypeError, ValueError, OverflowError, IndexError):
         return False  # NumPy has no such operation

@@ -94,7 +94,7 @@ def _softplus(x: Any) -> Any:
     return np.logaddexp(x, np.zeros(1, x.dtype))
 
 
-def _unsigned(x: Any) -> Any:
+def _drop_zero_signs(x: Any) -> Any:
     """Return x with unsigned zeros."""
     return x + 0 if np.asarray(x).dtype.kind == "f" else x
 
@@ -114,7 +114,7 @@ def _sparse_mult(x: Any, y: Any) -> Any:
 
 
 def _sparse_div(x: Any, y: Any) -> Any:
-    quotient = np.divide(x, _unsigned(y))
+    quotient = np.divide(x, _drop_zero_signs(y))
     return np.where(x == 0, np.zeros_like(quotient), quotient)
 
 
@@ -192,7 +192,7 @@ FUNCTIONS: dict[str, Meaning] = {
     "abs": Meaning(np.abs, "bifc"),
     "neg": Meaning(np.negative, "bifc"),
     "square": Meaning(np.square, "bifc"),
-    "reciprocal": Meaning(lambda x: 1 / _unsigned(x), "bifc"),
+    "reciprocal": Meaning(lambda x: 1 / _drop_zero_signs(x), "bifc"),
     "sign": Meaning(np.sign),
     "gelu": Meaning(lambda x: _gelu(x.astype(np.float64) if x.dtype.kind == "i" else x)),
     "silu": Meaning(lambda x: x * _sigmoid(x)),
@@ -246,8 +246,8 @@ OPERATORS: dict[str, Meaning] = {
     "mult": Meaning(np.multiply, "bifc"),
     "add": Meaning(np.add, "bifc"),
     "sub": Meaning(np.subtract, "bifc"),
-    "div": Meaning(lambda x, y: np.divide(x, _unsigned(y)), "bifc"),
-    "pow": Meaning(lambda x, y: np.power(_unsigned(x), y), "bifc"),
+    "div": Meaning(lambda x, y: np.divide(x, _drop_zero_signs(y)), "bifc"),
+    "pow": Meaning(lambda x, y: np.power(_drop_zero_signs(x), y), "bifc"),
     "sparse_mult": Meaning(_sparse_mult, "bifc"),
     "sparse_div": Meaning(_sparse_div, "bifc"),
     "min": Meaning(np.minimum),
@@ -261,13 +261,13 @@ OPERATORS: dict[str, Meaning] = {
     "xor": Meaning(np.logical_xor, "bifc"),
     "when": Meaning(lambda c, x: np.where(c != 0, x, np.zeros_like(x)), "bifc"),
     "random_bits": Meaning(_random_bits, "bi"),
-    "atan2": _of_floats(lambda x, y: np.arctan2(_unsigned(x), _unsigned(y))),
+    "atan2": _of_floats(lambda x, y: np.arctan2(_drop_zero_signs(x), _drop_zero_signs(y))),
     "hypot": _of_floats(np.hypot),
     "logaddexp": _of_floats(np.logaddexp),
     "copysign": _of_floats(lambda x, y: np.copysign(x, np.where(y < 0, -np.ones_like(y), 1))),
     "nextafter": _of_floats(np.nextafter),
-    "remainder": Meaning(lambda x, y: np.remainder(x, _unsigned(y))),
-    "floor_divide": Meaning(lambda x, y: np.floor_divide(x, _unsigned(y))),
+    "remainder": Meaning(lambda x, y: np.remainder(x, _drop_zero_signs(y))),
+    "floor_divide": Meaning(lambda x, y: np.floor_divide(x, _drop_zero_signs(y))),
     "bit_and": Meaning(np.bitwise_and, "bi"),
     "bit_or": Meaning(np.bitwise_or, "bi"),
     "bit_xor": Meaning(np.bitwise_xor, "bi"),
@@ -364,7 +364,7 @@ class Evaluation:
         target = self._statement.target.labels
         accumulate = self._statement.accumulate
         if accumulate is None:
-            labels, array = self._implied(self._statement.expression, frozenset(target))
+            labels, array = self._sum_implied(self._statement.expression, frozenset(target))
         else:
             labels, array = self._evaluate(self._statement.expression, None)
             gone = tuple(x for x in labels if x not in target)
@@ -376,7 +376,7 @@ class Evaluation:
         """The value along labels that it has not, and on a diagonal of those that stand twice."""
         target, sizes = self._statement.target.labels, self._sizes
         shape = tuple(sizes[x] for x in distinct)
-        array = np.broadcast_to(_aligned(named, distinct), shape)
+        array = np.broadcast_to(_align(named, distinct), shape)
         if len(distinct) == len(target):
             return np.array(array)
         every = np.full([sizes[x] for x in target], self._elsewhere(array.dtype), array.dtype)
@@ -399,7 +399,7 @@ class Evaluation:
                 return ends[1]
         return 0
 
-    def _implied(self, expression: Expression, kept: frozenset[str]) -> Named:
+    def _sum_implied(self, expression: Expression, kept: frozenset[str]) -> Named:
         """With `=`: what is not kept is summed over the smallest subexpression that holds it."""
         whole = isinstance(expression, Access | Hit | LabelDivision)
         inside = [] if whole else [_occurrences(part) for part in children(expression)]
@@ -448,10 +448,10 @@ class Evaluation:
                 return self._matrix_map(matrix, self._child(argument, kept))
             case ScanExpression(Running() as running, argument):
                 labels, array = self._child(argument, kept)
-                if array.dtype.kind not in _known(FOLDS, running.reduce.name).kinds:
+                if array.dtype.kind not in _find_meaning(FOLDS, running.reduce.name).kinds:
                     raise UndefinedError(f"{running.name} of kind {array.dtype.kind}")
                 step, axis = STEPS[running.name], labels.index(running.label)
-                return labels, _widened(step(self._operand(array), axis=axis), [array])
+                return labels, _widen(step(self._operand(array), axis=axis), [array])
             case First():
                 return self._first(expression, kept)
             case Reduction(operator, over, argument):
@@ -459,14 +459,14 @@ class Evaluation:
                 return self._fold(operator.name, self._child(argument, inner), over)
             case Call(_, arguments):
                 sides = [self._child(argument, kept) for argument in arguments]
-                meaning = _known(FUNCTIONS, expression.name)
+                meaning = _find_meaning(FUNCTIONS, expression.name)
                 return self._apply(meaning, sides, expression.name in YES_OR_NO)
             case Binary(operator, left, right):
                 sides = [self._child(side, kept) for side in (left, right)]
                 name = operator.name
                 if self._annihilate and all(isinstance(side, np.ndarray) for _, side in sides):
                     name = {"mult": "sparse_mult", "div": "sparse_div"}.get(name, name)
-                return self._apply(_known(OPERATORS, name), sides, True)
+                return self._apply(_find_meaning(OPERATORS, name), sides, True)
         raise AssertionError(expression)
 
     def _matrix_map(self, matrix: MatrixMap, operand: Named) -> Named:
@@ -508,7 +508,7 @@ class Evaluation:
         indices = access.indices or tuple(Index(Affine(((x, 1),))) for x in access.labels)
         for index, size in zip(indices, array.shape, strict=True):
             if index.entries is not None:
-                entries = _aligned(self._evaluate(index.entries, None), labels)
+                entries = _align(self._evaluate(index.entries, None), labels)
                 if np.asarray(entries).dtype.kind != "i":
                     raise UndefinedError("an index that is no integer")
                 own = np.broadcast_to(entries, shape)
@@ -526,12 +526,12 @@ class Evaluation:
     def _child(self, expression: Expression, kept: frozenset[str] | None) -> Named:
         if kept is None:
             return self._evaluate(expression, None)
-        return self._implied(expression, kept)
+        return self._sum_implied(expression, kept)
 
     def _apply(self, meaning: Meaning, sides: list[Named], yes_or_no: bool) -> Named:
         every = tuple(dict.fromkeys(x for labels, _ in sides for x in labels))
         arrays = [
-            self._operand(_aligned(side, every)) if isinstance(side[1], np.ndarray) else side[1]
+            self._operand(_align(side, every)) if isinstance(side[1], np.ndarray) else side[1]
             for side in sides
         ]
         for array in arrays:
@@ -541,19 +541,19 @@ class Evaluation:
         if not yes_or_no:
             arrays = [_number(array) for array in arrays]
         result = np.asarray(meaning.function(*arrays))
-        return every, _widened(result, arrays)
+        return every, _widen(result, arrays)
 
     def _fold(self, operator: str, named: Named, gone: tuple[str, ...]) -> Named:
         labels, array = named
-        meaning = _known(FOLDS, operator)
+        meaning = _find_meaning(FOLDS, operator)
         if array.dtype.kind not in meaning.kinds:
             raise UndefinedError(f"{operator} of kind {array.dtype.kind}")
         axes = tuple(labels.index(x) for x in gone)
-        result = np.asarray(_folded(operator, meaning.function, self._operand(array), axes))
-        return tuple(x for x in labels if x not in gone), _widened(result, [array])
+        result = np.asarray(_fold_axes(operator, meaning.function, self._operand(array), axes))
+        return tuple(x for x in labels if x not in gone), _widen(result, [array])
 
 
-def _folded(
+def _fold_axes(
     operator: str, function: Callable[..., Any], array: Array, axes: tuple[int, ...]
 ) -> Any:
     if operator == "count":
@@ -676,7 +676,7 @@ def _furthest(affine: Affine, size: int) -> int:
     return (size + abs(affine.constant) + 1) * by + by
 
 
-def _known(table: Mapping[str, Meaning], name: str) -> Meaning:
+def _find_meaning(table: Mapping[str, Meaning], name: str) -> Meaning:
     if name not in table:
         raise UndefinedError(name)
     return table[name]
@@ -688,7 +688,7 @@ def _number(array: Any) -> Any:
     return array.astype(np.int64) if is_bool else array
 
 
-def _widened(result: Array, operands: list[Any]) -> Array:
+def _widen(result: Array, operands: list[Any]) -> Array:
     """NumPy makes small integers and half floats of yes and no; the language has neither."""
     if result.dtype.kind in "iu":
         return result.astype(np.int64)
@@ -782,7 +782,7 @@ def _diagonal(array: Array, labels: tuple[str, ...]) -> Named:
     return distinct, np.asarray(np.einsum(array, numbers, list(range(len(distinct)))))
 
 
-def _aligned(named: Named, every: tuple[str, ...]) -> Array:
+def _align(named: Named, every: tuple[str, ...]) -> Array:
     """The array with its axes in the order of `every`; absent ones are broadcast."""
     labels, array = named
     ordered = array.transpose([labels.index(x) for x in every if x in labels])
