@@ -1,7 +1,8 @@
 """The layers of the architecture: which package imports which, read from the imports themselves.
 
-A package is a folder of ``ucle``, or a module beside the folders. `LAYERS` is the one table of
-layers: a package may import packages of lower layers, and nothing else.
+A package is a folder of ``ucle``, or a module beside the folders; modules that only hand on public
+names (`HANDED_ON`) belong to ``ucle`` itself. `LAYERS` is the one table of layers: a package may
+import packages of lower layers, and nothing else.
 ``tests/project/test_layers.py`` checks the imports against it, and ``docs/architecture.md`` shows
 what is drawn here.
 """
@@ -43,8 +44,7 @@ LAYERS = (
     ("gradients", "loops", "spark"),
     ("program",),
     ("lazy", "demo", "testing"),
-    ("command", "linalg", "einsum_api", "random"),
-    ("init",),
+    ("command", "einsum_api"),
     ("ucle",),
 )
 """The packages, from the lowest layer up. ``ucle`` is the package itself: its public names."""
@@ -55,8 +55,8 @@ Arrows = Mapping[str, frozenset[str]]
 BOX, HIGH, ROW, MARGIN, GAP = 132, 34, 66, 20, 24
 """Widths and heights in the picture, in pixels."""
 
-LATE = {"ucle"}
-"""Modules that import what type checkers read of them as well, when it is first asked for."""
+HANDED_ON = {"ucle.init", "ucle.linalg", "ucle.random"}
+"""Public modules that import names of other packages and define none."""
 
 
 @cache
@@ -75,10 +75,10 @@ def modules() -> dict[str, Path]:
 def package_of(module: str) -> str:
     """The package of a module.
 
-    >>> package_of("ucle.sqlgen.script"), package_of("ucle.pipeline.stages"), package_of("ucle")
-    ('sqlgen', 'pipeline', 'ucle')
+    >>> package_of("ucle.sqlgen.script"), package_of("ucle.random"), package_of("ucle")
+    ('sqlgen', 'ucle', 'ucle')
     """
-    return module.split(".")[1] if "." in module else module
+    return module.split(".")[1] if "." in module and module not in HANDED_ON else "ucle"
 
 
 def imports(module: str, *, typing: bool = False) -> set[str]:
@@ -90,6 +90,8 @@ def imports(module: str, *, typing: bool = False) -> set[str]:
             what runs.
     """
     path = modules()[module]
+    if module == "ucle" and not typing:
+        path = path.with_suffix(".pyi")  # the names that it imports when they are first used
     tree = ast.parse(path.read_text(encoding="utf-8"))
     guarded = {
         id(node)
@@ -98,8 +100,6 @@ def imports(module: str, *, typing: bool = False) -> set[str]:
         for statement in block.body
         for node in ast.walk(statement)
     }
-    if module in LATE:
-        guarded = set()
     nodes = (node for node in ast.walk(tree) if (id(node) in guarded) == typing)
     return {name for node in nodes for name in _imported(node)} - {module}
 

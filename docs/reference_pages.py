@@ -16,6 +16,7 @@ import pipeline_picture
 from array_api_page import array_api_page
 from comparisons_page import comparisons_page
 from layers import architecture_page, picture
+from public_names import stub
 
 from ucle.command.cli import main
 from ucle.foundation.dtypes import DType
@@ -251,5 +252,6 @@ GENERATED: dict[str, Callable[[], str]] = {
     "_static/layers.svg": picture,
     "_static/pipeline.svg": pipeline_picture.light,
     "_static/pipeline-dark.svg": pipeline_picture.dark,
+    "../ucle/__init__.pyi": stub,
 }
 """Pages by the names of their files."""

@@ -6,570 +6,88 @@ array([3, 7])
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
-from ucle.errors import (
-    KernelsMissingWarning,
-    MetadataWarning,
-    NotConvergedWarning,
-    StaleStatisticsWarning,
-    UcleError,
-)
-from ucle.version import __version__
+from ucle import errors as errors  # `except ucle.errors.UcleError` needs no import of its own
 
-if TYPE_CHECKING:
-    from ucle import init, linalg, optim, random
-    from ucle.database.open_sessions import connect
-    from ucle.einsum_api.einsum import einsum
-    from ucle.foundation.caches import clear_caches
-    from ucle.inputs.inputs import table
-    from ucle.inputs.parameters import parameter
-    from ucle.lazy.aggregations import (
-        all,
-        any,
-        argmax,
-        argmin,
-        count_nonzero,
-        cummax,
-        cummin,
-        cumprod,
-        cumsum,
-        logsumexp,
-        max,
-        mean,
-        min,
-        prod,
-        softmax,
-        std,
-        sum,
-        var,
-    )
-    from ucle.lazy.creation import array, compute, tensor
-    from ucle.lazy.data_types import (
-        __array_namespace_info__,
-        bool,
-        can_cast,
-        complex64,
-        complex128,
-        e,
-        finfo,
-        float32,
-        float64,
-        iinfo,
-        inf,
-        int64,
-        isdtype,
-        nan,
-        newaxis,
-        pi,
-        result_type,
-    )
-    from ucle.lazy.functions import (
-        abs,
-        add,
-        astype,
-        bitwise_and,
-        bitwise_invert,
-        bitwise_or,
-        bitwise_xor,
-        broadcast_to,
-        ceil,
-        clip,
-        concat,
-        concatenate,
-        conj,
-        diagonal,
-        diff,
-        divide,
-        dropout,
-        equal,
-        exp,
-        expand_dims,
-        eye,
-        finite,
-        floor,
-        gelu,
-        greater,
-        greater_equal,
-        imag,
-        isfinite,
-        isnan,
-        kron,
-        leaky_relu,
-        less,
-        less_equal,
-        log,
-        log1p,
-        logical_and,
-        logical_not,
-        logical_or,
-        logical_xor,
-        matmul,
-        matrix_transpose,
-        maximum,
-        minimum,
-        multiply,
-        negative,
-        not_equal,
-        outer,
-        pad,
-        permute_dims,
-        pow,
-        real,
-        relu,
-        reshape,
-        roll,
-        round,
-        shift,
-        sigmoid,
-        sign,
-        silu,
-        softplus,
-        sqrt,
-        square,
-        squeeze,
-        stack,
-        subtract,
-        take,
-        tanh,
-        tensordot,
-        tril,
-        triu,
-        vecdot,
-        where,
-    )
-    from ucle.lazy.gradients import grad, value_and_grad
-    from ucle.lazy.linear_algebra import (
-        dot,
-        matrix_norm,
-        norm,
-        trace,
-        vector_norm,
-    )
-    from ucle.lazy.loops import iterate
-    from ucle.lazy.manipulation import (
-        broadcast_arrays,
-        cumulative_prod,
-        cumulative_sum,
-        flip,
-        moveaxis,
-        repeat,
-        take_along_axis,
-        tile,
-        unstack,
-    )
-    from ucle.lazy.new_tensors import (
-        arange,
-        asarray,
-        empty,
-        empty_like,
-        from_dlpack,
-        full,
-        full_like,
-        linspace,
-        meshgrid,
-        ones,
-        ones_like,
-        zeros,
-        zeros_like,
-    )
-    from ucle.lazy.ordering import (
-        among_bottom_k,
-        among_top_k,
-        argsort,
-        bottom_k,
-        sort,
-        top_k,
-    )
-    from ucle.lazy.standard_functions import (
-        acos,
-        acosh,
-        asin,
-        asinh,
-        atan,
-        atan2,
-        atanh,
-        bitwise_left_shift,
-        bitwise_right_shift,
-        copysign,
-        cos,
-        cosh,
-        expm1,
-        floor_divide,
-        hypot,
-        isinf,
-        log2,
-        log10,
-        logaddexp,
-        nextafter,
-        positive,
-        reciprocal,
-        remainder,
-        signbit,
-        sin,
-        sinh,
-        tan,
-        trunc,
-    )
-    from ucle.lazy.tensor import Tensor
-    from ucle.program import EinsumProgram, einsum_program
-    from ucle.registry import register_operator, unregister_operator
-    from ucle.run.results import Result, TensorRelation
-
-__all__ = [
-    "EinsumProgram",
-    "KernelsMissingWarning",
-    "MetadataWarning",
-    "NotConvergedWarning",
-    "Result",
-    "StaleStatisticsWarning",
-    "Tensor",
-    "TensorRelation",
-    "UcleError",
-    "__array_namespace_info__",
-    "__version__",
-    "abs",
-    "acos",
-    "acosh",
-    "add",
-    "all",
-    "among_bottom_k",
-    "among_top_k",
-    "any",
-    "arange",
-    "argmax",
-    "argmin",
-    "argsort",
-    "array",
-    "asarray",
-    "asin",
-    "asinh",
-    "astype",
-    "atan",
-    "atan2",
-    "atanh",
-    "bitwise_and",
-    "bitwise_invert",
-    "bitwise_left_shift",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
-    "bool",
-    "bottom_k",
-    "broadcast_arrays",
-    "broadcast_to",
-    "can_cast",
-    "ceil",
-    "clear_caches",
-    "clip",
-    "complex64",
-    "complex128",
-    "compute",
-    "concat",
-    "concatenate",
-    "conj",
-    "connect",
-    "copysign",
-    "cos",
-    "cosh",
-    "count_nonzero",
-    "cummax",
-    "cummin",
-    "cumprod",
-    "cumsum",
-    "cumulative_prod",
-    "cumulative_sum",
-    "diagonal",
-    "diff",
-    "divide",
-    "dot",
-    "dropout",
-    "e",
-    "einsum",
-    "einsum_program",
-    "empty",
-    "empty_like",
-    "equal",
-    "exp",
-    "expand_dims",
-    "expm1",
-    "eye",
-    "finfo",
-    "finite",
-    "flip",
-    "float32",
-    "float64",
-    "floor",
-    "floor_divide",
-    "from_dlpack",
-    "full",
-    "full_like",
-    "gelu",
-    "grad",
-    "greater",
-    "greater_equal",
-    "hypot",
-    "iinfo",
-    "imag",
-    "inf",
-    "init",
-    "int64",
-    "isdtype",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "iterate",
-    "kron",
-    "leaky_relu",
-    "less",
-    "less_equal",
-    "linalg",
-    "linspace",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "logaddexp",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "logsumexp",
-    "matmul",
-    "matrix_norm",
-    "matrix_transpose",
-    "max",
-    "maximum",
-    "mean",
-    "meshgrid",
-    "min",
-    "minimum",
-    "moveaxis",
-    "multiply",
-    "nan",
-    "negative",
-    "newaxis",
-    "nextafter",
-    "norm",
-    "not_equal",
-    "ones",
-    "ones_like",
-    "optim",
-    "outer",
-    "pad",
-    "parameter",
-    "permute_dims",
-    "pi",
-    "positive",
-    "pow",
-    "prod",
-    "random",
-    "real",
-    "reciprocal",
-    "register_operator",
-    "relu",
-    "remainder",
-    "repeat",
-    "reshape",
-    "result_type",
-    "roll",
-    "round",
-    "shift",
-    "sigmoid",
-    "sign",
-    "signbit",
-    "silu",
-    "sin",
-    "sinh",
-    "softmax",
-    "softplus",
-    "sort",
-    "sqrt",
-    "square",
-    "squeeze",
-    "stack",
-    "std",
-    "subtract",
-    "sum",
-    "table",
-    "take",
-    "take_along_axis",
-    "tan",
-    "tanh",
-    "tensor",
-    "tensordot",
-    "tile",
-    "top_k",
-    "trace",
-    "tril",
-    "triu",
-    "trunc",
-    "unregister_operator",
-    "unstack",
-    "value_and_grad",
-    "var",
-    "vecdot",
-    "vector_norm",
-    "where",
-    "zeros",
-    "zeros_like",
-]
-
-_MODULES = {
-    "EinsumProgram": "ucle.program",
-    "Result": "ucle.run.results",
-    "Tensor": "ucle.lazy.tensor",
-    "TensorRelation": "ucle.run.results",
-    "array": "ucle.lazy.creation",
-    "compute": "ucle.lazy.creation",
-    "clear_caches": "ucle.foundation.caches",
-    "connect": "ucle.database.open_sessions",
-    "einsum": "ucle.einsum_api.einsum",
-    "einsum_program": "ucle.program",
-    "grad": "ucle.lazy.gradients",
-    "iterate": "ucle.lazy.loops",
-    "parameter": "ucle.inputs.parameters",
-    "register_operator": "ucle.registry",
-    "table": "ucle.inputs.inputs",
-    "tensor": "ucle.lazy.creation",
-    "unregister_operator": "ucle.registry",
-    "value_and_grad": "ucle.lazy.gradients",
-}
-"""Modules of the public names that are not in `ucle.lazy.functions`."""
-
-for _module, _names in {
+EXPORTS = {
+    "ucle": "init linalg optim random",
+    "ucle.database.open_sessions": "connect",
+    "ucle.einsum_api.einsum": "einsum",
+    "ucle.errors": (
+        "KernelsMissingWarning MetadataWarning NotConvergedWarning StaleStatisticsWarning UcleError"
+    ),
+    "ucle.foundation.caches": "clear_caches",
+    "ucle.inputs.inputs": "table",
+    "ucle.inputs.parameters": "parameter",
     "ucle.lazy.aggregations": (
-        "all",
-        "any",
-        "argmax",
-        "argmin",
-        "count_nonzero",
-        "cummax",
-        "cummin",
-        "cumprod",
-        "cumsum",
-        "logsumexp",
-        "max",
-        "mean",
-        "min",
-        "prod",
-        "softmax",
-        "std",
-        "sum",
-        "var",
+        "all any argmax argmin count_nonzero cummax cummin cumprod cumsum logsumexp max mean "
+        "min prod softmax std sum var"
     ),
+    "ucle.lazy.creation": "array compute tensor",
     "ucle.lazy.data_types": (
-        "__array_namespace_info__",
-        "bool",
-        "can_cast",
-        "complex128",
-        "complex64",
-        "e",
-        "finfo",
-        "float32",
-        "float64",
-        "iinfo",
-        "inf",
-        "int64",
-        "isdtype",
-        "nan",
-        "newaxis",
-        "pi",
-        "result_type",
+        "__array_namespace_info__ bool can_cast complex128 complex64 e finfo float32 float64 "
+        "iinfo inf int64 isdtype nan newaxis pi result_type"
     ),
-    "ucle.lazy.linear_algebra": (
-        "dot",
-        "matrix_norm",
-        "norm",
-        "trace",
-        "vector_norm",
+    "ucle.lazy.functions": (
+        "abs add astype bitwise_and bitwise_invert bitwise_or bitwise_xor broadcast_to ceil "
+        "clip concat concatenate conj diagonal diff divide dropout equal exp expand_dims eye "
+        "finite floor gelu greater greater_equal imag isfinite isnan kron leaky_relu less "
+        "less_equal log log1p logical_and logical_not logical_or logical_xor matmul "
+        "matrix_transpose maximum minimum multiply negative not_equal outer pad permute_dims "
+        "pow real relu reshape roll round shift sigmoid sign silu softplus sqrt square "
+        "squeeze stack subtract take tanh tensordot tril triu vecdot where"
     ),
+    "ucle.lazy.gradients": "grad value_and_grad",
+    "ucle.lazy.linear_algebra": "dot matrix_norm norm trace vector_norm",
+    "ucle.lazy.loops": "iterate",
     "ucle.lazy.manipulation": (
-        "broadcast_arrays",
-        "cumulative_prod",
-        "cumulative_sum",
-        "flip",
-        "moveaxis",
-        "repeat",
-        "take_along_axis",
-        "tile",
-        "unstack",
-    ),
-    "ucle.lazy.ordering": (
-        "among_bottom_k",
-        "among_top_k",
-        "argsort",
-        "bottom_k",
-        "sort",
-        "top_k",
+        "broadcast_arrays cumulative_prod cumulative_sum flip moveaxis repeat take_along_axis "
+        "tile unstack"
     ),
     "ucle.lazy.new_tensors": (
-        "arange",
-        "asarray",
-        "empty",
-        "empty_like",
-        "from_dlpack",
-        "full",
-        "full_like",
-        "linspace",
-        "meshgrid",
-        "ones",
-        "ones_like",
-        "zeros",
-        "zeros_like",
+        "arange asarray empty empty_like from_dlpack full full_like linspace meshgrid ones "
+        "ones_like zeros zeros_like"
     ),
+    "ucle.lazy.ordering": "among_bottom_k among_top_k argsort bottom_k sort top_k",
     "ucle.lazy.standard_functions": (
-        "acos",
-        "acosh",
-        "asin",
-        "asinh",
-        "atan",
-        "atan2",
-        "atanh",
-        "bitwise_left_shift",
-        "bitwise_right_shift",
-        "copysign",
-        "cos",
-        "cosh",
-        "expm1",
-        "floor_divide",
-        "hypot",
-        "isinf",
-        "log10",
-        "log2",
-        "logaddexp",
-        "nextafter",
-        "positive",
-        "reciprocal",
-        "remainder",
-        "signbit",
-        "sin",
-        "sinh",
-        "tan",
-        "trunc",
+        "acos acosh asin asinh atan atan2 atanh bitwise_left_shift bitwise_right_shift "
+        "copysign cos cosh expm1 floor_divide hypot isinf log10 log2 logaddexp nextafter "
+        "positive reciprocal remainder signbit sin sinh tan trunc"
     ),
-}.items():
-    _MODULES.update(dict.fromkeys(_names, _module))
+    "ucle.lazy.tensor": "Tensor",
+    "ucle.program": "einsum_program EinsumProgram",
+    "ucle.registry": "register_operator unregister_operator",
+    "ucle.run.results": "Result TensorRelation",
+    "ucle.version": "__version__",
+}
+"""The public names, by the modules that define them; public modules are names of ``ucle``.
 
-_NAMESPACES = ("init", "linalg", "optim", "random")
-"""Public modules."""
+All else follows from this table: ``__all__``, the late imports, and ``__init__.pyi``, in which type
+checkers and editors look names up (``docs/public_names.py`` writes it).
+"""
 
-if not TYPE_CHECKING:  # a type checker would accept any name
+_MODULES = dict(sorted((name, module) for module in EXPORTS for name in EXPORTS[module].split()))
 
-    def __getattr__(name: str) -> object:
-        """Import a public name when it is first used: the compiler takes long to import."""
-        import_late = import_module("ucle.foundation.fork_safety").import_late
-        if name == "load_ipython_extension":  # a notebook looks for it here
-            return import_late("ucle.command.cells").load_ipython_extension
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        if name in _NAMESPACES:
-            return import_late(f"ucle.{name}")
+_LIGHT = ("ucle.errors", "ucle.version")
+"""Modules that are imported without the compiler."""
+
+__all__ = list(_MODULES)
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used: the compiler takes long to import."""
+    import_late = import_module("ucle.foundation.fork_safety").import_late
+    if name == "load_ipython_extension":  # a notebook looks for it here
+        return import_late("ucle.command.cells").load_ipython_extension
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = _MODULES[name]
+    if module == __name__:
+        return import_late(f"{module}.{name}")
+    if module not in _LIGHT:
         import_late("ucle.lazy.tensor")  # defines the operators of tables, too
-        globals()[name] = value = getattr(
-            import_late(_MODULES.get(name, "ucle.lazy.functions")), name
-        )
-        return value
+    globals()[name] = value = getattr(import_late(module), name)
+    return value
 
 
 def __dir__() -> list[str]:

@@ -418,8 +418,8 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "everything-is-imported",
         "ucle/__init__.py",
-        "if TYPE_CHECKING:\n    from ucle import init",
-        "if True:\n    from ucle import init",
+        "from ucle import errors as errors",
+        "from ucle import errors as errors, random as random",
         "import ucle brings the compiler",
         ("tests/project/test_imports.py::test_import_brings_nothing_large",),
     ),

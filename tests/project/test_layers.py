@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from layers import (
+    HANDED_ON,
     LAYERS,
     ROOT,
     find_cycle,
@@ -234,6 +235,13 @@ def test_a_folder_says_what_it_is(folder: str) -> None:
     highest = max(map(layer_of, named))
     for package in package_arrows()[package_of(folder)]:
         assert package in named or layer_of(package) < highest, (folder, package)
+
+
+def test_public_modules_define_nothing() -> None:
+    for module in HANDED_ON:
+        _, *imports, names = ast.parse(modules()[module].read_text(encoding="utf-8")).body
+        assert all(isinstance(node, ast.ImportFrom) for node in imports), module
+        assert ast.unparse(names).startswith("__all__ = "), module
 
 
 def test_no_two_names_are_nearly_the_same() -> None:

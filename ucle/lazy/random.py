@@ -1,0 +1,207 @@
+"""Random numbers as lazy tensors, or as specifications that take their shape from an input.
+
+`ucle.random` is the public module, which says what the numbers depend on. The numbers themselves
+are those of `ucle.inputs.random_tensors`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucle.errors import LabelError
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import validated
+from ucle.foundation.philox import random_bits
+from ucle.inputs.inputs import element_type
+from ucle.inputs.random_tensors import (
+    BERNOULLI,
+    NORMAL,
+    UNIFORM,
+    RandomTensor,
+    check_distribution,
+    key_of,
+)
+from ucle.lazy.random_tensors import check_dtype, named_axes, random_tensor
+from ucle.lazy.tensor import Tensor
+
+Shape = Sequence[int]
+Names = str | Sequence[str] | None
+
+
+@overload
+def uniform(
+    low: float = 0.0, high: float = 1.0, *, seed: int, shape: Shape, axes: Names = None,
+    dtype: Any = None,
+) -> Tensor: ...  # fmt: skip
+@overload
+def uniform(
+    low: float = 0.0, high: float = 1.0, *, seed: int, dtype: Any = None
+) -> RandomTensor: ...
+@validated(low=args.real, high=args.real, seed=args.integer, shape=args.shape, axes=args.names)
+def uniform(
+    low: float = 0.0,
+    high: float = 1.0,
+    *,
+    seed: int,
+    shape: Shape | None = None,
+    axes: Names = None,
+    dtype: Any = None,
+) -> Any:
+    """Uniformly distributed numbers between two ends, with 53 random bits (24 for float32).
+
+    Args:
+        low: the lower end, which may occur.
+        high: the upper end, which occurs only by rounding.
+        seed: any integer.
+        shape: sizes of the axes; without it the result has no shape yet.
+        axes: their names.
+        dtype: float64 or float32.
+
+    Returns:
+        A lazy tensor; without a shape a `RandomTensor`.
+
+    Raises:
+        ArgumentError: ``low`` is greater than ``high``, or one is not finite.
+        LabelError: names of axes without a shape, or a different number of names than of axes.
+
+    >>> uniform(-1, 1, seed=0, shape=(3,)).to_numpy().round(3)
+    array([-0.202,  0.944, -0.961])
+    """
+    return _make_tensor(UNIFORM, (low, high), seed, shape, axes, dtype)
+
+
+@overload
+def normal(
+    mean: float = 0.0, std: float = 1.0, *, seed: int, shape: Shape, axes: Names = None,
+    dtype: Any = None,
+) -> Tensor: ...  # fmt: skip
+@overload
+def normal(
+    mean: float = 0.0, std: float = 1.0, *, seed: int, dtype: Any = None
+) -> RandomTensor: ...
+@validated(mean=args.real, std=args.real, seed=args.integer, shape=args.shape, axes=args.names)
+def normal(
+    mean: float = 0.0,
+    std: float = 1.0,
+    *,
+    seed: int,
+    shape: Shape | None = None,
+    axes: Names = None,
+    dtype: Any = None,
+) -> Any:
+    """Normally distributed numbers: the quantile at the middle of one of 2^52 intervals.
+
+    The quantile is Wichura's AS 241, with a relative error below 5e-15; numbers lie within 8.3
+    standard deviations.
+
+    Args:
+        mean: the mean.
+        std: the standard deviation.
+        seed: any integer.
+        shape: sizes of the axes; without it the result has no shape yet.
+        axes: their names.
+        dtype: float64 or float32.
+
+    Returns:
+        A lazy tensor; without a shape a `RandomTensor`.
+
+    >>> normal(seed=0, shape=(3,)).to_numpy().round(3)
+    array([-0.256,  1.915, -2.065])
+    """
+    return _make_tensor(NORMAL, (mean, std), seed, shape, axes, dtype)
+
+
+@overload
+def bernoulli(
+    p: float = 0.5, *, seed: int, shape: Shape, axes: Names = None, dtype: Any = None
+) -> Tensor: ...
+@overload
+def bernoulli(p: float = 0.5, *, seed: int, dtype: Any = None) -> RandomTensor: ...
+@validated(p=args.real, seed=args.integer, shape=args.shape, axes=args.names)
+def bernoulli(
+    p: float = 0.5,
+    *,
+    seed: int,
+    shape: Shape | None = None,
+    axes: Names = None,
+    dtype: Any = None,
+) -> Any:
+    """Booleans that are true with a given probability: where a uniform number is less than p.
+
+    Args:
+        p: the probability of true.
+        seed: any integer.
+        shape: sizes of the axes; without it the result has no shape yet.
+        axes: their names.
+        dtype: bool by default; in other types true is 1.
+
+    Returns:
+        A lazy tensor; without a shape a `RandomTensor`.
+
+    >>> bernoulli(0.5, seed=0, shape=(4,)).to_numpy()
+    array([ True, False,  True, False])
+    """
+    return _make_tensor(BERNOULLI, (p,), seed, shape, axes, dtype)
+
+
+@validated(n=args.count(), seed=args.integer)
+def permutation(n: int, *, seed: int) -> NDArray[np.int64]:
+    """Return the numbers from 0 up to n in random order: the sort order of random integers.
+
+    Args:
+        n: the number of integers.
+        seed: any integer.
+
+    >>> permutation(5, seed=1)
+    array([2, 4, 1, 3, 0])
+    """
+    return np.argsort(random_bits(key_of(seed), np.arange(n)), kind="stable").astype(np.int64)
+
+
+@validated(seed=args.integer, parts=args.integer)
+def key(seed: int, *parts: int) -> int:
+    """Derive a seed for each of several uses, such as layers and epochs, from one seed.
+
+    Args:
+        seed: any integer.
+        parts: integers that identify the use.
+
+    >>> key(0, 1), key(0, 2)
+    (8308833767650725377, 1514449520771899467)
+    """
+    text = " ".join(map(str, (int(seed), *map(int, parts))))
+    digest = hashlib.blake2b(f"key {text}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+def _make_tensor(
+    distribution: str,
+    parameters: tuple[float, ...],
+    seed: int,
+    shape: Shape | None,
+    axes: Names,
+    dtype: Any,
+) -> RandomTensor | Tensor:
+    where = f"random.{distribution}"
+    numbers = tuple(float(x) for x in parameters)
+    check_distribution(distribution, numbers)
+    kind = None if dtype is None else element_type(dtype, f"{where}(dtype=...)")
+    check_dtype(kind, distribution)
+    spec = RandomTensor(distribution, numbers, int(seed), kind)
+    if shape is None:
+        if axes is not None:
+            raise LabelError(
+                "names of axes do not say how long these are",
+                where=f"{where}(axes=...)",
+                expected="shape=, too",
+                found=", ".join([axes] if isinstance(axes, str) else axes),
+            )
+        return spec
+    names = [axes] if isinstance(axes, str) else axes
+    every = named_axes(distribution, tuple(shape), None if names is None else tuple(names))
+    return Tensor(random_tensor(spec, every))
