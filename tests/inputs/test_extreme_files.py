@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import ucle
 from ucle.errors import InputError, UnsupportedError, ValueTypeError
-from ucle.run.write_file import SUFFIXES
+from ucle.inputs.formats import SUFFIXES
 
 inf, nan = np.inf, np.nan
 EXTREMES = {

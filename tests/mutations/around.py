@@ -230,7 +230,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "coordinates-of-frostt-from-0",
-        "ucle/inputs/files.py",
+        "ucle/inputs/frostt.py",
         'columns = {f"k{n}": pc.subtract(key, 1) for n, key in enumerate(keys)}',
         'columns = {f"k{n}": key for n, key in enumerate(keys)}',
         "coordinates in .tns files are one too large",

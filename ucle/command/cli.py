@@ -27,11 +27,11 @@ from ucle.command.options import (
 )
 from ucle.command.show_results import Pairs, WriteOptions, preview, preview_document, store
 from ucle.explain.json import json_text
+from ucle.inputs.formats import SUFFIXES, WRITTEN
 from ucle.optimiser.profiles import save_profile
 from ucle.plan.forms import MAX_ROWS
 from ucle.program.explanations import FORMATS
 from ucle.progress.bar import progress_bar
-from ucle.run.write_file import SUFFIXES
 from ucle.run.write_table import MODES, checked_mode
 from ucle.version import __version__
 
@@ -99,8 +99,9 @@ def explain(analyze: bool, form: str, as_json: bool, **options: Any) -> None:
     "files",
     **pairs("NAME=FILE", suffixes=(*SUFFIXES, "/")),
     shell_complete=complete_tensor("="),
-    help="Write a tensor to a file; its suffix tells the format: .parquet, .arrow, .csv, .mtx, "
-    ".tns, .npy, .npz. With --partition-by it is a folder, which ends in a slash.",
+    help="Write a tensor to a file; its suffix tells the format: "
+    f"{', '.join(format_.suffixes[0] for format_ in WRITTEN)}. With --partition-by it is a folder, "
+    "which ends in a slash.",
 )
 @click.option(
     "-t",

@@ -14,8 +14,8 @@ from ucle.command.completion import complete_file, complete_input, complete_tens
 from ucle.command.show_results import Pairs
 from ucle.database.open_sessions import open_for_reading
 from ucle.foundation.arguments import SHOWN
-from ucle.inputs.files import reader_of
-from ucle.inputs.inputs import TEXT_FILE, table
+from ucle.inputs.formats import is_text_table, reader_of
+from ucle.inputs.inputs import table
 from ucle.inputs.table_input import TableInput
 from ucle.language.parse import parse_program
 from ucle.language.statements import input_labels
@@ -96,7 +96,7 @@ def parse_input(text: str, duplicates: str, **form: Any) -> TableInput:
     )
     columns = None if keys is None else [key.strip() for key in keys.split(",") if key.strip()]
     assert relation is not None
-    if not (TEXT_FILE.search(relation) or (os.path.isfile(relation) and not reader_of(relation))):
+    if not (is_text_table(relation) or (os.path.isfile(relation) and not reader_of(relation))):
         form = {}
     return table(relation, columns, _column_or_number(value), duplicates=duplicates, **form)
 

@@ -1,43 +1,28 @@
-"""Files that are read into memory as inputs: Arrow IPC, Matrix Market, FROSTT, NumPy.
+"""Files as inputs: reading one into memory, with errors that say what is wrong with it.
 
-Parquet and CSV are not among them: DuckDB reads these itself, and only the parts it needs. The
-suffix determines the format; ``.gz`` may follow for text formats. This module also handles columns
-that files and Arrow tables have besides their data (pandas' index, folders with values in their
-names).
+`ucle.inputs.formats` has the readers. This module also handles columns that files and Arrow tables
+have besides their data (pandas' index, folders with values in their names).
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import zipfile
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ucle.errors import InputError
-from ucle.foundation.libraries import pa, pc, pq, scipy_module
-from ucle.inputs.matrix_market import read_matrix_market
-from ucle.inputs.text_words import TextError, Words, read_unpacked, read_words, words_table
+from ucle.foundation.libraries import pa, pq
+from ucle.inputs.formats import reader_of
+from ucle.inputs.text_words import TextError
 
 BROKEN = (
     *(OSError, ValueError, KeyError, EOFError, TypeError, OverflowError),
     *(zipfile.BadZipFile, zlib.error),
 )
 """Exceptions that readers raise for a malformed file; Arrow's errors are among them."""
-
-
-def reader_of(path: str) -> Callable[[str], Any] | None:
-    """The function that reads a file with this name; None if no reader is registered for it."""
-    stem, suffix = os.path.splitext(path.casefold())
-    if suffix in (".gz", ".zst"):
-        suffix = os.path.splitext(stem)[1]
-        return TEXT_READERS.get(suffix)
-    return (READERS | TEXT_READERS).get(suffix)
 
 
 def read_file(name: str, path: str) -> Any:
@@ -131,110 +116,3 @@ def _widen_type(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_fixed_size_list(type_):
         return pa.list_(_widen_type(type_.value_type), type_.list_size)
     return type_
-
-
-def _read_ipc(path: str) -> pa.Table:
-    with pa.memory_map(path) as source:
-        try:
-            return pa.ipc.open_file(source).read_all()
-        except pa.ArrowInvalid:
-            source.seek(0)
-            return pa.ipc.open_stream(source).read_all()
-
-
-def _read_npy(path: str) -> Any:
-    return np.load(path, mmap_mode="r", allow_pickle=False)
-
-
-def _read_npz(path: str) -> Any:
-    """Read a sparse array as scipy saves it, or the only array in the file."""
-    with np.load(path, allow_pickle=False) as archive:
-        if "format" in archive.files:
-            return scipy_module("scipy.sparse", path).load_npz(path)
-        if len(archive.files) != 1:
-            raise ValueError(
-                f"it holds {len(archive.files)} arrays ({', '.join(archive.files)}): "
-                "np.load(path)[name] picks one"
-            )
-        return archive[archive.files[0]]
-
-
-def _read_frostt(path: str) -> pa.Table:
-    """Read coordinates that count from 1 and a real value per line, separated by blanks.
-
-    ``#`` begins a comment. A file without entries states its rank in a comment: ``# rank 3``.
-    Values are float64, or int64 if they are integers that float64 cannot all represent.
-
-    Source: the FROSTT collection of sparse tensors, http://frostt.io.
-    """
-    words = read_words(path, "#")
-    first = next(words.rows(1), None)
-    if first is None:
-        return _no_entries(path)
-    *keys, values = words_table(words, [f"k{n}" for n in range(len(first[1]))]).columns
-    if not all(pa.types.is_integer(key.type) for key in keys) or not keys:
-        raise ValueError("coordinates are not integers, or there are none")
-    if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
-        (row, text) = next((n, x) for n, x in enumerate(values.to_pylist()) if not _is_number(x))
-        raise TextError(f"{text} in line {words.line_of(row)}", "a number behind coordinates")
-    for key in keys:
-        _check_from_one(words, key, path)
-    columns = {f"k{n}": pc.subtract(key, 1) for n, key in enumerate(keys)}
-    return pa.table({**columns, "val": _as_floats(values)})
-
-
-def _no_entries(path: str) -> pa.Table:
-    """Return the empty table of a FROSTT file without entries, whose rank is in a comment."""
-    rank = re.search(rb"^\s*#\s*rank (\d{1,2})\b", read_unpacked(path), re.MULTILINE)
-    if rank is None:
-        raise ValueError("it holds no entry, and no comment '# rank 3' tells its rank")
-    kinds = {f"k{n}": pa.int64() for n in range(int(rank[1]))} | {"val": pa.float64()}
-    return pa.schema(kinds).empty_table()
-
-
-def _check_from_one(words: Words, key: pa.ChunkedArray, path: str) -> None:
-    """Check that the coordinates of a FROSTT file count from 1.
-
-    Raises:
-        TextError: a coordinate is less than 1.
-    """
-    row = pc.index(pc.less(key, 1), True).as_py()
-    if row < 0:
-        return
-    number, fields = next(each for n, each in enumerate(words.rows()) if n == row)
-    raise TextError(
-        f"the coordinate {key[row].as_py()} in line {number}: {' '.join(fields)[:80]}",
-        "coordinates from 1 on, as FROSTT files have them",
-        f"ucle.table({path!r}, delimiter=' ', header=False, comment='#') reads coordinates from 0 "
-        "as they are",
-    )
-
-
-def _as_floats(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Convert values to float64, unless that would change an integer."""
-    try:
-        return values.cast(pa.float64())
-    except pa.ArrowInvalid:
-        return values
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-READERS: dict[str, Callable[[str], Any]] = {
-    ".arrow": _read_ipc,
-    ".arrows": _read_ipc,
-    ".feather": _read_ipc,
-    ".ipc": _read_ipc,
-    ".npy": _read_npy,
-    ".npz": _read_npz,
-}
-TEXT_READERS: dict[str, Callable[[str], Any]] = {
-    ".mtx": read_matrix_market,
-    ".tns": _read_frostt,
-}

@@ -24,7 +24,8 @@ from ucle.foundation.dtypes import DType, Scalar, nearest
 from ucle.foundation.exact_numbers import typed_numbers
 from ucle.foundation.libraries import pa
 from ucle.foundation.names import fold_name
-from ucle.inputs.files import index_columns, read_file, read_parquet, reader_of, without_half_floats
+from ucle.inputs.files import index_columns, read_file, read_parquet, without_half_floats
+from ucle.inputs.formats import is_parquet, is_text_table, reader_of
 from ucle.inputs.labelled_arrays import labelled_table
 from ucle.inputs.metadata import (
     RelationNote,
@@ -398,26 +399,23 @@ def _as_described(name: str, spec: TableInput) -> tuple[TableInput, RelationNote
     ), description
 
 
-TEXT_FILE = re.compile(r"\.([ct]sv|txt|edges)(\.gz|\.zst)?$", re.IGNORECASE)
-
-
 def is_text(path: str, spec: TableInput) -> bool:
     """True if a relation is a text file of rows, by its suffix or by the stated options.
 
     A table ``edges`` in a schema has such a name, too: for that suffix the file has to exist.
     """
     if any(stated is not None for stated in (spec.delimiter, spec.header, spec.comment)):
-        return re.search(r"\.parquet\b", path, re.IGNORECASE) is None
+        return not is_parquet(path)
     if re.fullmatch(r"[\w ]+\.edges", path, re.IGNORECASE) and not os.path.exists(path):
         return False
-    return TEXT_FILE.search(path) is not None
+    return is_text_table(path)
 
 
 def _parse_relation(name: str, relation: str | os.PathLike[str], spec: TableInput) -> Origin:
     text = os.fspath(relation)
     if is_text(text, spec):
         return CsvFile(text)
-    if re.search(r"\.parquet\b", text, re.IGNORECASE) or not isinstance(relation, str):
+    if is_parquet(text) or not isinstance(relation, str):
         return ParquetFile(text)
     return parse_table_name(text, f"input {name}")
 

@@ -1,4 +1,4 @@
-"""Matrix Market files, read by scipy after a check for content that scipy would misread.
+"""Matrix Market files, which scipy writes, and reads after a check for content it would misread.
 
 scipy's reader ends a number at the first character that it does not understand: ``1.5D+02`` is read
 as 1.5, and 1.5 in a file of integers as 1. An entry that does not fit its field is refused here
@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import io
 import re
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from ucle.foundation.libraries import scipy_module
+from ucle.inputs.file_format import WritableTensor
 from ucle.inputs.text_words import TextError, read_unpacked
+from ucle.plan.forms import WrittenForm
 
 FIELDS = {"pattern": 0, "integer": 1, "unsigned-integer": 1, "real": 1, "double": 1, "complex": 2}
 """The number of numbers per entry, by the field that the header names."""
@@ -52,6 +54,16 @@ def read_matrix_market(path: str) -> Any:
         text = header + b"\n" + rest[:begin] + body
     # It would read on after a blank at the end of the file.
     return read(io.BytesIO(text.rstrip() + b"\n"), spmatrix=False)
+
+
+def write_matrix_market(tensor: WritableTensor, file: BinaryIO, form: WrittenForm) -> None:
+    """Write the entries of a matrix other than 0."""
+    writer = scipy_module("scipy.io", f"save {tensor.name}, Matrix Market")
+    matrix = tensor.to_scipy()
+    if matrix.dtype == bool:
+        matrix = matrix.astype(np.int64)
+    # Without a given symmetry, scipy would test for one, treating the matrix as dense.
+    writer.mmwrite(file, matrix, symmetry="general")
 
 
 def _begin(text: bytes) -> int:

@@ -7,7 +7,6 @@ their sizes are known when a program is compiled.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +16,8 @@ import numpy as np
 
 from ucle.errors import LabelError
 from ucle.foundation.dtypes import Scalar, nearest
-from ucle.inputs.files import reader_of
-from ucle.inputs.inputs import TEXT_FILE, describe_array, open_input
+from ucle.inputs.formats import format_of, is_parquet
+from ucle.inputs.inputs import describe_array, open_input
 from ucle.inputs.objects import is_instance
 from ucle.inputs.operands import is_relation
 from ucle.inputs.sparse_arrays import is_sparse, to_coordinates, without_axes
@@ -201,8 +200,7 @@ def _title(relation: Any) -> str:
     """A name for a tensor, after its table."""
     if isinstance(relation, str | os.PathLike):
         text = os.fspath(relation)
-        is_file = reader_of(text) is not None or re.search(r"\.parquet\b", text)
-        is_file = is_file or TEXT_FILE.search(text)
+        is_file = format_of(text) is not None or is_parquet(text)
         stem = Path(text).name.split(".")[0] if is_file else text.split(".")[-1]
         return stem.strip('"*')
     return "X"

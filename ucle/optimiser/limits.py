@@ -28,7 +28,7 @@ from ucle.ir.vertices import Vertex
 from ucle.optimiser.sizes import SizedProgram
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.kernel_choice import MOST_OF_LITTLE, choose_kernel
-from ucle.udf_kernels import kernel_limits
+from ucle.udf_kernels.kernel_limits import kernel_limits
 
 
 def is_small(sized: SizedProgram, vertex: Vertex) -> bool:

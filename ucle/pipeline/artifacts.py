@@ -30,7 +30,7 @@ from ucle.plan.step_memory import Estimates, plan_peak
 from ucle.plan.steps import Plan
 from ucle.sqlgen.scalar_operators import number_expression
 from ucle.stats.estimate import ProgramStatistics
-from ucle.udf_kernels import kernel_limits
+from ucle.udf_kernels.kernel_limits import kernel_limits
 
 MOST_BYTES = 1 << 26
 """Bytes of all physical plans that are kept."""

@@ -24,7 +24,7 @@ from ucle.plan.pass_context import PassContext
 from ucle.plan.relation_nodes import Aggregate, Compute, FusedMaps, Join, Read, Relation
 from ucle.plan.relation_tree import inputs, reads
 from ucle.plan.steps import Plan, Step
-from ucle.udf_kernels import kernel_limits
+from ucle.udf_kernels.kernel_limits import kernel_limits
 
 
 def fuse_maps(plan: Plan, context: PassContext) -> Plan:

@@ -25,7 +25,7 @@ from ucle.operators import (
     Combine,
     Reduce,
 )
-from ucle.udf_kernels import kernel_limits
+from ucle.udf_kernels.kernel_limits import kernel_limits
 
 Numbers = tuple[int, ...]
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from ucle.foundation.engine_limits import DUCKDB_LIMITS, EngineLimits
-from ucle.udf_kernels import kernel_limits
+from ucle.udf_kernels.kernel_limits import kernel_limits
 
 
 @dataclass(frozen=True)
