@@ -350,7 +350,7 @@ define build-extension
 	mkdir -p dist/extension/$(1)
 	cp .venv-extension/$(1)/ucle.duckdb_extension dist/extension/$(1)/
 	$(PYTHON) udf_kernels/footer.py dist/extension/$(1)/ucle.duckdb_extension $(1) \
-		"$$(sed -n 's/__version__ = "\(.*\)"/\1/p' ucle/version.py)"
+		"$$(sed -n 's/__version__ = "\(.*\)"/\1/p' ucle/foundation/version.py)"
 	@echo "dist/extension/$(1)/ucle.duckdb_extension"
 endef
 

@@ -2,7 +2,7 @@
 
 Nothing runs. Two layers of graph convolution over a power-law graph of 10^8 edges are compiled for
 made-up statistics, and distributed for each cluster. The constants are those of `Network`, which
-were measured on Spark (`benchmarks.spark`), and those of the kernels in `ucle.cost`.
+were measured on Spark (`benchmarks.spark`), and those of the kernels in `ucle.plan.prices`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ import numpy as np
 import ucle
 from benchmarks.measure import Table
 from ucle.inputs.table_input import TableInput
-from ucle.ir.placements import Spread
 from ucle.partitions import Network
-from ucle.partitions.distribute import candidates, distribute_cheapest
-from ucle.partitions.sizes import EstimatedSizes
+from ucle.partitions.distribute import EstimatedSizes, candidates, distribute_cheapest
 from ucle.pipeline.artifacts import Compiled
+from ucle.plan.placement_rules import Spread
 from ucle.stats.measure import MeasuredInput
 
 WORKERS = (1, 2, 4, 8, 16, 32, 64)

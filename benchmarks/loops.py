@@ -19,7 +19,7 @@ import pyarrow as pa
 
 import ucle
 from benchmarks.measure import THREADS, Table, expect_close, race, ratio
-from ucle.loops.iterate import Iteration
+from ucle.run.iterate import Iteration
 
 EDGES = 1_000_000
 

@@ -27,11 +27,11 @@ from benchmarks.measure import PAUSE, THREADS, Table, ratio
 from benchmarks.stored import input_tables
 from benchmarks.workloads import GRAPHS, SECOND, Workload, attention, chain, gcn
 from ucle.command.calibrate import calibrate
-from ucle.cost.prices import ENGINE, Profile
 from ucle.ir.layouts import Decomposition
 from ucle.optimiser.pricing import decompositions
 from ucle.optimiser.sparse_einsum import sparse_einsum
 from ucle.pipeline.replan import costed_program
+from ucle.plan.prices import ENGINE, Profile
 from ucle.run.script import script_of
 
 BEST, SPREAD = 20, 40

@@ -27,7 +27,6 @@ from benchmarks.measure import THREADS, Table, expect_close
 from benchmarks.robustness_notes import CONSTANTS_NOTES, GREEDY_NOTES, NOISE_NOTES
 from benchmarks.stored import input_tables
 from benchmarks.workloads import GRAPHS, Workload, attention, chain, dense, gcn
-from ucle.cost.prices import ENGINE, PAPER, Profile
 from ucle.demo.timing import interrupted_after
 from ucle.errors import ExecutionError, MemoryLimitError
 from ucle.ir.layouts import Decomposition, Layout
@@ -36,6 +35,7 @@ from ucle.optimiser.pricing import CostedProgram
 from ucle.optimiser.sparse_einsum import sparse_einsum
 from ucle.pipeline.replan import costed_program
 from ucle.plan.decomposition import DecomposedProgram
+from ucle.plan.prices import ENGINE, PAPER, Profile
 from ucle.stats import ProgramStatistics, Rows, TensorStatistics, Textbook
 
 NAMES = ("cora_lcc", "planetoid_cora", "planetoid_citeseer", "amazon_photo")

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 import ucle
 from benchmarks.measure import THREADS, Table, expect_close, race, ratio
-from ucle.compile.build import build
 from ucle.options import Optimisations
+from ucle.run.build import build
 from ucle.udf_kernels import arrow
 
 SLEEP, TUPLES, SLEEPERS = 0.01, 64, 8

@@ -14,7 +14,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from ucle.version import __version__
+from ucle.foundation.version import __version__
 
 LINKED = {"../notebooks": "notebooks", "../benchmarks/results": "benchmarks"}
 """What lies elsewhere, and the symbolic links to it that are folders of the site."""

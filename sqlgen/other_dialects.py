@@ -17,8 +17,7 @@ from ucle.errors import UnsupportedError
 from ucle.foundation.dtypes import DType
 from ucle.plan import relation_nodes as plan
 from ucle.plan.complete_keyless import complete_keyless
-from ucle.plan.inline_views import inline_views
-from ucle.plan.keep_in_statement import keep_in_statement
+from ucle.plan.inline import inline_views, keep_in_statement
 from ucle.plan.materialise import (
     materialise_checked,
     materialise_deep,

@@ -21,7 +21,7 @@ from ucle.plan.relation_tree import inputs
 from ucle.plan.steps import Plan, Role, Round, Step
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.finiteness_checks import StoredPayload, nan_query
-from ucle.sqlgen.from_clause import Joined, cross_join
+from ucle.sqlgen.from_clause import Joined, NestedExpression, SingleRow, cross_join
 from ucle.sqlgen.fused_steps import tape_query
 from ucle.sqlgen.index_maps import reindex_tensor
 from ucle.sqlgen.input_tables import (
@@ -29,7 +29,6 @@ from ucle.sqlgen.input_tables import (
 )
 from ucle.sqlgen.kernel_calls import KernelCalls, Value
 from ucle.sqlgen.missing_tuples import densify, fill_value
-from ucle.sqlgen.nested_expressions import NestedExpression, SingleRow
 from ucle.sqlgen.operand_aliases import Side, choose_alias, choose_aliases, find_column, find_step
 from ucle.sqlgen.repartitions import repartition
 from ucle.sqlgen.scalar_operators import combine_sql, is_long, reduce_sql, repeat_sql

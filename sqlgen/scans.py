@@ -12,7 +12,7 @@ import math
 
 from sqlglot import exp
 
-from ucle.ir.matrix_maps import MatrixMap
+from ucle.ir.axis_functions import MatrixMap
 from ucle.plan import relation_nodes as plan
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.scalar_operators import reduce_sql

@@ -12,8 +12,8 @@ import math
 from sqlglot import exp
 
 from ucle.foundation.names import fold_name, unique_names
+from ucle.ir.axis_functions import VALUE as VALUE_PART
 from ucle.ir.tensor_types import TensorType
-from ucle.ir.top_k import VALUE as VALUE_PART
 from ucle.plan import relation_nodes as plan
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.missing_tuples import fill_value

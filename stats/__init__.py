@@ -2,7 +2,7 @@
 
 `measure` reads T and V of inputs from their data (GetStats, sparse_einsum.txt, Algorithm 2);
 `estimate` derives those of intermediate tensors and the sizes of decompositions, by one of several
-`estimators`. The cost of a size is decided in `ucle.cost`, not here.
+`estimators`. The cost of a size is decided in `ucle.plan.prices`, not here.
 
 In: a program, or an input and a function that runs SQL. Out: T and V, and numbers of tuples.
 May import: `ucle.sqlgen`, `ucle.plan`, `ucle.ir`.
@@ -11,8 +11,7 @@ May import: `ucle.sqlgen`, `ucle.plan`, `ucle.ir`.
 from ucle.stats.estimate import Estimator, ProgramStatistics, Rows, Statistics
 from ucle.stats.estimators import ESTIMATORS
 from ucle.stats.model import TensorStatistics
-from ucle.stats.occupancy import Occupancy
-from ucle.stats.textbook import Textbook
+from ucle.stats.textbook import Occupancy, Textbook
 
 __all__ = [
     "ESTIMATORS",

@@ -19,13 +19,12 @@ from ucle.ir.fills import JoinKind, absorbed_sides
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Vertex
+from ucle.stats.axis_functions import top_counts
 from ucle.stats.degrees import Degrees, both, either, unknown
 from ucle.stats.estimate import DerivedVertex, Rows, Statistics
 from ucle.stats.index_maps import entries_of_one
 from ucle.stats.model import TensorStatistics
-from ucle.stats.occupancy import Occupancy
-from ucle.stats.textbook import dense_rows, rule_of
-from ucle.stats.top_k import top_counts
+from ucle.stats.textbook import Occupancy, dense_rows, rule_of
 
 
 @dataclass(frozen=True, eq=False)

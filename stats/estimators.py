@@ -7,8 +7,7 @@ from types import MappingProxyType
 
 from ucle.stats.chain_bound import ChainBound
 from ucle.stats.estimate import Estimator
-from ucle.stats.occupancy import Occupancy
-from ucle.stats.textbook import Textbook
+from ucle.stats.textbook import Occupancy, Textbook
 
 ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
     {"degrees": ChainBound(), "occupancy": Occupancy(), "textbook": Textbook()}

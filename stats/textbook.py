@@ -1,8 +1,9 @@
-"""The textbook's estimator: the paper's formulas, over the vertices that make a tensor.
+"""The textbook's estimator: the paper's formulas, as printed, and with Equation 7 throughout.
 
 The formulas are those printed in sections 7.1 and 7.2 of sparse_einsum.txt, with two corrections
 that keep them within possible values: Equation 7 is exact at both ends and clamped between them,
-and an aggregation that merges nothing keeps the size of its input.
+and an aggregation that merges nothing keeps the size of its input. `Occupancy`, the estimator of
+ucle's own profiles, takes Equation 7 for aggregations, too.
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ from ucle.ir.fills import JoinKind, JoinRule, join_rule
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
+from ucle.stats.axis_functions import running_counts, top_counts, top_rows
 from ucle.stats.estimate import DerivedVertex, Rows, Statistics
 from ucle.stats.index_maps import estimate_occupied, reindexed_counts
 from ucle.stats.model import TensorStatistics
-from ucle.stats.scans import running_counts
-from ucle.stats.top_k import top_counts, top_rows
 
 MANY_LABELS = 6
 """Labels of a tensor from which on one estimate is computed instead of the better of two."""
@@ -263,3 +263,18 @@ def _promoted_rows(statistics: TensorStatistics, promoted: tuple[int, ...]) -> R
 
 def _interval(estimate: float, low: float, high: float, exact: bool) -> Rows:
     return Rows(estimate, low, high) if exact else Rows.from_guess(estimate)
+
+
+@dataclass(frozen=True)
+class Occupancy(Textbook):
+    """Counts the groups that T tuples occupy of n possible ones.
+
+    T_agg as printed halves its input wherever all of it would fit: after a join with a diagonal
+    matrix, where the aggregation in fact merges nothing, every estimate is half of the last.
+    Equation 7, which the paper uses for decompositions, answers the same question. After the two
+    diagonal joins of graph convolution it is right, where halving is off by a factor of 4.
+    """
+
+    def occupied_groups(self, joined: float, possible: float) -> float:
+        """Groups that an aggregation of `joined` tuples leaves of `possible` ones."""
+        return min(estimate_occupied(joined, possible), joined)

@@ -12,7 +12,7 @@ from hypothesis import settings
 from selection import Selection, add_marks, add_options
 
 import ucle
-from ucle.registry import KINDS, unregister_operator
+from ucle.program.registry import KINDS, unregister_operator
 from ucle.testing.check_matrix import Routes
 
 # A deadline would make a test fail on a busy machine.

@@ -12,7 +12,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ucle.cost.prices import Profile
 from ucle.ir.layouts import Decomposition, Label, Layout
 from ucle.ir.maps import Map
 from ucle.ir.tensor_types import NamedTensor, TensorType
@@ -20,6 +19,7 @@ from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.operators import COMBINES, MAPS, SUM
 from ucle.optimiser.pricing import CostedProgram, price
 from ucle.plan.decomposition import StoredInput
+from ucle.plan.prices import Profile
 from ucle.plan.resources import Resources
 from ucle.stats import Occupancy, ProgramStatistics, TensorStatistics, Textbook
 

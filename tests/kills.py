@@ -35,9 +35,9 @@ import scipy.io
 import scipy.sparse
 
 import ucle
-from ucle.cost.prices import ENGINE
 from ucle.database import statistics_cache
 from ucle.optimiser.profiles import load_profile, save_profile
+from ucle.plan.prices import ENGINE
 
 SIDE = 20
 ROWS = SIDE * SIDE

@@ -12,7 +12,7 @@ from ucle import errors as errors  # `except ucle.errors.UcleError` needs no imp
 EXPORTS = {
     "ucle": "init linalg optim random",
     "ucle.database.open_sessions": "connect",
-    "ucle.einsum_api.einsum": "einsum",
+    "ucle.lazy.einsum": "einsum",
     "ucle.errors": (
         "KernelsMissingWarning MetadataWarning NotConvergedWarning StaleStatisticsWarning UcleError"
     ),
@@ -56,9 +56,9 @@ EXPORTS = {
     ),
     "ucle.lazy.tensor": "Tensor",
     "ucle.program": "einsum_program EinsumProgram",
-    "ucle.registry": "register_operator unregister_operator",
+    "ucle.program.registry": "register_operator unregister_operator",
     "ucle.run.results": "Result TensorRelation",
-    "ucle.version": "__version__",
+    "ucle.foundation.version": "__version__",
 }
 """The public names, by the modules that define them; public modules are names of ``ucle``.
 
@@ -68,7 +68,7 @@ checkers and editors look names up (``docs/public_names.py`` writes it).
 
 _MODULES = dict(sorted((name, module) for module in EXPORTS for name in EXPORTS[module].split()))
 
-_LIGHT = ("ucle.errors", "ucle.version")
+_LIGHT = ("ucle.errors", "ucle.foundation.version")
 """Modules that are imported without the compiler."""
 
 __all__ = list(_MODULES)
@@ -76,7 +76,7 @@ __all__ = list(_MODULES)
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used: the compiler takes long to import."""
-    import_late = import_module("ucle.foundation.fork_safety").import_late
+    import_late = import_module("ucle.foundation.threads").import_late
     if name == "load_ipython_extension":  # a notebook looks for it here
         return import_late("ucle.command.cells").load_ipython_extension
     if name not in _MODULES:

@@ -6,13 +6,13 @@ from ucle import linalg as linalg
 from ucle import optim as optim
 from ucle import random as random
 from ucle.database.open_sessions import connect as connect
-from ucle.einsum_api.einsum import einsum as einsum
 from ucle.errors import KernelsMissingWarning as KernelsMissingWarning
 from ucle.errors import MetadataWarning as MetadataWarning
 from ucle.errors import NotConvergedWarning as NotConvergedWarning
 from ucle.errors import StaleStatisticsWarning as StaleStatisticsWarning
 from ucle.errors import UcleError as UcleError
 from ucle.foundation.caches import clear_caches as clear_caches
+from ucle.foundation.version import __version__ as __version__
 from ucle.inputs.inputs import table as table
 from ucle.inputs.parameters import parameter as parameter
 from ucle.lazy.aggregations import all as all
@@ -53,6 +53,7 @@ from ucle.lazy.data_types import nan as nan
 from ucle.lazy.data_types import newaxis as newaxis
 from ucle.lazy.data_types import pi as pi
 from ucle.lazy.data_types import result_type as result_type
+from ucle.lazy.einsum import einsum as einsum
 from ucle.lazy.functions import abs as abs
 from ucle.lazy.functions import add as add
 from ucle.lazy.functions import astype as astype
@@ -192,8 +193,7 @@ from ucle.lazy.standard_functions import trunc as trunc
 from ucle.lazy.tensor import Tensor as Tensor
 from ucle.program import EinsumProgram as EinsumProgram
 from ucle.program import einsum_program as einsum_program
-from ucle.registry import register_operator as register_operator
-from ucle.registry import unregister_operator as unregister_operator
+from ucle.program.registry import register_operator as register_operator
+from ucle.program.registry import unregister_operator as unregister_operator
 from ucle.run.results import Result as Result
 from ucle.run.results import TensorRelation as TensorRelation
-from ucle.version import __version__ as __version__

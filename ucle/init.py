@@ -8,6 +8,6 @@ Sources: Glorot and Bengio, Understanding the difficulty of training deep feedfo
 networks (AISTATS 2010); He, Zhang, Ren and Sun, Delving deep into rectifiers (ICCV 2015).
 """
 
-from ucle.lazy.init import glorot_normal, glorot_uniform, he_normal, he_uniform
+from ucle.lazy.random import glorot_normal, glorot_uniform, he_normal, he_uniform
 
 __all__ = ["glorot_normal", "glorot_uniform", "he_normal", "he_uniform"]

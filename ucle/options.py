@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ucle.cost.prices import Profile
 from ucle.errors import ArgumentTypeError, InputError, LabelError, did_you_mean
 from ucle.foundation.arguments import count, several, text
 from ucle.ir.layouts import TILE
@@ -18,15 +17,14 @@ from ucle.language.bounds import checked_size
 from ucle.plan.complete_keyless import complete_keyless
 from ucle.plan.fuse_dense_steps import fuse_dense_steps
 from ucle.plan.fuse_maps import fuse_maps
-from ucle.plan.inline_constants import inline_constants
-from ucle.plan.keep_in_statement import keep_in_statement
-from ucle.plan.materialise import materialise_shared
-from ucle.plan.materialise_large import materialise_large
+from ucle.plan.inline import inline_constants, keep_in_statement
+from ucle.plan.materialise import materialise_large, materialise_shared
 from ucle.plan.nest_keyless import nest_keyless
 from ucle.plan.partition_aggregates import partition_aggregates
 from ucle.plan.pass_by_reference import pass_by_reference
 from ucle.plan.pass_context import REFERENCE_BYTES
 from ucle.plan.passes import Pass
+from ucle.plan.prices import Profile
 from ucle.plan.resources import Resources
 from ucle.plan.split_small_scans import split_small_scans
 from ucle.stats.estimate import Estimator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 
 from ucle.errors import ExtensionForbiddenError, ExtensionUnavailableError
-from ucle.foundation.fork_safety import opening
+from ucle.foundation.threads import opening
 from ucle.udf_kernels import native
 
 _AN_AGGREGATE = "sum_vec_8"

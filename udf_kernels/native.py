@@ -6,7 +6,7 @@ same file there is one image with one set of globals; and as nothing has to be m
 a process starts, nothing can be missing, be left behind or be put there by somebody else.
 
 Where the footer was stripped off, as builders of distributions do, both load a copy that has one
-(`ucle.udf_kernels.footered_copy`).
+(`ucle.udf_kernels.footer`).
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from ucle.errors import ExtensionStrippedError, KernelsMissingError
-from ucle.foundation.fork_safety import opening
-from ucle.udf_kernels.footer import has_footer
-from ucle.udf_kernels.footered_copy import footered_copy, remove_copy, restore_copy
+from ucle.foundation.threads import opening
+from ucle.udf_kernels.footer import footered_copy, has_footer, remove_copy, restore_copy
 
 NAME = "ucle.udf_kernels._kernels"
 LIBRARY = Path(__file__).with_name("ucle_kernels.duckdb_extension")

@@ -14,7 +14,7 @@ import numpy as np
 from tables import store
 
 import ucle
-from ucle.loops.iterate import Iteration
+from ucle.run.iterate import Iteration
 
 DAMPING = 0.85
 

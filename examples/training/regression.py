@@ -16,7 +16,7 @@ import numpy as np
 from tables import store
 
 import ucle
-from ucle.loops.iterate import Iteration
+from ucle.run.iterate import Iteration
 
 PENALTY = 0.05
 

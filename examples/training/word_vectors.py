@@ -21,7 +21,7 @@ import numpy as np
 from tables import store
 
 import ucle
-from ucle.loops.iterate import Iteration
+from ucle.run.iterate import Iteration
 
 DRAWN = 24
 """Words that are drawn in each step, for all pairs together."""

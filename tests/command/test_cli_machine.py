@@ -18,9 +18,8 @@ import ucle
 from ucle.command.cli import main
 from ucle.database import statistics_cache
 from ucle.explain.json import json_text, plain
-from ucle.progress import bar as cli_progress
-from ucle.progress.bar import progress_bar
-from ucle.progress.execution import Progress
+from ucle.foundation import progress as cli_progress
+from ucle.foundation.progress import Progress, progress_bar
 
 ARGUMENTS = ("program.ein", "-d", "graph.duckdb")
 

@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from ucle.foundation.fork_safety import import_late
+from ucle.foundation.threads import import_late
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
 

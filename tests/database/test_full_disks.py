@@ -177,5 +177,5 @@ def test_a_command_whose_output_is_full(arguments: list[str]) -> None:
 def test_whether_there_is_space(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert catalogue.has_space(database(tmp_path))
     assert not catalogue.has_space(str(tmp_path / "gone.db"))
-    monkeypatch.setattr("ucle.database.disk_space.AMPLE", 2**62)
+    monkeypatch.setattr("ucle.database.own_schema.AMPLE", 2**62)
     assert not catalogue.has_space(str(tmp_path / "data.db"))

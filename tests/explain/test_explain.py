@@ -13,7 +13,7 @@ from leftovers import temporary_objects
 
 import ucle
 from ucle.explain import drawing
-from ucle.explain import html as explain_html
+from ucle.explain import text as explain_text_module
 from ucle.explain.drawing import LETTER
 from ucle.explain.model import explain
 from ucle.options import Optimisations
@@ -180,7 +180,7 @@ def test_html_is_well_formed_and_escaped(program: ucle.EinsumProgram) -> None:
 
 def test_without_igraph(program: ucle.EinsumProgram, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing, "can_draw", lambda: False)
-    monkeypatch.setattr(explain_html, "can_draw", lambda: False)
+    monkeypatch.setattr(explain_text_module, "can_draw", lambda: False)
     with pytest.raises(ucle.UcleError, match="ucle\\[draw\\]"):
         program.explain("svg")
     assert "<svg" not in program._repr_html_()

@@ -17,7 +17,8 @@ from ucle.testing.check_matrix import Routes, some_decompositions
 from ucle.testing.generate import Case, random_case
 from ucle.testing.generate_gathers import gathered_case
 from ucle.testing.generate_indices import indexed_case
-from ucle.testing.oracle import UndefinedError, evaluate
+from ucle.testing.oracle import evaluate
+from ucle.testing.oracle_operators import UndefinedError
 
 DRAWS: dict[str, Callable[[int], Case]] = {
     "expressions": random_case,

@@ -15,8 +15,7 @@ import scipy.sparse
 
 import ucle
 from ucle import errors
-from ucle.ir.matrix_maps import MATRIX_MAPS
-from ucle.ir.scans import RUNNING
+from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING
 from ucle.language.bounds import infer_bounds, size_classes
 from ucle.language.functions import CASTS
 from ucle.language.functions import FUNCTIONS as DERIVED

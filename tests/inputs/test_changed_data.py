@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 import ucle
-from ucle.compile import prepared
 from ucle.errors import BoundError, DuplicateCoordinatesError
 from ucle.foundation.dtypes import same_value
-from ucle.inputs.staleness import is_stale
+from ucle.inputs.table_changes import is_stale
+from ucle.run import current_data
 from ucle.stats import measure
 
 SIZE = 50
@@ -308,9 +308,9 @@ def test_recompile_on_another_database(
 
 def test_another_decomposition_reads_no_inputs_again(monkeypatch: pytest.MonkeyPatch) -> None:
     followed: list[object] = []
-    real = prepared.follow_data
+    real = current_data.follow_data
     monkeypatch.setattr(
-        prepared, "follow_data", lambda *args: (followed.append(args), real(*args))[1]
+        current_data, "follow_data", lambda *args: (followed.append(args), real(*args))[1]
     )
     with ucle.connect() as one, ucle.connect() as other:
         for database in (one, other):

@@ -22,7 +22,8 @@ from ucle.inputs.fingerprints import fingerprint
 from ucle.inputs.table_input import TableInput
 from ucle.testing.check_matrix import Routes, some_decompositions
 from ucle.testing.generate import random_case
-from ucle.testing.oracle import UndefinedError, assert_equal
+from ucle.testing.oracle import assert_equal
+from ucle.testing.oracle_operators import UndefinedError
 
 SEEDS = int(os.environ.get("UCLE_CHANGED_SEEDS", "40"))
 

@@ -17,7 +17,7 @@ from ucle.foundation.dtypes import DType, same_value
 from ucle.language.parse import parse_program
 from ucle.operators import COMBINES, MAPS, REDUCES
 from ucle.plan.relation_nodes import Aggregate, Densify
-from ucle.registry import KINDS
+from ucle.program.registry import KINDS
 from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.testing import Routes, some_decompositions
 from ucle.testing.random_inputs import random_array

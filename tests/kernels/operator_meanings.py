@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucle.operators import Combine, PointwiseMap, Reduce
-from ucle.udf_kernels import ELEMENT_TYPES, compiled_operators
+from ucle.udf_kernels import ELEMENT_TYPES, signatures
 
 Array = NDArray[Any]
 Function = Callable[..., Any]
@@ -44,15 +44,15 @@ def _merge(row: Reduce) -> np.ufunc:
     return row.merge.numpy
 
 
-MAPS = _by_type(compiled_operators.MAPS)
+MAPS = _by_type(signatures.MAPS)
 """By tag and name, the pointwise maps."""
 
-COMBINES = _by_type(compiled_operators.COMBINES)
+COMBINES = _by_type(signatures.COMBINES)
 """By tag and name, the combinations of two tensors of one length, or of a tensor and a number."""
 
 _NOT_COMMUTATIVE = (
     name
-    for rows in compiled_operators.COMBINES.values()
+    for rows in signatures.COMBINES.values()
     for name, row in rows.items()
     if not row.commutative
 )
@@ -61,6 +61,6 @@ ORDERED = tuple(dict.fromkeys(_NOT_COMMUTATIVE))
 
 REDUCES = {
     tag: {name: _merge(row) for name, row in rows.items()}
-    for tag, rows in compiled_operators.REDUCES.items()
+    for tag, rows in signatures.REDUCES.items()
 }
 """By tag and name, the reductions."""

@@ -11,8 +11,8 @@ import pytest
 import sqllogic
 from documents import ROOT, code_blocks
 
+from ucle.foundation.version import __version__
 from ucle.udf_kernels import KERNELS, native
-from ucle.version import __version__
 
 FOLDER = ROOT / "extension"
 FILES = sorted((FOLDER / "test" / "sql").glob("*.test"))

@@ -9,13 +9,13 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from ucle.cost.prices import ENGINE
 from ucle.foundation.dtypes import DType
 from ucle.ir.layouts import Label
 from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.optimiser.pricing import CostedProgram
 from ucle.plan.decomposition import StoredInput
+from ucle.plan.prices import ENGINE
 from ucle.plan.resources import Resources
 from ucle.stats import Occupancy, ProgramStatistics, TensorStatistics
 from ucle.udf_kernels import ELEMENT_TYPES, kernel_limits

@@ -17,8 +17,7 @@ from ucle.errors import (
     LabelError,
     ValueTypeError,
 )
-from ucle.foundation.normal_quantile import normal_quantile
-from ucle.foundation.philox import philox, random_bits
+from ucle.foundation.random_numbers import normal_quantile, philox, random_bits
 from ucle.testing.check_matrix import Routes, some_decompositions
 from ucle.testing.oracle import evaluate
 

@@ -15,7 +15,7 @@ import ucle
 from ucle.errors import LabelError, NameResolutionError, ProgramSyntaxError, UcleError
 from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import Case
-from ucle.testing.oracle import STEPS
+from ucle.testing.oracle_operators import STEPS
 from ucle.testing.random_inputs import make_input, random_array
 
 RNG = np.random.default_rng(23)

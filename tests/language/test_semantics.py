@@ -19,7 +19,8 @@ from ucle.operators import MAPS
 from ucle.plan.relation_nodes import Aggregate, Densify, Join
 from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import Case
-from ucle.testing.oracle import FUNCTIONS, assert_equal
+from ucle.testing.oracle import assert_equal
+from ucle.testing.oracle_operators import FUNCTIONS
 from ucle.testing.random_inputs import coo_columns, random_array
 
 Connection = duckdb.DuckDBPyConnection

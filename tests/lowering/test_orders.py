@@ -14,11 +14,10 @@ from ucle.foundation.dtypes import DType
 from ucle.ir.contraction_trees import Tree, in_order, leaves
 from ucle.ir.layouts import Label
 from ucle.ir.tensor_types import TensorType
-from ucle.lowering.exact_orders import MOST_JOINS, exact_order
-from ucle.lowering.greedy_orders import greedy_orders
 from ucle.lowering.joined_parts import JoinedFactors, Parts
 from ucle.lowering.logical import Contraction, Use
 from ucle.lowering.pairwise import Pairwise, leaf
+from ucle.lowering.product_orders import MOST_JOINS, exact_order, greedy_orders
 from ucle.operators import COMBINES, MULT, REDUCES
 from ucle.stats import ESTIMATORS, TensorStatistics
 from ucle.testing.check_matrix import Routes

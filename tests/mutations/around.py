@@ -11,7 +11,7 @@ AROUND: tuple[Mutation, ...] = (
     # ---- Partitions, and Spark ----
     Mutation(
         "copies-serve-as-parts",
-        "ucle/ir/placements.py",
+        "ucle/plan/placement_rules.py",
         "            return self.spread is Spread.BY_AXES\n",
         "            return self.spread is not Spread.SINGLE\n",
         "a tensor of which each partition has a copy counts once for each of them",
@@ -30,7 +30,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "parts-have-their-own-keys",
-        "ucle/partitions/keys.py",
+        "ucle/partitions/run_fragment.py",
         "mixed = (mixed ^ key) * np.uint64(0x9E3779B97F4A7C15)  # derived from the golden ratio",
         "mixed = (mixed ^ key) * np.uint64(len(rows))",
         "rows of two tables with the same keys lie on different partitions",
@@ -46,7 +46,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "packs-lose-rows",
-        "ucle/spark/rows.py",
+        "ucle/spark/tasks.py",
         "for start in range(0, max(length, 1), each):",
         "for start in range(0, max(length - 1, 1), each):",
         "the last row of a table does not arrive where packs end before it",
@@ -377,12 +377,12 @@ AROUND: tuple[Mutation, ...] = (
     # ---- The entry point that NumPy has ----
     Mutation(
         "out-not-read",
-        "ucle/einsum_api/casting.py",
+        "ucle/lazy/einsum_casting.py",
         '        check_cast(out, compute, casting, "out")  # NumPy also reads what it adds to\n',
         "",
         "an array out of a greater type than the operands passes, where NumPy refuses it",
         (
-            "tests/einsum_api/test_numpy_einsum.py"
+            "tests/lazy/test_numpy_einsum.py"
             "::test_bad_calls_raise_what_numpy_raises[out is wider than the type]",
         ),
     ),
@@ -461,7 +461,7 @@ AROUND: tuple[Mutation, ...] = (
     # ---- Installations ----
     Mutation(
         "fork-removes-the-copy",
-        "udf_kernels/footered_copy.py",
+        "udf_kernels/footer.py",
         "if os.getpid() == maker:",
         "if maker:",
         "a fork that ends takes the kernels of the process that it came from along",
@@ -498,34 +498,34 @@ AROUND: tuple[Mutation, ...] = (
         "same = step.tensor not in changing",
         "same = True",
         "what an input that changes goes into is computed once",
-        ("tests/loops/test_prepared.py::test_what_is_passed_stays[native]",),
+        ("tests/run/test_prepared.py::test_what_is_passed_stays[native]",),
     ),
     Mutation(
         "carried-with-its-own-fill",
-        "ucle/loops/carried.py",
+        "ucle/run/carried.py",
         "return made.fill == given.fill and full and occupied and given.covered <= made.covered",
         "return True",
         "an output that is carried is read with the fill of the input",
-        ("tests/loops/test_prepared.py::test_zeros_become_others_and_others_zeros[native-i]",),
+        ("tests/run/test_prepared.py::test_zeros_become_others_and_others_zeros[native-i]",),
     ),
     Mutation(
         "state-kept-after-new-data",
-        "ucle/loops/prepared_program.py",
+        "ucle/run/prepared_program.py",
         "self._state.pop(name, None)",
         "pass",
         "an array that is passed for what is carried is not read",
         (
-            "tests/loops/test_prepared.py"
+            "tests/run/test_prepared.py"
             "::test_carried_inputs_begin_again_with_what_is_passed[native]",
         ),
     ),
     Mutation(
         "ends-a-step-early",
-        "ucle/loops/iterate.py",
+        "ucle/run/iterate.py",
         "while len(rows) < steps and not converged:",
         "while len(rows) + 1 < steps and not converged:",
         "a loop makes one step less than it may",
-        ("tests/loops/test_iterate.py::test_a_number_of_steps[native]",),
+        ("tests/run/test_iterate.py::test_a_number_of_steps[native]",),
     ),
     Mutation(
         "a-database-that-others-changed-is-used-again",
@@ -562,7 +562,7 @@ AROUND: tuple[Mutation, ...] = (
     # ---- What the tests themselves go by ----
     Mutation(
         "oracle-folds-too-little",
-        "ucle/testing/oracle.py",
+        "ucle/testing/oracle_operators.py",
         '"unless": Meaning(lambda c, x: np.where(c != 0, np.zeros_like(x), x), "bifc"),',
         '"unless": Meaning(lambda c, x: np.where(c != 0, x, np.zeros_like(x)), "bifc"),',
         "the oracle takes the values where a condition holds for those where it does not",

@@ -515,7 +515,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tables-not-verified-again",
-        "ucle/compile/prepared.py",
+        "ucle/run/current_data.py",
         "        if prepared is not None and versions.known:\n",
         "        prepared = prepared or self._latest\n        if prepared:\n",
         "a table that changed after compilation is not checked",
@@ -526,7 +526,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "views-taken-for-unchanged",
-        "ucle/inputs/unchanged_tables.py",
+        "ucle/inputs/table_changes.py",
         "all(x.known for x in seen)",
         "True",
         "what changes below a view goes unnoticed",
@@ -537,7 +537,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "fewer-entries-are-not-stale",
-        "ucle/inputs/staleness.py",
+        "ucle/inputs/table_changes.py",
         "fewer, more = sorted((compiled, current))",
         "fewer, more = compiled, current",
         "a table that has become ten times smaller is no reason for another plan",
@@ -664,7 +664,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "the-most-expensive-join-first",
-        "ucle/lowering/greedy_orders.py",
+        "ucle/lowering/product_orders.py",
         "min(sharing or candidates, key",
         "max(sharing or candidates, key",
         "an order joins first what emits the most",
@@ -700,7 +700,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hope-in-transactions",
-        "ucle/compile/prepared.py",
+        "ucle/run/current_data.py",
         "if self._overflowed or (inside and self.compiled.optimistic):",
         "if self._overflowed:",
         "integers that overflow in a changed order end the transaction of the user",
@@ -976,7 +976,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "only-the-last-tile-but-one",
-        "sqlgen/tiled_tables.py",
+        "sqlgen/input_queries.py",
         "expression=integer(bound // size))",
         "expression=integer(bound // size + 1))",
         "entries of the last tile that lie beyond a bound are not looked for",
@@ -1063,10 +1063,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "dtype, usual = type_.dtype, cmath.isfinite(type_.fill)",
         "dtype, usual = type_.dtype, True",
         "loops that carry tensors with an infinite fill end at the first step",
-        (
-            "tests/loops/test_prepared.py"
-            "::test_fills_that_are_infinite_are_carried[native-promoted0]",
-        ),
+        ("tests/run/test_prepared.py::test_fills_that_are_infinite_are_carried[native-promoted0]",),
     ),
     Mutation(
         "nothing-in-blocks",
@@ -1082,7 +1079,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "kept=b.keep_in is not None or name in options.carried,",
         "kept=b.keep_in is not None,",
         "each step of training pays for bringing parameters in tables into its layout",
-        ("tests/loops/test_training_loops.py::test_parameters_in_tables_are_planned_as_arrays",),
+        ("tests/run/test_training_loops.py::test_parameters_in_tables_are_planned_as_arrays",),
     ),
     Mutation(
         "steps-without-other-outputs",
@@ -1159,7 +1156,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "parameters-in-statements",
-        "ucle/inputs/small_arrays.py",
+        "ucle/inputs/states.py",
         "and not bound.described.spec.varies",
         "and bound.described is not None",
         "the numbers of a parameter are written into SQL",
@@ -1175,7 +1172,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "remainders-of-either-sign",
-        "ucle/operators/duckdb_quotients.py",
+        "ucle/operators/duckdb_formulas.py",
         'f"WHEN {_OTHER_SIGN} THEN x % y + y ELSE x % y END"\n)\nFLOORED',
         'f"WHEN {_OTHER_SIGN} THEN x % y ELSE x % y END"\n)\nFLOORED',
         "what is left has the sign of the dividend",
@@ -1248,11 +1245,11 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a-plan-for-the-first-step",
-        "ucle/loops/growth.py",
+        "ucle/run/growth.py",
         "GROWTH = 8\n",
         "GROWTH = 1e99\n",
         "a search keeps the plan for the nodes that it begins with",
-        ("tests/loops/test_growth.py::test_a_search_from_few_nodes[native-0]",),
+        ("tests/run/test_growth.py::test_a_search_from_few_nodes[native-0]",),
     ),
     Mutation(
         "nothing-beside-a-mask",

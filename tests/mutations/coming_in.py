@@ -91,7 +91,7 @@ COMING_IN: tuple[Mutation, ...] = (
     # ---- Keys of two types ----
     Mutation(
         "text-meets-numbers",
-        "ucle/inputs/key_types.py",
+        "ucle/inputs/column_types.py",
         "    if len(kinds) > 1:\n        return None\n",
         '    if len(kinds) > 1:\n        return "VARCHAR"\n',
         "keys of text and of numbers are joined as text",
@@ -99,7 +99,7 @@ COMING_IN: tuple[Mutation, ...] = (
     ),
     Mutation(
         "unsigned-keys-as-wide",
-        "ucle/inputs/key_types.py",
+        "ucle/inputs/column_types.py",
         "*(width + 1 for width in below)",
         "*(width for width in below)",
         "a coordinate of 32 bits without a sign does not fit into 32 bits with one",

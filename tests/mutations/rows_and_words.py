@@ -36,7 +36,7 @@ ROWS_AND_WORDS: tuple[Mutation, ...] = (
     # ---- The models of cost and memory ----
     Mutation(
         "tables-of-the-larger-side",
-        "ucle/cost/memory.py",
+        "ucle/plan/memory_model.py",
         "count, each = min((rows, size), (other_rows, other_size))",
         "count, each = max((rows, size), (other_rows, other_size))",
         "a join is expected to hold the larger side",
@@ -44,7 +44,7 @@ ROWS_AND_WORDS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "blocks-that-are-full",
-        "ucle/cost/memory.py",
+        "ucle/plan/memory_model.py",
         "values = BLOCK // size if LONG < size < BLOCK else 0",
         "values = 0",
         "blocks that a long value leaves half empty are missing from the prediction",
@@ -52,7 +52,7 @@ ROWS_AND_WORDS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "nothing-is-kept",
-        "ucle/cost/memory.py",
+        "ucle/plan/memory_model.py",
         "        kept += made\n",
         "        kept = made\n",
         "tables of earlier statements are missing from the peak",
@@ -69,11 +69,11 @@ ROWS_AND_WORDS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "steps-that-are-done-before-they-begin",
-        "ucle/progress/execution.py",
+        "ucle/foundation/progress.py",
         "(self.number - 1 + self.share)",
         "(self.number + self.share)",
         "an execution is a step further than it is",
-        ("tests/project/test_doctests.py::test_examples[ucle.progress.execution]",),
+        ("tests/project/test_doctests.py::test_examples[ucle.foundation.progress]",),
     ),
     # ---- Rows of operators ----
     Mutation(

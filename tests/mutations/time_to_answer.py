@@ -89,7 +89,7 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
     ),
     Mutation(
         "texts-of-operators-that-are-gone",
-        "ucle/registry.py",
+        "ucle/program/registry.py",
         "    template.cache_clear()\n    forget_parsed()\n",
         "    template.cache_clear()\n",
         "a program is parsed with an operator that was replaced since",

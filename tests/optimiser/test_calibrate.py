@@ -14,9 +14,9 @@ from click.testing import CliRunner
 import ucle
 from ucle.command.calibrate import CONSTANTS, PROBES, Calibration, Probe, calibrate, fit
 from ucle.command.cli import main
-from ucle.cost.prices import ENGINE
 from ucle.errors import InputError
 from ucle.optimiser.profiles import find_profile, load_profile, profile_path, save_profile
+from ucle.plan.prices import ENGINE
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from costed_programs import (
 )
 
 import ucle
-from ucle.cost.prices import ENGINE, PAPER
 from ucle.errors import InputError
 from ucle.ir.layouts import Label
 from ucle.ir.tensor_types import NamedTensor, TensorType
@@ -28,6 +27,7 @@ from ucle.optimiser.pricing import CostedProgram
 from ucle.optimiser.sparse_einsum import METHODS, cheapest_plans, sparse_einsum
 from ucle.options import Optimisations
 from ucle.plan.decomposition import StoredInput
+from ucle.plan.prices import ENGINE, PAPER
 from ucle.plan.resources import Resources
 from ucle.stats import Occupancy, ProgramStatistics, TensorStatistics
 

@@ -12,7 +12,16 @@ import pytest
 from costed_programs import brute_force, random_program
 
 import ucle
-from ucle.cost.prices import (
+from ucle.errors import MemoryLimitError, ProgramError
+from ucle.ir.layouts import Label, Layout
+from ucle.ir.tensor_types import NamedTensor, TensorType
+from ucle.ir.vertices import Operand, Program, Vertex
+from ucle.operators import MULT, SUM
+from ucle.optimiser.choose_decomposition import pin_decompositions
+from ucle.optimiser.pricing import CostedProgram
+from ucle.optimiser.sparse_einsum import sparse_einsum
+from ucle.plan.decomposition import StoredInput
+from ucle.plan.prices import (
     ENGINE,
     PAPER,
     AggregateWork,
@@ -23,15 +32,6 @@ from ucle.cost.prices import (
     RepartitionWork,
     cost,
 )
-from ucle.errors import MemoryLimitError, ProgramError
-from ucle.ir.layouts import Label, Layout
-from ucle.ir.tensor_types import NamedTensor, TensorType
-from ucle.ir.vertices import Operand, Program, Vertex
-from ucle.operators import MULT, SUM
-from ucle.optimiser.choose_decomposition import pin_decompositions
-from ucle.optimiser.pricing import CostedProgram
-from ucle.optimiser.sparse_einsum import sparse_einsum
-from ucle.plan.decomposition import StoredInput
 from ucle.plan.resources import Resources
 from ucle.stats import Occupancy, ProgramStatistics, TensorStatistics, Textbook
 

@@ -13,7 +13,7 @@ import pytest
 
 from ucle import einsum_program
 from ucle.errors import CoordinateError
-from ucle.partitions.network import Network
+from ucle.partitions.choices import Network
 from ucle.testing.check_matrix import some_decompositions
 from ucle.testing.generate import Case, random_case, special_case
 from ucle.testing.generate_gathers import gathered_case

@@ -13,13 +13,11 @@ import numpy as np
 import pytest
 
 from ucle import connect, einsum_program, table
-from ucle.ir.placements import REPLICATED, SCATTERED, SINGLE, Placement, Spread
-from ucle.partitions.choices import Problem
+from ucle.partitions.choices import Network, Problem
 from ucle.partitions.cut import cut
+from ucle.partitions.distribute import EstimatedSizes
 from ucle.partitions.fragments import DistributedPlan
-from ucle.partitions.network import Network
-from ucle.partitions.sizes import EstimatedSizes
-from ucle.plan.placement_rules import Way, ways
+from ucle.plan.placement_rules import REPLICATED, SCATTERED, SINGLE, Placement, Spread, Way, ways
 from ucle.plan.relation_nodes import Aggregate
 from ucle.plan.steps import Plan
 from ucle.testing.partitions import cheapest

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ucle
-from ucle.cost.memory import (
+from ucle.plan.memory_model import (
     FIXED,
     RETAINED,
     ChunkCopies,

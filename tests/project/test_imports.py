@@ -68,7 +68,7 @@ def test_names_that_are_not_there() -> None:
         "print((ucle.table('edges', ['i', 'j'], 'v') * 2).axes)",
         "print(isinstance(ucle.sqrt(ucle.array([4.0])), ucle.Tensor))",
         "ucle.connect().close()",
-        "from ucle import lazy, registry",
+        "from ucle import lazy, plan",
         "import ucle.testing",
     ],
 )

@@ -33,9 +33,9 @@ FOLDERS = sorted(
 FOREIGN = {
     "sqlglot": {"sqlgen"},
     "lark": {"language"},
-    "click": {"command", "demo", "progress"},
+    "click": {"command", "demo", "foundation"},
     "igraph": {"explain"},
-    "opt_einsum": {"lowering", "einsum_api"},
+    "opt_einsum": {"lowering", "lazy"},
 }
 """Libraries that only these packages import."""
 

@@ -13,7 +13,7 @@ import pytest
 import ucle
 from ucle.database import session
 from ucle.database.engine import DUCKDB
-from ucle.progress.execution import Progress
+from ucle.foundation.progress import Progress
 
 TEXT = "n[i] += A[i,j]; y[i,k] += A[i,j] * n[j] * A[k,j]"
 SETTINGS = "FROM duckdb_settings() WHERE name LIKE 'enable_progress%' ORDER BY name"

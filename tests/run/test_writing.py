@@ -248,7 +248,7 @@ def test_other_files_stay_as_they_are(tmp_path: Path) -> None:
     (tmp_path / "profile.partial").symlink_to(precious)
     with ucle.connect() as connection:
         computed(connection).save(tmp_path / "t.csv")
-    save_profile(ucle.cost.prices.ENGINE, tmp_path / "profile.json")
+    save_profile(ucle.plan.prices.ENGINE, tmp_path / "profile.json")
     assert precious.read_text() == "precious"
     assert mine.is_symlink()
     assert "val" in (tmp_path / "t.csv").read_text()

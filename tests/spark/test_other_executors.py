@@ -27,9 +27,9 @@ import ucle.udf_kernels.native
 ucle.udf_kernels.native.LIBRARY = Path("/nonexistent/kernels")
 """
 OLD_VERSION = """
-import ucle.version
+import ucle.foundation.version
 
-ucle.version.__version__ = "0.0.1"
+ucle.foundation.version.__version__ = "0.0.1"
 """
 
 # One process has one session, and its executors have one environment.

@@ -9,16 +9,15 @@ import pytest
 from ucle.database.engine import DUCKDB
 from ucle.errors import CoordinateError, ExecutionError
 from ucle.run.execute import NaNError
-from ucle.spark import rows as spark_rows
+from ucle.spark import tasks
 from ucle.spark.failures import pack_error, unpack_error
-from ucle.spark.rows import pack, unpack
-from ucle.spark.tasks import TaskContext
+from ucle.spark.tasks import TaskContext, pack, unpack
 from ucle.sqlgen import PLAIN
 
 
 @pytest.mark.parametrize("length", [0, 1, 2, 7, 1001])
 def test_packs_hold_all_rows(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_rows, "MOST_BYTES", 16)
+    monkeypatch.setattr(tasks, "MOST_BYTES", 16)
     table = pa.table({"i": np.arange(length), "val": np.ones(length)})
     packs = pack(table)
     assert len(packs) == max(1, length)

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 import ucle
-from ucle.compile.build import Request, build
 from ucle.errors import InputError
 from ucle.ir.layouts import Decomposition, Label, Layout
 from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.language.parse import parse_program
 from ucle.operators import COMBINES
+from ucle.run.build import Request, build
 from ucle.stats import (
     ESTIMATORS,
     Estimator,
@@ -33,8 +33,7 @@ from ucle.stats import (
     TensorStatistics,
     Textbook,
 )
-from ucle.stats.estimate import DerivedVertex
-from ucle.stats.remembered import Remembered
+from ucle.stats.estimate import DerivedVertex, Remembered
 from ucle.testing.generate import random_case
 from ucle.testing.random_inputs import make_input, random_array
 

@@ -34,7 +34,7 @@ from ucle.testing.generate import (
 from ucle.testing.generate_gathers import gathered_case
 from ucle.testing.generate_indices import indexed_case
 from ucle.testing.generate_levels import levelled_case
-from ucle.testing.oracle import FOLDS
+from ucle.testing.oracle_operators import FOLDS
 
 # Whatever differs between versions of DuckDB shows in fewer programs than what ucle can do wrong.
 NEWEST = not duckdb.__version__.startswith("1.")

@@ -1,6 +1,6 @@
 """Fits the constants of the cost model to this machine: `ucle calibrate`.
 
-The model (`ucle.cost.prices`) is linear in its constants. So a few small programs are run under
+The model (`ucle.plan.prices`) is linear in its constants. So a few small programs are run under
 pinned decompositions, each with another mix of work; what a plan costs under a profile that has a
 single constant is how often that constant is charged, and non-negative least squares over the
 relative errors gives the constants that explain the times best. What the programs hardly tell is
@@ -19,15 +19,15 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from ucle.cost.prices import ENGINE, Profile
 from ucle.database.open_sessions import connect
 from ucle.explain.columns import align_rows
 from ucle.foundation.libraries import pa, scipy_module
+from ucle.foundation.progress import Progress, Watch
 from ucle.inputs.inputs import table
 from ucle.inputs.sparse_arrays import is_sparse
 from ucle.pipeline.replan import costed_program
+from ucle.plan.prices import ENGINE, Profile
 from ucle.program import EinsumProgram, einsum_program
-from ucle.progress.execution import Progress, Watch
 
 CHARGED = (
     "fixed", "group", "transfer", "read", "write", "fresh", "state", "flop", "gemm", "dot", "scan",

@@ -15,8 +15,6 @@ import click
 from ucle.command.calibrate import calibrate as measure_machine
 from ucle.command.calibrate import report
 from ucle.command.completion import SHELLS, complete_tensor, script
-from ucle.command.demo import demo
-from ucle.command.group import EXIT_CODES, UcleGroup
 from ucle.command.options import (
     RowsType,
     compile_file,
@@ -26,14 +24,15 @@ from ucle.command.options import (
     verbose_option,
 )
 from ucle.command.show_results import Pairs, WriteOptions, preview, preview_document, store
+from ucle.command.start import EXIT_CODES, UcleGroup, demo
 from ucle.explain.json import json_text
+from ucle.foundation.progress import progress_bar
+from ucle.foundation.version import __version__
 from ucle.inputs.formats import SUFFIXES, WRITTEN
 from ucle.optimiser.profiles import save_profile
 from ucle.plan.forms import MAX_ROWS
-from ucle.program.explanations import FORMATS
-from ucle.progress.bar import progress_bar
+from ucle.program.renderings import FORMATS
 from ucle.run.write_table import MODES, checked_mode
-from ucle.version import __version__
 
 SET_UP = """\b
 To set it up:

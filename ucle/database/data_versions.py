@@ -17,16 +17,20 @@ memory after a table was updated or the user has called CHECKPOINT. Not detected
 and a file that is rewritten with the same size within the resolution of its file system's clock.
 
 An execution after which nothing has run does not check again (`ucle.database.change_detection`).
+
+Digests identify data across processes: they are equal for equal rows, in any order. A digest takes
+one scan of a table; within a process it is cached for each version.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ucle.database.session import Session
@@ -42,6 +46,7 @@ from ucle.plan.sources import (
     TableSource,
 )
 from ucle.sqlgen.database_queries import storage_query, transaction_query
+from ucle.sqlgen.input_queries import digest_query
 
 Version = tuple[object, ...]
 """A tuple of strings, numbers and nested tuples."""
@@ -201,3 +206,27 @@ def _in_memory(session: Session, relation: Relation) -> str:
     """Identify a database in memory: by its connection, and the number it was attached under."""
     number = _connections.setdefault(session.connection, next(_numbers))
     return f":memory: {number} {relation.database} {relation.attached}"
+
+
+REMEMBERED = 1000
+"""The number of digests that a process remembers; the oldest are forgotten first."""
+
+_remembered: dict[tuple[Version, tuple[str | None, ...]], str] = {}
+
+
+def digest(session: Session, source: TableSource) -> str:
+    """Compute a digest of the columns that a source reads; it depends on DuckDB's version."""
+    version = source_version(session, source)
+    if version is None:
+        return _digest(session, source)
+    key = version, (*source.keys, source.value)
+    if key not in _remembered:
+        while len(_remembered) >= REMEMBERED:
+            _remembered.pop(next(iter(_remembered)), None)
+        _remembered[key] = _digest(session, source)
+    return _remembered[key]
+
+
+def _digest(session: Session, source: TableSource) -> str:
+    rows = replace(source, symmetric=False)  # the stored rows, not the mirrored ones
+    return json.dumps(session.read(digest_query(rows)), default=str)

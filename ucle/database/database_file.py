@@ -18,7 +18,7 @@ from typing import Any
 import duckdb
 
 from ucle.database.idle_databases import ONE, Lease
-from ucle.foundation.fork_safety import opening
+from ucle.foundation.threads import opening
 from ucle.sqlgen.database_queries import attach, checkpoint, databases_query, detach, use
 
 MEMORY = "memory"

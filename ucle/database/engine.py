@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ucle.cost.prices import ENGINE, Profile
 from ucle.database.open_sessions import open_catalogue, open_scratch, open_session
 from ucle.database.session import Database, Session, register
-from ucle.foundation.engine_limits import DUCKDB_LIMITS, EngineLimits
+from ucle.plan.prices import ENGINE, Profile
+from ucle.plan.resources import DUCKDB_LIMITS, EngineLimits
 from ucle.sqlgen.dialects import DUCKDB_SQL, Dialect
 
 

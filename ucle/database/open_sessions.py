@@ -29,8 +29,8 @@ from ucle.errors import (
 )
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
-from ucle.foundation.fork_safety import opening
 from ucle.foundation.logs import EXECUTE, UCLE, warn_caller
+from ucle.foundation.threads import opening
 from ucle.sqlgen import ARROW, NATIVE, PLAIN, Capabilities
 from ucle.sqlgen.database_queries import transaction_query
 from ucle.udf_kernels import limit_memory, load_extension

@@ -28,10 +28,10 @@ from ucle.database.engine_errors import (
 )
 from ucle.database.idle_databases import ONE, Lease
 from ucle.errors import DatabaseError, InputError, ReadOnlyError
-from ucle.foundation.idle_threads import borrowed_thread
 from ucle.foundation.libraries import pa
 from ucle.foundation.logs import EXECUTE, STATISTICS, log_duration
-from ucle.progress.execution import INTERVAL
+from ucle.foundation.progress import INTERVAL
+from ucle.foundation.threads import borrowed_thread
 from ucle.sqlgen import Capabilities
 from ucle.sqlgen.script import sql_text, table_query
 from ucle.udf_kernels import register_arrow, remove_arrow

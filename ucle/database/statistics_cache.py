@@ -12,8 +12,7 @@ import json
 import logging
 from dataclasses import asdict, dataclass, replace
 
-from ucle.database.data_versions import Version, source_version
-from ucle.database.digests import digest
+from ucle.database.data_versions import Version, digest, source_version
 from ucle.database.own_schema import home, read_notes, write_note
 from ucle.database.session import Session
 from ucle.database.statistics_store import facts_text, read_facts

@@ -1,6 +1,6 @@
 """Facts about a compiled program, as data: the DAG, its sizes, the runner-up.
 
-`explain` makes an `Explanation`; `ucle.explain.text` shows it as text, `ucle.explain.html` in
+`explain` makes an `Explanation`; `ucle.explain.text` shows it as text, `ucle.explain.text` in
 notebooks and `ucle.explain.drawing` as a picture.
 """
 

@@ -1,8 +1,8 @@
-"""A compiled program as text for people: upper-case-lower-case EinSum, schemas, sizes, costs.
+"""A compiled program as text and HTML: upper-case-lower-case EinSum, schemas, sizes, costs.
 
 The first table follows the paper's Tables 7 and 8: each vertex with promoted labels in upper case
 and the others in lower case, and the schemas of the tensor relations that it reads. Tensors are
-printed once.
+printed once. HTML, for notebooks, has a picture and the SQL as well.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ucle.explain.columns import fit_rows, stack_rows, wrap_text
+from ucle.explain.drawing import can_draw, svg
 from ucle.explain.model import Explanation, RunnerUp, figure, schema, slice_lines, step_roles
+from ucle.foundation import html
 from ucle.lowering.applied_rewrites import AppliedRewrite
 from ucle.optimiser.join_order import Association
 from ucle.pipeline.artifacts import Compiled
@@ -233,3 +235,42 @@ def _cost_rows(
         parts = (costs.join, costs.kernel, costs.aggregate, costs.repartition)
         rows.append((vertex.name, *(figure(x) for x in (*sizes, *parts))))
     return tuple(rows)
+
+
+STYLE = """
+.ucle figure { background: #fff; border-radius: 4px; overflow-x: auto; margin: .4em 0;
+  width: fit-content; max-width: 100%; }
+.ucle svg { display: block; height: auto; max-width: max(100%, 40em); }
+"""
+"""The picture has its own colours, hence the white. It scrolls rather than become illegible."""
+
+OPEN = ("Decomposition",)
+"""Sections that are open from the start."""
+
+DRAWN = 60
+"""Inputs and vertices up to which a picture is drawn: larger ones are unreadable."""
+
+LINES = 400
+"""Lines of SQL that are shown."""
+
+
+def explain_html(
+    explanation: Explanation, head: Sequence[str], sections: Iterable[Section], sql: str
+) -> str:
+    """Return the explanation of a program as one HTML element.
+
+    Args:
+        explanation: for the picture, which needs python-igraph.
+        head: lines about the whole program.
+        sections: tables, as in the text.
+        sql: the script.
+    """
+    parts = [html.paragraph(head)]
+    if can_draw() and len(explanation.nodes) <= DRAWN:
+        parts.append(f"<figure>{svg(explanation)}</figure>")
+    for section in sections:
+        shown = html.table(section.header, section.rows)
+        unfolded = section.title in OPEN
+        parts.append(html.fold_section(section.title, shown, section.note, unfolded=unfolded))
+    parts.append(html.fold_section("SQL", html.code(sql.splitlines(), LINES)))
+    return html.element(parts, STYLE)

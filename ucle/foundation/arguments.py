@@ -2,7 +2,7 @@
 
 `validated` wraps a public function with a check for each argument. A check looks at one value by
 itself and raises; relations between arguments are checked where they are known. The wrapper also
-keeps a `RecursionError` from leaving the package (`ucle.foundation.depth`).
+keeps a `RecursionError` from leaving the package (`ucle.foundation.tree_walk`).
 
     @validated(k=count(1), database=database)
     def plans(self, k=10, ...)
@@ -24,7 +24,7 @@ import duckdb
 import numpy as np
 
 from ucle.errors import ArgumentError, ArgumentTypeError, did_you_mean
-from ucle.foundation.depth import limits_depth
+from ucle.foundation.tree_walk import limits_depth
 
 Check = Callable[[Any, str], object]
 """Takes a value and its place for messages; raises if the value is not allowed."""

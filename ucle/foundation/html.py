@@ -1,7 +1,7 @@
 """HTML for notebooks: escaped, of bounded size, in the colours of the page.
 
 In: texts from any source. Out: one element. The contents come from the packages that know them
-(`ucle.lazy.description`, `ucle.run.description`, `ucle.explain.html`).
+(`ucle.lazy.description`, `ucle.run.description`, `ucle.explain.text`).
 """
 
 from __future__ import annotations

@@ -11,9 +11,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ucle.errors import MissingPackageError
-from ucle.foundation.fork_safety import import_late
+from ucle.foundation.threads import import_late
 
 if TYPE_CHECKING:
+    import click as click  # noqa: PLC0414 - for those who import it from here
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.csv as pa_csv
@@ -38,6 +39,7 @@ class LateModule(ModuleType):
 
 
 if not TYPE_CHECKING:
+    click = LateModule("click")
     pa = LateModule("pyarrow")
     pc = LateModule("pyarrow.compute")
     pa_csv = LateModule("pyarrow.csv")

@@ -10,5 +10,5 @@ build_gradient  a compiled program to one that also computes gradients
 build_training  a compiled program to one step of an optimiser
 
 In: statements, or a compiled program. Out: statements, or a build. The derivatives themselves are
-stored with the operators (`ucle.operators`). May import: `ucle.compile` and modules below it.
+stored with the operators (`ucle.operators`). May import: `ucle.run` and modules below it.
 """

@@ -17,9 +17,10 @@ from functools import cache
 from ucle.errors import UnsupportedError
 from ucle.foundation.dtypes import DType
 from ucle.gradients.masked import Adjoint, Holds, only_scales, product_of
-from ucle.ir.scans import Running
+from ucle.ir.axis_functions import Running
 from ucle.ir.vertices import Span
 from ucle.language.factors import constant_value
+from ucle.language.functions import FIRST, Direction, Gives
 from ucle.language.syntax import (
     Binary,
     Call,
@@ -37,7 +38,6 @@ from ucle.language.syntax import (
     with_children,
 )
 from ucle.language.templates import substitute, template
-from ucle.language.top_k import FIRST, Direction, Gives
 from ucle.operators import (
     ADD,
     MULT,

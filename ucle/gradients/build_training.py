@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ucle.compile.build import Build, Request, build
 from ucle.database.session import Database
 from ucle.errors import NameResolutionError, did_you_mean
 from ucle.foundation.dtypes import DType
@@ -24,6 +23,7 @@ from ucle.language.syntax import accesses
 from ucle.optim.descent import Optimiser
 from ucle.optim.update_statements import Trained, update_statements
 from ucle.options import RUNS
+from ucle.run.build import Build, Request, build
 
 
 def build_training(

@@ -24,13 +24,13 @@ from ucle.inputs.column_types import (
     INTEGER_TYPES,
     UNFIT_KEYS,
     Column,
+    common_key_type,
     is_pair,
     narrowed_type,
     nesting,
     value_type,
 )
 from ucle.inputs.inputs import DescribedTable
-from ucle.inputs.key_types import common_key_type
 from ucle.inputs.table_input import TableInput
 from ucle.plan.sources import TableSource
 

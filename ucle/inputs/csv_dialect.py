@@ -19,7 +19,7 @@ from ucle.errors import InputError
 from ucle.foundation.names import fold_name, unique_names
 from ucle.inputs.table_input import TableInput
 from ucle.plan.sources import CsvFile
-from ucle.sqlgen.csv_queries import files_query, lines_query, rows_query
+from ucle.sqlgen.file_queries import files_query, lines_query, rows_query
 
 SAMPLED = 200
 """The number of lines from which the format of a file is inferred."""

@@ -22,7 +22,7 @@ from ucle.inputs.csv_dialect import SampledCsv, csv_form, is_comment
 from ucle.inputs.table_input import TableInput
 from ucle.inputs.text_words import read_unpacked
 from ucle.plan.sources import CsvFile
-from ucle.sqlgen import csv_queries as sql
+from ucle.sqlgen import file_queries as sql
 
 REMEMBERED = 1000
 """The number of files whose types a process remembers; the oldest are forgotten first."""

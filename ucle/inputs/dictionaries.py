@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from ucle.database.session import Session
 from ucle.errors import CoordinateError, ValueTypeError
 from ucle.foundation.names import unique_names
-from ucle.inputs.key_types import NOTHING, common_key_type
+from ucle.inputs.column_types import NOTHING, common_key_type
 from ucle.inputs.relations import register_inputs
 from ucle.inputs.states import BoundInput
 from ucle.language.bounds import AxisBound, SizeClasses

@@ -1,7 +1,8 @@
 """Files as inputs: reading one into memory, with errors that say what is wrong with it.
 
 `ucle.inputs.formats` has the readers. This module also handles columns that files and Arrow tables
-have besides their data (pandas' index, folders with values in their names).
+have besides their data (pandas' index, folders with values in their names), and edge lists whose
+fields are separated by blanks, by the rules of other text files (`ucle.inputs.csv_dialect`).
 """
 
 from __future__ import annotations
@@ -11,12 +12,18 @@ import re
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ucle.errors import InputError
 from ucle.foundation.libraries import pa, pq
+from ucle.inputs.csv_dialect import SAMPLED, comment_sign, empty_file, header_and_names
 from ucle.inputs.formats import reader_of
-from ucle.inputs.text_words import TextError
+from ucle.inputs.table_input import TableInput
+from ucle.inputs.text_words import TextError, read_words, words_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 BROKEN = (
     *(OSError, ValueError, KeyError, EOFError, TypeError, OverflowError),
@@ -116,3 +123,28 @@ def _widen_type(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_fixed_size_list(type_):
         return pa.list_(_widen_type(type_.value_type), type_.list_size)
     return type_
+
+
+def read_word_table(name: str, path: str, spec: TableInput) -> pa.Table:
+    """Read the rows of a text file whose fields are separated by blanks.
+
+    Args:
+        name: the tensor, for messages.
+        path: the path of one file, which may be compressed.
+        spec: the caller's options for it.
+
+    Raises:
+        InputError: there is no such file, it has no consistent format, or its header is unclear.
+    """
+    where = f"input {name}, {path}"
+    try:
+        words = read_words(path, spec.comment)
+        rows = [fields for _, fields in words.rows(SAMPLED)]
+        if not rows:
+            raise empty_file(where)
+        lines = [" ".join(fields) for fields in rows]
+        comment_sign(where, path, lines, spec)
+        header, names = header_and_names(where, path, rows, lines[0], spec)
+        return words_table(words.without_first() if header else words, names)
+    except BROKEN as error:
+        raise unreadable(name, path, error) from error

@@ -24,7 +24,13 @@ from ucle.foundation.dtypes import DType, Scalar, nearest
 from ucle.foundation.exact_numbers import typed_numbers
 from ucle.foundation.libraries import pa
 from ucle.foundation.names import fold_name
-from ucle.inputs.files import index_columns, read_file, read_parquet, without_half_floats
+from ucle.inputs.files import (
+    index_columns,
+    read_file,
+    read_parquet,
+    read_word_table,
+    without_half_floats,
+)
 from ucle.inputs.formats import is_parquet, is_text_table, reader_of
 from ucle.inputs.labelled_arrays import labelled_table
 from ucle.inputs.metadata import (
@@ -47,7 +53,6 @@ from ucle.inputs.pandas_columns import frame_table
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_blocked, is_sparse, to_blocks, to_coordinates
 from ucle.inputs.table_input import TableInput
-from ucle.inputs.word_tables import read_word_table
 from ucle.ir.layouts import Coordinates
 from ucle.language.bounds import checked_size
 from ucle.plan.sources import CsvFile, InMemory, Origin, ParquetFile, TableName

@@ -24,12 +24,12 @@ import numpy as np
 
 from ucle.errors import MetadataWarning, ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar, is_finite, nearest
-from ucle.foundation.engine_limits import DUCKDB_LIMITS
 from ucle.foundation.exact_numbers import exact_scalar
 from ucle.foundation.libraries import pa, pc, pq
 from ucle.foundation.logs import warn_caller
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
+from ucle.plan.resources import DUCKDB_LIMITS
 
 KEY = b"ucle"
 VERSION = 1

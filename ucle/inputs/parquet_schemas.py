@@ -19,7 +19,7 @@ from ucle.inputs.column_roles import assign_columns
 from ucle.inputs.column_types import INTEGER_TYPES, Column, element_of, nesting, value_type
 from ucle.inputs.table_input import TableInput
 from ucle.plan.sources import ParquetFile
-from ucle.sqlgen import parquet_queries as sql
+from ucle.sqlgen import file_queries as sql
 
 Schema = tuple[Column, ...]
 

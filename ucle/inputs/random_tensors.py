@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from ucle.errors import ArgumentError
 from ucle.foundation.dtypes import DType, Scalar
-from ucle.foundation.normal_quantile import normal_quantile
-from ucle.foundation.philox import random_bits
+from ucle.foundation.random_numbers import normal_quantile, random_bits
 
 UNIFORM, NORMAL, BERNOULLI = "uniform", "normal", "bernoulli"
 

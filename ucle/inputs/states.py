@@ -7,6 +7,8 @@ bound, its columns have been found and its data has been measured (`ucle.inputs.
 is sized, the lengths of its axes have been inferred from all inputs and the statements
 (`ucle.inputs.axis_sizes`). When it is placed, the other layouts are known in which ucle has stored
 it (`ucle.inputs.stored_layouts`).
+
+Arrays in memory may be small enough to be written into statements (`small_arrays`).
 """
 
 from __future__ import annotations
@@ -15,11 +17,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ucle.foundation.dtypes import DType, Scalar
+import numpy as np
+
+from ucle.foundation.dtypes import DType, Scalar, differs_from
 from ucle.inputs.inputs import Described, DescribedTable
 from ucle.language.bounds import AxisBound
 from ucle.operators.values import Values
-from ucle.plan.sources import InputSource, TableSource
+from ucle.plan.sources import ArraySource, InputSource, TableSource
 from ucle.stats.model import TensorStatistics
 
 
@@ -99,3 +103,22 @@ class PlacedInput(SizedInput):
 def _iterate_fields(bound: BoundInput, state: type[BoundInput]) -> Iterator[tuple[str, Any]]:
     """The fields of an input in a state."""
     return ((field.name, getattr(bound, field.name)) for field in fields(state))
+
+
+SMALL_BYTES = 1 << 10
+"""The largest size in bytes of an array that is written into statements."""
+
+
+def small_arrays(inputs: Mapping[str, BoundInput]) -> dict[str, bytes]:
+    """The elements of small arrays, by tensor; arrays that hold only the fill are left out.
+
+    Parameters are left out, too, because their numbers will be replaced.
+    """
+    return {
+        name: np.ascontiguousarray(bound.data).tobytes()
+        for name, bound in inputs.items()
+        if isinstance(bound.source, ArraySource)
+        and not bound.described.spec.varies
+        and 0 < bound.data.nbytes <= SMALL_BYTES
+        and differs_from(bound.data, bound.fill).any()
+    }

@@ -1,8 +1,8 @@
 """Tables in which ucle has stored inputs in other layouts, and the search for them.
 
 A note in the schema ``ucle`` records the relation that a table was made from, how it was read, and
-its data. A digest of all rows identifies the data (`ucle.database.digests`), so that a note is
-valid in other processes and after changes to other tables. The stored table has a digest, too:
+its data. A digest of all rows identifies the data (`ucle.database.data_versions`), so that a note
+is valid in other processes and after changes to other tables. The stored table has a digest, too:
 otherwise a change to it would change answers.
 """
 
@@ -13,7 +13,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from ucle.database.digests import digest
+from ucle.database.data_versions import digest
 from ucle.database.engine_errors import EngineError
 from ucle.database.own_schema import read_notes, storage, write_note
 from ucle.database.session import Session

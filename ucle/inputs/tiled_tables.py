@@ -15,7 +15,7 @@ from ucle.errors import CoordinateError
 from ucle.foundation.dtypes import Scalar
 from ucle.language.bounds import AxisBound
 from ucle.plan.sources import TableSource
-from ucle.sqlgen.tiled_tables import counts_query, outside_query
+from ucle.sqlgen.input_queries import counts_query, outside_query
 from ucle.stats.measure import EXACT_ENTRIES, MeasuredInput, elements
 from ucle.stats.model import TensorStatistics
 

@@ -4,7 +4,7 @@ Arithmetic with integers is checked on every route: an order of products gives t
 an error, never a number that wrapped around. But one order may overflow where another does not. If
 no integer of a reordered program can overflow, the order does not matter. Otherwise the reordered
 program runs first, and if it overflows, the program runs again in the order in which it is written
-(`ucle.compile.prepared`).
+(`ucle.run.current_data`).
 """
 
 from __future__ import annotations

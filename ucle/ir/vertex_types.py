@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from ucle.errors import BoundError, ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar, same_value
+from ucle.ir.axis_functions import LONGEST_AXIS, Along, MatrixMap, Running, TopK
 from ucle.ir.conditions import NOTHING as ALWAYS
 from ucle.ir.conditions import Compare, Sign
 from ucle.ir.coverage import (
@@ -27,7 +28,6 @@ from ucle.ir.fills import combined_fill
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Cast, Map, Pointwise
-from ucle.ir.matrix_maps import MatrixMap
 from ucle.ir.ranges import (
     absorbs,
     cast_values,
@@ -36,9 +36,7 @@ from ucle.ir.ranges import (
     map_values,
     reduce_values,
 )
-from ucle.ir.scans import Along, Running
 from ucle.ir.tensor_types import NamedTensor, TensorType
-from ucle.ir.top_k import LONGEST_AXIS, TopK
 from ucle.ir.vertices import Program, Span, Vertex
 from ucle.operators import Combine, Reduce
 from ucle.operators.values import YES, Values, anything, hull, point

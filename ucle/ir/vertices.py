@@ -14,13 +14,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ucle.errors import LabelError, NameResolutionError
+from ucle.ir.axis_functions import Along, MatrixMap, TopK
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import RESULT, Decomposition, Label, Layout
 from ucle.ir.maps import Cast, Pointwise
-from ucle.ir.matrix_maps import MatrixMap
-from ucle.ir.scans import Along
 from ucle.ir.tensor_types import NamedTensor, TensorType
-from ucle.ir.top_k import TopK
 from ucle.operators import Combine, Reduce
 
 

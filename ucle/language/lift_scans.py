@@ -15,9 +15,9 @@ from ucle.foundation.dtypes import DType
 from ucle.foundation.names import find_free_name, fold_name, unique_names
 from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.affine import Affine
-from ucle.ir.matrix_maps import MatrixMap
-from ucle.ir.top_k import PAIR, POSITION, VALUE
+from ucle.ir.axis_functions import PAIR, POSITION, VALUE, MatrixMap
 from ucle.language.bounds import statement_labels
+from ucle.language.functions import Gives
 from ucle.language.syntax import (
     Access,
     Call,
@@ -37,7 +37,6 @@ from ucle.language.syntax import (
     with_indices,
 )
 from ucle.language.syntax_to_text import expression_text
-from ucle.language.top_k import Gives
 from ucle.operators import ANY
 
 LiftedScans = dict[tuple[str, tuple[str, ...]], Access]

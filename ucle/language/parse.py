@@ -23,12 +23,11 @@ from ucle.errors import DepthError, NameResolutionError, ProgramSyntaxError, did
 from ucle.foundation.arguments import text as a_text
 from ucle.foundation.arguments import validated
 from ucle.foundation.caches import BoundedCache
-from ucle.foundation.fork_safety import opening
+from ucle.foundation.threads import opening
 from ucle.ir.affine import Affine
-from ucle.ir.matrix_maps import MATRIX_MAPS, MatrixMap
-from ucle.ir.scans import RUNNING, Running
+from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING, MatrixMap, Running
 from ucle.ir.vertices import Span
-from ucle.language.functions import function_named
+from ucle.language.functions import FIRST, function_named
 from ucle.language.label_arithmetic import LARGEST, affine_of
 from ucle.language.scatter import rewrite_scatter
 from ucle.language.syntax import (
@@ -51,7 +50,6 @@ from ucle.language.syntax import (
     with_indices,
 )
 from ucle.language.syntax_to_text import expression_text
-from ucle.language.top_k import FIRST
 from ucle.operators import (
     ADD,
     AND,

@@ -20,10 +20,9 @@ from functools import partial
 from ucle.errors import LabelError, NameResolutionError, did_you_mean
 from ucle.foundation.names import find_free_name
 from ucle.foundation.tree_walk import Calls, run
-from ucle.ir.matrix_maps import MATRIX_MAPS
-from ucle.ir.scans import RUNNING
+from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING
 from ucle.ir.vertices import Span
-from ucle.language.functions import CASTS, FUNCTIONS
+from ucle.language.functions import CASTS, FIRST, FUNCTIONS
 from ucle.language.syntax import (
     Access,
     Call,
@@ -44,7 +43,6 @@ from ucle.language.syntax import (
     with_indices,
 )
 from ucle.language.templates import substitute, template
-from ucle.language.top_k import FIRST
 from ucle.operators import MAPS, REDUCES, SUM
 
 

@@ -16,10 +16,10 @@ from typing import ClassVar, TypeVar
 from ucle.foundation import tree_walk
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.affine import Affine
+from ucle.ir.axis_functions import Along
 from ucle.ir.conditions import Condition
-from ucle.ir.scans import Along
 from ucle.ir.vertices import Span
-from ucle.language.top_k import Direction, FirstFunction, Gives
+from ucle.language.functions import Direction, FirstFunction, Gives
 from ucle.operators import AND, Combine, PointwiseMap, Reduce
 
 T = TypeVar("T")
@@ -292,7 +292,7 @@ class First:
 
 @dataclass(frozen=True)
 class Pairs:
-    """First entries with their positions (`ucle.ir.top_k`): a whole right side.
+    """First entries with their positions (`ucle.ir.axis_functions`): a whole right side.
 
     Only `ucle.language.lift_scans` makes such expressions.
     """

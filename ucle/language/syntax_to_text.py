@@ -9,6 +9,7 @@ import math
 
 from ucle import operators
 from ucle.foundation.dtypes import Scalar
+from ucle.language.functions import Direction
 from ucle.language.syntax import (
     Access,
     Binary,
@@ -27,7 +28,6 @@ from ucle.language.syntax import (
     Size,
     Statement,
 )
-from ucle.language.top_k import Direction
 from ucle.operators import (
     POW,
 )

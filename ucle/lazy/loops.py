@@ -17,13 +17,13 @@ from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import fold_name, unique_names
+from ucle.foundation.progress import Watch
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.table_input import TableInput
 from ucle.lazy.compute import compile_tensors, known_type
 from ucle.lazy.inputs import lift_input
 from ucle.lazy.nodes import Apply, Lazy, Leaf, Node
 from ucle.lazy.tensor import Tensor, tensor_operand
-from ucle.loops.iterate import History, Iteration
 from ucle.operators import (
     EQUAL,
     LESS,
@@ -31,7 +31,7 @@ from ucle.operators import (
     NOT_EQUAL,
     Combine,
 )
-from ucle.progress.execution import Watch
+from ucle.run.iterate import History, Iteration
 
 CONDITION = "condition"
 """The name, in a history, of the number that a loop's condition compares with a constant."""

@@ -2,7 +2,7 @@
 
 Those of small dense matrices operate on whole arrays, one for each position of the other axes. They
 are not sums of products: a matrix is never a table of entries, whatever it is computed from
-(`ucle.ir.matrix_maps`).
+(`ucle.ir.axis_functions`).
 """
 
 from __future__ import annotations

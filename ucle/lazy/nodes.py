@@ -18,9 +18,8 @@ from typing import Any, Literal
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import All, Compare, Condition, Some
-from ucle.language.functions import function_named
+from ucle.language.functions import FirstFunction, function_named
 from ucle.language.syntax import Index
-from ucle.language.top_k import FirstFunction
 from ucle.operators import COMBINES, REDUCES, Combine, PointwiseMap, Reduce
 
 Function = Combine | PointwiseMap | DType | str

@@ -1,22 +1,24 @@
-"""Random numbers as lazy tensors, or as specifications that take their shape from an input.
+"""Random numbers as lazy tensors, arrays or specifications, and initial values made of them.
 
-`ucle.random` is the public module, which says what the numbers depend on. The numbers themselves
-are those of `ucle.inputs.random_tensors`.
+`ucle.random` and `ucle.init` are the public modules, which say what the numbers depend on. The
+numbers themselves are those of `ucle.inputs.random_tensors`. A specification takes its shape from
+an input. Limits and deviations of initial values follow from the fan-in and the fan-out of a shape.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ucle.errors import LabelError
+from ucle.errors import ArgumentError, LabelError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
-from ucle.foundation.philox import random_bits
+from ucle.foundation.random_numbers import random_bits
 from ucle.inputs.inputs import element_type
 from ucle.inputs.random_tensors import (
     BERNOULLI,
@@ -205,3 +207,67 @@ def _make_tensor(
     names = [axes] if isinstance(axes, str) else axes
     every = named_axes(distribution, tuple(shape), None if names is None else tuple(names))
     return Tensor(random_tensor(spec, every))
+
+
+@validated(shape=args.shape, seed=args.integer)
+def glorot_uniform(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -> NDArray[Any]:
+    """Return uniform numbers with absolute values up to sqrt(6 / (in + out)).
+
+    Args:
+        shape: sizes of the axes.
+        seed: any integer.
+        dtype: float64 or float32.
+
+    >>> glorot_uniform((2, 2), seed=0).round(3)
+    array([[-0.247,  1.157],
+           [-1.177,  0.704]])
+    """
+    fan_in, fan_out = _fans(shape)
+    return _uniform(math.sqrt(6 / (fan_in + fan_out)), shape, seed, dtype)
+
+
+@validated(shape=args.shape, seed=args.integer)
+def glorot_normal(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -> NDArray[Any]:
+    """Return normal numbers with variance 2 / (in + out); arguments as for `glorot_uniform`."""
+    fan_in, fan_out = _fans(shape)
+    return _normal(math.sqrt(2 / (fan_in + fan_out)), shape, seed, dtype)
+
+
+@validated(shape=args.shape, seed=args.integer)
+def he_uniform(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -> NDArray[Any]:
+    """Return uniform numbers with absolute values up to sqrt(6 / in); see `glorot_uniform`."""
+    return _uniform(math.sqrt(6 / _fans(shape)[0]), shape, seed, dtype)
+
+
+@validated(shape=args.shape, seed=args.integer)
+def he_normal(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -> NDArray[Any]:
+    """Return normal numbers with variance 2 / in; arguments as for `glorot_uniform`."""
+    return _normal(math.sqrt(2 / _fans(shape)[0]), shape, seed, dtype)
+
+
+def _uniform(limit: float, shape: Sequence[int], seed: int, dtype: Any) -> NDArray[Any]:
+    return uniform(-limit, limit, seed=seed, dtype=dtype).array(shape)
+
+
+def _normal(deviation: float, shape: Sequence[int], seed: int, dtype: Any) -> NDArray[Any]:
+    return normal(0.0, deviation, seed=seed, dtype=dtype).array(shape)
+
+
+def _fans(shape: Sequence[int]) -> tuple[int, int]:
+    """Fan-in and fan-out: the inputs of each output, and the outputs of each input.
+
+    Raises:
+        ArgumentError: there is no axis, or one without positions.
+    """
+    sizes = tuple(shape)
+    if not sizes or 0 in sizes:
+        raise ArgumentError(
+            "nothing goes into this shape, or comes out of it",
+            where="init, shape",
+            expected="at least one axis, of at least one position each",
+            found=str(sizes),
+        )
+    if len(sizes) == 1:
+        return sizes[0], sizes[0]
+    others = math.prod(sizes[:-2])
+    return sizes[-2] * others, sizes[-1] * others

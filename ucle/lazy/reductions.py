@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ucle.errors import BoundError, UnsupportedError
-from ucle.ir.scans import RUNNING
-from ucle.language.top_k import FIRST, Gives
+from ucle.ir.axis_functions import RUNNING
+from ucle.language.functions import FIRST, Gives
 from ucle.lazy.axes import AxisLike, find_axes, find_axis
 from ucle.lazy.elementwise import elementwise
 from ucle.lazy.nodes import Apply, Axis, FirstAlong, Lazy, apply
@@ -123,7 +123,7 @@ def first_entries(
     """The first entries along an axis, or their positions, by a top-k function of the language.
 
     Args:
-        function: its name (`ucle.language.top_k`).
+        function: its name (`ucle.language.functions`).
         tensor: a tensor of real numbers.
         axis: the axis; None is for a tensor of one axis, or for all entries in their order.
         count: the number of entries, which are ranked along a new axis in the place of `axis`. None

@@ -25,9 +25,8 @@ from ucle.inputs.operands import is_relation
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.table_input import TableInput
 from ucle.ir.affine import Affine
+from ucle.ir.axis_functions import MatrixMap, Running
 from ucle.ir.conditions import All, Compare, Some, rename_condition_labels
-from ucle.ir.matrix_maps import MatrixMap
-from ucle.ir.scans import Running
 from ucle.ir.vertices import Span
 from ucle.language.label_arithmetic import affine_expression, condition_expression
 from ucle.language.statements import input_labels

@@ -18,7 +18,7 @@ from ucle.errors import ArgumentError, ArgumentTypeError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
 from ucle.foundation.dtypes import Scalar
-from ucle.foundation.fork_safety import import_late
+from ucle.foundation.threads import import_late
 from ucle.inputs.arithmetic import Arithmetic, to_lazy_tensor
 from ucle.inputs.inputs import element_type
 from ucle.inputs.table_input import TableInput

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable
 from ucle.errors import ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.affine import Affine
+from ucle.ir.axis_functions import matrix_dtype
 from ucle.ir.conditions import All, Compare, Condition, Some
-from ucle.ir.matrix_maps import matrix_dtype
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Span
 from ucle.language.factors import with_sizes
+from ucle.language.functions import FirstFunction, Gives
 from ucle.language.promotion import expression_type
 from ucle.language.resolve import resolve
 from ucle.language.syntax import Access, Expression, Number, Reduction, Statement
-from ucle.language.top_k import FirstFunction, Gives
 from ucle.lazy.meaning import expression_of
 from ucle.lazy.nodes import Apply, FirstAlong, Gradient, Leaf, Node, in_order
 

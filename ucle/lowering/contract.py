@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ucle.ir.axis_functions import Along, TopK
 from ucle.ir.contraction_trees import Tree, leaves, tree_of
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
-from ucle.ir.scans import Along
 from ucle.ir.tensor_types import NamedTensor, TensorType
-from ucle.ir.top_k import TopK
 from ucle.ir.vertex_types import along_type, reindexed_type, top_type, unary_type
 from ucle.ir.vertices import Operand, Program, Span, Vertex
 from ucle.lowering.contraction_orders import pairs

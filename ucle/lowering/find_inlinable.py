@@ -4,7 +4,7 @@ A statement is merged if that cannot be noticed: it is a chain with the same ⊗
 which it is a factor, its tensor has no other reader, and both have one element type. Fills must
 absorb in ⊗, so that no order makes sparse tensors dense, and all inputs must be finite. Sums of
 integers may overflow in one order and not in another: if a merged program overflows, it runs again
-as written (`ucle.compile.prepared`).
+as written (`ucle.run.current_data`).
 """
 
 from __future__ import annotations

@@ -23,13 +23,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ucle.foundation.dtypes import DType, Scalar
+from ucle.ir.axis_functions import Along, TopK
 from ucle.ir.contraction_trees import Path, Tree
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Cast, Partial, Pointwise, bracket_text, number_text
-from ucle.ir.scans import Along
 from ucle.ir.tensor_types import TensorType
-from ucle.ir.top_k import TopK
 from ucle.ir.vertices import Operand, Span
 from ucle.operators import Combine, Reduce
 

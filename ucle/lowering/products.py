@@ -15,11 +15,10 @@ from ucle.ir.contraction_trees import Tree, in_order
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
 from ucle.lowering.contraction_orders import EVERY_TREE, propose_trees, ranked_trees
-from ucle.lowering.exact_orders import exact_order
-from ucle.lowering.greedy_orders import greedy_orders
 from ucle.lowering.joined_parts import Parts
 from ucle.lowering.logical import Contraction
 from ucle.lowering.pairwise import Pairwise, leaf
+from ucle.lowering.product_orders import exact_order, greedy_orders
 from ucle.operators import Combine
 from ucle.stats.estimate import Estimator, Statistics
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ucle.ir.axis_functions import Along, TopK
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Pointwise
-from ucle.ir.scans import Along
-from ucle.ir.top_k import TopK
 from ucle.ir.vertices import Operand, Vertex
 from ucle.operators import Combine, Reduce
 

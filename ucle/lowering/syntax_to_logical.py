@@ -15,14 +15,12 @@ from ucle.errors import LabelError, UnsupportedError, ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar, same_value
 from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.affine import Affine
+from ucle.ir.axis_functions import Along, MatrixMap, Running, TopK, matrix_dtype, pair_dtype
 from ucle.ir.conditions import Sign, compares
 from ucle.ir.contraction_trees import Path
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
-from ucle.ir.matrix_maps import MatrixMap, matrix_dtype
-from ucle.ir.scans import Along, Running
 from ucle.ir.tensor_types import TensorType
-from ucle.ir.top_k import TopK, pair_dtype
 from ucle.ir.vertex_types import along_type, reindexed_type, top_type
 from ucle.ir.vertices import Span
 from ucle.language.bounds import Bounds
@@ -35,6 +33,7 @@ from ucle.language.factors import (
     types_used,
     with_sizes,
 )
+from ucle.language.functions import Direction
 from ucle.language.promotion import combine_signature, expression_type, reduce_type
 from ucle.language.statements import choose_outputs
 from ucle.language.syntax import (
@@ -52,9 +51,6 @@ from ucle.language.syntax import (
     Statement,
     walk,
 )
-from ucle.language.top_k import Direction
-from ucle.lowering.casts import ones_as_casts
-from ucle.lowering.finite_products import finite_products
 from ucle.lowering.logical import (
     MOST_MAPS,
     Constant,
@@ -65,6 +61,7 @@ from ucle.lowering.logical import (
     Use,
 )
 from ucle.lowering.mapped_uses import number_of, with_constant, with_function
+from ucle.lowering.simplify_products import finite_products, ones_as_casts
 from ucle.lowering.step_types import StepTypes
 from ucle.operators import (
     ADD,

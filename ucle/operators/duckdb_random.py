@@ -1,14 +1,13 @@
 """The SQL of random numbers: Philox4x32-10, and the quantile of the normal distribution.
 
 What is used several times is computed once: ``list_transform([value], lambda v: ...)[1]`` gives it
-a name. Every step is the one that kernels and NumPy take (`ucle.foundation.philox`,
-`ucle.foundation.normal_quantile`), in the same order, so that all bits are the same.
+a name. Every step is the one that kernels and NumPy take (`ucle.foundation.random_numbers`), in the
+same order, so that all bits are the same.
 """
 
 from __future__ import annotations
 
-from ucle.foundation import normal_quantile as quantile
-from ucle.foundation import philox
+from ucle.foundation import random_numbers as random
 from ucle.operators.duckdb_formulas import INFINITE, NAN
 
 _LOW = (1 << 32) - 1
@@ -43,19 +42,19 @@ def _words(argument: str) -> tuple[str, str]:
 
 def _round(last: bool) -> str:
     one, other = (
-        f"{n}::UBIGINT * {_S}.{word}" for n, word in zip(philox.MULTIPLIERS, "ac", strict=True)
+        f"{n}::UBIGINT * {_S}.{word}" for n, word in zip(random.MULTIPLIERS, "ac", strict=True)
     )
-    grown = (f"({_S}.{k} + {n}::UBIGINT) & {_MASK}" for n, k in zip(philox.WEYL, "kl", strict=True))
+    grown = (f"({_S}.{k} + {n}::UBIGINT) & {_MASK}" for n, k in zip(random.WEYL, "kl", strict=True))
     a, b = f"xor(xor(({other}) >> 32, {_S}.b), {_S}.k)", f"({other}) & {_MASK}"
     if last:
-        return f"(({a}) << {philox.BITS - 32}) | (({b}) >> {64 - philox.BITS})"
+        return f"(({a}) << {random.BITS - 32}) | (({b}) >> {64 - random.BITS})"
     return _state(a, b, f"xor(xor(({one}) >> 32, {_S}.d), {_S}.l)", f"({one}) & {_MASK}", *grown)
 
 
 def _random_bits() -> str:
     value = _state(*_words("y"), "0::UBIGINT", "0::UBIGINT", *_words("x"))
-    for n in range(philox.ROUNDS):
-        value = bind_name(value, _S, _round(n == philox.ROUNDS - 1))
+    for n in range(random.ROUNDS):
+        value = bind_name(value, _S, _round(n == random.ROUNDS - 1))
     return value
 
 
@@ -77,11 +76,11 @@ def _horner(coefficients: tuple[float, ...], x: str) -> str:
     return text
 
 
-def _ratio(of: quantile.Ratio, x: str) -> str:
+def _ratio(of: random.Ratio, x: str) -> str:
     return f"({_horner(of[0], x)} / {_horner(of[1], x)})"
 
 
-def _in_part(at: float, of: quantile.Ratio) -> str:
+def _in_part(at: float, of: random.Ratio) -> str:
     """The quotient of polynomials in the distance from `at`."""
     return bind_name(f"m - {_number(at)}", "n", _ratio(of, "n"))
 
@@ -91,15 +90,15 @@ def _roots(argument: str, count: int) -> str:
 
 
 _LOG = bind_name(
-    f"CASE WHEN r < {_number(quantile.TINY)} THEN {_roots('r', quantile.MORE_ROOTS)} ELSE r END",
+    f"CASE WHEN r < {_number(random.TINY)} THEN {_roots('r', random.MORE_ROOTS)} ELSE r END",
     "y",
     bind_name(
-        f"({_roots('y', quantile.ROOTS)} - 1e0) / ({_roots('y', quantile.ROOTS)} + 1e0)",
+        f"({_roots('y', random.ROOTS)} - 1e0) / ({_roots('y', random.ROOTS)} + 1e0)",
         "t",
-        f"{_horner(quantile.SERIES, '(t * t)')} * t * {_number(2.0**quantile.ROOTS)}",
+        f"{_horner(random.SERIES, '(t * t)')} * t * {_number(2.0**random.ROOTS)}",
     )
-    + f" * CASE WHEN r < {_number(quantile.TINY)} "
-    f"THEN {_number(2.0**quantile.MORE_ROOTS)} ELSE 1e0 END",
+    + f" * CASE WHEN r < {_number(random.TINY)} "
+    f"THEN {_number(2.0**random.MORE_ROOTS)} ELSE 1e0 END",
 )
 _IN_TAIL = bind_name(
     "least(p, 1e0 - p)",
@@ -107,21 +106,21 @@ _IN_TAIL = bind_name(
     bind_name(
         f"sqrt(-({_LOG}))",
         "m",
-        f"CASE WHEN m <= {_number(quantile.FAR_FROM)} "
-        f"THEN {_in_part(quantile.MIDDLE_AT, quantile.MIDDLE)} "
-        f"ELSE {_in_part(quantile.FAR_AT, quantile.FAR)} END",
+        f"CASE WHEN m <= {_number(random.FAR_FROM)} "
+        f"THEN {_in_part(random.MIDDLE_AT, random.MIDDLE)} "
+        f"ELSE {_in_part(random.FAR_AT, random.FAR)} END",
     ),
 )
 _NEAR_HALF = bind_name(
-    f"{_number(quantile.CENTRED_AT)} - (p - 5e-1) * (p - 5e-1)",
+    f"{_number(random.CENTRED_AT)} - (p - 5e-1) * (p - 5e-1)",
     "r",
-    f"(p - 5e-1) * {_ratio(quantile.CENTRE, 'r')}",
+    f"(p - 5e-1) * {_ratio(random.CENTRE, 'r')}",
 )
 NORMAL_QUANTILE = bind_name(
     "CAST(x AS DOUBLE)",
     "p",
     f"CASE WHEN isnan(p) OR p < 0 OR p > 1 THEN {NAN} "
     f"WHEN p = 0 THEN -{INFINITE} WHEN p = 1 THEN {INFINITE} "
-    f"WHEN abs(p - 5e-1) <= {_number(quantile.NEAR_HALF)} THEN {_NEAR_HALF} "
+    f"WHEN abs(p - 5e-1) <= {_number(random.NEAR_HALF)} THEN {_NEAR_HALF} "
     f"WHEN p < 5e-1 THEN -({_IN_TAIL}) ELSE {_IN_TAIL} END",
 )

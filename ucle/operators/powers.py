@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ucle.foundation.dtypes import DType
-from ucle.foundation.normal_quantile import normal_quantile
+from ucle.foundation.random_numbers import normal_quantile
 from ucle.operators import duckdb_formulas as formulas
 from ucle.operators import duckdb_random as random_texts
 from ucle.operators.algebra import (

@@ -233,7 +233,7 @@ MEAN = Reduce(
     "mean",
     "",
     np.mean,
-    # As floats, which a sum of integers may not fit (`ucle.lowering.casts`).
+    # As floats, which a sum of integers may not fit (`ucle.lowering.simplify_products`).
     definition="sum(x * 1.0) / size",
     derivative="g / size",
 )

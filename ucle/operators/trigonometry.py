@@ -8,7 +8,6 @@ import numpy as np
 
 from ucle.foundation.dtypes import DType
 from ucle.operators import duckdb_formulas as formulas
-from ucle.operators import duckdb_quotients as quotients
 from ucle.operators.algebra import (
     drop_zero_signs,
     is_one_of,
@@ -53,7 +52,7 @@ ATAN2 = Combine(
     infix=False,
     rule=lambda left, right, dtype: interval(-math.pi, math.pi, dtype),
     keeps_nan=True,
-    texts={"f": quotients.ANGLE_OF},
+    texts={"f": formulas.ANGLE_OF},
     derivatives=(
         "when(x != 0 or y != 0, g * y / (x * x + y * y))",
         "when(x != 0 or y != 0, -g * x / (x * x + y * y))",

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ucle.foundation.dtypes import DType
-from ucle.foundation.philox import BITS, random_bits
-from ucle.operators import duckdb_quotients as quotients
+from ucle.foundation.random_numbers import BITS, random_bits
+from ucle.operators import duckdb_formulas as formulas
 from ucle.operators import duckdb_random as random_texts
 from ucle.operators.algebra import (
     drop_zero_signs,
@@ -115,7 +115,7 @@ REMAINDER = Combine(
     division=Division.FLOORED,
     keeps_nan=True,
     undefined_somewhere=True,
-    texts={"f": quotients.REMAINDER, "i": quotients.INTEGER_REMAINDER},
+    texts={"f": formulas.REMAINDER, "i": formulas.INTEGER_REMAINDER},
     derivatives=("g", "-g * floor_divide(x, y)"),
 )
 
@@ -131,7 +131,7 @@ FLOOR_DIVIDE = Combine(
     division=Division.FLOORED,
     keeps_nan=True,
     undefined_somewhere=True,
-    texts={"f": quotients.FLOORED, "i": quotients.INTEGER_FLOORED},
+    texts={"f": formulas.FLOORED, "i": formulas.INTEGER_FLOORED},
     derivatives=FLAT,
 )
 
@@ -186,7 +186,7 @@ BITWISE_LEFT_SHIFT = Combine(
     absorbs_left=is_integer(0),
     infix=False,
     rule=_any_bits,
-    texts={"i": quotients.LEFT_SHIFT},
+    texts={"i": formulas.LEFT_SHIFT},
     derivatives=FLAT,
 )
 
@@ -198,7 +198,7 @@ BITWISE_RIGHT_SHIFT = Combine(
     absorbs_left=is_integer(0),
     infix=False,
     rule=_right_shift_values,
-    texts={"i": quotients.RIGHT_SHIFT},
+    texts={"i": formulas.RIGHT_SHIFT},
     derivatives=FLAT,
 )
 

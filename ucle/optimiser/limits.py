@@ -3,7 +3,7 @@
 `fits` judges a vertex by itself, as the search does. `held_bytes` judges it together with the
 repartitions of its operands, which are known once everything is decided (section 8.2 of
 sparse_einsum.txt). The bytes that each part of a vertex holds come from the same model as the peak
-of a plan (`ucle.cost.memory`).
+of a plan (`ucle.plan.memory_model`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from ucle.cost.memory import (
+from ucle.ir.fills import join_rule, meets_all
+from ucle.ir.layouts import Decomposition, Layout
+from ucle.ir.vertices import Vertex
+from ucle.optimiser.sizes import SizedProgram
+from ucle.plan.decomposition import DecomposedProgram
+from ucle.plan.kernel_choice import MOST_OF_LITTLE, choose_kernel
+from ucle.plan.memory_model import (
     CrossJoined,
     FilledTable,
     GroupStates,
@@ -22,12 +28,6 @@ from ucle.cost.memory import (
     states,
     unspilled_states,
 )
-from ucle.ir.fills import join_rule, meets_all
-from ucle.ir.layouts import Decomposition, Layout
-from ucle.ir.vertices import Vertex
-from ucle.optimiser.sizes import SizedProgram
-from ucle.plan.decomposition import DecomposedProgram
-from ucle.plan.kernel_choice import MOST_OF_LITTLE, choose_kernel
 from ucle.udf_kernels.kernel_limits import kernel_limits
 
 

@@ -25,8 +25,7 @@ from ucle.optimiser.rewrite_passes import (
     pins_new_tensors,
 )
 from ucle.options import Options
-from ucle.stats.estimate import MeasuredInputs, ProgramStatistics
-from ucle.stats.remembered import Remembered
+from ucle.stats.estimate import MeasuredInputs, ProgramStatistics, Remembered
 
 
 def optimise(

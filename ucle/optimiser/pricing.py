@@ -1,6 +1,6 @@
 """A program with prices: the decompositions of each vertex and their costs.
 
-`CostedProgram` turns sizes into `ucle.cost.prices.Work` and applies the cost model; `price` does so
+`CostedProgram` turns sizes into `ucle.plan.prices.Work` and applies the cost model; `price` does so
 for a whole decomposition. The search (`ucle.optimiser.sparse_einsum`) and its checks both use this
 module, so that they cannot disagree about the cost of a decomposition.
 """
@@ -12,7 +12,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ucle.cost.prices import (
+from ucle.ir.layouts import RESULT, TILE, Decomposition, Layout
+from ucle.ir.masked_products import masked_products, reader_of
+from ucle.ir.vertices import Program, Vertex
+from ucle.optimiser import limits, repartition_cost
+from ucle.optimiser.sizes import SizedProgram, key_bytes
+from ucle.optimiser.tiled_and_compressed import all_blocked, list_levelled, stored_blocks
+from ucle.options import Optimisations
+from ucle.plan.decomposition import Blocks, DecomposedProgram, VertexCost
+from ucle.plan.kernel_choice import choose_kernel, keyed_labels, needs_scalars
+from ucle.plan.prices import (
     CACHED,
     SHARED,
     AggregateWork,
@@ -23,16 +32,7 @@ from ucle.cost.prices import (
     SparseWork,
     cost,
 )
-from ucle.foundation.engine_limits import DUCKDB_LIMITS
-from ucle.ir.layouts import RESULT, TILE, Decomposition, Layout
-from ucle.ir.masked_products import masked_products, reader_of
-from ucle.ir.vertices import Program, Vertex
-from ucle.optimiser import limits, repartition_cost
-from ucle.optimiser.sizes import SizedProgram, key_bytes
-from ucle.optimiser.tiled_and_compressed import all_blocked, list_levelled, stored_blocks
-from ucle.options import Optimisations
-from ucle.plan.decomposition import Blocks, DecomposedProgram, VertexCost
-from ucle.plan.kernel_choice import choose_kernel, keyed_labels, needs_scalars
+from ucle.plan.resources import DUCKDB_LIMITS
 
 DENSE = 0.5
 """The share of stored positions from which a tensor may be cut into dense blocks."""

@@ -9,9 +9,9 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from ucle.cost.prices import ENGINE, PROFILES, Profile
 from ucle.errors import InputError, did_you_mean
 from ucle.foundation.atomic_files import fresh_file
+from ucle.plan.prices import ENGINE, PROFILES, Profile
 
 MACHINE = "machine"
 """The name of this machine's profile."""

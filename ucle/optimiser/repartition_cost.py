@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 
-from ucle.cost.prices import CopyWork, LoadWork, RecodeWork, RepartitionWork, cost
 from ucle.ir.layouts import Layout, Level
 from ucle.optimiser.limits import stacked_bytes
 from ucle.optimiser.sizes import SizedProgram
 from ucle.plan.decomposition import Blocks
+from ucle.plan.prices import CopyWork, LoadWork, RecodeWork, RepartitionWork, cost
 from ucle.plan.repartition_paths import ChangeKind, LayoutChange, changes
 
 

@@ -10,10 +10,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ucle.cost.prices import Profile
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Program, Vertex
 from ucle.plan.decomposition import StoredInput
+from ucle.plan.prices import Profile
 from ucle.plan.resources import Resources
 from ucle.stats.estimate import ProgramStatistics
 

@@ -6,12 +6,11 @@ it. An engine moves tuples in its own way; each fragment is a script of SQL on a
 partition's own. May import: all packages up to `ucle.run`.
 """
 
+from ucle.partitions.choices import NETWORK, Network
 from ucle.partitions.distribute import distribute
-from ucle.partitions.engine import PartitionEngine
+from ucle.partitions.engine import PartitionEngine, run_distributed
 from ucle.partitions.fragments import DistributedPlan, Fragment, FragmentInput, FragmentOutput
 from ucle.partitions.in_process import InProcess
-from ucle.partitions.network import NETWORK, Network
-from ucle.partitions.run import run_distributed
 
 __all__ = [
     "NETWORK",

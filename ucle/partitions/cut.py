@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ucle.foundation.names import unique_names
-from ucle.ir.placements import REPLICATED, SCATTERED, Placement, Spread
 from ucle.partitions.choices import Choice, Problem, Shuffled
 from ucle.partitions.fragments import DistributedPlan, Fragment, FragmentInput, FragmentOutput
 from ucle.plan.kernel_choice import ChosenKernel
-from ucle.plan.placement_rules import raw_columns
+from ucle.plan.placement_rules import REPLICATED, SCATTERED, Placement, Spread, raw_columns
 from ucle.plan.relation_nodes import Aggregate, Compute, Held, Load, Read, Relation, TableScan
 from ucle.plan.relation_tree import inputs, with_inputs
 from ucle.plan.sources import OneRow, TableName

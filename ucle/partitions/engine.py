@@ -1,4 +1,4 @@
-"""The interface of engines that hold tables in partitions.
+"""The interface of engines that hold tables in partitions, and the run of a plan on one.
 
 DuckDB in this process runs programs as a whole (`ucle.database.engine`). An engine of this
 interface distributes them: it brings rows to their partitions, and has each partition run our SQL
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ucle.foundation.libraries import pa
-from ucle.partitions.fragments import Fragment, FragmentInput
+from ucle.partitions.fragments import DistributedPlan, Fragment, FragmentInput
 
 
 class PartitionEngine(Protocol):
@@ -54,3 +54,21 @@ class PartitionEngine(Protocol):
     def close(self) -> None:
         """Release frames that are kept between fragments."""
         ...
+
+
+def run_distributed(plan: DistributedPlan, engine: PartitionEngine) -> dict[str, Any]:
+    """Run a distributed plan; return the frames of all outputs by name.
+
+    Raises:
+        NaNError: the program has to run as `ucle.pipeline.replan.plan_annihilated` plans it.
+        UcleError: a partition failed.
+    """
+    frames: dict[str, Any] = {}
+    for fragment in plan.fragments:
+        placed = {}
+        for incoming in fragment.incoming:
+            origin = incoming.origin
+            frame = frames[origin] if isinstance(origin, str) else engine.scan(incoming)
+            placed[incoming.name] = engine.place(frame, incoming)
+        frames |= engine.map(fragment, placed)
+    return {output: frames[name] for output, name in plan.outputs.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ucle.ir.placements import SINGLE, Placement, Spread
+from ucle.plan.placement_rules import SINGLE, Placement, Spread
 from ucle.plan.relation_nodes import Load, Read, TableScan
 from ucle.plan.sources import Dictionary, TableSource
 from ucle.plan.steps import Plan

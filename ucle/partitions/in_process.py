@@ -14,11 +14,16 @@ from ucle.database.session import Session
 from ucle.errors import CoordinateError
 from ucle.foundation.libraries import pa
 from ucle.inputs.states import PlacedInput
-from ucle.ir.placements import Spread
 from ucle.partitions.fragments import Fragment, FragmentInput
-from ucle.partitions.keys import divide_rows, partition_of
-from ucle.partitions.run_fragment import Task, open_partition, run_on_tables
+from ucle.partitions.run_fragment import (
+    Task,
+    divide_rows,
+    open_partition,
+    partition_of,
+    run_on_tables,
+)
 from ucle.pipeline.artifacts import Planned
+from ucle.plan.placement_rules import Spread
 from ucle.plan.relation_nodes import Load
 from ucle.plan.sources import Dictionary, InMemory, TableSource
 from ucle.plan.steps import Plan

@@ -1,17 +1,24 @@
-"""Runs a fragment on one partition: a script of SQL on a DuckDB of its own."""
+"""Runs a fragment on one partition, a script of SQL on a DuckDB of its own, and divides its rows.
+
+The next partition of a row follows from its keys, independent of their integer type.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.errors import CoordinateError
 from ucle.foundation.libraries import pa
-from ucle.ir.placements import Spread
 from ucle.partitions.fragments import Fragment
 from ucle.pipeline.artifacts import Planned
+from ucle.plan.placement_rules import Spread
 from ucle.plan.relation_nodes import TableScan
 from ucle.plan.steps import Plan
 from ucle.run.execute import execute_script
@@ -180,3 +187,33 @@ def run_on_tables(
 def open_partition() -> Session:
     """Open a DuckDB in memory with all available kernels."""
     return DUCKDB.scratch()
+
+
+def partition_of(rows: pa.Table, columns: Sequence[str], partitions: int) -> NDArray[np.int64]:
+    """Compute the partition number of each row.
+
+    Args:
+        rows: with integers in these columns.
+        columns: by which rows are placed; those of another relation, in the same order, have its
+            rows placed alike.
+        partitions: the number of partitions.
+
+    >>> import pyarrow as pa
+    >>> one, other, again = partition_of(pa.table({"i": [3, 4, 3]}), ["i"], 64)
+    >>> bool(one == again), bool(one == other)
+    (True, False)
+    """
+    mixed = np.zeros(len(rows), np.uint64)
+    for name in columns:
+        key = rows[name].cast(pa.int64()).to_numpy().astype(np.uint64)
+        mixed = (mixed ^ key) * np.uint64(0x9E3779B97F4A7C15)  # derived from the golden ratio
+        mixed ^= mixed >> np.uint64(29)
+    return (mixed % np.uint64(partitions)).astype(np.int64)
+
+
+def divide_rows(rows: pa.Table, parts: NDArray[np.int64], partitions: int) -> list[pa.Table]:
+    """Return the rows of each partition."""
+    order = np.argsort(parts, kind="stable")
+    ends = np.searchsorted(parts[order], np.arange(partitions + 1))
+    ordered = rows.take(pa.array(order))
+    return [ordered.slice(a, b - a) for a, b in pairwise(ends)]

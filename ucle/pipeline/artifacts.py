@@ -14,8 +14,7 @@ from functools import cached_property
 from ucle.foundation.caches import BoundedCache
 from ucle.foundation.exact_key import ExactKey, Same
 from ucle.inputs.dictionaries import Dictionaries
-from ucle.inputs.small_arrays import small_arrays
-from ucle.inputs.states import BoundInput, PlacedInput
+from ucle.inputs.states import BoundInput, PlacedInput, small_arrays
 from ucle.ir.overflow import may_overflow
 from ucle.ir.vertices import Program
 from ucle.lowering.syntax_to_logical import ResolvedProgram

@@ -4,7 +4,7 @@
          -> logical program -> SparseEinSum -> plan -> passes
 
 `compile_statements` runs the stages in order; each is a function from one frozen structure to the
-next, and only the stages of inputs read tables. `ucle.compile.build` parses the text before a
+next, and only the stages of inputs read tables. `ucle.run.build` parses the text before a
 database is opened. Passes (`ucle.plan.passes`) turn the plan into the physical plan on demand
 (`ucle.pipeline.artifacts.Planned.physical`); `ucle.sqlgen` turns it into SQL and `ucle.run.execute`
 runs it.

@@ -1,15 +1,18 @@
-"""Find out whether every tuple that the bounds allow is stored, as far as the plan can tell.
+"""Find out whether every tuple that the bounds allow is stored, now or whatever rows are deleted.
 
 That a tensor has an entry everywhere does not show it: an entry may equal the fill by chance, and a
-repartition into keys leaves such entries out. So the answer depends on how a relation is made.
+repartition into keys leaves such entries out. So the answer depends on how a relation is made. For
+views, the statistics of today's data say nothing about the data that they will read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
+from ucle.plan.pass_context import PassContext
 from ucle.plan.relation_nodes import (
     Aggregate,
     Compute,
@@ -25,7 +28,8 @@ from ucle.plan.relation_nodes import (
     TableScan,
     TopKEntries,
 )
-from ucle.plan.relation_tree import inputs
+from ucle.plan.relation_tree import inputs, with_inputs
+from ucle.plan.steps import Plan
 
 
 def has_every_tuple(relation: Relation, made: Mapping[str, Relation]) -> bool:
@@ -70,3 +74,17 @@ def _is_stored_everywhere(type_: TensorType, layout: Layout) -> bool:
         return True
     keys = layout.promoted
     return type_.occupied if not keys else len(keys) == 1 and keys[0] in type_.covered
+
+
+def expect_gaps(plan: Plan, _: PassContext) -> Plan:
+    """Treat tuples as possibly missing even if all are there now: rows may be deleted."""
+    steps = tuple(replace(step, relation=_expecting(step.relation)) for step in plan.steps)
+    return replace(plan, steps=steps)
+
+
+def _expecting(relation: Relation) -> Relation:
+    if isinstance(relation, TopKEntries) and relation.axis in relation.input.layout.promoted:
+        return replace(relation, whole=False)
+    if isinstance(relation, TopKEntries) and not isinstance(relation.input, Densify):
+        return replace(relation, input=Densify(relation.input))
+    return with_inputs(relation, [_expecting(x) for x in inputs(relation)])

@@ -14,7 +14,7 @@ from ucle.foundation.names import fold_name, unique_names
 from ucle.ir.layouts import Layout, Level
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.complete_keyless import is_there
-from ucle.plan.inline_constants import may_be_written
+from ucle.plan.inline import may_be_written
 from ucle.plan.plan_program import RELATIONS
 from ucle.plan.relation_nodes import (
     Densify,

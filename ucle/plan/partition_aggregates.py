@@ -22,7 +22,7 @@ from functools import cached_property
 from ucle.foundation.names import fold_name, unique_names
 from ucle.ir.fills import JoinKind
 from ucle.ir.layouts import Level
-from ucle.plan.materialise_large import group_bytes
+from ucle.plan.materialise import group_bytes
 from ucle.plan.pass_context import Memory, PassContext
 from ucle.plan.relation_nodes import (
     Aggregate,

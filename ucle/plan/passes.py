@@ -13,20 +13,18 @@ from collections.abc import Callable, Iterable
 from functools import reduce
 
 from ucle.plan.complete_keyless import complete_keyless
-from ucle.plan.expect_gaps import expect_gaps
+from ucle.plan.every_tuple import expect_gaps
 from ucle.plan.fuse_dense_steps import fuse_dense_steps
 from ucle.plan.fuse_maps import fuse_maps
-from ucle.plan.inline_constants import inline_constants
-from ucle.plan.inline_views import inline_views
-from ucle.plan.keep_in_statement import keep_in_statement
+from ucle.plan.inline import inline_constants, inline_views, keep_in_statement
 from ucle.plan.materialise import (
     materialise_all,
     materialise_checked,
     materialise_deep,
+    materialise_large,
     materialise_outputs,
     materialise_shared,
 )
-from ucle.plan.materialise_large import materialise_large
 from ucle.plan.nest_keyless import nest_keyless
 from ucle.plan.partition_aggregates import partition_aggregates
 from ucle.plan.pass_by_reference import pass_by_reference

@@ -1,4 +1,8 @@
-"""Rules for placements: those that each relation needs of its inputs, and that of its result.
+"""Placements: the partitions on which the tuples of a tensor lie, and the rules for them.
+
+A layout says what is in a tuple. A placement says where the tuple is: at which sites of a physical
+relation (tensor_relational_algebra.txt, section 4). Rules say what placements each relation needs
+of its inputs, and which its result has.
 
 The rules are those of the tensor relational algebra (tensor_relational_algebra.txt, Table 2). A
 join combines two relations placed by the same keys, or one with a copy of the other on every
@@ -11,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from ucle.ir.fills import JoinKind
 from ucle.ir.layouts import Layout, Level
-from ucle.ir.placements import REPLICATED, SCATTERED, SINGLE, Placement, Spread
 from ucle.plan.relation_nodes import (
     Aggregate,
     BlockRepartition,
@@ -37,6 +41,68 @@ from ucle.plan.relation_nodes import (
 )
 from ucle.plan.relation_tree import inputs
 from ucle.plan.sources import OneRow
+
+
+class Spread(Enum):
+    """The distribution of tuples over partitions."""
+
+    SINGLE = "single"
+    """All tuples lie on the first partition."""
+    REPLICATED = "replicated"
+    """All tuples lie on every partition (the paper's BCAST)."""
+    BY_AXES = "by axes"
+    """Tuples that agree on some keys lie on one partition (the paper's SHUF)."""
+    SCATTERED = "scattered"
+    """Any partition may hold a tuple, but only one does."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The partitions of a tensor's tuples.
+
+    >>> print(Placement(Spread.BY_AXES, (0,)), REPLICATED)
+    by axes 0 replicated
+    """
+
+    spread: Spread
+    axes: tuple[int, ...] = ()
+    """The axes whose keys decide the partition of a tuple."""
+
+    @staticmethod
+    def by(*axes: int) -> Placement:
+        """Return the placement in which tuples that agree on the keys of some axes lie together."""
+        return Placement(Spread.BY_AXES, axes)
+
+    def serves(self, wanted: Placement) -> bool:
+        """Return whether tuples placed like this can be used where another placement is wanted.
+
+        >>> Placement.by(0).serves(SCATTERED), SCATTERED.serves(Placement.by(0))
+        (True, False)
+        >>> REPLICATED.serves(SINGLE), REPLICATED.serves(SCATTERED)
+        (True, False)
+        """
+        if self == wanted:
+            return True
+        if wanted.spread is Spread.SCATTERED:
+            # Copies would each be counted; a single partition's tuples are computed on one
+            # partition only.
+            return self.spread is Spread.BY_AXES
+        return wanted.spread is Spread.SINGLE and self.spread is Spread.REPLICATED
+
+    def describe(self, labels: tuple[str, ...]) -> str:
+        """Return the placement in words, with labels for axes."""
+        if self.spread is not Spread.BY_AXES:
+            return str(self.spread.value)
+        return "by " + ", ".join(labels[axis] for axis in self.axes)
+
+    def __str__(self) -> str:
+        return " ".join([self.spread.value, *map(str, self.axes)])
+
+
+SINGLE = Placement(Spread.SINGLE)
+REPLICATED = Placement(Spread.REPLICATED)
+SCATTERED = Placement(Spread.SCATTERED)
+
 
 SOURCES = TableScan | Load
 """Relations of data from outside, which is brought to partitions as needed."""

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ucle.foundation.names import unique_names
 from ucle.ir.annihilation import checked_tensors
+from ucle.ir.axis_functions import Along, TopK
 from ucle.ir.fills import join_rule, meets_all, missing_entries
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import RESULT, Layout
 from ucle.ir.masked_products import MaskedOperand, masked_products
-from ucle.ir.scans import Along
 from ucle.ir.tensor_types import TensorType
-from ucle.ir.top_k import TopK
 from ucle.ir.vertices import Operand, Vertex
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.every_tuple import has_every_tuple

@@ -12,13 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ucle import operators
+from ucle.ir.axis_functions import Along, TopK
 from ucle.ir.fills import JoinKind, Missing
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Layout
 from ucle.ir.maps import Pointwise
-from ucle.ir.scans import Along
 from ucle.ir.tensor_types import TensorType
-from ucle.ir.top_k import TopK
 from ucle.plan.kernel_choice import ChosenKernel
 from ucle.plan.sources import ArraySource, TableSource
 

@@ -104,8 +104,8 @@ class TableSource:
     positions of a tile along the axes of the keys (0: a key is a position itself) if arrays hold
     tiles along some of them; empty if there are none. `symmetric` is True if a row stands for its
     first two keys in either order. `key_types` are DuckDB's types of the keys. `keys_as` has the
-    types in which keys are read when they meet keys of other tables (`ucle.inputs.key_types`), and
-    None for keys that are read unchanged.
+    types in which keys are read when they meet keys of other tables (`ucle.inputs.column_types`),
+    and None for keys that are read unchanged.
     """
 
     origin: Origin

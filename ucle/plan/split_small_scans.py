@@ -18,7 +18,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ucle.foundation.engine_limits import DUCKDB_LIMITS
 from ucle.foundation.tree_walk import fold
 from ucle.plan.pass_context import PassContext, Spreading
 from ucle.plan.relation_nodes import (
@@ -34,6 +33,7 @@ from ucle.plan.relation_nodes import (
     TableScan,
 )
 from ucle.plan.relation_tree import inputs, nodes, with_inputs
+from ucle.plan.resources import DUCKDB_LIMITS
 from ucle.plan.steps import Plan, Role, Step
 
 SLICES = 12

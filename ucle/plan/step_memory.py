@@ -1,4 +1,4 @@
-"""The memory of a plan's statements, by statistics: the parts that `ucle.cost.memory` adds up."""
+"""The memory of a plan's statements, by statistics: the parts for `ucle.plan.memory_model`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise, repeat
 
-from ucle.cost.memory import (
+from ucle.ir.layouts import Layout
+from ucle.plan.memory_model import (
     ChunkCopies,
     CrossJoined,
     FilledTable,
@@ -20,7 +21,6 @@ from ucle.cost.memory import (
     peak,
     statement,
 )
-from ucle.ir.layouts import Layout
 from ucle.plan.relation_nodes import (
     Aggregate,
     BlockRepartition,

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from ucle.compile.build import build_text
-from ucle.cost.prices import Profile
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Database
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
-from ucle.foundation.fork_safety import import_late
+from ucle.foundation.threads import import_late
 from ucle.language.syntax import Statement
 from ucle.optimiser.profiles import find_profile
 from ucle.options import ENGINES, ContractionPath, GivenDecomposition, Options, names_of
+from ucle.plan.prices import Profile
 from ucle.plan.resources import Resources
 from ucle.program.arguments import check_statements
 from ucle.program.executable_program import EinsumProgram, compile_program
+from ucle.run.build import build_text
 
 
 @validated(

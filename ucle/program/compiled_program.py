@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ucle.compile.build import Build
-from ucle.compile.prepared import Preparations
 from ucle.database.engine import DUCKDB
 from ucle.database.macro_check import open_checked
 from ucle.database.session import Database, Session
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import renamed, validated
-from ucle.inputs.staleness import Drift
+from ucle.inputs.table_changes import Drift
 from ucle.plan.decomposition import VertexCost
 from ucle.plan.forms import MAX_ROWS, ROWS
 from ucle.plan.relation_nodes import Load
 from ucle.program.arguments import KEYS
-from ucle.program.write_script import write_script, write_script_in
+from ucle.program.renderings import write_script, write_script_in
 from ucle.run.array_tables import array_table
+from ucle.run.build import Build
+from ucle.run.current_data import Preparations
 from ucle.run.execute import memory_tables
 from ucle.run.views import Keys, create_views, macro_statements, view_queries
 from ucle.sqlgen.dialects import DIALECTS, DUCKDB_SQL

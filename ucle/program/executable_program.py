@@ -5,32 +5,51 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ucle.compile.build import Build, build, vary_inputs
-from ucle.compile.prepared import Preparations
 from ucle.database.change_detection import Quiet
 from ucle.database.session import Database
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
 from ucle.foundation.logs import COMPILE
+from ucle.foundation.progress import Watch, progress_bar
 from ucle.gradients.build_gradient import build_gradient
 from ucle.gradients.build_training import build_training
-from ucle.inputs.new_data import check_names, takes_numbers, with_numbers
-from ucle.loops.iterate import Iteration, Loop, iterate
-from ucle.loops.prepared_program import PreparedProgram
+from ucle.inputs.fingerprints import fingerprints
+from ucle.inputs.parameters import check_names, takes_numbers, with_numbers
 from ucle.optim.descent import Optimiser
 from ucle.options import GivenDecomposition, names_of
 from ucle.pipeline.replan import cheapest_decompositions, plan_decomposition
 from ucle.program.arguments import check_optimiser, merge_inputs
-from ucle.program.changed_data import find_changed_inputs, has_inputs
 from ucle.program.compiled_program import CompiledProgram
-from ucle.program.explanations import FORMATS, explain_in
-from ucle.progress.bar import progress_bar
-from ucle.progress.execution import Watch
+from ucle.program.renderings import FORMATS, explain_in
+from ucle.run.build import Build, build, vary_inputs
+from ucle.run.current_data import Preparations
+from ucle.run.iterate import Iteration, Loop, iterate
+from ucle.run.prepared_program import PreparedProgram
 from ucle.run.results import Result
+
+
+def find_changed_inputs(build: Build, besides: Collection[str] = ()) -> dict[str, Any]:
+    """Return the inputs that were changed in place since a program was compiled, by name.
+
+    Args:
+        build: the program.
+        besides: names of inputs that do not count.
+    """
+    marks = {x: mark for x, mark in build.marks.items() if x not in besides}
+    given = {name: build.request.inputs[name] for name in marks}
+    now = fingerprints(given)
+    return {name: value for name, value in given.items() if now.get(name) != marks[name]}
+
+
+def has_inputs(build: Build, inputs: Mapping[str, Any], database: Database) -> bool:
+    """True if a program has these inputs, with the contents that it was compiled for."""
+    own = build.request.inputs
+    same = all(own[name] is value for name, value in inputs.items())
+    return same and build.target.database is database and not find_changed_inputs(build)
 
 
 class EinsumProgram(CompiledProgram):

@@ -1,6 +1,14 @@
-"""Execution: runs scripts on a session, returns results, and writes files, tables and views.
+"""Execution: compiles for a session, runs once or repeatedly, and writes files, tables and views.
 
-In: a compiled program (`ucle.pipeline.artifacts`) and a session. Out: a `Result` of tensor
-relations, which are read, written or saved; views that compute the program; inputs stored in other
-layouts. May import: `ucle.pipeline`, `ucle.sqlgen`, `ucle.inputs`, `ucle.database`.
+build, current_data   a program for a database, and the same for what its tables hold now
+execute, script       one execution, statement by statement
+results, stored_tensor, read_tuples
+                      the tensors that it leaves, which are read, written or saved
+write_file, write_table, views, store_inputs
+                      files, tables, views that compute a program, and inputs in other layouts
+prepared_program, iterate, loop_stages, carried, growth
+                      runs of one program: many on one connection, or steps that feed the next
+
+In: statements or a compiled program (`ucle.pipeline.artifacts`), and a session. Out: a `Build`, a
+`Result` of tensor relations, an `Iteration`. May import: `ucle.pipeline` and what is below it.
 """

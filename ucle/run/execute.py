@@ -23,12 +23,12 @@ from ucle.database.temporary_tables import Temporary, TemporaryColumn, Temporary
 from ucle.errors import UcleError
 from ucle.foundation.logs import EXECUTE
 from ucle.foundation.names import fresh_prefix
+from ucle.foundation.progress import Progress, Watch
 from ucle.inputs.states import BoundInput
 from ucle.pipeline.artifacts import Planned
 from ucle.plan import relation_nodes as plans
 from ucle.plan.passes import ONE_BY_ONE
 from ucle.plan.sources import InMemory, TableSource
-from ucle.progress.execution import Progress, Watch
 from ucle.run.array_tables import array_table, in_batches, is_shared
 from ucle.run.script import PLACEHOLDER, Script, ScriptStatement, script_of
 from ucle.sqlgen.script import count_query, sql_text

@@ -6,12 +6,12 @@ Tensors are read by `ucle.run.stored_tensor`.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ucle.database.session import Session
 from ucle.database.temporary_tables import Temporary, TemporaryTable
-from ucle.errors import ArgumentError, LabelError, did_you_mean
+from ucle.errors import ArgumentError, LabelError, OutputNameError, did_you_mean
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
 from ucle.foundation.libraries import optional, pa
@@ -19,7 +19,6 @@ from ucle.inputs.inputs import parse_table_name
 from ucle.pipeline.artifacts import Compiled
 from ucle.plan.forms import FORM, MAX_ROWS, WrittenForm
 from ucle.run.description import result_html, result_text, tensor_html, tensor_text
-from ucle.run.outputs import Outputs
 from ucle.run.stored_tensor import StoredTensor
 from ucle.run.write_file import save, save_partitioned
 from ucle.run.write_table import MODES, WriteTarget, checked_mode, write_rows
@@ -28,6 +27,34 @@ from ucle.sqlgen.sql_trees import key_columns
 
 if TYPE_CHECKING:
     import duckdb
+
+
+T = TypeVar("T")
+
+
+class Outputs(Mapping[str, T]):
+    """The outputs of one execution, by name."""
+
+    def __init__(self, tensors: Mapping[str, T]) -> None:
+        self._tensors = tensors
+
+    def __getitem__(self, name: str) -> T:
+        if not isinstance(name, str) or name not in self._tensors:
+            raise OutputNameError(
+                f"the result has no tensor {name!r}",
+                where="result",
+                expected=", ".join(self._tensors) or "no outputs",
+                found=repr(name),
+                hint=did_you_mean(name, self._tensors) if isinstance(name, str) else None,
+            )
+        return self._tensors[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
 
 AS_ARROW = "to_arrow() gives the same as an Arrow table"
 """Hint for users without an optional library."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ucle.database.digests import digest
+from ucle.database.data_versions import digest
 from ucle.database.session import Session
 from ucle.errors import DatabaseError
 from ucle.foundation.logs import STORE

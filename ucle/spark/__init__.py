@@ -2,7 +2,7 @@
 
 In: a SparkSession, classic or Connect; inputs are its tables, DataFrames or files.
 Out: `spark_program`, which `ucle.einsum_program` calls for such a database. PySpark is imported
-only if it is already loaded, as it is for anyone with a session. May import: `ucle.compile`,
+only if it is already loaded, as it is for anyone with a session. May import: `ucle.run`,
 `ucle.partitions`, and packages below them.
 """
 

@@ -1,4 +1,8 @@
-"""The engine for partitions on Spark: shuffles of Spark, and fragments in `mapInArrow`."""
+"""The engines for Spark: partitions of a cluster, and one partition on the driver.
+
+On a cluster, Spark shuffles, and `mapInArrow` runs fragments. Programs that are too small to be
+distributed run on the driver.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,29 @@ from typing import Any
 
 from ucle.database.session import Session
 from ucle.foundation.libraries import LateModule, pa
-from ucle.ir.placements import Placement
 from ucle.partitions import fragments
-from ucle.partitions.fragments import Fragment
-from ucle.partitions.run_fragment import Task
+from ucle.partitions.fragments import Fragment, FragmentInput
+from ucle.partitions.run_fragment import Task, open_partition, run_on_tables
 from ucle.pipeline.artifacts import Compiled
+from ucle.plan.placement_rules import Placement
 from ucle.plan.relation_nodes import Load, Read
 from ucle.plan.sources import Dictionary, InMemory
 from ucle.run.array_tables import array_table
 from ucle.spark.failures import errors_of_spark
 from ucle.spark.kinds import KEY_KINDS, KINDS, arrow_type
-from ucle.spark.rows import MADE, PART, PLACED, ROWS, SEED, SOURCE, unpack
-from ucle.spark.tasks import FragmentTask, PlaceTask, TaskContext, TaskInput
+from ucle.spark.tasks import (
+    MADE,
+    PART,
+    PLACED,
+    ROWS,
+    SEED,
+    SOURCE,
+    FragmentTask,
+    PlaceTask,
+    TaskContext,
+    TaskInput,
+    unpack,
+)
 from ucle.sqlgen.input_tables import dictionary_query
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import VALUE, key_columns
@@ -216,3 +231,34 @@ def _plain(column: Any) -> Any:
     if pa.types.is_large_string(column.type):
         return column.cast(pa.string())
     return column
+
+
+class Driver:
+    """An engine of one partition, which fetches its inputs."""
+
+    partitions = 1
+
+    def __init__(self, engine: SparkEngine, compiled: Compiled) -> None:
+        self._engine = engine
+        self._compiled = compiled
+
+    def scan(self, incoming: FragmentInput) -> pa.Table:
+        """Return the rows of an input."""
+        return self._engine.fetch_rows(incoming)
+
+    def place(self, frame: pa.Table, incoming: FragmentInput) -> pa.Table:
+        """Return the rows as they are, as there is one place."""
+        return frame
+
+    def map(self, fragment: Fragment, placed: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+        """Run a fragment."""
+        task = Task.of(self._compiled, fragment)
+        with open_partition() as session:
+            return run_on_tables(session, task, 0, fragment.tables, placed)
+
+    def collect(self, frame: pa.Table) -> pa.Table:
+        """Return all rows."""
+        return frame
+
+    def close(self) -> None:
+        """Do nothing, as nothing is kept."""

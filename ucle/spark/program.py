@@ -1,32 +1,66 @@
-"""Compiled programs on Spark."""
+"""Compiled programs on Spark, and the properties of a session that they use."""
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ucle.compile.build import Build, build_text
-from ucle.compile.prepared import Prepared
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.language.syntax import Statement
 from ucle.options import Options
-from ucle.partitions.distribute import candidates, distribute, distribute_cheapest
-from ucle.partitions.run import run_distributed
+from ucle.partitions.choices import Network
+from ucle.partitions.distribute import EstimatedSizes, candidates, distribute, distribute_cheapest
+from ucle.partitions.engine import run_distributed
 from ucle.partitions.run_fragment import Task
-from ucle.partitions.sizes import EstimatedSizes
 from ucle.pipeline.artifacts import Compiled
 from ucle.plan.sources import TableSource
-from ucle.spark.cluster import Cluster
-from ucle.spark.driver import Driver
-from ucle.spark.engine import SparkEngine
+from ucle.run.build import Build, build_text
+from ucle.run.current_data import Prepared
+from ucle.spark.engine import Driver, SparkEngine
 from ucle.spark.sources import SparkInput, ids_of, spark_inputs, stand_in
 from ucle.spark.spark_facts import measure_on_spark
 from ucle.spark.spark_results import SparkResult
 from ucle.sqlgen import emit
 from ucle.sqlgen.script import render_script
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Properties of a Spark session that programs use."""
+
+    partitions: int
+    memory: str | None
+    network: Network
+
+    @staticmethod
+    def of(spark: Any) -> Cluster:
+        """Read the properties from the settings of a session.
+
+        ``spark.ucle.partitions`` is the number of partitions, by default that of all cores;
+        ``spark.ucle.memoryLimit`` is the memory of DuckDB in each task, ``spark.ucle.gigabits`` the
+        speed of the network.
+        """
+
+        def setting(name: str, otherwise: Any) -> Any:
+            with contextlib.suppress(Exception):
+                return spark.conf.get(name) or otherwise
+            return otherwise
+
+        cores = setting("spark.default.parallelism", None)
+        if cores is None:
+            with contextlib.suppress(Exception):  # Spark Connect has no context
+                cores = spark.sparkContext.defaultParallelism
+        if cores is None:
+            cores = min(int(setting("spark.sql.shuffle.partitions", 8)), 64)
+        partitions = int(setting("spark.ucle.partitions", cores))
+        gigabits = float(setting("spark.ucle.gigabits", Network.gigabits))
+        network = Network(workers=int(cores), gigabits=gigabits)
+        return Cluster(partitions, setting("spark.ucle.memoryLimit", None), network)
+
 
 CANDIDATES = 6
 """Decompositions of a program that are tried on a cluster: the cheapest ones on one machine."""

@@ -17,11 +17,10 @@ from ucle.foundation.dtypes import Scalar
 from ucle.foundation.libraries import pa
 from ucle.pipeline.artifacts import Compiled
 from ucle.plan.forms import MAX_ROWS, form_of
-from ucle.run.outputs import Outputs
+from ucle.run.results import Outputs
 from ucle.spark.engine import Frame, SparkEngine
-from ucle.spark.every_entry import with_every_entry
 from ucle.spark.failures import errors_of_spark
-from ucle.spark.shown import show_rows, shown_schema
+from ucle.spark.shown import show_rows, shown_schema, with_every_entry
 from ucle.spark.tasks import RowsTask
 from ucle.sqlgen.sql_trees import key_columns
 

@@ -1,6 +1,10 @@
 """Tasks of executors: a DuckDB receives the rows of a partition, and runs our SQL on them.
 
 Functions here are sent to executors by name, so ucle has to be installed there in the same version.
+
+Spark moves rows one by one, and most of the cost is per row. Here a row that it moves holds some
+thousands of ours, as an Arrow stream, with the numbers of their relation and their destination
+partition.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,23 +22,68 @@ import pyarrow as pa
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.errors import ExecutionError, UcleError
-from ucle.ir.placements import Placement, Spread
-from ucle.partitions.keys import divide_rows, partition_of
-from ucle.partitions.run_fragment import Task, run_fragment
+from ucle.foundation.version import __version__
+from ucle.partitions.run_fragment import Task, divide_rows, partition_of, run_fragment
+from ucle.plan.placement_rules import Placement, Spread
 from ucle.run.execute import NaNError
 from ucle.spark.failures import pack_error
-from ucle.spark.rows import (
-    PART,
-    ROWS,
-    SEED,
-    SOURCE,
-    made_batch,
-    placed_batch,
-    unpack,
-)
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import identifier
-from ucle.version import __version__
+
+SOURCE, PART, ROWS = "ucle_source", "ucle_part", "ucle_rows"
+
+PLACED = f"{SOURCE} int, {PART} int, {ROWS} binary"
+"""The columns of rows in transit, in Spark's notation of a schema."""
+
+MADE = f"{SOURCE} int, {ROWS} binary"
+"""The columns of results of fragments."""
+
+SEED = -1
+"""The source number of a row that exists for each partition, so that each of them runs."""
+
+MOST_BYTES = 1 << 26
+"""The most bytes of rows that are packed into one value."""
+
+_MADE = pa.schema([(SOURCE, pa.int32()), (ROWS, pa.binary())])
+_PLACED = pa.schema([(SOURCE, pa.int32()), (PART, pa.int32()), (ROWS, pa.binary())])
+
+
+def pack(rows: pa.Table) -> list[bytes]:
+    """Pack a table into some values.
+
+    >>> [table] = map(unpack, pack(pa.table({"i": [1, 2]})))
+    >>> table["i"].to_pylist()
+    [1, 2]
+    """
+    length = len(rows)
+    pieces = max(1, -(-rows.nbytes // MOST_BYTES))
+    each = max(1, -(-length // pieces))
+    packed = []
+    for start in range(0, max(length, 1), each):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as stream:
+            stream.write_table(rows.slice(start, each))
+        packed.append(sink.getvalue().to_pybytes())
+    return packed
+
+
+def unpack(value: Any) -> pa.Table:
+    """Return the rows that `pack` has put into a value."""
+    with pa.ipc.open_stream(value) as stream:
+        return stream.read_all()
+
+
+def made_batch(number: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield the results of a fragment, as batches of one value each."""
+    for value in pack(rows):
+        yield pa.record_batch([[number], [value]], schema=_MADE)
+
+
+def placed_batch(number: int, part: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield the rows for a partition, as batches of one value each."""
+    for value in pack(rows):
+        yield pa.record_batch([[number], [part], [value]], schema=_PLACED)
+
 
 FLUSH = 1 << 25
 """Bytes of rows that are collected before they are written."""

@@ -20,7 +20,8 @@ from ucle.testing.generate import (
     random_case,
     special_case,
 )
-from ucle.testing.oracle import UndefinedError, assert_equal, evaluate
+from ucle.testing.oracle import assert_equal, evaluate
+from ucle.testing.oracle_operators import UndefinedError
 from ucle.testing.random_inputs import make_input, random_array
 
 __all__ = [

@@ -11,13 +11,13 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from ucle.compile.build import build
 from ucle.ir.layouts import Decomposition
 from ucle.ir.vertices import Program
 from ucle.optimiser.pricing import decompositions
 from ucle.optimiser.tiled_and_compressed import all_blocked
 from ucle.options import Optimisations
 from ucle.program import EinsumProgram
+from ucle.run.build import build
 from ucle.testing.generate import Case
 from ucle.testing.oracle import assert_equal
 

@@ -39,7 +39,8 @@ from ucle.operators import (
     trigonometry,
 )
 from ucle.program import einsum_program
-from ucle.testing.oracle import FOLDS, FUNCTIONS, UndefinedError, evaluate
+from ucle.testing.oracle import evaluate
+from ucle.testing.oracle_operators import FOLDS, FUNCTIONS, UndefinedError
 from ucle.testing.random_inputs import make_input, random_array
 
 Array = NDArray[Any]

@@ -1,6 +1,6 @@
 /* Wichura's algorithm AS 241 (Applied Statistics 37, 1988) with a logarithm of its own, in the four
  * operations and roots alone: these are rounded alike everywhere, as long as no product is fused
- * with a sum. ucle/foundation/normal_quantile.py says the same in NumPy, in the same order. */
+ * with a sum. ucle/foundation/random_numbers.py says the same in NumPy, in the same order. */
 #include "normal_quantile.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Philox4x32-10: random numbers that are a function of a key and a position (Salmon et al., Parallel
- * random numbers: as easy as 1, 2, 3, SC 2011). ucle/foundation/philox.py says the same in NumPy. */
+ * random numbers: as easy as 1, 2, 3, SC 2011). ucle/foundation/random_numbers.py says the same in NumPy. */
 #ifndef UCLE_PHILOX_H
 #define UCLE_PHILOX_H
 

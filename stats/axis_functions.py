@@ -1,0 +1,43 @@
+"""Estimated entries of functions along an axis (`ucle.ir.axis_functions`): scans, and top-k.
+
+A scan leaves a fibre without stored entries as it is; in all others every entry is made. Top-k
+makes every entry of every fibre.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ucle.ir.layouts import Decomposition
+from ucle.ir.vertices import Vertex
+from ucle.stats.estimate import Rows
+from ucle.stats.model import TensorStatistics
+
+
+def running_counts(vertex: Vertex, fibres: float) -> TensorStatistics:
+    """T and V of the tensor that a vertex with a scan makes.
+
+    Args:
+        vertex: the vertex.
+        fibres: how many fibres along the axis hold an entry.
+    """
+    assert vertex.along is not None
+    sizes = {label.name: float(label.bound) for label in vertex.labels}
+    along = vertex.along.labels
+    length = math.prod(sizes[name] for name in along)
+    others = math.prod(n for name, n in sizes.items() if name not in along)
+    kept = others if vertex.along.dense else min(fibres, others)
+    distinct = tuple(sizes[x] if x in along else min(sizes[x], kept) for x in vertex.names)
+    return TensorStatistics(kept * length, distinct)
+
+
+def top_counts(vertex: Vertex) -> TensorStatistics:
+    """T and V of the tensor that a top-k vertex makes."""
+    sizes = tuple(float(label.bound) for label in vertex.labels)
+    return TensorStatistics(math.prod(sizes), sizes)
+
+
+def top_rows(vertex: Vertex, decomposition: Decomposition) -> Rows:
+    """Tuples of the tensor that a top-k vertex makes."""
+    layout = vertex.makes(decomposition)
+    return Rows.from_guess(math.prod(float(vertex.labels[axis].bound) for axis in layout.promoted))

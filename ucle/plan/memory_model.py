@@ -1,0 +1,188 @@
+"""The memory model: bytes that an execution holds at a time, computed from sizes alone.
+
+`Part` records give estimated sizes; `count_held_bytes` is the whole model, as
+`ucle.plan.prices.cost` is for costs. Nothing here knows tensors, plans or statements;
+`ucle.plan.step_memory` makes the parts from them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ucle.plan.resources import DUCKDB_LIMITS
+
+ROW_BYTES = 16
+"""Bytes of pointer and hash per row in DuckDB's tables of joins and groups."""
+
+FEW_ROWS = 64
+"""Rows up to which DuckDB's joins and filters copy a chunk, to append it to others."""
+
+FIXED = 24e6
+"""Bytes of threads, pipelines and partly filled blocks, independent of the amount of work."""
+
+LONG, BLOCK = 4096, 262_144
+"""Sizes in DuckDB: a long value fills one block of a table, whose rest stays empty."""
+
+SPILLED_STATES, SPILLED_TABLE = 0.5, 0.4
+"""Shares of a memory limit that an aggregation and a join table need while DuckDB spills.
+
+With less they fail at the last partitions.
+"""
+
+RETAINED = 1.25
+"""Factor on the bytes held: allocators keep freed memory, in pieces that do not fit again."""
+
+
+@dataclass(frozen=True)
+class RowVectors:
+    """Tensors of `size` bytes, made for each of `rows`, a vector of rows at a time."""
+
+    rows: float
+    size: float
+    threads: int
+
+
+@dataclass(frozen=True)
+class GroupStates:
+    """States of `size` bytes for `groups`, which are finished a vector at a time.
+
+    States in DuckDB's own rows (`inline`) have sizes that are powers of two. Where tensors are
+    stacked (`stacked`), each position is in the state of one thread only.
+    """
+
+    rows: float
+    groups: float
+    size: float
+    inline: float
+    threads: int
+    stacked: bool = False
+
+
+@dataclass(frozen=True)
+class JoinTable:
+    """A join on keys, which builds a table of the side with fewer rows: rows and bytes of both."""
+
+    rows: float
+    size: float
+    other_rows: float
+    other_size: float
+
+
+@dataclass(frozen=True)
+class ChunkCopies:
+    """Chunks that a join makes of `rows`, which it copies where they have few rows."""
+
+    rows: float
+    size: float
+    threads: int
+
+
+@dataclass(frozen=True)
+class CrossJoined:
+    """A tensor in one tuple beside others: a list of one element that a join copies."""
+
+    size: float
+
+
+@dataclass(frozen=True)
+class FilledTable:
+    """A table of `rows` that exists until the execution ends."""
+
+    rows: float
+    size: float
+
+
+Part = RowVectors | GroupStates | JoinTable | ChunkCopies | CrossJoined | FilledTable
+
+
+def count_held_bytes(part: Part) -> float:
+    """Compute the bytes that are held for a part of a statement.
+
+    >>> count_held_bytes(JoinTable(rows=10, size=100, other_rows=2, other_size=84))
+    200.0
+    """
+    match part:
+        case RowVectors(rows, size, threads):
+            return min(rows, DUCKDB_LIMITS.vector_rows * threads) * size
+        case GroupStates(groups=groups, size=size, threads=threads):
+            return states(part) + count_held_bytes(RowVectors(groups, size, threads))
+        case JoinTable(rows, size, other_rows, other_size):
+            count, each = min((rows, size), (other_rows, other_size))
+            return float(count * (each + ROW_BYTES))
+        case ChunkCopies(rows, size, threads):
+            return rows * size if rows <= FEW_ROWS * threads else 0.0
+        case CrossJoined(size):
+            return 2 * size
+        case FilledTable(rows, size):
+            values = BLOCK // size if LONG < size < BLOCK else 0
+            return rows * (BLOCK / values if values else size)
+
+
+def count_unspilled_bytes(part: Part, limit: float) -> float:
+    """Compute the bytes held for a part under a memory limit, where DuckDB spills what it can.
+
+    >>> table = JoinTable(rows=1e6, size=84, other_rows=2e6, other_size=84)
+    >>> count_unspilled_bytes(table, limit=100e6)
+    40000000.0
+    """
+    match part:
+        case JoinTable():
+            return min(count_held_bytes(part), SPILLED_TABLE * limit)
+        case GroupStates(groups=groups, size=size, threads=threads):
+            return unspilled_states(part, limit) + count_held_bytes(
+                RowVectors(groups, size, threads)
+            )
+        case _:
+            return count_held_bytes(part)
+
+
+def unspilled_states(part: GroupStates, limit: float) -> float:
+    """Bytes of the states of an aggregation under a limit: DuckDB spills those that are inline."""
+    return min(states(part), SPILLED_STATES * limit) if part.size <= part.inline else states(part)
+
+
+def states(part: GroupStates) -> float:
+    """Bytes of the states of an aggregation, before it is finished."""
+    state = part.size
+    if 0.0 < state <= part.inline:
+        state = float(1 << math.ceil(math.log2(state)))
+    # Each thread has the groups that it meets, and they are merged into those of one thread. A
+    # thread reads a row group at a time; tables from memory are divided among at least two threads.
+    # Zeros that are never written to take no memory.
+    threads = float(min(part.threads, max(2, math.ceil(part.rows / DUCKDB_LIMITS.rows_a_thread))))
+    if part.stacked:
+        threads = (1.0 + threads) / 2
+    return min(part.rows, part.groups * threads) * (state + ROW_BYTES)
+
+
+def statement(first: Iterable[Part], then: Iterable[Part]) -> float:
+    """Compute the peak of a statement: `first` makes whole tensors, `then` runs beside them.
+
+    Groups may be gathered at the same time, and are finished when whole tensors exist. Lists of one
+    element exist one after the other.
+
+    >>> statement([RowVectors(1, 500, 1)], [CrossJoined(100), RowVectors(1, 300, 1)])
+    700.0
+    """
+    then = list(then)
+    sizes = [part.size for part in then if isinstance(part, CrossJoined)]
+    waiting = sum(states(part) for part in then if isinstance(part, GroupStates))
+    beside = sum(sizes)
+    others = sum(count_held_bytes(part) for part in then if not isinstance(part, CrossJoined))
+    made = sum(map(count_held_bytes, first)) + beside + max(sizes, default=0.0) + waiting
+    return float(max(made, beside + others))
+
+
+def peak(statements: Iterable[tuple[float, float]]) -> float:
+    """Compute the peak of an execution from the bytes held in statements and kept after each.
+
+    >>> peak([(10e6, 4e6), (20e6, 1e6)]) == FIXED + RETAINED * 24e6
+    True
+    """
+    most = kept = 0.0
+    for inside, made in statements:
+        most = max(most, kept + inside)
+        kept += made
+    return FIXED + RETAINED * most

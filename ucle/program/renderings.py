@@ -1,0 +1,141 @@
+"""Renderings of a compiled program as text: its script for each engine, and its explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ucle.errors import ArgumentError, UnsupportedError
+from ucle.explain.drawing import dot, svg
+from ucle.explain.json import explain_document, json_text
+from ucle.explain.model import explain
+from ucle.explain.text import explain_head, explain_html, explain_sections, explain_text
+from ucle.pipeline.artifacts import Compiled
+from ucle.plan.forms import MAX_ROWS
+from ucle.plan.steps import Plan, Role
+from ucle.run.build import Build
+from ucle.run.execute import StepRun, memory_tables
+from ucle.run.views import Keys, build_output_queries
+from ucle.sqlgen import emit, render_script
+from ucle.sqlgen.capabilities import Capabilities
+from ucle.sqlgen.dialects import Dialect
+from ucle.sqlgen.other_dialects import PASSES as OTHER_PASSES
+from ucle.sqlgen.other_dialects import build_capabilities, check_plan, render_script_in
+
+
+def write_script(
+    build: Build, keys: Keys = None, rows: str | None = None, max_rows: int = MAX_ROWS
+) -> str:
+    """Return the script for DuckDB; arguments are as for `EinsumProgram.to_sql`.
+
+    Raises:
+        ArgumentError: an output would have too many rows, or there is no such label.
+    """
+    compiled, capabilities = build.compiled, build.target.capabilities
+    steps, outputs = emit(compiled.physical, capabilities)
+    if keys is not None or rows is not None:
+        outputs = build_output_queries(compiled, capabilities, keys, rows, max_rows)
+    return render_script(_write_header(build), steps, outputs)
+
+
+def write_script_in(dialect: Dialect, compiled: Compiled, keys: Keys, rows: str | None) -> str:
+    """Return the script in a dialect of another engine.
+
+    Raises:
+        ArgumentError: `keys` or `rows` are given.
+        UnsupportedError: the program calls kernels, or has a type or an operator that the dialect
+            lacks.
+    """
+    if not compiled.decomposed.relational:
+        raise UnsupportedError(
+            f"a script for {dialect.name} can call no kernels",
+            where=f"to_sql(dialect={dialect.name!r})",
+            expected="a program in which every label is promoted",
+            found=f"the decomposition {compiled.decomposed}".replace("\n", "; "),
+            hint='compile it with decomposition="relational"; functions of matrices have '
+            "kernels and nothing else",
+        )
+    if keys is not None or rows is not None:
+        raise ArgumentError(
+            "keys= and rows= are for DuckDB",
+            where=f"to_sql(dialect={dialect.name!r})",
+            expected="neither of the two",
+            found="keys=" if keys is not None else "rows=",
+        )
+    plan = compiled.after(OTHER_PASSES)
+    check_plan(plan, dialect)
+    steps, outputs = emit(plan, build_capabilities(dialect))
+    header = _list_vertices(compiled)
+    header.append(f"Dialect: {dialect.name}. Tables are read by the names that stand here.")
+    if described := _describe_inputs(compiled, plan):
+        header += ["Inputs from memory, to be tables of these names:", *described]
+    return render_script_in(dialect, header, steps, outputs)
+
+
+def _write_header(build: Build) -> list[str]:
+    """The lines above the script for DuckDB."""
+    compiled, target = build.compiled, build.target
+    lines = _list_vertices(compiled)
+    lines.append(f"Route: {target.capabilities.name} ({target.reason}).")
+    lines += _how_to_load(target.capabilities)
+    if compiled.optimistic:
+        lines.append("If integers overflow, execute() takes the order of the text instead.")
+    if described := _describe_inputs(compiled, compiled.physical):
+        lines += ["Inputs from memory, put in place by program.register(connection):", *described]
+    return lines
+
+
+def _list_vertices(compiled: Compiled) -> list[str]:
+    """The lines that show the program."""
+    return ["ucle program:", *(f"  {vertex}" for vertex in compiled.program.vertices)]
+
+
+def _describe_inputs(compiled: Compiled, plan: Plan) -> list[str]:
+    """The lines that name the inputs from memory that a plan reads."""
+    loads = [f"  {s.name}: {s.comment}" for s in plan.steps if s.role is Role.INPUT]
+    return loads + [f"  {name}: table in memory" for name in memory_tables(compiled.inputs)]
+
+
+def _how_to_load(capabilities: Capabilities) -> list[str]:
+    """Lines that say how to load the kernels that a script calls."""
+    if not capabilities.kernels:
+        return []
+    here = "Run it on a connection from ucle.connect(), which loads the kernels"
+    if not capabilities.native_aggregates:
+        return [f"{here}."]
+    return [
+        f"{here}; or in any client of DuckDB",
+        "after LOAD 'ucle.duckdb_extension', which `make extension` builds (docs/extension.md).",
+    ]
+
+
+FORMATS = ("text", "json", "html", "dot", "svg")
+"""Formats of `EinsumProgram.explain`."""
+
+
+def explain_in(
+    format_: str, build: Build, compiled: Compiled, measured: Mapping[str, StepRun] | None
+) -> str:
+    """Return the explanation of a program in a format.
+
+    Args:
+        format_: one of `FORMATS`.
+        build: the program.
+        compiled: the program as it was measured, or as it was compiled.
+        measured: the measurements by step, if the program was run.
+
+    Raises:
+        MissingPackageError: python-igraph is needed and not installed.
+    """
+    explanation = explain(compiled, build.options)
+    if format_ in ("dot", "svg"):
+        return (dot if format_ == "dot" else svg)(explanation)
+    route, reason = build.target.capabilities.name, build.target.reason
+    profile = build.options.profile.name
+    if format_ == "json":
+        document = explain_document(compiled, explanation, profile, route, reason, measured)
+        return json_text(document)
+    head = explain_head(compiled, profile, route, reason)
+    sections = explain_sections(compiled, explanation, measured)
+    if format_ == "text":
+        return explain_text(head, sections)
+    return explain_html(explanation, head, sections, write_script(build))

@@ -1,0 +1,250 @@
+"""Compiled programs that run on the current contents of their tables.
+
+A program is compiled for one version of its tables. Where they have changed since, it is adapted to
+them before it runs, after all checks. The result is remembered, so that this happens once for each
+version.
+
+If a reordered program overflows integers, it runs again in the written order, and that answer or
+error counts. Inside a user's transaction, which an error would end, it cannot run a second time:
+there only programs that cannot overflow run in another order. The same holds for views, whose
+future data is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TypeVar
+
+from ucle.database.change_detection import Quiet
+from ucle.database.data_versions import in_transaction
+from ucle.database.session import Session
+from ucle.errors import NumberRangeError, StaleStatisticsWarning
+from ucle.foundation.logs import EXECUTE, warn_caller
+from ucle.foundation.progress import Watch
+from ucle.inputs.states import BoundInput
+from ucle.inputs.table_changes import Drift, Versions, drifts, table_versions, tables_of
+from ucle.options import Options
+from ucle.pipeline.artifacts import Compiled
+from ucle.pipeline.replan import plan_annihilated, plan_as_written
+from ucle.pipeline.resize import follow_data
+from ucle.run.execute import NaNError, StepRun, execute_script, measure_steps
+from ucle.run.results import Result
+from ucle.run.script import Script, kept_script
+from ucle.run.store_inputs import keep_inputs
+from ucle.sqlgen import PLAIN, Capabilities
+
+T = TypeVar("T")
+
+VERSIONS = 16
+"""The number of versions of its tables for which a program remembers how it runs."""
+
+
+class Prepared:
+    """A program for one version of its tables, with its scripts by capabilities."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        options: Options,
+        drifted: tuple[Drift, ...] = (),
+        scripts: dict[Capabilities, Script] | None = None,
+    ) -> None:
+        self.compiled = compiled
+        self.drifted = drifted
+        self._options = options
+        self._scripts = {} if scripts is None else scripts
+        self._annihilated: Prepared | None = None
+        self._as_written: Prepared | None = None
+        self._overflowed = False
+        """True if integers of the data overflowed in the chosen order."""
+
+    def on(self, compiled: Compiled, drifted: tuple[Drift, ...]) -> Prepared:
+        """Return the program for another version; scripts are reused if the plan is the same."""
+        scripts = self._scripts if compiled is self.compiled else None
+        return Prepared(compiled, self._options, drifted, scripts)
+
+    def run(
+        self, session: Session, watch: Watch | None, inputs: Mapping[str, BoundInput] | None = None
+    ) -> Result:
+        """Execute the program. The result holds the session from then on.
+
+        Args:
+            session: on which it runs.
+            watch: receives the progress of the execution.
+            inputs: other data for the same program, by default that which it was compiled for.
+
+        Raises:
+            ExecutionError: DuckDB refused a statement. No temporary object is left behind.
+        """
+        return self.attempt(session, lambda order: order._run(session, watch, inputs))
+
+    def attempt(self, session: Session, run: Callable[[Prepared], T]) -> T:
+        """Run the plan that is right for the data, which may take two runs; return the result."""
+        return self._in_some_order(session, lambda order: order._or_annihilated(run))
+
+    def measure(self, session: Session) -> tuple[Compiled, dict[str, StepRun]]:
+        """Run each step by itself; return the program that ran and its measurements.
+
+        Raises:
+            ExecutionError: DuckDB refused a statement. No temporary object is left behind.
+        """
+        return self._in_some_order(
+            session, lambda order: (order.compiled, measure_steps(session, order.compiled))
+        )
+
+    def for_views(self) -> Compiled:
+        """The program in an order that gives an answer on all data for which one exists."""
+        lowering = self.compiled.front.lowering
+        return self.as_written().compiled if lowering.integers else self.compiled
+
+    def take_route(self, session: Session) -> None:
+        """Restrict a session to the capabilities that this program needs."""
+        relational = self.compiled.decomposed.relational
+        session.capabilities = PLAIN if relational else session.offered
+
+    def as_written(self) -> Prepared:
+        """The program in the order of its text, planned on first use."""
+        if self._as_written is None:
+            self._as_written = Prepared(
+                plan_as_written(self.compiled, self._options), self._options
+            )
+        return self._as_written
+
+    def _in_some_order(self, session: Session, run: Callable[[Prepared], T]) -> T:
+        """Run in the chosen order, or as written if integers overflow; return the result."""
+        if not self.compiled.front.lowering.integers:
+            return run(self)
+        inside = in_transaction(session)
+        if self._overflowed or (inside and self.compiled.optimistic):
+            return run(self.as_written())
+        try:
+            return run(self)
+        except NumberRangeError as error:
+            if inside:  # DuckDB has ended the transaction
+                raise
+            EXECUTE.info("%s; the program runs as it is written", error.message)
+            self._overflowed = True
+            return run(self.as_written())
+
+    def _or_annihilated(self, run: Callable[[Prepared], T]) -> T:
+        try:
+            return run(self)
+        except NaNError as step:
+            EXECUTE.info("NaN in %s, where numbers outgrew their type: 0 annihilates them", step)
+            return run(self._where_numbers_outgrow_their_type())
+
+    def _run(
+        self, session: Session, watch: Watch | None, inputs: Mapping[str, BoundInput] | None
+    ) -> Result:
+        for line in self.compiled.made_dense:
+            EXECUTE.info("made dense: %s", line)
+        self.take_route(session)
+        script = self._script(session.capabilities)
+        executed = execute_script(session, inputs or self.compiled.inputs, script, watch=watch)
+        session.release()
+        return Result.of(self.compiled, session, executed.outputs, executed.dictionaries)
+
+    def _script(self, capabilities: Capabilities) -> Script:
+        """The statements of the program for a route."""
+        if capabilities not in self._scripts:
+            self._scripts[capabilities] = kept_script(self.compiled.physical, capabilities)
+        return self._scripts[capabilities]
+
+    def _where_numbers_outgrow_their_type(self) -> Prepared:
+        if self._annihilated is None:
+            compiled = plan_annihilated(self.compiled, self._options)
+            self._annihilated = Prepared(compiled, self._options)
+        return self._annihilated
+
+
+class Preparations:
+    """A program prepared for each version of its tables so far.
+
+    Several threads may use it at once: they change only the cache.
+    """
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        options: Options,
+        fitting: Mapping[Versions, tuple[Drift, ...]],
+    ) -> None:
+        """Start with a program as it was compiled.
+
+        Args:
+            compiled: the program.
+            options: those it was compiled with.
+            fitting: versions of its tables on which it runs as it is, all checks passed, with the
+                drift of each.
+        """
+        self._compiled = compiled
+        self._options = options
+        self._latest = Prepared(compiled, options)
+        self._met = {
+            versions: self._latest.on(compiled, drifted) for versions, drifted in fitting.items()
+        }
+
+    @cached_property
+    def reads_tables(self) -> bool:
+        """True if anything in a database or a file can change what the program computes."""
+        return bool(tables_of(self._compiled.all_inputs))
+
+    @property
+    def fitting(self) -> dict[Versions, tuple[Drift, ...]]:
+        """Versions for which the program runs as compiled, with the drift of its inputs."""
+        met = tuple(self._met.items())
+        return {v: prepared.drifted for v, prepared in met if prepared.compiled is self._compiled}
+
+    def fresh(self, session: Session, quiet: Quiet | None = None) -> Prepared:
+        """Return the program on the tables of a session, on which it is about to run.
+
+        Args:
+            session: on the database.
+            quiet: the execution that begins here, if it is one.
+
+        Warns:
+            StaleStatisticsWarning: tables have changed so much that another plan may be faster.
+
+        Raises:
+            UcleError: the tables do not pass the checks.
+        """
+        prepared = self.on(session, quiet)
+        if prepared.drifted:
+            changes = "\n  ".join(map(str, prepared.drifted))
+            message = f"statistics are stale; program.recompile() takes them again\n  {changes}"
+            EXECUTE.info(message)
+            warn_caller(message, StaleStatisticsWarning)
+        prepared.take_route(session)  # changed data may have another plan
+        return prepared
+
+    def on(self, session: Session, quiet: Quiet | None = None) -> Prepared:
+        """Return the program with the sizes of its tables; a new version is checked first."""
+        versions = self._versions(session, quiet)
+        prepared = self._met.get(versions)
+        if prepared is not None and versions.known:
+            return prepared
+        before = prepared or self._latest
+        compiled, entries = follow_data(session, before.compiled, self._options)
+        compiled = keep_inputs(session, compiled, self._options)
+        prepared = before.on(compiled, self._find_drifts(entries))
+        if self._options.store:
+            # Storing layouts changes the database, but none of the tables they were made from.
+            versions = self._versions(session)
+            if quiet is not None:
+                quiet.known.clear()
+        self._latest = prepared
+        self._met = dict([*self._met.items(), (versions, prepared)][-VERSIONS:])
+        return prepared
+
+    def _versions(self, session: Session, quiet: Quiet | None = None) -> Versions:
+        return table_versions(session, self._compiled.all_inputs, quiet)
+
+    def _find_drifts(self, entries: Mapping[str, float]) -> tuple[Drift, ...]:
+        """The inputs whose number of entries has drifted since the program was compiled."""
+        inputs = self._compiled.all_inputs
+        return drifts(
+            {name: inputs[name].statistics.entries for name in entries},
+            entries,
+            {name: inputs[name].origin for name in entries},
+        )

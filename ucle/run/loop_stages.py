@@ -1,0 +1,137 @@
+"""The plan of a program for repeated runs, in its two parts, and their scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from ucle.database.session import Session
+from ucle.database.temporary_tables import TemporaryColumn
+from ucle.errors import ValueTypeError
+from ucle.inputs.states import BoundInput, small_arrays
+from ucle.ir.tensor_types import TensorType
+from ucle.pipeline.artifacts import Compiled
+from ucle.plan.hoist_invariants import FIXED, HoistedPlan, complete, held_name, hold, split
+from ucle.plan.relation_nodes import Read
+from ucle.plan.steps import Plan
+from ucle.run.carried import fits_in_place
+from ucle.run.execute import Executed, execute_script
+from ucle.run.results import TensorRelation
+from ucle.run.script import Script, script_of
+from ucle.sqlgen import Capabilities
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The part that runs each time, for certain layouts of the carried inputs."""
+
+    script: Script
+    outputs: Mapping[str, Read]
+    """The outputs of the program with their layouts."""
+    done: Mapping[str, str]
+    """Outputs that are computed once, and the steps that compute them."""
+
+
+class Stages:
+    """A plan of a program, with its results that are computed once."""
+
+    def __init__(
+        self, compiled: Compiled, carry: Mapping[str, str], changing: Collection[str]
+    ) -> None:
+        """Divide a plan.
+
+        Args:
+            compiled: the program.
+            carry: inputs, and the outputs that replace them.
+            changing: inputs that are others each time, those that are carried among them.
+        """
+        self.compiled = compiled
+        self._changing = changing
+        types = compiled.front.source.types
+        made = compiled.program.types
+        partial = {out for x, out in carry.items() if not fits_in_place(types[x], made[out])}
+        self._plan = complete(compiled.plan, sorted(partial))
+        self._finite = {x: out for x, out in carry.items() if _has_to_be(types[x], made[out])}
+        self._stages: dict[tuple[object, ...], Stage] = {}
+        self._before: Executed | None = None
+
+    def first(self, session: Session, inputs: Mapping[str, BoundInput]) -> Executed:
+        """Return the results that are computed once; the first call computes them."""
+        if self._before is None:
+            before = self._split({}).before
+            script = script_of(self._physical(before), session.capabilities, keep_dictionaries=True)
+            self._before = execute_script(session, inputs, script)
+        return self._before
+
+    def stage(self, state: Mapping[str, TensorRelation], capabilities: Capabilities) -> Stage:
+        """Return the part that runs each time.
+
+        Args:
+            state: the tensors in place of carried inputs; empty in the first run.
+            capabilities: of the route.
+        """
+        tables = held_tables(state)
+        key = tuple((x, tables[x], state[x].columns) for x in state)
+        if key not in self._stages:
+            parts = self._split(tables)
+            again = self._physical(parts.again)
+            self._stages[key] = Stage(
+                script_of(again, capabilities, finite=self._finite.values()),
+                {**again.outputs, **parts.outputs},
+                {output: read.step for output, read in parts.outputs.items()},
+            )
+        return self._stages[key]
+
+    def check(self, executed: Executed) -> None:
+        """Check that everything that the next run assumes to be finite is finite.
+
+        Raises:
+            ValueTypeError: a number is not.
+        """
+        for name, output in self._finite.items():
+            if output in executed.infinite:
+                raise ValueTypeError(
+                    "a number outgrew its type, or is none",
+                    where=f"prepared program, {output} in the place of {name}",
+                    expected="finite numbers",
+                    found="NaN or infinity",
+                    hint="clip(x, low, high) keeps numbers in an interval",
+                )
+
+    def list_held_tables(self, state: Mapping[str, TensorRelation]) -> dict[str, str]:
+        """The tables that exist already, by their names in scripts."""
+        tables = {read.step: state[x].table.place[0] for x, read in held_tables(state).items()}
+        if self._before is None:
+            return tables
+        for step, made in self._before.outputs.items():
+            row = isinstance(made, TemporaryColumn)
+            tables[held_name(FIXED if row else step)] = made.place[0]
+        return tables | {name: table.name for name, table in self._before.dictionaries.items()}
+
+    def _split(self, tables: Mapping[str, Read]) -> HoistedPlan:
+        constants = small_arrays(self.compiled.inputs)
+        rows = not self.compiled.decomposed.relational
+        return split(hold(self._plan, tables), self._changing, constants, rows=rows)
+
+    def _physical(self, plan: Plan) -> Plan:
+        return replace(self.compiled, plan=plan).physical
+
+
+def held_tables(state: Mapping[str, TensorRelation]) -> dict[str, Read]:
+    """Reads of the results of a run: in tables of their own, or in rows with others."""
+    rows: dict[str, str] = {}
+    tables = {}
+    for name, tensor in state.items():
+        table, column = tensor.table.place
+        if isinstance(tensor.table, TemporaryColumn):
+            row = rows.setdefault(table, held_name(f"row {len(rows) + 1}"))
+            tables[name] = Read(row, name, tensor.type, tensor.layout, column)
+        else:
+            tables[name] = Read(held_name(name), name, tensor.type, tensor.layout)
+    return tables
+
+
+def _has_to_be(given: TensorType, made: TensorType) -> bool:
+    """True if a carried output has to be finite, and is not proven to be."""
+    proven = made.entries.finite and not made.entries.overflows
+    return given.entries.finite and not proven and made.dtype.kind in "fc"

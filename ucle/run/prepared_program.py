@@ -1,0 +1,255 @@
+"""A program that was checked once and runs repeatedly on one connection."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+from ucle.database.session import Session
+from ucle.database.temporary_tables import Temporary
+from ucle.errors import ArgumentError, ResultClosedError
+from ucle.foundation.logs import EXECUTE
+from ucle.inputs.fingerprints import fingerprints
+from ucle.inputs.parameters import check_names, takes_numbers, with_numbers
+from ucle.inputs.table_changes import Drift, Versions
+from ucle.options import RUNS
+from ucle.plan.sources import InputSource, TableSource
+from ucle.run.build import Build, vary_inputs, with_outputs
+from ucle.run.carried import check_carry, check_state
+from ucle.run.current_data import Preparations, Prepared
+from ucle.run.execute import Executed, execute_script
+from ucle.run.growth import is_looked_at, replan_outgrown
+from ucle.run.loop_stages import Stage, Stages
+from ucle.run.results import Result, TensorRelation
+
+
+class PreparedProgram:
+    """A program for repeated runs; returned by `EinsumProgram.prepare`.
+
+    Call it to run the program once, with other data for inputs as keywords. Use it as a context
+    manager, or call `close`: this drops all tables that it has created, including those of its
+    results.
+
+    Data is checked when the prepared program is created. After that, only inputs that are named in
+    ``swap`` or passed to a run are checked again. Later changes of other tables may or may not be
+    seen.
+    """
+
+    def __init__(
+        self,
+        build: Build,
+        session: Session,
+        carry: Mapping[str, str],
+        swap: tuple[str, ...],
+    ) -> None:
+        """Check a program and its data.
+
+        Args:
+            build: the program.
+            session: where it runs; it is closed with this.
+            carry: inputs, and the outputs that replace them in the next run.
+            swap: inputs that are checked before each run.
+
+        Raises:
+            UcleError: the data does not pass the checks, or an output does not fit an input.
+        """
+        check_names(build.compiled.all_inputs, dict.fromkeys(swap), "prepare, swap")
+        self._build = with_outputs(build, session.connection, tuple(carry.values()))
+        check_carry(self._build.compiled, carry)
+        self._session = session
+        self._carry = dict(carry)
+        self._swap = tuple(x for x in swap if x not in carry)
+        given = self._build.request.inputs
+        # Arrays in which changes in place are tracked.
+        self._watched = {x: given[x] for x in self._swap if x in self._build.marks}
+        self._marks = dict(self._build.marks)
+        self._given: dict[str, Any] = {}
+        self._state: dict[str, TensorRelation] = {}
+        self._tables: weakref.WeakSet[Temporary] = weakref.WeakSet()
+        self._stages: dict[int, Stages] = {}
+        self._closed = False
+        self.steps = 0
+        """The number of runs so far."""
+        self._compile()
+
+    def __call__(self, **inputs: Any) -> Result:
+        """Run the program once.
+
+        Args:
+            inputs: other arrays for some of its inputs, for this run and those after it.
+
+        Returns:
+            The outputs by name, for as long as the program is prepared.
+        """
+        return self.run(inputs)
+
+    def run(self, inputs: Mapping[str, Any] | None = None) -> Result:
+        """Run the program once.
+
+        Args:
+            inputs: other arrays for some of the inputs, for this run and later ones. A carried
+                input starts again from its array.
+
+        Raises:
+            ExecutionError: DuckDB refused a statement. The carried state is unchanged.
+            NameResolutionError: there is no such input.
+            InputError: an array has another shape than the input.
+            ResultClosedError: the prepared program is closed.
+        """
+        if self._closed:
+            raise ResultClosedError(
+                "the prepared program is gone",
+                where="prepare",
+                expected="a program that was not closed",
+                found="it was closed",
+                hint="program.prepare() makes another one",
+            )
+        given = inputs or {}
+        marks = fingerprints({x: y for x, y in self._watched.items() if x not in given})
+        changed = {x: self._watched[x] for x, mark in marks.items() if mark != self._marks[x]}
+        if changed or given:
+            self._take({**changed, **given})
+            self._marks |= marks
+            for name in given:
+                self._watched.pop(name, None)
+        if self._followed:
+            self._follow()
+        result = self._prepared.attempt(self._session, self._run)
+        self._state |= {name: result[output] for name, output in self._carry.items()}
+        self.steps += 1
+        if is_looked_at(self.steps) and not self._followed:
+            self._grow()
+        return result
+
+    @property
+    def state(self) -> Mapping[str, TensorRelation]:
+        """The tensors that the next run reads in place of the carried inputs."""
+        return dict(self._state)
+
+    def restore(self, state: Mapping[str, TensorRelation]) -> None:
+        """Continue from an earlier `state`."""
+        self._state = dict(state)
+
+    def __enter__(self) -> PreparedProgram:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop all tables; results of runs cannot be read any more."""
+        if self._closed:
+            return
+        self._closed = True
+        self._stages.clear()
+        for table in list(self._tables):
+            table.drop()
+        self._session.close()
+
+    @property
+    def _changing(self) -> tuple[str, ...]:
+        return (*self._carry, *self._swap)
+
+    @property
+    def _followed(self) -> frozenset[InputSource]:
+        """The tables that may hold other rows in each run."""
+        inputs = self._build.compiled.all_inputs
+        sources = (inputs[name].source for name in self._swap)
+        return frozenset(x for x in sources if isinstance(x, TableSource) and x.from_database)
+
+    def _compile(self) -> None:
+        """Compile the program for inputs that change."""
+        database = self._session.connection
+        self._build = vary_inputs(
+            self._build, database, self._changing, carried=self._carry, runs=RUNS
+        )
+        compiled = self._build.compiled
+        check_carry(compiled, self._carry)
+        fitting: dict[Versions, tuple[Drift, ...]] = {self._build.target.versions: ()}
+        self._preparations = Preparations(compiled, self._build.options, fitting)
+        self._adopt(self._preparations.fresh(self._session))
+
+    def _adopt(self, prepared: Prepared) -> None:
+        """Switch to another program; results that are computed once are computed again."""
+        self._prepared = prepared
+        self._inputs = with_numbers(prepared.compiled.inputs, self._given)
+        self._stages.clear()
+
+    def _take(self, new: Mapping[str, Any]) -> None:
+        """Take other arrays for inputs; inputs that were constant so far vary from now on."""
+        known = self._build.compiled.all_inputs
+        check_names(known, new, "prepared program")
+        for name, value in new.items():
+            if not takes_numbers(known[name], value, may_vary=True):
+                raise ArgumentError(
+                    "the input of a prepared program is no array",
+                    where=f"prepared program, input {name}",
+                    expected="an array in the place of an array",
+                    found=type(value).__name__,
+                    hint="execute(inputs=...) takes other kinds of inputs; tables that are named "
+                    "in swap= may hold other rows",
+                )
+        fixed = tuple(name for name in new if name not in self._changing)
+        if fixed:
+            self._swap += fixed
+            self._compile()
+        read = {name: value for name, value in new.items() if name in self._inputs}
+        self._inputs = with_numbers(self._inputs, read)
+        self._given |= read
+        for name in new:
+            self._state.pop(name, None)
+
+    def _follow(self) -> None:
+        """Check the tables that may hold other rows by now."""
+        prepared = self._preparations.fresh(self._session)
+        if prepared is self._prepared:
+            return
+        ids = (source for x in prepared.compiled.dictionaries.tables for source, _ in x.columns)
+        if prepared.compiled is self._prepared.compiled and self._followed.isdisjoint(ids):
+            self._prepared = prepared
+        else:
+            self._adopt(prepared)
+
+    def _grow(self) -> None:
+        """Plan again for a state that is many times larger than planned."""
+        compiled, options = self._prepared.compiled, self._build.options
+        planned = replan_outgrown(self._session, compiled, self._state, options)
+        if planned is not None:
+            EXECUTE.info(
+                "the state has outgrown its plan after %d steps: planned again", self.steps
+            )
+            self._adopt(Prepared(planned, options))
+
+    def _run(self, order: Prepared) -> Result:
+        session, compiled = self._session, order.compiled
+        order.take_route(session)
+        if id(compiled) not in self._stages:
+            self._stages[id(compiled)] = Stages(compiled, self._carry, self._changing)
+        stages = self._stages[id(compiled)]
+        first = stages.first(session, self._inputs)
+        self._tables.update(first.tables)
+        check_state(session, compiled, self._state, first.dictionaries)
+        stage = stages.stage(self._state, session.capabilities)
+        held = stages.list_held_tables(self._state)
+        executed = execute_script(session, self._inputs, stage.script, held=held)
+        self._tables.update(executed.tables)
+        stages.check(executed)
+        return self._result(order, stage, executed, first)
+
+    def _result(self, order: Prepared, stage: Stage, executed: Executed, first: Executed) -> Result:
+        tensors = {}
+        for output, read in stage.outputs.items():
+            made = first.outputs[stage.done[output]] if output in stage.done else None
+            tensors[output] = TensorRelation(
+                output,
+                read.type,
+                read.layout,
+                executed.outputs[output] if made is None else made,
+                self._session,
+                first.dictionaries,
+                nonfill=output in order.compiled.nonfill,
+            )
+        carried = self._carry.values()
+        own = [table for output, table in executed.outputs.items() if output not in carried]
+        return Result(self._session, tensors, own, holds=False)
