@@ -25,7 +25,7 @@ from ucle.run.execute import measure_steps
 
 STAGES = {
     "statistics": ("bind_inputs", "size_inputs"),
-    "optimisation": ("optimise",),
+    "optimisation": ("choose_plan",),
     "SQL": ("plan_program",),
 }
 """The functions of `ucle.pipeline.stages` in each component; the rest of compiling reads the
@@ -49,6 +49,7 @@ def components(key: str, rounds: int) -> dict[str, float]:
             start = time.perf_counter()
             inputs = input_tables(connection, task.inputs)
             loading = time.perf_counter() - start
+            ucle.clear_caches()
             with stage_times() as times:
                 start = time.perf_counter()
                 program = _compile(task, connection, inputs)
