@@ -55,7 +55,7 @@ PROGRAMS ?= 2000
 BENCH ?= spark
 THIS_PLATFORM = $(shell $(PYTHON) udf_kernels/footer.py)
 PLATFORM ?= $(THIS_PLATFORM)
-CALLS ?= 1000
+CALLS ?= 250
 KILLS ?= 300
 
 XDIST = -n $(WORKERS) --dist worksteal
