@@ -6,11 +6,12 @@ Each length is a number, or a number times the positions of the row's tiles alon
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, reduce
 
 from sqlglot import exp
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.sqlgen.sql_trees import cast, integer, integers, scale_key

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ucle.foundation.dataclasses import dataclass
 from ucle.sqlgen.dialects import DUCKDB_SQL, Dialect
 
 

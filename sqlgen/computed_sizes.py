@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from sqlglot import exp, select
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.plan.steps import Role
 from ucle.sqlgen.guards import SizeGuard
 from ucle.sqlgen.plan_to_sql import SqlStep

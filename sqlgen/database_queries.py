@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from sqlglot import exp, select
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import fold_name
 from ucle.plan.sources import TableName, TableSource
 from ucle.sqlgen.input_tables import source_table

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import cmath
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp, select
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType

@@ -14,10 +14,11 @@ over the plan decides which relation goes into which (`ucle.plan.nest_keyless`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import unique_names
 from ucle.sqlgen.scalar_operators import bracket_value
 from ucle.sqlgen.sql_trees import (

@@ -9,10 +9,11 @@ array.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp, select
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.plan.sources import Dictionary, TableSource
 from ucle.plan.steps import Role
 from ucle.sqlgen.input_queries import wrong_shape

@@ -12,10 +12,11 @@ coordinates, too; all other conditions stand in WHERE.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import exp
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import fold_name, unique_names
 from ucle.ir.affine import Affine, Digit, labels_of
 from ucle.ir.conditions import (

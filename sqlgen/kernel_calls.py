@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from ucle.errors import KernelsMissingError
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 from ucle.ir.fills import apply_maps
 from ucle.ir.maps import Cast, Map, Partial, Pointwise

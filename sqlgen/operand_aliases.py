@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import unique_names
 from ucle.plan import relation_nodes as plan
 from ucle.sqlgen.sql_trees import VALUE, column, first_of, key_columns

@@ -7,11 +7,11 @@ emitter knows the engine only through `Capabilities`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 from sqlglot import exp, select
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import fold_name, unique_names
 from ucle.ir.fills import JoinKind, Missing
 from ucle.ir.layouts import Layout

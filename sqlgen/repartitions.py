@@ -6,11 +6,11 @@ others, doing one after the other would make a tuple of every entry; `plan.Excha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from sqlglot import exp
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Layout, Level
 from ucle.ir.tensor_types import TensorType
 from ucle.plan import relation_nodes as plan

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar, differs_from, is_finite, same_value
 from ucle.foundation.libraries import pa
 from ucle.operators.values import Real

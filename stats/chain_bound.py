@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.fills import JoinKind, absorbed_sides
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.tensor_types import TensorType

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ucle.foundation.dataclasses import dataclass
 
 MOST_AXES = 9
 """Axes up to which the cheapest of all paths is found; for more, a greedy path, also a bound."""

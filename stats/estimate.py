@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Protocol
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Decomposition, Layout, Level
 from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Program, Vertex

@@ -13,10 +13,11 @@ from __future__ import annotations
 import cmath
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ucle.errors import CoordinateError, DuplicateCoordinatesError, ValueTypeError
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.exact_numbers import HOLDS
 from ucle.ir.ranges import stored_values

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Set
-from dataclasses import dataclass
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.fills import JoinKind, JoinRule, join_rule
 from ucle.ir.layouts import Decomposition, Layout

@@ -7,11 +7,12 @@ opened or read. Checks that depend on the program are made with it (`ucle.pipeli
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ucle.errors import ArgumentTypeError, InputError, LabelError, did_you_mean
 from ucle.foundation.arguments import count, several, text
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import TILE
 from ucle.language.bounds import checked_size
 from ucle.plan.complete_keyless import complete_keyless

@@ -7,11 +7,12 @@ by row; what the others hold, its fill, is not part of it. On its way it is a BL
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ucle.foundation.dataclasses import dataclass
 
 Array = NDArray[Any]
 

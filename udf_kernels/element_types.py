@@ -8,12 +8,12 @@ DuckDB's ``memory_limit`` does not see.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.udf_kernels.kernel_limits import kernel_limits
 
 

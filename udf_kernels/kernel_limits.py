@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 from ucle.errors import KernelsMissingError
+from ucle.foundation.dataclasses import dataclass
 from ucle.udf_kernels import native
 
 

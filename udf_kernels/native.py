@@ -14,12 +14,12 @@ from __future__ import annotations
 import functools
 import importlib.util
 import sys
-from dataclasses import dataclass
 from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
 from typing import Any
 
 from ucle.errors import ExtensionStrippedError, KernelsMissingError
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.threads import opening
 from ucle.udf_kernels.footer import footered_copy, has_footer, remove_copy, restore_copy
 

@@ -9,11 +9,12 @@ operator that is compiled, named after its row (`ucle.operators`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
 
 from ucle import operators
+from ucle.foundation.dataclasses import dataclass
 from ucle.operators import MAX, MIN, RANDOM_BITS, Combine, PointwiseMap, Reduce, Typing
 from ucle.udf_kernels.element_types import ELEMENT_TYPES, ElementType, typed_name
 

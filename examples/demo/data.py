@@ -13,7 +13,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -21,6 +20,7 @@ import duckdb
 from ucle.database.open_sessions import connect
 from ucle.demo.read_source import Imports, Words
 from ucle.errors import DatabaseError
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import pa
 
 MARK = "ucle_demo"

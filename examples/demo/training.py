@@ -11,7 +11,6 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -19,6 +18,7 @@ import numpy as np
 
 from ucle.demo.graph_programs import count_rows, random_weights
 from ucle.errors import InputError
+from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.inputs import table
 from ucle.inputs.parameters import parameter
 from ucle.inputs.table_input import TableInput

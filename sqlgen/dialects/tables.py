@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ucle.errors import UnsupportedError
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 from ucle.operators import Combine, PointwiseMap, Reduce, Texts
 

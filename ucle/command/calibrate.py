@@ -13,7 +13,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -21,6 +21,7 @@ import numpy as np
 
 from ucle.database.open_sessions import connect
 from ucle.explain.columns import align_rows
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import pa, scipy_module
 from ucle.foundation.progress import Progress, Watch
 from ucle.inputs.inputs import table

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -11,6 +10,7 @@ import duckdb
 from ucle.errors import ArgumentError, DatabaseError
 from ucle.explain.columns import align_rows
 from ucle.explain.json import type_document
+from ucle.foundation.dataclasses import dataclass
 from ucle.plan.forms import MAX_ROWS
 from ucle.run.results import Result, TensorRelation
 

@@ -18,12 +18,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import duckdb
 
 from ucle.database.session import Session
+from ucle.foundation.dataclasses import dataclass
 from ucle.sqlgen.database_queries import connections_query, transaction_query
 
 

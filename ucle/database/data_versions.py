@@ -30,12 +30,13 @@ import os
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ucle.database.session import Session
 from ucle.database.table_names import Relation, find_relations
 from ucle.errors import InputError
+from ucle.foundation.dataclasses import dataclass
 from ucle.plan.sources import (
     DataFile,
     InMemory,

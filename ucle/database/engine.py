@@ -8,11 +8,11 @@ name of an engine or route: `Capabilities` state how kernels are called, and lim
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from ucle.database.open_sessions import open_catalogue, open_scratch, open_session
 from ucle.database.session import Database, Session, register
+from ucle.foundation.dataclasses import dataclass
 from ucle.plan.prices import ENGINE, Profile
 from ucle.plan.resources import DUCKDB_LIMITS, EngineLimits
 from ucle.sqlgen.dialects import DUCKDB_SQL, Dialect

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 from ucle.database.data_versions import Version, digest, source_version
 from ucle.database.own_schema import home, read_notes, write_note
@@ -18,6 +18,7 @@ from ucle.database.session import Session
 from ucle.database.statistics_store import facts_text, read_facts
 from ucle.database.table_names import find_relation, identity
 from ucle.foundation.caches import register_cache
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar
 from ucle.foundation.logs import STATISTICS, log_duration
 from ucle.foundation.names import fold_name

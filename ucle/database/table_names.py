@@ -13,9 +13,9 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from ucle.database.session import Session
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import fold_name
 from ucle.plan.sources import DataFile, InputSource, TableName, TableSource
 from ucle.sqlgen.database_queries import (

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby, pairwise
 from xml.sax.saxutils import escape
 
 from ucle.errors import MissingPackageError
 from ucle.explain.model import Edge, Explanation, Node, figure, size_text
+from ucle.foundation.dataclasses import dataclass
 
 FONT = 12
 """Font size in pixels; a letter of a monospaced font is 0.6 of it wide."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.optimiser.pricing import CostedProgram

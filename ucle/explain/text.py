@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from ucle.explain.columns import fit_rows, stack_rows, wrap_text
 from ucle.explain.drawing import can_draw, svg
 from ucle.explain.model import Explanation, RunnerUp, figure, schema, slice_lines, step_roles
 from ucle.foundation import html
+from ucle.foundation.dataclasses import dataclass
 from ucle.lowering.applied_rewrites import AppliedRewrite
 from ucle.optimiser.join_order import Association
 from ucle.pipeline.artifacts import Compiled

@@ -10,9 +10,9 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, TextIO
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import click
 
 INTERVAL = 0.1

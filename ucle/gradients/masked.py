@@ -9,9 +9,10 @@ products are masked again. The conditions are written out only where they are ne
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, reduce
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.vertices import Span
 from ucle.language.syntax import Access, Binary, Call, Expression, Number, Reduction, Size
 from ucle.language.templates import template

@@ -8,9 +8,10 @@ and ``A[i,i]`` to the diagonal.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import find_free_name
 from ucle.gradients.masked import sum_over_labels
 from ucle.ir.affine import Affine, Digit, labels_of

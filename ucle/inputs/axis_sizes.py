@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ucle.database.session import Session
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import fresh_prefix
 from ucle.inputs.dictionaries import Dictionaries, bind_dictionaries, with_common_keys

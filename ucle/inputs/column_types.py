@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 
 

@@ -11,11 +11,12 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 
 from ucle.database.session import Session
 from ucle.errors import InputError
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import fold_name, unique_names
 from ucle.inputs.table_input import TableInput
 from ucle.plan.sources import CsvFile

@@ -9,10 +9,11 @@ from the data when the script runs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ucle.database.session import Session
 from ucle.errors import CoordinateError, ValueTypeError
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import unique_names
 from ucle.inputs.column_types import NOTHING, common_key_type
 from ucle.inputs.relations import register_inputs

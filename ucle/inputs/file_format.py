@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ucle.errors import UnsupportedError
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar
 from ucle.inputs.sparse_arrays import SparseArray
 from ucle.plan.forms import WrittenForm

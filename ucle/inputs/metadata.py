@@ -16,13 +16,14 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ucle.errors import MetadataWarning, ValueTypeError
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar, is_finite, nearest
 from ucle.foundation.exact_numbers import exact_scalar
 from ucle.foundation.libraries import pa, pc, pq

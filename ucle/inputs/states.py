@@ -14,11 +14,12 @@ Arrays in memory may be small enough to be written into statements (`small_array
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar, differs_from
 from ucle.inputs.inputs import Described, DescribedTable
 from ucle.language.bounds import AxisBound

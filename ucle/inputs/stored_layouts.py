@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from ucle.database.data_versions import digest
 from ucle.database.engine_errors import EngineError
@@ -20,6 +19,7 @@ from ucle.database.session import Session
 from ucle.database.statistics_store import kept_text, layout_text, read_digests, read_layout
 from ucle.database.table_names import identity
 from ucle.errors import InputError, NameResolutionError, UcleError, did_you_mean
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.logs import STORE
 from ucle.foundation.names import fold_name, unique_names
 from ucle.inputs.states import PlacedInput, SizedInput

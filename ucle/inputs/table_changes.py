@@ -9,11 +9,11 @@ entries that show it are by-products of checks that changed data has to pass any
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ucle.database.change_detection import Quiet
 from ucle.database.data_versions import Version, look
 from ucle.database.session import Session
+from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.states import BoundInput
 from ucle.plan.sources import TableName, TableSource
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import pa, pa_csv, pc
 
 EXACT_FLOATS = 2**53

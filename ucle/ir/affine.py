@@ -7,7 +7,9 @@ nothing here knows expressions or SQL.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from ucle.foundation.dataclasses import dataclass
 
 
 @dataclass(frozen=True)

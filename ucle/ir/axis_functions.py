@@ -20,10 +20,11 @@ it needs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from ucle.errors import ValueTypeError
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar, same_value
 from ucle.ir.ranges import reduce_values
 from ucle.operators import MAX, MIN, REDUCES, Reduce

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.affine import Affine
 
 

@@ -8,8 +8,7 @@ chance.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar, is_finite
 from ucle.ir.layouts import Label
 from ucle.ir.tensor_types import TensorType

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar, same_value
 from ucle.ir.layouts import Decomposition
 from ucle.ir.maps import Pointwise

@@ -10,9 +10,10 @@ source has no entry at its coordinates or if its labels do not meet the conditio
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import (

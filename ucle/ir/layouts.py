@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from functools import cached_property, lru_cache
 from itertools import product
 from typing import Any
 
 import numpy as np
+
+from ucle.foundation.dataclasses import dataclass
 
 TILE = 256
 """The default number of positions in a tile. The last tile of an axis may have fewer."""

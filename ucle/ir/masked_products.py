@@ -9,8 +9,8 @@ other reader, so it need not be made.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.fills import absorbed_sides, meets_all, missing_entries
 from ucle.ir.layouts import Label
 from ucle.ir.vertices import Operand, Program, Vertex

@@ -10,10 +10,10 @@ ill-formed values. Nothing here knows text, SQL or DuckDB.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 from ucle.errors import LabelError, NameResolutionError
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.axis_functions import Along, MatrixMap, TopK
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import RESULT, Decomposition, Label, Layout

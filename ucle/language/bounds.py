@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ucle.errors import BoundError, LabelError, did_you_mean
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Coordinates, Label
 from ucle.language.index_bounds import DerivedBound, Reach, derive, reaches
 from ucle.language.syntax import Access, First, Reindexed, Site, Size, Statement, accesses, walk

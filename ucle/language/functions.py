@@ -15,9 +15,9 @@ entry; as in NumPy, that is the first NaN, if there is one. The same holds for `
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 from ucle.operators import MAPS, PointwiseMap
 

@@ -9,10 +9,10 @@ A remainder, ``A[i%3]``, does not constrain the size of i.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from ucle.errors import BoundError
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.affine import Affine
 from ucle.ir.vertices import Span
 from ucle.language.syntax import Reindexed, Site, Statement

@@ -9,11 +9,11 @@ its coordinate.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 
 from ucle import operators
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.affine import Affine, Digit
 from ucle.ir.conditions import All, Compare, Condition, Sign, Some, condition_labels

@@ -9,8 +9,9 @@ occurs twice on the left, and one that occurs only there. Takes and returns reso
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import find_free_name, fold_name, unique_names
 from ucle.foundation.tree_walk import Calls, run, walk
 from ucle.ir.affine import Affine

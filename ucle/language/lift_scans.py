@@ -9,8 +9,9 @@ top_k[j,r](S[i,j]); P[i,r] = int64(P_first[i,r,1])``. Takes and returns resolved
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import find_free_name, fold_name, unique_names
 from ucle.foundation.tree_walk import Calls, run

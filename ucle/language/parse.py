@@ -9,7 +9,6 @@ checked.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, NoReturn
@@ -23,6 +22,7 @@ from ucle.errors import DepthError, NameResolutionError, ProgramSyntaxError, did
 from ucle.foundation.arguments import text as a_text
 from ucle.foundation.arguments import validated
 from ucle.foundation.caches import BoundedCache
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.threads import opening
 from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING, MatrixMap, Running

@@ -8,12 +8,12 @@ defines only for wider numbers (the exponential of an integer) promotes its oper
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ucle.errors import ValueTypeError
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar, nearest, promote
 from ucle.ir.tensor_types import TensorType
 from ucle.language.factors import constant_of_parts

@@ -14,10 +14,11 @@ Takes a syntax tree and returns one in which nothing is implied:
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from ucle.errors import LabelError, NameResolutionError, did_you_mean
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import find_free_name
 from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING

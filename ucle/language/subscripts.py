@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from ucle.errors import ArgumentTypeError, LabelError, ProgramError, ProgramSyntaxError
+from ucle.foundation.dataclasses import dataclass
 
 ELLIPSIS = "..."
 

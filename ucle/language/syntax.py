@@ -8,12 +8,13 @@ names. Names of tensors are not resolved and ranks are not checked here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from functools import cached_property
 from typing import ClassVar, TypeVar
 
 from ucle.foundation import tree_walk
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import Along

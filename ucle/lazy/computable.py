@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from ucle.errors import LazyError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
 from ucle.foundation.array_protocol import as_array
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar
 from ucle.foundation.libraries import pa
 from ucle.lazy.compute import compile_tensors, compute_tensors

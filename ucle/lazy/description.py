@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from ucle.foundation import html
+from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.operands import is_relation
 from ucle.inputs.table_input import TableInput
 from ucle.lazy.compute import known_type, program_of

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ucle.database.session import Database
 from ucle.errors import ArgumentError, ArgumentTypeError, LabelError, ValueTypeError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import fold_name, unique_names
 from ucle.foundation.progress import Watch

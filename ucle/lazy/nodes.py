@@ -12,9 +12,9 @@ on Python's operators (`ucle.lazy.tensor`). `ucle.lazy.statements` translates no
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import All, Compare, Condition, Some

@@ -9,7 +9,6 @@ module connects them with Python and NumPy.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from ucle.errors import ArgumentError, ArgumentTypeError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar
 from ucle.foundation.threads import import_late
 from ucle.inputs.arithmetic import Arithmetic, to_lazy_tensor

@@ -6,9 +6,9 @@ all that is needed to make the same program again and to explain it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.lowering.logical import LogicalProgram
 
 

@@ -9,9 +9,10 @@ replace a factor of another. `ucle.lowering.find_inlinable` finds the statements
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.contraction_trees import Tree, fold
 from ucle.ir.layouts import Label
 from ucle.ir.tensor_types import TensorType

@@ -7,9 +7,9 @@ In every order, a factor whose labels another one has, too, is joined with that 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.contraction_trees import Tree
 from ucle.ir.vertices import Operand
 from ucle.lowering.pairwise import Pairwise

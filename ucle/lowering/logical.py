@@ -19,9 +19,10 @@ vertices.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.axis_functions import Along, TopK
 from ucle.ir.contraction_trees import Path, Tree

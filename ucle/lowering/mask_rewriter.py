@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, is_finite
 from ucle.ir.contraction_trees import Tree, fold
 from ucle.ir.tensor_types import TensorType

@@ -15,11 +15,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import count, permutations, product
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 from ucle.ir.layouts import Label
 from ucle.lowering.logical import Labels, Use

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from ucle.errors import UcleError
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.contraction_trees import Tree, in_order
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex

@@ -18,10 +18,11 @@ that no plan hides an error that another one raises.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 from ucle.errors import UcleError
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar
 from ucle.ir.maps import number_text
 from ucle.ir.tensor_types import TensorType

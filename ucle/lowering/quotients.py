@@ -19,12 +19,13 @@ from __future__ import annotations
 import math
 from collections import ChainMap
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, is_finite, same_value
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Cast, Partial, Pointwise

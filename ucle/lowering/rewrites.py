@@ -17,9 +17,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Label
 from ucle.lowering.logical import Labels, LogicalProgram, LogicalStatement, Use
 from ucle.lowering.polynomials import Monomial, Polynomial, fresh

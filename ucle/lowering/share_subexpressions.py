@@ -8,8 +8,8 @@ sorted first: by their tensors, and two of the same tensor by their labels.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.axis_functions import Along, TopK
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label

@@ -7,9 +7,9 @@ order.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from ucle.errors import UcleError
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertex_types import along_type, reindexed_type, top_type, unary_type
 from ucle.ir.vertices import Operand, Span

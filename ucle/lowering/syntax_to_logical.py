@@ -9,9 +9,10 @@ is done once for a program, for all orders of its products.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ucle.errors import LabelError, UnsupportedError, ValueTypeError
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar, same_value
 from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.affine import Affine

@@ -11,13 +11,13 @@ Source of Adam: Kingma and Ba (ICLR 2015); of its decoupled weight decay: Loshch
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from ucle.errors import ArgumentError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
+from ucle.foundation.dataclasses import dataclass
 from ucle.optim.schedules import Schedule, not_negative, number, positive, schedule_of
 
 Decay = float | Mapping[str, float]

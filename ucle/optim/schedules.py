@@ -7,11 +7,11 @@ rate and is not compiled again.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from ucle.errors import ArgumentError, ArgumentTypeError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
+from ucle.foundation.dataclasses import dataclass
 
 
 @dataclass(frozen=True)

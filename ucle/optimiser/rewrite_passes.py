@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from ucle.errors import UcleError
+from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.states import PlacedInput
 from ucle.lowering.applied_rewrites import AppliedRewrite, RewriteCosts
 from ucle.lowering.logical import LogicalProgram

@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import ClassVar
 
 from ucle.errors import UcleError
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.vertices import Operand, Program
 from ucle.lowering.applied_rewrites import RewriteCosts
 from ucle.lowering.contract import contract

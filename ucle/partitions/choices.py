@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Layout
 from ucle.plan.placement_rules import (
     SINGLE,

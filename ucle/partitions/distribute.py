@@ -7,8 +7,8 @@ program.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.options import Options
 from ucle.partitions.choices import Network, Problem, Tuples

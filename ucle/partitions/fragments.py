@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.plan.placement_rules import SINGLE, Placement, Spread
 from ucle.plan.relation_nodes import Load, Read, TableScan
 from ucle.plan.sources import Dictionary, TableSource

@@ -6,7 +6,7 @@ The next partition of a row follows from its keys, independent of their integer 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.errors import CoordinateError
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import pa
 from ucle.partitions.fragments import Fragment
 from ucle.pipeline.artifacts import Planned

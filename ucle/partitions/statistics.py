@@ -9,10 +9,10 @@ partitions, not by their maximum, as the rows of one coordinate may lie anywhere
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ucle.database.session import Session
 from ucle.database.statistics_cache import known_facts
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar
 from ucle.operators.values import Real
 from ucle.plan.sources import TableSource

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 
 from ucle.foundation.caches import BoundedCache
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.exact_key import ExactKey, Same
 from ucle.inputs.dictionaries import Dictionaries
 from ucle.inputs.states import BoundInput, PlacedInput, small_arrays

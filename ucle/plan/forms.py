@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ucle.errors import ArgumentError, ArgumentTypeError, LabelError, did_you_mean
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import Check
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import same_value
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType

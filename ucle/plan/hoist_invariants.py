@@ -8,8 +8,9 @@ names stand for tables that already exist.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import fold_name, unique_names
 from ucle.ir.layouts import Layout, Level
 from ucle.ir.tensor_types import TensorType

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Decomposition, Layout

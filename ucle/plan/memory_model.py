@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.plan.resources import DUCKDB_LIMITS
 
 ROW_BYTES = 16

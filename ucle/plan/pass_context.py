@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 from ucle.ir.layouts import Layout
 from ucle.plan.relation_nodes import Compute

@@ -14,9 +14,9 @@ done wherever the tuple lies (R2-2, R2-3).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.fills import JoinKind
 from ucle.ir.layouts import Layout, Level
 from ucle.plan.relation_nodes import (

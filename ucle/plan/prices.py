@@ -12,8 +12,8 @@ and 1 ns more from Parquet, for every plan alike.)
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.plan.resources import DUCKDB_LIMITS
 
 

@@ -9,9 +9,10 @@ threads; and Portion, for statements that run in rounds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ucle import operators
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.axis_functions import Along, TopK
 from ucle.ir.fills import JoinKind, Missing
 from ucle.ir.index_maps import IndexMap

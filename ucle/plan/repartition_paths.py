@@ -8,10 +8,10 @@ in the same way. Plans and prices follow the same path.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Layout, Level
 
 

@@ -6,8 +6,9 @@ The limits of the kernels are in `ucle.udf_kernels.kernel_limits`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.udf_kernels.kernel_limits import kernel_limits
 
 

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.tree_walk import fold
 from ucle.plan.pass_context import PassContext, Spreading
 from ucle.plan.relation_nodes import (

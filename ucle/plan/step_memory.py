@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise, repeat
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Layout
 from ucle.plan.memory_model import (
     ChunkCopies,

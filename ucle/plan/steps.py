@@ -12,9 +12,9 @@ with views of its own, which may run in rounds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.plan.relation_nodes import Read, Relation
 from ucle.plan.relation_tree import describe
 from ucle.plan.sources import Dictionary

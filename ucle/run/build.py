@@ -8,7 +8,7 @@ called.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from ucle.database.data_versions import observing
@@ -16,6 +16,7 @@ from ucle.database.engine import DUCKDB
 from ucle.database.macro_check import open_checked, open_passing
 from ucle.database.session import Database, Session, parse_size
 from ucle.errors import ArgumentError, ArgumentTypeError, UcleError
+from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.fingerprints import fingerprints
 from ucle.inputs.operands import assignment, parse_subscripts
 from ucle.inputs.table_changes import Versions, table_versions

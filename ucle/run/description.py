@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ucle.errors import ResultClosedError, UcleError
 from ucle.foundation import html
+from ucle.foundation.dataclasses import dataclass
 from ucle.run.stored_tensor import StoredTensor
 
 ROWS = 5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ucle.database.session import Session
 from ucle.errors import ArgumentError, LabelError, NotConvergedWarning
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.logs import warn_caller
 from ucle.foundation.names import fold_name, unique_names
 from ucle.foundation.progress import Progress, Watch

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ucle.database.session import Session
 from ucle.database.temporary_tables import TemporaryColumn
 from ucle.errors import ValueTypeError
+from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.states import BoundInput, small_arrays
 from ucle.ir.tensor_types import TensorType
 from ucle.pipeline.artifacts import Compiled

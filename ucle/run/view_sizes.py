@@ -11,9 +11,9 @@ are possible.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from ucle.errors import ArgumentError, BoundError, LabelError, UnsupportedError, did_you_mean
+from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.axis_sizes import join_symmetric
 from ucle.ir.layouts import Decomposition
 from ucle.language.bounds import SizeClasses, checked_size, known_bounds, size_classes

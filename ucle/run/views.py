@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ucle.database.data_versions import in_transaction
 from ucle.database.engine_errors import EngineError, error_text
@@ -23,6 +23,7 @@ from ucle.errors import (
     UnsupportedError,
     did_you_mean,
 )
+from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.inputs import parse_table_name
 from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled

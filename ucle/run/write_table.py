@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from ucle.database.data_versions import in_transaction
 from ucle.database.engine_errors import CONFLICTS, EngineError, execution_error, lacks_memory
@@ -21,6 +20,7 @@ from ucle.errors import (
     ReadOnlyError,
     did_you_mean,
 )
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import fold_name
 from ucle.plan.sources import TableName
 from ucle.sqlgen import write_statements as tables

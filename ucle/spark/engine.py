@@ -7,10 +7,10 @@ distributed run on the driver.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ucle.database.session import Session
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import LateModule, pa
 from ucle.partitions import fragments
 from ucle.partitions.fragments import Fragment, FragmentInput

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
+from ucle.foundation.dataclasses import dataclass
 from ucle.language.syntax import Statement
 from ucle.options import Options
 from ucle.partitions.choices import Network

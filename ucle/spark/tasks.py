@@ -13,7 +13,7 @@ import contextlib
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ import pyarrow as pa
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.errors import ExecutionError, UcleError
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.version import __version__
 from ucle.partitions.run_fragment import Task, divide_rows, partition_of, run_fragment
 from ucle.plan.placement_rules import Placement, Spread

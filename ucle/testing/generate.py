@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import pa
 from ucle.inputs.table_input import TableInput
 from ucle.language.bounds import statement_labels

@@ -7,13 +7,13 @@ share a mistake. `ucle.testing.oracle` evaluates programs with them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.language.syntax import First
 
 Array = NDArray[Any]
