@@ -105,7 +105,11 @@ def imports(module: str, *, typing: bool = False) -> set[str]:
 
 
 def _imported(node: ast.AST) -> Iterator[str]:
-    """The modules of ucle that a statement imports."""
+    """The modules of ucle that a statement imports, or ``LateModule("...")`` on first use."""
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "LateModule":
+        yield from (
+            x.value for x in node.args if isinstance(x, ast.Constant) and x.value in modules()
+        )
     if isinstance(node, ast.Import):
         yield from (each.name for each in node.names if each.name in modules())
     elif isinstance(node, ast.ImportFrom) and node.module in modules():

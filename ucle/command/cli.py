@@ -31,7 +31,7 @@ from ucle.foundation.version import __version__
 from ucle.inputs.formats import SUFFIXES, WRITTEN
 from ucle.optimiser.profiles import save_profile
 from ucle.plan.forms import MAX_ROWS
-from ucle.program.renderings import FORMATS
+from ucle.program.arguments import FORMATS
 from ucle.run.write_table import MODES, checked_mode
 
 SET_UP = """\b

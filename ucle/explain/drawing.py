@@ -10,8 +10,8 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator
 from dataclasses import replace
+from html import escape
 from itertools import groupby, pairwise
-from xml.sax.saxutils import escape
 
 from ucle.errors import MissingPackageError
 from ucle.explain.model import Edge, Explanation, Node, figure, size_text
@@ -219,7 +219,7 @@ def _box(box: _Box) -> Iterator[str]:
     for number, line in enumerate(box.lines, start=1):
         yield (
             f'<text x="{box.x:.1f}" y="{top + number * LINE - FONT / 4:.1f}" '
-            f'text-anchor="middle" fill="{colour}">{escape(line)}</text>'
+            f'text-anchor="middle" fill="{colour}">{escape(line, quote=False)}</text>'
         )
 
 

@@ -352,8 +352,9 @@ def open_input(name: str, spec: TableInput) -> tuple[TableInput, RelationNote | 
         relation = narrow_decimals(where, _drop_unread_columns(spec, arrow_table(where, relation)))
     if relation is not spec.relation:
         spec = replace(spec, relation=relation)
-    if isinstance(relation, pa.Table) and (widened := without_half_floats(relation)) is not None:
-        spec = replace(spec, relation=widened)
+    if is_instance(relation, "pyarrow", "Table"):
+        widened = without_half_floats(relation)
+        spec = spec if widened is None else replace(spec, relation=widened)
     if (labelled := labelled_table(name, spec)) is not None:
         return labelled, None
     stated = (spec.columns, spec.value, spec.shape, spec.bounds)

@@ -157,7 +157,7 @@ def check_unmasked(where: str, array: Any) -> None:
     Raises:
         ValueTypeError: an entry is masked.
     """
-    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+    if is_instance(array, "numpy.ma", "MaskedArray") and np.ma.is_masked(array):
         raise ValueTypeError(
             "entries of this array are masked",
             where=where,

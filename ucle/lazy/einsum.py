@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,18 +24,22 @@ from ucle.errors import (
 )
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
+from ucle.foundation.libraries import LateModule
 from ucle.inputs.labelled_arrays import check_same_coordinates, coordinates_of, is_labelled
-from ucle.inputs.objects import dense_array, in_memory
+from ucle.inputs.objects import dense_array, in_memory, is_instance
 from ucle.inputs.operands import assignment, is_relation, known_rank
 from ucle.inputs.sparse_arrays import is_sparse, to_coordinates, without_axes
 from ucle.language.subscripts import Notation, Subscripts, parse_lists, parse_string, resolve
-from ucle.lazy.creation import einsum as lazy_einsum
 from ucle.lazy.einsum_casting import NumpyType, check_cast, computation_type, element_type
 from ucle.lazy.einsum_path import contraction_path
 from ucle.lazy.kept_programs import kept_program
-from ucle.lazy.tensor import Tensor
 from ucle.options import check_decomposition
 from ucle.program import einsum_program
+
+if TYPE_CHECKING:
+    from ucle.lazy import creation
+else:
+    creation = LateModule("ucle.lazy.creation")
 
 OPTIONS = ("database", "bounds", "decomposition", "memory_limit", "profile", "nonfinite")
 ORDERS = ("C", "F", "A", "K")
@@ -94,9 +98,9 @@ def einsum(
     array([2., 2., 2.])
     """
     if isinstance(operands[0] if operands else None, str) and any(
-        isinstance(operand, Tensor) for operand in operands
+        is_instance(operand, "ucle.lazy.tensor", "Tensor") for operand in operands
     ):
-        return lazy_einsum(*operands)
+        return creation.einsum(*operands)
     _check_arguments(out, order, casting, options)
     notation, values = _arguments(operands)
     tensors = [_tensor(operand, number) for number, operand in enumerate(values)]

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import Any
-
-import opt_einsum
+from typing import TYPE_CHECKING, Any
 
 from ucle.errors import AlgorithmError, ArgumentTypeError
+from ucle.foundation.libraries import LateModule
 from ucle.ir.contraction_trees import Path
 from ucle.language.subscripts import Subscripts
 from ucle.lowering.contraction_orders import pairs
+
+if TYPE_CHECKING:
+    import opt_einsum
+else:
+    opt_einsum = LateModule("opt_einsum")
 
 
 def contraction_path(

@@ -11,14 +11,19 @@ end.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-
-import opt_einsum
+from typing import TYPE_CHECKING
 
 from ucle.errors import PathError
+from ucle.foundation.libraries import LateModule
 from ucle.ir.contraction_trees import Path, Tree, every_tree, in_order, tree_of
 from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.stats.estimate import Estimator, ProgramStatistics, Statistics
+
+if TYPE_CHECKING:
+    import opt_einsum
+else:
+    opt_einsum = LateModule("opt_einsum")
 
 EVERY_TREE = 4
 """The most factors for which every tree is proposed: 15 trees of four, 105 of five."""

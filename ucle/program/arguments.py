@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ucle.errors import ArgumentError, ArgumentTypeError
 from ucle.foundation import arguments as args
+from ucle.foundation.libraries import LateModule
 from ucle.language.syntax import Statement
-from ucle.optim.descent import Optimiser
+
+if TYPE_CHECKING:
+    from ucle.optim import descent
+else:
+    descent = LateModule("ucle.optim.descent")
+
+FORMATS = ("text", "json", "html", "dot", "svg")
+"""Formats of `EinsumProgram.explain`."""
 
 KEYS = args.either(
     (Mapping, args.mapping(args.text, args.labels, "a dict from output to labels")),
@@ -30,7 +38,7 @@ def check_statements(value: Any, where: str) -> None:
 
 def check_optimiser(value: Any, where: str) -> None:
     """Check that a value is an optimiser."""
-    if not isinstance(value, Optimiser):
+    if not isinstance(value, descent.Optimiser):
         raise ArgumentTypeError(
             "this is no optimiser",
             where=where,

@@ -7,29 +7,39 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ucle.database.change_detection import Quiet
 from ucle.database.session import Database
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
+from ucle.foundation.libraries import LateModule
 from ucle.foundation.logs import COMPILE
 from ucle.foundation.progress import Watch, progress_bar
-from ucle.gradients.build_gradient import build_gradient
-from ucle.gradients.build_training import build_training
 from ucle.inputs.fingerprints import fingerprints
 from ucle.inputs.parameters import check_names, takes_numbers, with_numbers
-from ucle.optim.descent import Optimiser
 from ucle.options import GivenDecomposition, names_of
 from ucle.pipeline.replan import cheapest_decompositions, plan_decomposition
-from ucle.program.arguments import check_optimiser, merge_inputs
+from ucle.program.arguments import FORMATS, check_optimiser, merge_inputs
 from ucle.program.compiled_program import CompiledProgram
-from ucle.program.renderings import FORMATS, explain_in
 from ucle.run.build import Build, build, vary_inputs
 from ucle.run.current_data import Preparations
-from ucle.run.iterate import Iteration, Loop, iterate
-from ucle.run.prepared_program import PreparedProgram
 from ucle.run.results import Result
+
+if TYPE_CHECKING:
+    from ucle.gradients import build_gradient, build_training
+    from ucle.optim.descent import Optimiser
+    from ucle.program import renderings
+    from ucle.run import iterate as loops
+    from ucle.run import prepared_program
+    from ucle.run.iterate import Iteration
+    from ucle.run.prepared_program import PreparedProgram
+else:  # most programs are only executed
+    build_gradient = LateModule("ucle.gradients.build_gradient")
+    build_training = LateModule("ucle.gradients.build_training")
+    loops = LateModule("ucle.run.iterate")
+    prepared_program = LateModule("ucle.run.prepared_program")
+    renderings = LateModule("ucle.program.renderings")
 
 
 def find_changed_inputs(build: Build, besides: Collection[str] = ()) -> dict[str, Any]:
@@ -140,9 +150,8 @@ class EinsumProgram(CompiledProgram):
         array([2., 4.])
         """
         where = self._build.target.database if database is None else database
-        return compile_program(
-            lambda: build_gradient(self._build, where, loss, tuple(wrt), tuple(stored))
-        )
+        given = loss, tuple(wrt), tuple(stored)
+        return compile_program(lambda: build_gradient.build_gradient(self._build, where, *given))
 
     @validated(
         loss=args.text,
@@ -193,7 +202,7 @@ class EinsumProgram(CompiledProgram):
         names = names_of(wrt, "minimize, wrt")
         shown = names_of(outputs, "minimize, outputs")
         return compile_program(
-            lambda: build_training(self._build, where, loss, names, optimiser, shown)
+            lambda: build_training.build_training(self._build, where, loss, names, optimiser, shown)
         )
 
     @validated(k=args.count(1))
@@ -247,7 +256,7 @@ class EinsumProgram(CompiledProgram):
             with contextlib.closing(self._session(database)) as session:
                 current = self._current(database)
                 compiled, measured = current._preparations.fresh(session).measure(session)
-        return explain_in(format, self._build, compiled, measured)
+        return renderings.explain_in(format, self._build, compiled, measured)
 
     def _repr_html_(self) -> str:
         """The HTML that a notebook shows."""
@@ -395,7 +404,9 @@ class EinsumProgram(CompiledProgram):
         session = self._session(database)
         try:
             current = self._current(database)._build
-            return PreparedProgram(current, session, self._choose_carry(carry), tuple(swap))
+            return prepared_program.PreparedProgram(
+                current, session, self._choose_carry(carry), tuple(swap)
+            )
         except BaseException:
             session.close()
             raise
@@ -466,11 +477,12 @@ class EinsumProgram(CompiledProgram):
         """
         session = self._session(database)
         carried = self._choose_carry(carry)
-        loop = Loop(carried, until, max_steps, tuple(swap), progress, checkpoint or {}, every)
+        loop = loops.Loop(carried, until, max_steps, tuple(swap), progress, checkpoint or {}, every)
         try:
-            with progress_bar() if progress is None else contextlib.nullcontext(progress) as watch:
+            shown = progress_bar() if progress is None else contextlib.nullcontext(progress)
+            with shown as watch:
                 current = self._current(database)._build
-                return iterate(current, session, replace(loop, progress=watch))
+                return loops.iterate(current, session, replace(loop, progress=watch))
         except BaseException:
             session.close()
             raise

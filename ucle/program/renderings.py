@@ -108,17 +108,13 @@ def _how_to_load(capabilities: Capabilities) -> list[str]:
     ]
 
 
-FORMATS = ("text", "json", "html", "dot", "svg")
-"""Formats of `EinsumProgram.explain`."""
-
-
 def explain_in(
     format_: str, build: Build, compiled: Compiled, measured: Mapping[str, StepRun] | None
 ) -> str:
     """Return the explanation of a program in a format.
 
     Args:
-        format_: one of `FORMATS`.
+        format_: one of `ucle.program.arguments.FORMATS`.
         build: the program.
         compiled: the program as it was measured, or as it was compiled.
         measured: the measurements by step, if the program was run.

@@ -39,7 +39,6 @@ from typing import Any
 
 import numpy as np
 
-from ucle.foundation.dataclasses import dataclass
 from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import MatrixMap, Running
 from ucle.language.parse import parse_program
