@@ -124,7 +124,7 @@ def test_a_bar_is_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_reading_begins_without_the_libraries_of_the_rest() -> None:
-    heavy = "duckdb", "numpy", "pyarrow", "sqlglot", "lark"
+    heavy = "duckdb", "numpy", "pyarrow", "sqlglot"
     code = f"import sys, ucle.command.start; print([x for x in {heavy} if x in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

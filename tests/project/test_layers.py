@@ -32,7 +32,7 @@ FOLDERS = sorted(
 
 FOREIGN = {
     "sqlglot": {"sqlgen"},
-    "lark": {"language"},
+    "lark": set(),
     "click": {"command", "demo", "foundation"},
     "igraph": {"explain"},
     "opt_einsum": {"lowering", "lazy"},

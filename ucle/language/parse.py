@@ -1,34 +1,28 @@
 """Parser: from text in index notation to the syntax tree.
 
-The grammar is `grammar.lark`; Lark reads it and parses. Errors are `ProgramSyntaxError` with line,
-column, the offending text and the expected tokens. Names of operators are looked up only
-here: a tree refers to the operators registered at that time. Tensor names and ranks are not
-checked.
+The grammar is `grammar.lark`; `ucle.language.lr_parser` parses by its tables. Errors are
+`ProgramSyntaxError` with line, column, the offending text and the expected tokens. Names of
+operators are looked up only here: a tree refers to the operators registered at that time. Tensor
+names and ranks are not checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
 from typing import Any, NoReturn
-
-from lark import Lark, Token
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
-from lark.lark import PostLex
-from lark.visitors import Transformer_NonRecursive
 
 from ucle.errors import DepthError, NameResolutionError, ProgramSyntaxError, did_you_mean
 from ucle.foundation.arguments import text as a_text
 from ucle.foundation.arguments import validated
 from ucle.foundation.caches import BoundedCache
 from ucle.foundation.dataclasses import dataclass
-from ucle.foundation.threads import opening
 from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING, MatrixMap, Running
 from ucle.ir.vertices import Span
 from ucle.language.functions import FIRST, function_named
 from ucle.language.label_arithmetic import LARGEST, affine_of
+from ucle.language.lr_parser import Parser, Token, UnexpectedError, build
 from ucle.language.scatter import rewrite_scatter
 from ucle.language.syntax import (
     Access,
@@ -120,34 +114,30 @@ TERMINALS = {
 }
 
 
-class _LineBreaks(PostLex):
-    """Drops line breaks inside brackets and after operators, where a statement continues."""
-
-    always_accept = ("_END",)
-
-    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        depth, previous, count = 0, "_END", 0
-        for token in stream:
-            depth += (token.type in OPENING) - (token.type in CLOSING)
-            if token.type == "_END":
-                goes_on = token != ";" and (depth > 0 or previous in CONTINUING)
-                if goes_on or previous == "_END":
-                    continue
-                count = 0
-            count += 1
-            if count > MOST_TOKENS:
-                raise DepthError(
-                    "the statement is too long",
-                    where=f"line {token.line}, column {token.column}",
-                    expected=f"at most {MOST_TOKENS} words and signs in one statement",
-                    found="more",
-                    hint="give parts of it a name, each in a statement of its own",
-                )
-            previous = token.type
-            yield token
+def _drop_line_breaks(stream: Iterator[Token]) -> Iterator[Token]:
+    """Drop line breaks inside brackets and after operators, where a statement continues."""
+    depth, previous, count = 0, "_END", 0
+    for token in stream:
+        depth += (token.type in OPENING) - (token.type in CLOSING)
+        if token.type == "_END":
+            goes_on = token != ";" and (depth > 0 or previous in CONTINUING)
+            if goes_on or previous == "_END":
+                continue
+            count = 0
+        count += 1
+        if count > MOST_TOKENS:
+            raise DepthError(
+                "the statement is too long",
+                where=f"line {token.line}, column {token.column}",
+                expected=f"at most {MOST_TOKENS} words and signs in one statement",
+                found="more",
+                hint="give parts of it a name, each in a statement of its own",
+            )
+        previous = token.type
+        yield token
 
 
-def _parser() -> Lark:
+def _parser() -> Parser:
     return _parser_for(tuple(name for name, row in REDUCES.items() if not row.symbol))
 
 
@@ -158,12 +148,9 @@ _parsed = BoundedCache[tuple[Statement, ...]](MOST_BYTES)
 
 
 @cache
-def _parser_for(reduces: tuple[str, ...]) -> Lark:
-    """Build the parser for these aggregations (users may register more)."""
-    with opening:  # files() takes Python's import locks
-        grammar = files("ucle.language").joinpath("grammar.lark").read_text(encoding="utf-8")
-    grammar = grammar.replace("REDUCES", "|".join(reduces))
-    return Lark(grammar, parser="lalr", postlex=_LineBreaks(), propagate_positions=True)
+def _parser_for(reduces: tuple[str, ...]) -> Parser:
+    """Prepare the parser for these aggregations (users may register more)."""
+    return Parser(reduces, _drop_line_breaks)
 
 
 @validated(text=a_text)
@@ -194,13 +181,10 @@ def forget_parsed() -> None:
 
 def _parse(text: str) -> tuple[Statement, ...]:
     try:
-        tree = _parser().parse(text)
-    except UnexpectedInput as error:
+        history = _parser().history(text)
+    except UnexpectedError as error:
         _raise_syntax_error(error, text)
-    try:
-        statements = _Builder(text).transform(tree)
-    except VisitError as error:
-        raise error.orig_exc from None
+    statements = build(history, _Builder(text))
     if not statements:
         raise ProgramSyntaxError(
             "the program is empty",
@@ -211,24 +195,16 @@ def _parse(text: str) -> tuple[Statement, ...]:
     return tuple(statements)
 
 
-def _raise_syntax_error(error: UnexpectedInput, text: str) -> NoReturn:
-    goes_on = False
-    if isinstance(error, UnexpectedToken):
-        token = error.token
-        at_end = token.type == "$END"
-        unexpected = "the end of the program" if at_end else repr(str(token).replace("\r", ""))
-        if token.type == "_END" and token != ";":
-            unexpected = "the end of the line"
-        expected: Iterable[str] = error.accepts or error.expected
-        goes_on = token.type in CONTINUING and "$END" in expected
-    elif isinstance(error, UnexpectedCharacters):
-        at_end, unexpected = False, repr(text[error.pos_in_stream or 0])
-        parser: Any = error.interactive_parser
-        expected = parser.accepts()
-    else:
-        at_end, unexpected, expected = True, "the end of the program", ()
+def _raise_syntax_error(error: UnexpectedError, text: str) -> NoReturn:
+    found, expected, goes_on = error.found, error.expected, False
     line, column = error.line, error.column
-    if at_end:
+    unexpected = "the end of the program" if found is None else repr(found)
+    if isinstance(found, Token):
+        unexpected = repr(found.replace("\r", ""))
+        if found.type == "_END" and found != ";":
+            unexpected = "the end of the line"
+        goes_on = found.type in CONTINUING and "$END" in expected
+    if found is None:
         lines = text.splitlines() or [""]
         line, column = len(lines), len(lines[-1]) + 1
     words = sorted({TERMINALS.get(name, name) for name in expected})
@@ -329,18 +305,17 @@ def _check_splits(expression: Expression) -> None:
             )
 
 
-class _Builder(Transformer_NonRecursive[Token, Any]):
-    """Converts Lark's tree to the structures of `ucle.language.syntax`."""
+class _Builder:
+    """Builds the structures of `ucle.language.syntax`; a method for each kind of rule."""
 
     def __init__(self, text: str) -> None:
-        super().__init__()
         self._lines = text.splitlines()
         self._bare = set[str]()
         """Names without brackets in the statement, which may be labels."""
 
     def _span(self, token: Token) -> Span:
-        line, column = token.line or 1, token.column or 1
-        return Span(line, column, self._lines[line - 1].strip() if self._lines else "")
+        text = self._lines[token.line - 1].strip() if self._lines else ""
+        return Span(token.line, token.column, text)
 
     def start(self, children: list[Statement]) -> list[Statement]:
         return children
