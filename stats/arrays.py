@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ucle.foundation.arrow_numbers import numpy_array
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar, differs_from, is_finite, same_value
 from ucle.foundation.libraries import pa
@@ -103,13 +104,13 @@ def _look_at(lists: Any, source: TableSource, fill: Scalar) -> Elements:
     parts = [flat.field("re"), flat.field("im")] if pa.types.is_struct(flat.type) else [flat]
     if lists.null_count or flat.null_count or any(part.null_count for part in parts):
         return Elements(1, 0, True, 0)
-    numbers = [part.to_numpy(zero_copy_only=False) for part in parts]
+    numbers = [numpy_array(part) for part in parts]
     values: Any = numbers[0]
     if len(numbers) == 2:
         values = np.empty(len(flat), source.dtype.numpy)
         values.real, values.imag = numbers  # not their sum: inf times 1j has a NaN
     stored = differs_from(values, fill)
-    ends = np.cumsum(np.asarray(lists.value_lengths()), dtype=np.int64)
+    ends = np.cumsum(numpy_array(lists.value_lengths()), dtype=np.int64)
     counts = np.concatenate([[0], np.cumsum(stored, dtype=np.int64)])[np.concatenate([[0], ends])]
     finite = bool(np.isfinite(values if is_finite(fill) else values[stored]).all())
     filled = int(np.count_nonzero(np.diff(counts)))

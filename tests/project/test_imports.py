@@ -25,8 +25,40 @@ def loaded_after(script: str, *names: str) -> list[str]:
     return done.stdout.splitlines()[-1].split()
 
 
-def test_import_brings_nothing_large() -> None:
-    assert loaded_after("import ucle", *LARGE, "numpy", "duckdb", "sqlglot", "lark") == []
+def libraries_after(script: str) -> set[str]:
+    """The top-level modules of other projects that a fresh process imports in a script."""
+    code = f"import sys\nbefore = set(sys.modules)\n{script}\nprint(*set(sys.modules) - before)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
+    )
+    tops = {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()}
+    return tops - set(sys.stdlib_module_names) - {"ucle"}
+
+
+EINSUM = "import ucle\nucle.einsum('ij,jk->ik', [[1.0, 2.0]], [[3.0], [4.0]])"
+"""A first sum."""
+
+NEEDED = {"_cffi_backend", "_duckdb", "duckdb", "numpy", "sqlglot"}
+"""What compiling imports; `_cffi_backend` and `_duckdb` are parts of cffi and DuckDB."""
+
+
+def test_import_brings_no_other_library() -> None:
+    assert libraries_after("import ucle") == set()
+
+
+def test_a_program_is_compiled_without_arrow() -> None:
+    text = "import ucle\nucle.einsum_program('y[i] += A[i,j]', A=[[1.0, 2.0]]).to_sql()"
+    assert libraries_after(text) <= NEEDED
+
+
+def test_a_first_sum_brings_what_it_needs() -> None:
+    found = {x for x in libraries_after(EINSUM) if not x.startswith(("cython", "_cython"))}
+    assert found <= NEEDED | {"pyarrow"}
+
+
+def test_a_first_sum_brings_no_package_of_other_uses() -> None:
+    others = ("command", "explain", "gradients", "lazy", "loops", "optim", "partitions", "spark")
+    assert loaded_after(EINSUM, *(f"ucle.{name}" for name in others), "numpy.ma") == []
 
 
 @pytest.mark.slow

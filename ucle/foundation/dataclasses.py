@@ -61,6 +61,16 @@ def _add_methods(cls: type, has_repr: bool, has_eq: bool, frozen: bool) -> type:
     return cls
 
 
+class _Absent:
+    """Stands in signatures for the default of a field with a factory."""
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+_ABSENT = _Absent()
+
+
 class _Generated:
     """A method that takes its own place in the class as soon as it is looked up."""
 
@@ -79,7 +89,7 @@ class _Generated:
 def _initializer(cls: type, frozen: bool) -> FunctionType:
     """Generate `__init__`, whose parameters are the fields."""
     fields: tuple[Field[Any], ...] = dataclasses.fields(cls)
-    known: dict[str, Any] = {"_set_": object.__setattr__, "_absent_": MISSING}
+    known: dict[str, Any] = {"_set_": object.__setattr__, "_absent_": _ABSENT}
     positional, by_name, body = ["_self_"], list[str](), list[str]()
     for field in fields:
         name, value = field.name, field.name

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ucle.errors import ArgumentTypeError, InputError, ValueTypeError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
+from ucle.foundation.arrow_numbers import arrow_array
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar, nearest
 from ucle.foundation.exact_numbers import typed_numbers
@@ -315,7 +316,7 @@ def describe(name: str, value: Any, place: str) -> Described:
             f"input {name}, pandas frame", _with_index(spec), _find_needed_columns(spec)
         )
         return DescribedTable(spec, InMemory("pandas frame", place), frame)
-    if isinstance(relation, pa.Table):
+    if is_instance(relation, "pyarrow", "Table"):
         foreign = index_columns(relation.schema)
         is_file = isinstance(given.relation, str | os.PathLike)
         kind = os.fspath(given.relation) if is_file else "Arrow table"
@@ -378,7 +379,7 @@ def _read_or_named(name: str, relation: str | os.PathLike[str], spec: TableInput
 def _as_described(name: str, spec: TableInput) -> tuple[TableInput, RelationNote | None]:
     """Apply the stored description of an input, if it has one."""
     relation, description = spec.relation, None
-    if isinstance(relation, pa.Table):
+    if is_instance(relation, "pyarrow", "Table"):
         description = read_description(relation.schema, f"input {name}")
     elif isinstance(relation, str | os.PathLike):
         origin = _parse_relation(name, relation, spec)
@@ -386,10 +387,14 @@ def _as_described(name: str, spec: TableInput) -> tuple[TableInput, RelationNote
     if description is None:
         return spec, None
     if description.order is not None:
-        table = relation if isinstance(relation, pa.Table) else read_parquet(name, str(relation))
+        table = (
+            relation
+            if is_instance(relation, "pyarrow", "Table")
+            else read_parquet(name, str(relation))
+        )
         table, description = in_order(table, description)
         spec = replace(spec, relation=table)
-    if isinstance(spec.relation, pa.Table):
+    if is_instance(spec.relation, "pyarrow", "Table"):
         names = spec.relation.schema.names
     else:
         schema = parquet_schema(str(relation))
@@ -461,7 +466,7 @@ def _describe_sparse(name: str, spec: TableInput, place: str) -> DescribedTable:
     _, values = typed_numbers(name, matrix.data, spec.dtype)
     positions = Coordinates.of(max(matrix.shape, default=0)).numpy
     keys = [np.asarray(key, dtype=positions) for key in matrix.coords]
-    columns = {f"k{axis}": pa.array(key) for axis, key in enumerate(keys)}
+    columns = {f"k{axis}": arrow_array(key) for axis, key in enumerate(keys)}
     data = pa.table({**columns, "val": value_array(values)})
     kind = f"{matrix.kind} {' x '.join(map(str, matrix.shape))}"
     return DescribedTable(spec, InMemory(kind, place), data, matrix.shape)
@@ -474,8 +479,10 @@ def _describe_blocks(name: str, spec: TableInput, place: str) -> DescribedTable:
     size = math.prod(blocks.tiles)
     entries = value_array(np.ascontiguousarray(values).reshape(-1))
     offsets = np.arange(len(values) + 1, dtype=np.int64) * size
-    columns = {f"k{axis}": pa.array(key) for axis, key in enumerate(blocks.keys)}
-    data = pa.table({**columns, "val": pa.LargeListArray.from_arrays(offsets, entries)})
+    columns = {f"k{axis}": arrow_array(key) for axis, key in enumerate(blocks.keys)}
+    data = pa.table(
+        {**columns, "val": pa.LargeListArray.from_arrays(arrow_array(offsets), entries)}
+    )
     kind = f"{blocks.kind} {' x '.join(map(str, blocks.shape))}"
     spec = replace(
         spec, columns=("k0", "k1"), value="val", shape=blocks.tiles, tiles=blocks.tiles, dtype=dtype
@@ -486,9 +493,9 @@ def _describe_blocks(name: str, spec: TableInput, place: str) -> DescribedTable:
 def value_array(values: NDArray[Any]) -> pa.Array:
     """Convert numbers to an Arrow array; complex ones become pairs (re, im)."""
     if values.dtype.kind != "c":
-        return pa.array(values)
+        return arrow_array(values)
     parts = [np.ascontiguousarray(part) for part in (values.real, values.imag)]
-    return pa.StructArray.from_arrays([pa.array(part) for part in parts], ["re", "im"])
+    return pa.StructArray.from_arrays([arrow_array(part) for part in parts], ["re", "im"])
 
 
 def _check_index(name: str, spec: TableInput) -> None:

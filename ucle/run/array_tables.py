@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ucle.foundation.arrow_numbers import arrow_array
 from ucle.foundation.dtypes import differs_from
 from ucle.foundation.libraries import pa
 from ucle.inputs.inputs import value_array
@@ -40,7 +41,7 @@ def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Ta
     stored_rows = rows.reshape(-1, rows.shape[-1]) if whole else rows[differs]
     stored_rows = np.ascontiguousarray(stored_rows)
     keys = [
-        pa.array(index.astype(Coordinates.of(type_.shape[axis]).numpy))
+        arrow_array(index.astype(Coordinates.of(type_.shape[axis]).numpy))
         for axis, index in zip(layout.promoted, stored, strict=True)
     ]
     value = value_array(stored_rows[:, 0]) if layout.scalar else blob_array(stored_rows)
@@ -60,7 +61,7 @@ def _compressed_table(array: NDArray[Any], type_: TensorType, layout: Layout) ->
     values = pa.array([lists[n].to_bytes() for n in stored], pa.large_binary())
     if not layout.tiled:
         return pa.table([values], names=["val"])
-    keys = pa.array(np.array(stored, Coordinates.of(type_.shape[layout.row]).numpy))
+    keys = arrow_array(np.array(stored, Coordinates.of(type_.shape[layout.row]).numpy))
     return pa.table([keys, values], names=[key_columns(type_)[layout.row], "val"])
 
 
@@ -87,7 +88,7 @@ def _tile_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Ta
     blobs = pa.Array.from_buffers(pa.large_binary(), len(stored), buffers)
     places = np.unravel_index(np.array(stored, np.int64), counts)
     keys = [
-        pa.array(numbers.astype(Coordinates.of(shape[axis]).numpy))
+        arrow_array(numbers.astype(Coordinates.of(shape[axis]).numpy))
         for axis, numbers in zip(tiled, places, strict=True)
     ]
     return pa.table([*keys, blobs], names=[*(key_columns(type_)[axis] for axis in tiled), "val"])

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.errors import ExecutionError
+from ucle.foundation.arrow_numbers import numpy_array
 from ucle.foundation.dtypes import DType
 from ucle.foundation.libraries import pa
 from ucle.ir.layouts import Layout
@@ -139,7 +140,7 @@ def payload_matrix(values: pa.Array, width: int, dtype: DType) -> NDArray[Any]:
 
 def tile_starts(keys: pa.Array, layout: Layout) -> NDArray[np.int64]:
     """The first positions of tiles along an axis."""
-    numbers: NDArray[np.int64] = keys.to_numpy(zero_copy_only=False).astype(np.int64)
+    numbers: NDArray[np.int64] = numpy_array(keys).astype(np.int64)
     return numbers * layout.tile
 
 
@@ -156,9 +157,8 @@ def payloads(values: pa.Array) -> Iterator[memoryview]:
 def number_values(values: pa.Array, dtype: DType) -> NDArray[Any]:
     """Convert a column of numbers to an array; pairs (re, im) become complex numbers."""
     if dtype.kind != "c":
-        numbers: NDArray[Any] = values.to_numpy(zero_copy_only=False)
-        return numbers.astype(dtype.numpy, copy=False)
+        return numpy_array(values).astype(dtype.numpy, copy=False)
     complex_numbers = np.empty(len(values), dtype.numpy)
-    complex_numbers.real = values.field("re").to_numpy(zero_copy_only=False)
-    complex_numbers.imag = values.field("im").to_numpy(zero_copy_only=False)
+    complex_numbers.real = numpy_array(values.field("re"))
+    complex_numbers.imag = numpy_array(values.field("im"))
     return complex_numbers

@@ -35,6 +35,7 @@ from ucle.errors import (
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
 from ucle.foundation.array_protocol import as_array
+from ucle.foundation.arrow_numbers import numpy_array
 from ucle.foundation.dtypes import Scalar, differs_from
 from ucle.foundation.libraries import pa, scipy_module
 from ucle.foundation.logs import RESULT
@@ -271,7 +272,7 @@ class StoredTensor:
             shape = (len(values), *self.type.dense_shape(self.layout))
             blocks = self._blocks(values, self.layout).reshape(shape)
             if keys:
-                target[tuple(key.to_numpy(zero_copy_only=False) for key in keys)] = blocks
+                target[tuple(numpy_array(key) for key in keys)] = blocks
             elif len(blocks):
                 target[...] = blocks[0]
         return result
@@ -342,7 +343,7 @@ class StoredTensor:
             rows, places = np.nonzero(differs_from(blocks, self.fill))
             data.append(blocks[rows, places])
             for axis, key in zip(self.layout.promoted, keys, strict=True):
-                coordinates[axis].append(key.to_numpy(zero_copy_only=False)[rows])
+                coordinates[axis].append(numpy_array(key)[rows])
             within = np.unravel_index(places, dense_shape) if dense_shape else ()
             for axis, index in zip(self.layout.dense, within, strict=True):
                 coordinates[axis].append(index.astype(kinds[axis]))
