@@ -10,6 +10,10 @@ from .mutation import Mutation
 KEYS = "tests/foundation/test_exact_key.py"
 CACHES = "tests/foundation/test_caches.py"
 PLANS = "tests/pipeline/test_plan_cache.py"
+RECORDS = "tests/foundation/test_dataclasses.py"
+NUMBERS = "tests/foundation/test_arrow_numbers.py"
+GRAMMAR = "tests/language/test_grammar.py"
+IMPORTS = "tests/project/test_imports.py"
 
 TIME_TO_ANSWER: tuple[Mutation, ...] = (
     # ---- Keys ----
@@ -103,6 +107,55 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
         "        _look_at_tables(session, names[:1])\n",
         "each table of a compilation is looked up by itself",
         (f"{PLANS}::test_two_tables_are_looked_at_together",),
+    ),
+    # ---- The first answer ----
+    Mutation(
+        "equal-to-a-derived-object",
+        "ucle/foundation/dataclasses.py",
+        "if _other_.__class__ is _self_.__class__:",
+        "if isinstance(_other_, _self_.__class__):",
+        "an object is equal to one of a derived class",
+        (f"{RECORDS}::test_objects_of_two_classes_are_not_equal",),
+    ),
+    Mutation(
+        "hash-of-all-fields",
+        "ucle/foundation/dataclasses.py",
+        "if (x.compare if x.hash is None else x.hash)]",
+        "]",
+        "fields that are not compared are hashed",
+        (f"{RECORDS}::test_objects_are_those_of_the_standard_library",),
+    ),
+    Mutation(
+        "columns-count-on",
+        "ucle/language/lr_parser.py",
+        "line_start = place - len(found) + found.rindex(",
+        "line_start += 0 * found.rindex(",
+        "columns are counted from the beginning of the text",
+        (f"{GRAMMAR}::test_tokens_know_their_places",),
+    ),
+    Mutation(
+        "words-are-names",
+        "ucle/language/lr_parser.py",
+        'if name == "NAME" and found in scanner.words:',
+        'if name == "" and found in scanner.words:',
+        "`not` is a name where an operand stands",
+        (f"{GRAMMAR}::test_it_parses_as_lark",),
+    ),
+    Mutation(
+        "slices-from-the-front",
+        "ucle/foundation/arrow_numbers.py",
+        "values.offset * dtype.itemsize",
+        "0",
+        "a slice of an Arrow array has the numbers before it",
+        (f"{NUMBERS}::test_arrays_of_all_types_and_sizes",),
+    ),
+    Mutation(
+        "numbers-by-way-of-pandas",
+        "ucle/run/read_tuples.py",
+        "return numpy_array(values).astype(",
+        "return values.to_numpy(zero_copy_only=False).astype(",
+        "a first sum imports pandas",
+        (f"{IMPORTS}::test_a_first_sum_brings_what_it_needs",),
     ),
 )
 """Each is caught by the tests that it names."""
