@@ -9,11 +9,11 @@ import pickle
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, field
 from functools import cached_property
-from types import FunctionType
 from typing import Any, ClassVar
 
 import pytest
 
+from ucle.foundation import dataclasses as dataclasses_of_ucle
 from ucle.foundation.dataclasses import dataclass
 
 Decorator = Callable[..., Any]
@@ -209,19 +209,61 @@ def test_a_derived_class_may_have_other_attributes() -> None:
     assert repr(made) == "Other(value=1, rest=None)"
 
 
+def test_classes_are_derived_by_either_decorator() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class More(Kept):
+        last: int = 3
+
+    assert repr(More(1)).endswith("More(value=1, rest=None, last=3)")
+    for decorator in (dataclass, dataclasses.dataclass):
+        with pytest.raises(TypeError, match="cannot inherit non-frozen"):
+            decorator(type("Changing", (Kept,), {}))
+        with pytest.raises(TypeError, match="cannot inherit frozen"):
+            decorator(frozen=True)(type("Still", (OURS["Changing"],), {}))
+
+
 def test_an_object_within_itself_is_shown() -> None:
     made = Kept([])
     made.value.append(made)
     assert repr(made) == "Kept(value=[...], rest=None)"
 
 
-def test_methods_are_generated_when_they_are_used() -> None:
+def test_methods_are_generated_when_they_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    generated, compiled = [], dataclasses_of_ucle._compiled
+
+    def note(cls: type, name: str, *rest: Any) -> Any:
+        generated.append(name)
+        return compiled(cls, name, *rest)
+
+    monkeypatch.setattr(dataclasses_of_ucle, "_compiled", note)
+
     @dataclass(frozen=True)
     class Late:
         value: int
 
-    names = ("__init__", "__eq__", "__hash__", "__repr__")
-    assert not [name for name in names if isinstance(vars(Late)[name], FunctionType)]
-    assert Late(1) == Late(1)
-    made = [name for name in names if isinstance(vars(Late)[name], FunctionType)]
-    assert made == ["__init__", "__eq__"]
+    assert not generated
+    assert Late(1) == Late(1) != Late(2)
+    assert generated == ["__init__", "__eq__"]
+    assert [hash(Late(n)) == hash(Late(1)) for n in (1, 2)] == [True, False]
+    assert generated == ["__init__", "__eq__", "__hash__"]
+
+
+@pytest.mark.parametrize("use", [lambda x: x == copy.copy(x), hash, repr, lambda x: type(x)(1)])
+def test_an_error_while_a_method_is_generated_is_no_answer(
+    use: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @dataclass(frozen=True)
+    class Late:
+        value: int
+
+    made = object.__new__(Late)
+    vars(made)["value"] = 1
+
+    def fail(*_: Any) -> None:
+        raise RecursionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(dataclasses_of_ucle, "_compiled", fail)
+        with pytest.raises(RecursionError):
+            use(made)
+    assert use(made)

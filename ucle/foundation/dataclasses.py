@@ -4,7 +4,8 @@
 methods, so that `dataclasses.fields`, `replace` and `match` work as ever. The standard library
 compiles source text for six methods of each class while a module is imported, which was more than
 half of the time that ucle took to import. Here a method is compiled when it is first looked up,
-which for most classes is never in one process.
+which for most classes is never in one process. Classes derived from dataclasses, of which there are
+few, are left to the standard library, which checks what is inherited.
 
 Type checkers read this one as the standard library's. What ucle does not use is left out:
 `order`, `slots` and `InitVar`.
@@ -36,6 +37,8 @@ else:
         """
 
         def decorate(cls: type) -> type:
+            if any(dataclasses.is_dataclass(base) for base in cls.__bases__):
+                return dataclasses.dataclass(repr=repr, eq=eq, frozen=frozen)(cls)
             return _add_methods(cls, repr, eq, frozen)
 
         return decorate if cls is None else decorate(cls)
@@ -45,17 +48,17 @@ def _add_methods(cls: type, has_repr: bool, has_eq: bool, frozen: bool) -> type:
     own = set(vars(cls))
     plain_hash = "__hash__" not in own or (vars(cls)["__hash__"] is None and "__eq__" in own)
     dataclasses.dataclass(init=False, repr=False, eq=False)(cls)  # finds the fields, no more
-    methods: dict[str, Any] = {"__init__": _Generated(cls, "__init__", _initializer, frozen)}
+    vars(cls)["__dataclass_params__"].frozen = frozen  # what derived classes are checked by
+    methods: dict[str, Any] = {"__init__": _Initializer(cls, frozen)}
     if has_repr:
-        methods["__repr__"] = _Generated(cls, "__repr__", _representation, frozen)
+        methods["__repr__"] = _late(cls, "__repr__", _representation)
     if has_eq:
-        methods["__eq__"] = _Generated(cls, "__eq__", _equality, frozen)
+        methods["__eq__"] = _late(cls, "__eq__", _equality)
     for name, method in methods.items():
         if name not in own:
             setattr(cls, name, method)
     if has_eq and plain_hash:
-        made = _Generated(cls, "__hash__", _hash, frozen) if frozen else None
-        cls.__hash__ = made  # type: ignore[assignment]
+        cls.__hash__ = _late(cls, "__hash__", _hash) if frozen else None  # type: ignore[assignment]
     if frozen:
         _freeze(cls)
     return cls
@@ -71,19 +74,41 @@ class _Absent:
 _ABSENT = _Absent()
 
 
-class _Generated:
-    """A method that takes its own place in the class as soon as it is looked up."""
+class _Initializer:
+    """`__init__`, which takes its own place in the class as soon as it is looked up.
 
-    def __init__(
-        self, cls: type, name: str, generate: Callable[[type, bool], FunctionType], frozen: bool
-    ) -> None:
-        self._cls, self._name, self._generate, self._frozen = cls, name, generate, frozen
+    So whoever asks for the signature of the class sees that of the method.
+    """
+
+    def __init__(self, cls: type, frozen: bool) -> None:
+        self._cls, self._frozen = cls, frozen
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        method = self._generate(self._cls, self._frozen)
-        method.__qualname__ = f"{self._cls.__qualname__}.{self._name}"
-        setattr(self._cls, self._name, method)  # two threads may do so: the methods are the same
+        method = _initializer(self._cls, self._frozen)
+        _put(self._cls, "__init__", method)
         return method.__get__(instance, owner)
+
+
+def _late(cls: type, name: str, generate: Callable[[type], FunctionType]) -> FunctionType:
+    """A method that takes its own place in the class when it is first called.
+
+    It is no object like `_Initializer`: Python would take an error while such a one is looked up,
+    an interrupt or a stack that is full, for the lack of the method.
+    """
+
+    def method(self: object, *others: object) -> Any:
+        made = generate(cls)
+        _put(cls, name, made)
+        return made(self, *others)
+
+    method.__name__ = name
+    return cast(FunctionType, method)
+
+
+def _put(cls: type, name: str, method: FunctionType) -> None:
+    """Put a method into a class; two threads may do so, with the same method."""
+    method.__qualname__ = f"{cls.__qualname__}.{name}"
+    setattr(cls, name, method)
 
 
 def _initializer(cls: type, frozen: bool) -> FunctionType:
@@ -114,7 +139,7 @@ def _initializer(cls: type, frozen: bool) -> FunctionType:
     return method
 
 
-def _equality(cls: type, frozen: bool) -> FunctionType:
+def _equality(cls: type) -> FunctionType:
     """Generate `__eq__`, which compares the fields of objects of one class."""
     names = [field.name for field in dataclasses.fields(cls) if field.compare]
     same = f"return {_tuple('_self_', names)} == {_tuple('_other_', names)}"
@@ -122,14 +147,14 @@ def _equality(cls: type, frozen: bool) -> FunctionType:
     return _compiled(cls, "__eq__", ["_self_", "_other_"], body, {})
 
 
-def _hash(cls: type, frozen: bool) -> FunctionType:
+def _hash(cls: type) -> FunctionType:
     """Generate `__hash__`, of the fields that are compared."""
     names = [x.name for x in dataclasses.fields(cls) if (x.compare if x.hash is None else x.hash)]
     body = [f"return _hash_({_tuple('_self_', names)})"]
     return _compiled(cls, "__hash__", ["_self_"], body, {"_hash_": hash})
 
 
-def _representation(cls: type, frozen: bool) -> FunctionType:
+def _representation(cls: type) -> FunctionType:
     """Generate `__repr__`, which shows the fields as arguments; one within itself is ``...``."""
     shown = ", ".join(f"{x.name}={{_self_.{x.name}!r}}" for x in dataclasses.fields(cls) if x.repr)
     body = [f'return f"{{_self_.__class__.__qualname__}}({shown})"']
