@@ -15,6 +15,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from random_programs.gathers import gathered_case
 
 import ucle
 from ucle.errors import (
@@ -27,7 +28,6 @@ from ucle.errors import (
 )
 from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import Case
-from ucle.testing.generate_gathers import gathered_case
 from ucle.testing.random_inputs import make_input, random_array
 
 RNG = np.random.default_rng(190)

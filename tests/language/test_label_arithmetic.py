@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from random_programs.indices import indexed_case
 
 import ucle
 from ucle.errors import BoundError, LabelError, ProgramSyntaxError, UnsupportedError
 from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import Case
-from ucle.testing.generate_indices import indexed_case
 from ucle.testing.oracle import evaluate
 from ucle.testing.random_inputs import make_input, random_array
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from random_programs.product_chains import chain_case
 
 import ucle
 from ucle.ir.contraction_trees import every_tree
@@ -23,7 +24,6 @@ from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
 from ucle.operators import COMBINES, SUM
 from ucle.pipeline import plan_cache
 from ucle.stats.estimate import MeasuredInputs
-from ucle.testing.chains import chain_case
 from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import Case, random_case
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from random_programs.product_chains import chain_case
 
 import ucle
 from ucle.errors import InputError, NameResolutionError
 from ucle.ir.contraction_trees import every_tree, in_order, leaves, rotations, tree_of, tree_text
 from ucle.optimiser import join_order
 from ucle.options import ASSOCIATIONS, Optimisations
-from ucle.testing.chains import chain_case
 from ucle.testing.check_matrix import Routes, check_everywhere, recompiled
 from ucle.testing.generate import random_case
 from ucle.testing.oracle import assert_equal, evaluate

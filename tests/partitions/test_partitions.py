@@ -10,15 +10,15 @@ from collections.abc import Callable
 import duckdb
 import numpy as np
 import pytest
+from random_programs.gathers import gathered_case
+from random_programs.indices import indexed_case
+from random_programs.levels import levelled_case
 
 from ucle import einsum_program
 from ucle.errors import CoordinateError
 from ucle.partitions.choices import Network
 from ucle.testing.check_matrix import some_decompositions
 from ucle.testing.generate import Case, random_case, special_case
-from ucle.testing.generate_gathers import gathered_case
-from ucle.testing.generate_indices import indexed_case
-from ucle.testing.generate_levels import levelled_case
 from ucle.testing.oracle import assert_equal
 from ucle.testing.partitions import cheapest, draw_plan, run_on_partitions
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from random_programs.levels import ALGEBRAS, KINDS, levelled_case
 
 import ucle
 from ucle.inputs.table_input import TableInput
 from ucle.testing.check_matrix import Routes, check_everywhere, some_decompositions
 from ucle.testing.generate import Case
-from ucle.testing.generate_levels import ALGEBRAS, KINDS, levelled_case
 from ucle.testing.oracle import assert_equal
 
 TYPES = ("float64", "float32", "int64", "bool", "complex128")

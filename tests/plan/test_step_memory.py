@@ -5,6 +5,7 @@ from __future__ import annotations
 import duckdb
 import numpy as np
 import pytest
+from random_programs.levels import levelled_case
 
 import ucle
 from ucle.plan.memory_model import (
@@ -23,7 +24,6 @@ from ucle.plan.memory_model import (
 )
 from ucle.testing.check_matrix import some_decompositions
 from ucle.testing.generate import random_case
-from ucle.testing.generate_levels import levelled_case
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import doctest
 import importlib
+from pathlib import Path
 
 import pytest
 from layers import modules
 
-MODULES = sorted({*modules(), "layers"})
+GENERATORS = Path(__file__).parents[1] / "random_programs"
+MODULES = sorted(
+    {*modules(), "layers", *(f"random_programs.{file.stem}" for file in GENERATORS.glob("*.py"))}
+)
 
 
 @pytest.mark.sample(24)

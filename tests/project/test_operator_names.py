@@ -32,10 +32,6 @@ OTHER_MEANINGS: Mapping[str, Mapping[str, str]] = {
         "ucle/inputs/csv_dialect.py": "a usual name of a column",
         "ucle/spark/spark_facts.py": "a column of Spark's",
     },
-    "finite": {
-        "sqlgen/input_queries.py": "a column of ours",
-        "ucle/database/statistics_store.py": "a key in JSON",
-    },
     "isfinite": {
         "sqlgen/dialects/postgres.py": "a function of DuckDB's SQL",
         "sqlgen/dialects/spark.py": "a function of DuckDB's SQL",
@@ -54,7 +50,6 @@ OTHER_MEANINGS: Mapping[str, Mapping[str, str]] = {
     "sum": {
         "ucle/command/options.py": "a value of an option",
         "ucle/inputs/inputs.py": "a value of an option",
-        "ucle/testing/generate_indices.py": "a kind of index",
         "ucle/testing/random_inputs.py": "a value of an option",
     },
 }

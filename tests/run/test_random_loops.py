@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from random_programs.gathers import gathered_case
+from random_programs.indices import indexed_case
 
 from ucle.testing.check_matrix import Routes, some_decompositions
 from ucle.testing.generate import Case, random_case
-from ucle.testing.generate_gathers import gathered_case
-from ucle.testing.generate_indices import indexed_case
 from ucle.testing.oracle import assert_equal
 from ucle.testing.oracle_operators import UndefinedError
 

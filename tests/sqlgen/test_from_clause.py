@@ -12,12 +12,12 @@ import duckdb
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from random_programs.levels import levelled_case
 
 import ucle
 from ucle.program import EinsumProgram
 from ucle.testing.check_matrix import some_decompositions
 from ucle.testing.generate import random_case
-from ucle.testing.generate_levels import levelled_case
 
 JOINS = ("HASH_JOIN", "CROSS_PRODUCT", "BLOCKWISE_NL_JOIN", "NESTED_LOOP_JOIN", "PIECEWISE_MERGE")
 """Operators that keep one side of what they join."""

@@ -16,6 +16,9 @@ import duckdb
 import numpy as np
 import pytest
 from classics import TEXTS, classic
+from random_programs.gathers import gathered_case
+from random_programs.indices import indexed_case
+from random_programs.levels import levelled_case
 
 from ucle.foundation.dtypes import DType
 from ucle.language.parse import parse_program
@@ -31,9 +34,6 @@ from ucle.testing.generate import (
     random_case,
     special_case,
 )
-from ucle.testing.generate_gathers import gathered_case
-from ucle.testing.generate_indices import indexed_case
-from ucle.testing.generate_levels import levelled_case
 from ucle.testing.oracle_operators import FOLDS
 
 # Whatever differs between versions of DuckDB shows in fewer programs than what ucle can do wrong.

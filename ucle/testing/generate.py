@@ -151,8 +151,8 @@ def random_case(seed: int, size: int = 6) -> Case:
     """
     for attempt in range(10_000):
         rng = np.random.default_rng([seed, attempt])
-        case = _Draw(rng).case()
-        if len(re.findall(r"\w+[\[(]", case.text)) <= size and _is_stable(case, rng):
+        case = ProgramDraw(rng).case()
+        if len(re.findall(r"\w+[\[(]", case.text)) <= size and is_stable(case, rng):
             return case
     raise AssertionError(f"no stable program for seed {seed}")
 
@@ -171,12 +171,12 @@ def exact_case(seed: int, size: int = 6) -> Case:
     """
     for attempt in range(100_000):
         rng = np.random.default_rng([seed, attempt, 1])
-        case = _Draw(rng).case()
+        case = ProgramDraw(rng).case()
         if INEXACT.search(case.text) or len(re.findall(r"\w+[\[(]", case.text)) > size:
             continue
         if any(array.dtype.name in ("float32", "complex64") for array in case.arrays.values()):
             continue
-        if _is_stable(case, rng):
+        if is_stable(case, rng):
             return case
     raise AssertionError(f"no exact program for seed {seed}")
 
@@ -235,7 +235,7 @@ def outgrowing_case(seed: int) -> Case:
     raise AssertionError(f"no program for seed {seed}")
 
 
-def _is_stable(case: Case, rng: np.random.Generator) -> bool:
+def is_stable(case: Case, rng: np.random.Generator) -> bool:
     """True if the result is meaningful: no infinity inside, and no discontinuity nearby.
 
     1 / 0 is inf or -inf by the sign of the zero, which no sparse format keeps. Integers stay far
@@ -295,7 +295,7 @@ def _fill(case: Case, name: str) -> Array:
     return np.full(shape, getattr(case.inputs[name], "fill", 0), array.dtype)
 
 
-class _Draw:
+class ProgramDraw:
     """One draw of a program."""
 
     def __init__(self, rng: np.random.Generator) -> None:
@@ -309,6 +309,7 @@ class _Draw:
         self._dtypes = (own,) if rng.random() < 0.7 else DTYPES
 
     def case(self) -> Case:
+        """Return the program of this draw with its data."""
         rng = self._rng
         statements, defined = [], []
         for number in range(self._pick((1, 2, 3), (5, 3, 2))):

@@ -10,7 +10,7 @@ import numpy as np
 from ucle.errors import ProgramSyntaxError
 from ucle.language.parse import parse_program
 from ucle.language.statements import input_labels
-from ucle.testing.generate import LABELS, LOGICAL, Case, _Draw, _is_stable
+from ucle.testing.generate import LABELS, LOGICAL, Case, ProgramDraw, is_stable
 from ucle.testing.random_inputs import random_array
 
 COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
@@ -29,7 +29,7 @@ def indexed_case(seed: int, size: int = 6) -> Case:
     """
     for attempt in range(10_000):
         rng = np.random.default_rng([seed, attempt, 2])
-        draw = _IndexedDraw(rng)
+        draw = IndexedDraw(rng)
         try:
             case = replace(draw.case(), indexed=True)
         except ProgramSyntaxError:  # // of a name that is not a label, which no tensor has
@@ -38,12 +38,12 @@ def indexed_case(seed: int, size: int = 6) -> Case:
             continue  # a name that is not a label is a tensor
         if not draw.indexed or len(re.findall(r"\w+[\[(]", case.text)) > size + 2:
             continue
-        if _is_stable(case, rng):
+        if is_stable(case, rng):
             return case
     raise AssertionError(f"no stable program for seed {seed}")
 
 
-class _IndexedDraw(_Draw):
+class IndexedDraw(ProgramDraw):
     """One draw of a program; `indexed` is True if it computes with labels."""
 
     indexed = False

@@ -6,12 +6,12 @@ import re
 from dataclasses import replace
 
 import numpy as np
+from random_programs.indices import IndexedDraw
 
 from ucle.errors import ProgramSyntaxError
 from ucle.language.parse import parse_program
 from ucle.language.syntax import accesses
-from ucle.testing.generate import LABELS, Case, _is_stable
-from ucle.testing.generate_indices import _IndexedDraw
+from ucle.testing.generate import LABELS, Case, is_stable
 
 
 def gathered_case(seed: int, size: int = 6) -> Case:
@@ -34,7 +34,7 @@ def gathered_case(seed: int, size: int = 6) -> Case:
             continue
         if not re.search(r"at\d+\[", case.text) or len(re.findall(r"\w+[\[(]", case.text)) > size:
             continue
-        if _is_whole(case) and _is_stable(case, rng):
+        if _is_whole(case) and is_stable(case, rng):
             return case
     raise AssertionError(f"no stable program for seed {seed}")
 
@@ -46,7 +46,7 @@ def _is_whole(case: Case) -> bool:
     return read <= {*case.arrays, *(each.target.tensor for each in statements)}
 
 
-class _GatherDraw(_IndexedDraw):
+class _GatherDraw(IndexedDraw):
     """One draw of a program; tensors of indices are called ``at`` and a number."""
 
     def _index(self) -> tuple[str, int, list[str]]:

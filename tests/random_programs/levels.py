@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucle.operators import AND
-from ucle.testing.generate import Case, _is_stable
+from ucle.testing.generate import Case, is_stable
 from ucle.testing.random_inputs import make_input, random_array
 
 ALGEBRAS = (
@@ -72,7 +72,7 @@ def levelled_case(seed: int) -> Case:
         rng = np.random.default_rng([seed, attempt, 4])
         draw = _LevelDraw(rng)
         case = draw.case()
-        if draw.adds or _is_stable(case, rng):
+        if draw.adds or is_stable(case, rng):
             return draw.sprinkle_inputs(case)
     raise AssertionError(f"no stable program for seed {seed}")
 
