@@ -146,10 +146,10 @@ def sleeping() -> Iterator[None]:
     """
     run: Callable[..., Any] = arrow._run
 
-    def slow(kernel: Any, index: int, arrays: list[Any]) -> Any:
+    def slow(kernel: Any, memory_limit: int, arrays: list[Any]) -> Any:
         if kernel.name in ("vec_mult", "inner_prod"):
             time.sleep(SLEEP * len(arrays[0]))
-        return run(kernel, index, arrays)
+        return run(kernel, memory_limit, arrays)
 
     with mock.patch.object(arrow, "_run", slow):
         yield

@@ -3,13 +3,13 @@
 - `load_extension` makes them native functions: fast, needs ``allow_unsigned_extensions``.
 - `register_arrow` makes them Arrow functions: works on every connection.
 
-`KERNELS` says what each is called and takes, `ELEMENT_TYPES` of what tensors consist,
+`kernels` says what each is called and takes, `ELEMENT_TYPES` of what tensors consist,
 `kernel_limits` what kernels take at most.
 Importing this package needs no compiler; the compiled module is looked for when a route is first
 taken.
 
 In: arrays of tensor elements, as BLOBs and lists. Out: the same. Knows no labels and no plans.
-May import: `ucle.operators`, `ucle.foundation`, `ucle.errors`.
+May import: `ucle.foundation`, `ucle.errors`.
 """
 
 from ucle.udf_kernels.arrow import register_arrow, remove_arrow
@@ -23,11 +23,10 @@ from ucle.udf_kernels.element_types import (
 )
 from ucle.udf_kernels.extension import limit_memory, load_extension
 from ucle.udf_kernels.kernel_limits import KernelLimits, kernel_limits
-from ucle.udf_kernels.signatures import KERNELS, ROW_FIELDS, Kernel
+from ucle.udf_kernels.signatures import ROW_FIELDS, Kernel, kernels
 
 __all__ = [
     "ELEMENT_TYPES",
-    "KERNELS",
     "ROW_FIELDS",
     "Csr",
     "ElementType",
@@ -36,6 +35,7 @@ __all__ = [
     "as_parameter",
     "capacity_suffix",
     "kernel_limits",
+    "kernels",
     "limit_memory",
     "load_extension",
     "register_arrow",

@@ -20,7 +20,7 @@ from ucle.foundation.libraries import pa
 from ucle.udf_kernels.arrow_arrays import describe, parameter_arrays
 from ucle.udf_kernels.element_types import ELEMENT_TYPES, ElementType
 from ucle.udf_kernels.native import load_module
-from ucle.udf_kernels.signatures import KERNELS, Kernel
+from ucle.udf_kernels.signatures import Kernel, kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ def register_arrow(
     Args:
         connection: any DuckDB connection; nothing needs to be allowed on it.
         prefix: stands before every name, to keep clear of functions that exist.
-        names: the kernels to register; all of `KERNELS` by default.
+        names: the kernels to register; all of them by default.
         memory_limit: bytes that one call may have; those of the connection by default.
 
     Raises:
@@ -49,17 +49,19 @@ def register_arrow(
         KernelsMissingError: the compiled kernels are missing.
         duckdb.Error: a function of that name exists on the connection.
     """
-    selected = tuple(KERNELS if names is None else names)
-    unknown = [name for name in selected if name not in KERNELS]
+    load_module()  # says how to get the kernels where there are none
+    known = kernels()
+    selected = tuple(known if names is None else names)
+    unknown = [name for name in selected if name not in known]
     if unknown:
-        raise KernelError(f"no kernel named {unknown[0]}", expected=", ".join(KERNELS))
+        raise KernelError(f"no kernel named {unknown[0]}", expected=", ".join(known))
     if memory_limit is None:
         memory_limit = _memory_limit(connection)
     create: Any = connection.create_function  # its type hints differ from version to version
     registered: list[str] = []
     try:
         for name in selected:
-            kernel = KERNELS[name]
+            kernel = known[name]
             create(
                 prefix + name,
                 _function(name, memory_limit),
@@ -80,16 +82,6 @@ def remove_arrow(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) ->
     """Removes what `register_arrow` registered, by the names that it returned."""
     for name in names:
         connection.remove_function(name)
-
-
-@functools.cache
-def _indices() -> dict[str, int]:
-    """The position of each kernel in the C table."""
-    module = load_module()
-    return {
-        module.ffi.string(module.lib.ucle_kernel_name(i)).decode(): i
-        for i in range(module.lib.ucle_kernel_count())
-    }
 
 
 def _memory_limit(connection: duckdb.DuckDBPyConnection) -> int:
@@ -113,10 +105,10 @@ def _function(name: str, memory_limit: int) -> Callable[..., Any]:
     The cache keeps it alive. After `remove_arrow`, DuckDB 1.4 still calls it in a transaction that
     began before, and would find it freed.
     """
-    kernel, index = KERNELS[name], _indices()[name]
+    kernel = kernels()[name]
 
     def function(*columns: Any) -> Any:
-        return _run(kernel, index, memory_limit, [_one_array(column) for column in columns])
+        return _run(kernel, memory_limit, [_one_array(column) for column in columns])
 
     if kernel.variadic:
         return function
@@ -135,7 +127,7 @@ def _one_array(column: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _run(kernel: Kernel, index: int, memory_limit: int, arrays: list[Any]) -> Any:
+def _run(kernel: Kernel, memory_limit: int, arrays: list[Any]) -> Any:
     module = load_module()
     ffi, lib = module.ffi, module.lib
     rows = len(arrays[0])
@@ -147,7 +139,7 @@ def _run(kernel: Kernel, index: int, memory_limit: int, arrays: list[Any]) -> An
     result = ffi.new("ucle_result *")
     message = ffi.new("char[]", _MESSAGE_BYTES)
     room = message, _MESSAGE_BYTES
-    if lib.ucle_arrow_run(index, memory_limit, rows, structs, len(arrays), result, *room):
+    if lib.ucle_arrow_run(kernel.index, memory_limit, rows, structs, len(arrays), result, *room):
         raise KernelError(ffi.string(message).decode(errors="replace"))
     return _result(module, kernel, rows, result)
 

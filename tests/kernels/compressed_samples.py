@@ -11,10 +11,10 @@ from typing import Any
 
 import compressed_meanings
 import numpy as np
-from kernel_routes import base
+from kernel_table import KERNELS, base
 from operator_meanings import COMBINES, ORDERED, REDUCES, Array
 
-from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, Csr
+from ucle.udf_kernels import ELEMENT_TYPES, Csr
 
 TOO_LARGE = "prod.random_bits"
 """A product of numbers of 53 bits overflows."""

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import duckdb
 from kernel_routes import EXTENSION_CONFIG
+from kernel_table import KERNELS, compressed_arguments, has_growing_state
 from test_fuzz import good_rows
 
 from ucle.udf_kernels import (
     ELEMENT_TYPES,
-    KERNELS,
     Kernel,
     capacity_suffix,
     load_extension,
@@ -74,7 +74,9 @@ def emptied(kernel: Kernel, rng: random.Random, row: list[str], empty: bool) -> 
     row = list(row)
     for place, kind in enumerate(kernel.parameters):
         if empty and kind == "BLOB":
-            row[place] = rng.choice(OF_NOTHING) if place in kernel.compressed else EMPTY
+            row[place] = (
+                rng.choice(OF_NOTHING) if place in compressed_arguments(kernel.name) else EMPTY
+            )
     return row
 
 
@@ -95,12 +97,12 @@ def changed(
 def statement(kernel: Kernel, rng: random.Random, route: str, row: list[str]) -> str:
     """A statement that calls a kernel: by itself, as an aggregate or in a window."""
     call = f"{kernel.name}({', '.join(row)})"
-    if kernel.kind == "scalar":
+    if not kernel.is_aggregate:
         return f"SELECT {call} FROM range({rng.choice((1, 3))}) t(i)"
     if route == "arrow":
         lists = [f"list({x})" if mark else f"first({x})" for x, mark in arrow_lists(kernel, row)]
         return f"SELECT {kernel.name}({', '.join(lists)}) FROM range(3) t(i)"
-    if not kernel.grows:
+    if not has_growing_state(kernel.name):
         suffix = rng.choice(
             ("wide", capacity_suffix(4, kernel.tag), capacity_suffix(64, kernel.tag))
         )

@@ -15,12 +15,13 @@ from typing import Any
 
 import compressed_meanings as compressed
 import numpy as np
+from kernel_table import KERNELS
 from numpy.typing import NDArray
 from operator_meanings import COMBINES, MAPS, ORDERED, REDUCES, Array, Function
 from tape_meanings import run_tape
 
 from ucle.operators import MAX, MEAN, MIN, MULT, RANDOM_BITS, SUM
-from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, ElementType, typed_name
+from ucle.udf_kernels import ELEMENT_TYPES, ElementType, typed_name
 
 _COMBINES = frozenset(name for combines in COMBINES.values() for name in combines)
 _MAPS = frozenset(name for maps in MAPS.values() for name in maps)
@@ -354,7 +355,7 @@ OF_COMPRESSED = (
 BY_SPEC = (
     "csr_mat", "csr_t_mat", "csr_csr", "csr_csr_masked", "csr_csr_t_masked", "csr_sddmm",
     "csr_scale_rows", "csr_scale_cols", "csr_at", "csr_csr_at", "csr_reduce_rows",
-    "csr_reduce_cols", "csr_reduce", "sum_csr_t_mat",
+    "csr_reduce_cols", "csr_reduce",
 )  # fmt: skip
 """Kernels of compressed tensors whose operations are those of their element type."""
 
@@ -407,8 +408,8 @@ def _of_operators(element: ElementType) -> Iterator[tuple[str, Function]]:
         yield name, partial(getattr(compressed, name), tag)
 
 
-def _of_some_types(element: ElementType) -> Iterator[tuple[str, Function]]:
-    """Products, first entries and functions of whole matrices, which not every type has."""
+def _products(element: ElementType) -> Iterator[tuple[str, Function]]:
+    """Products of vectors and matrices, and their sums over rows."""
     scale = COMBINES[element.tag][MULT.stem]
     yield from (
         ("inner_prod", inner_prod),
@@ -422,13 +423,33 @@ def _of_some_types(element: ElementType) -> Iterator[tuple[str, Function]]:
         ("sum_vec_mat_mult", reduced(np.add, vec_mat_mult)),
         ("sum_mat_vec_mult", reduced(np.add, mat_vec_mult)),
         ("sum_mat_mat_mult", reduced_mat_mat),
+        ("sum_csr_t_mat", partial(compressed.sum_csr_t_mat, element.tag)),
     )
+
+
+def _first_entries(element: ElementType) -> Iterator[tuple[str, Function]]:
+    """The first entries in an order, of types that hold positions as well as values."""
     for name, largest in ((MAX.stem, True), (MIN.stem, False)):
         yield f"vec_top_{name}", partial(vec_top, largest)
         yield f"top_{name}", partial(top, element.dtype, largest)
         yield f"top_{name}_sca", partial(top, element.dtype, largest)
+
+
+def _of_matrices(element: ElementType) -> Iterator[tuple[str, Function]]:
+    """Functions of whole matrices."""
+    del element
     for name, function in MATRIX_MAPS.items():
         yield f"mat_{name}", partial(mat_map, function)
+
+
+_FAMILIES = {
+    _of_tensors: ELEMENT_TYPES.keys(),
+    _of_operators: ELEMENT_TYPES.keys(),
+    _products: ELEMENT_TYPES.keys() - {"bool"},
+    _first_entries: {"f64", "i64"},
+    _of_matrices: {"f32", "f64"},
+}
+"""Families of kernels, and the tags of the types that have them."""
 
 
 def _tape(program: str, *operands: bytes | None) -> list[bytes]:
@@ -440,14 +461,12 @@ def _meanings() -> Iterator[tuple[str, Function]]:
     yield RANDOM_BITS.stem, RANDOM_BITS.numpy
     yield "tape", _tape
     for tag, element in ELEMENT_TYPES.items():
-        for family in (_of_tensors, _of_operators, _of_some_types):
+        for family in (x for x, tags in _FAMILIES.items() if tag in tags):
             for name, function in family(element):
                 yield typed_name(name, tag), function
         for to in ELEMENT_TYPES:
             yield f"vec_cast_{tag}_{to}", cast(to)
 
 
-MEANINGS: Mapping[str, Function] = {
-    name: function for name, function in _meanings() if name in KERNELS
-}
-"""By the name of a kernel; products and the like are left out for types that do not have them."""
+MEANINGS: Mapping[str, Function] = dict(_meanings())
+"""The meaning of every kernel, by its name."""

@@ -9,17 +9,16 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+from kernel_table import KERNELS, has_growing_state
 
 from ucle.udf_kernels import (
     ELEMENT_TYPES,
-    KERNELS,
     ROW_FIELDS,
     Csr,
     ElementType,
     capacity_suffix,
     load_extension,
     register_arrow,
-    typed_name,
 )
 
 
@@ -75,7 +74,7 @@ class Route:
 
     def call(self, name: str, length: int | None, arguments: Sequence[str]) -> str:
         """The SQL call of an aggregate whose state has `length` elements (None: any)."""
-        if self.name == "extension" and KERNELS[name].grows:
+        if self.name == "extension" and has_growing_state(name):
             return f"{name}({', '.join(arguments)})"
         if self.name == "extension":
             suffix = "wide" if length is None else capacity_suffix(length, KERNELS[name].tag)
@@ -112,13 +111,6 @@ class Route:
         self.connection.register("given", pa.table(columns))
         self.connection.execute("CREATE OR REPLACE TEMP TABLE arguments AS FROM given")
         self.connection.unregister("given")
-
-
-def base(name: str) -> str:
-    """The name of a kernel without its element type, which casts have inside."""
-    if name.startswith("vec_cast_"):
-        return name
-    return name.removesuffix(typed_name("", KERNELS[name].tag))
 
 
 def to_sql(value: Any) -> Any:

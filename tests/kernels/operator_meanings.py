@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucle.operators import Combine, PointwiseMap, Reduce
-from ucle.udf_kernels import ELEMENT_TYPES, signatures
+from ucle import operators
+from ucle.operators import Combine, PointwiseMap, Reduce, Typing
+from ucle.udf_kernels import ELEMENT_TYPES
 
 Array = NDArray[Any]
 Function = Callable[..., Any]
@@ -25,6 +26,28 @@ def _typed(function: Function, dtype: np.dtype[Any]) -> Function:
         return np.asarray(function(*(np.asarray(x, dtype) for x in operands))).astype(dtype)
 
     return meaning
+
+
+def _maps(kind: str) -> dict[str, PointwiseMap]:
+    """Return the maps of a kind of numbers that have kernels."""
+    rows = (row for row in operators.MAPS.values() if row.compiled)
+    return {row.name: row for row in rows if kind in (row.kernel_kinds or row.kinds)}
+
+
+def _combines(kind: str) -> dict[str, Combine]:
+    """Return the combinations of a kind that have kernels; logic takes the kernels of others."""
+    rows = (row for row in operators.COMBINES.values() if row.typing is not Typing.LOGICAL)
+    return {row.stem: row for row in rows if row.compiled and kind in row.kinds}
+
+
+def _reduces(kind: str) -> dict[str, Reduce]:
+    """Return the reductions of a kind of numbers that have kernels."""
+    rows = (row for row in operators.REDUCES.values() if row.compiled)
+    return {row.stem: row for row in rows if kind in row.kinds}
+
+
+_KINDS = {tag: element.dtype.kind for tag, element in ELEMENT_TYPES.items()}
+_COMBINES = {tag: _combines(kind) for tag, kind in _KINDS.items()}
 
 
 def _by_type(
@@ -44,23 +67,19 @@ def _merge(row: Reduce) -> np.ufunc:
     return row.merge.numpy
 
 
-MAPS = _by_type(signatures.MAPS)
+MAPS = _by_type({tag: _maps(kind) for tag, kind in _KINDS.items()})
 """By tag and name, the pointwise maps."""
 
-COMBINES = _by_type(signatures.COMBINES)
+COMBINES = _by_type(_COMBINES)
 """By tag and name, the combinations of two tensors of one length, or of a tensor and a number."""
 
 _NOT_COMMUTATIVE = (
-    name
-    for rows in signatures.COMBINES.values()
-    for name, row in rows.items()
-    if not row.commutative
+    name for rows in _COMBINES.values() for name, row in rows.items() if not row.commutative
 )
 ORDERED = tuple(dict.fromkeys(_NOT_COMMUTATIVE))
 """The combinations whose operands may not change places."""
 
 REDUCES = {
-    tag: {name: _merge(row) for name, row in rows.items()}
-    for tag, rows in signatures.REDUCES.items()
+    tag: {name: _merge(row) for name, row in _reduces(kind).items()} for tag, kind in _KINDS.items()
 }
 """By tag and name, the reductions."""

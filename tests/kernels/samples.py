@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from compressed_samples import TOO_LARGE, compressed_groups, compressed_rows
 from kernel_meanings import MATRIX_MAPS
-from kernel_routes import base
+from kernel_table import KERNELS, base
 from operator_meanings import COMBINES, MAPS, REDUCES, Array
 
-from ucle.udf_kernels import ELEMENT_TYPES, KERNELS
+from ucle.udf_kernels import ELEMENT_TYPES
 
 LENGTHS = (0, 1, 2, 3, 5, 8, 17, 64, 131)
 SHAPES = (

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from kernel_table import compressed_arguments
 
 from ucle.udf_kernels import ELEMENT_TYPES, Csr, Kernel
 
@@ -47,7 +48,7 @@ def run_tape(
         kernel = kernels[match["name"]]
         words = _words(match["arguments"], kernel)
         arguments = [
-            _argument(word, parameter, n in kernel.compressed, kernel, made)
+            _argument(word, parameter, n in compressed_arguments(kernel.name), kernel, made)
             for n, (word, parameter) in enumerate(zip(words, kernel.parameters, strict=True))
         ]
         made.append(_bytes(meanings[kernel.name](*arguments), kernel))

@@ -9,10 +9,11 @@ import duckdb
 import numpy as np
 import pytest
 from kernel_routes import Route
+from kernel_table import KERNELS
 from operator_meanings import COMBINES, MAPS, ORDERED
 from samples import chain_row
 
-from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, typed_name
+from ucle.udf_kernels import ELEMENT_TYPES, typed_name
 
 NAMES = {name for combines in COMBINES.values() for name in combines}
 CHAINS = [name for name in KERNELS if name.startswith("chain")]

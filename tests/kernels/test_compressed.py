@@ -11,10 +11,10 @@ import pytest
 from compressed_meanings import csr_with
 from compressed_samples import sparse
 from kernel_routes import EXTENSION_CONFIG, Route, to_sql
+from kernel_table import KERNELS, compressed_arguments
 
 from ucle.udf_kernels import (
     ELEMENT_TYPES,
-    KERNELS,
     Csr,
     load_extension,
     typed_name,
@@ -24,7 +24,7 @@ from ucle.udf_kernels.native import load_module
 TAKERS = [
     (name, place)
     for name, kernel in KERNELS.items()
-    for place in kernel.compressed
+    for place in compressed_arguments(kernel.name)
     if kernel.tag in ("f64", "c64", "bool")
 ]
 GOOD = Csr(
@@ -82,9 +82,9 @@ def call_with(route: Route, name: str, place: int, blob: str) -> str:
         arguments[0] = "'max'" if kernel.tag == "bool" else "''"
     if "scale" in name or name.removesuffix("_bool").removesuffix("_c64").endswith("_at"):
         arguments[0] = "'mult'"
-    for j in kernel.compressed:
+    for j in compressed_arguments(kernel.name):
         arguments[j] = blob if j == place else f"from_hex('{other}')"
-    if kernel.kind == "aggregate":
+    if kernel.is_aggregate:
         return route.call(name, 8, arguments)
     return f"{name}({', '.join(arguments)})"
 

@@ -15,14 +15,15 @@ import numpy as np
 import pytest
 from compressed_samples import exact, operands, sparse
 from kernel_meanings import MEANINGS
-from kernel_routes import Route, base, from_sql
+from kernel_routes import Route, from_sql
+from kernel_table import KERNELS, base, compressed_arguments
 from test_reference import assert_same
 
-from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, Csr, Kernel
+from ucle.udf_kernels import ELEMENT_TYPES, Csr, Kernel
 from ucle.udf_kernels.compressed import MAGIC
 
 CALLS = int(os.environ.get("UCLE_FUZZ_CALLS", "4"))
-TAKERS = [name for name, kernel in KERNELS.items() if kernel.compressed]
+TAKERS = [name for name, kernel in KERNELS.items() if compressed_arguments(kernel.name)]
 EXTREMES = (0, 1, 2, 2**31 - 1, 2**31, 2**32 - 1)
 MOST_COLUMNS = 10_000
 """More of them are either as many as there can be, or not tried: results may be as large."""
@@ -121,16 +122,18 @@ def group_of(kernel: Kernel, rng: np.random.Generator) -> list[Any]:
 def test_changed_tensors(route: Route, name: str) -> None:
     kernel, seed = KERNELS[name], f"{name} {route.name}"
     rng, random_numbers = random.Random(seed), np.random.default_rng(list(seed.encode()))
-    made = group_of if kernel.kind == "aggregate" else row_of
+    made = group_of if kernel.is_aggregate else row_of
     rows = [made(kernel, random_numbers) for _ in range(2 * CALLS)]
     given = []
     for row in rows:
-        place = rng.choice(kernel.compressed)
+        place = rng.choice(compressed_arguments(kernel.name))
         crafted = changed(rng, row[place].to_bytes(), kernel.tag)
         given.append([*row[:place], np.frombuffer(crafted, "u1"), *row[place + 1 :]])
     for row, values in zip(rows, given, strict=True):
         wanted = None if name.startswith("csr_with") else ELEMENT_TYPES[kernel.tag].dtype
-        (place,) = (n for n in kernel.compressed if isinstance(values[n], np.ndarray))
+        (place,) = (
+            n for n in compressed_arguments(kernel.name) if isinstance(values[n], np.ndarray)
+        )
         taken = read(values[place].tobytes(), wanted)
         got = _answer(route, kernel, values)
         if isinstance(got, duckdb.Error):
@@ -146,7 +149,7 @@ def test_changed_tensors(route: Route, name: str) -> None:
 def _answer(route: Route, kernel: Kernel, row: list[Any]) -> Any:
     """The kernel's result for a row, or its error."""
     try:
-        if kernel.kind == "aggregate":
+        if kernel.is_aggregate:
             return route.aggregate(kernel.name, [row], 16)
         (got,) = route.scalar(kernel.name, [row])
     except duckdb.Error as error:
@@ -168,7 +171,7 @@ def _should_answer(kernel: Kernel, taken: Csr | None, before: Csr) -> bool:
 
 def _compare(name: str, got: Any, row: list[Any]) -> None:
     kernel = KERNELS[name]
-    if kernel.kind == "aggregate":
+    if kernel.is_aggregate:
         row = [[x] if mark else x for x, mark in zip(row, kernel.gathered, strict=True)]
     try:
         with np.errstate(all="ignore"):

@@ -10,9 +10,10 @@ import duckdb
 import pytest
 import sqllogic
 from documents import ROOT, code_blocks
+from kernel_table import KERNELS
 
 from ucle.foundation.version import __version__
-from ucle.udf_kernels import KERNELS, native
+from ucle.udf_kernels import native
 
 FOLDER = ROOT / "extension"
 FILES = sorted((FOLDER / "test" / "sql").glob("*.test"))

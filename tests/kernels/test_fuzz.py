@@ -19,9 +19,10 @@ import duckdb
 import numpy as np
 import pytest
 from kernel_routes import Route, to_sql
+from kernel_table import KERNELS, compressed_arguments
 from samples import aggregate_groups, scalar_rows
 
-from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, Kernel
+from ucle.udf_kernels import ELEMENT_TYPES, Kernel
 
 CALLS = int(os.environ.get("UCLE_FUZZ_CALLS", "4"))
 
@@ -168,7 +169,7 @@ def _literal(kind: str, value: Any) -> str:
 def good_rows(name: str) -> list[list[str]]:
     """Arguments that a kernel has an answer to, from among those of the tests of its numbers."""
     kernel, rng = KERNELS[name], np.random.default_rng(9)
-    if kernel.kind == "scalar":
+    if not kernel.is_aggregate:
         rows = scalar_rows(name, rng)
     else:
         rows = chain.from_iterable(aggregate_groups(name, rng))
@@ -180,7 +181,7 @@ def _good_call(route: Route, kernel: Kernel) -> str:
     """A statement with one row that the kernel answers."""
     arguments = max(good_rows(kernel.name), key=lambda row: len(str(row)))
     call = f"{kernel.name}({', '.join(arguments)})"
-    if kernel.kind == "aggregate":
+    if kernel.is_aggregate:
         call = route.call(kernel.name, None, arguments)
     return f"SELECT {call}{ROWS.format(rows=1)}"
 
@@ -203,11 +204,11 @@ def _argument(rng: random.Random, place: int, kernel: Kernel) -> str:
     kind, element = kernel.parameters[place], ELEMENT_TYPES[kernel.tag]
     if rng.random() < 0.08:
         return f"NULL::{kind}"
-    if place in kernel.compressed and rng.random() < 0.95:
+    if place in compressed_arguments(kernel.name) and rng.random() < 0.95:
         return _compressed(rng, element.dtype.itemsize)
     if kind == "BLOB":
         return _blob(rng, element.dtype.itemsize)
-    if kind == "VARCHAR" and kernel.compressed:
+    if kind == "VARCHAR" and compressed_arguments(kernel.name):
         return f"'{rng.choice(rng.choice((OPERATIONS, OPERATIONS, REDUCTIONS)))}'"
     if kind == "VARCHAR":
         spec = rng.choice(PREFIXES) + rng.choice(SPECS)
@@ -283,7 +284,7 @@ BATCH = 40
 
 def _statement(rng: random.Random, route: Route, kernel: Kernel, calls: int) -> tuple[str, int]:
     """A statement, and how many calls with arguments of their own are in it."""
-    if kernel.kind == "scalar" and calls >= BATCH:
+    if not kernel.is_aggregate and calls >= BATCH:
         return _tried(rng, kernel), BATCH
     return _called(rng, route, kernel), 1
 
@@ -297,7 +298,7 @@ def _tried(rng: random.Random, kernel: Kernel) -> str:
 
 def _called(rng: random.Random, route: Route, kernel: Kernel) -> str:
     arguments = _arguments(rng, kernel)
-    if kernel.kind == "scalar":
+    if not kernel.is_aggregate:
         return f"SELECT {kernel.name}({', '.join(arguments)})" + ROWS.format(rows=3)
     # Rows of one group differ in one argument, if they differ at all.
     changed = rng.randrange(len(arguments))

@@ -8,19 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 from kernel_meanings import MEANINGS
-from kernel_routes import Route, base, from_sql
+from kernel_routes import Route, from_sql
+from kernel_table import KERNELS, base
 from operator_meanings import Array
 from samples import aggregate_groups, scalar_rows
 
-from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, Csr
+from ucle.udf_kernels import ELEMENT_TYPES, Csr
 
 TOLERANCES = {np.dtype("f8"): (1e-10, 1e-11), np.dtype("f4"): (1e-4, 1e-5)}
 """Relative and absolute, by the type of the parts; integers and truth values are exact."""
 
 SCALARS = [
-    name for name, kernel in KERNELS.items() if kernel.kind == "scalar" and not kernel.variadic
+    name for name, kernel in KERNELS.items() if not kernel.is_aggregate and not kernel.variadic
 ]
-AGGREGATES = [name for name, kernel in KERNELS.items() if kernel.kind == "aggregate"]
+AGGREGATES = [name for name, kernel in KERNELS.items() if kernel.is_aggregate]
 
 
 def result_tag(name: str) -> str:

@@ -9,12 +9,13 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
-from kernel_routes import EXTENSION_CONFIG, Route, base
+from kernel_meanings import MEANINGS
+from kernel_routes import EXTENSION_CONFIG, Route
+from kernel_table import KERNELS, base, compressed_arguments
 
 from ucle.errors import ExtensionUnavailableError, KernelError
 from ucle.udf_kernels import (
     ELEMENT_TYPES,
-    KERNELS,
     capacity_suffix,
     load_extension,
     register_arrow,
@@ -24,11 +25,6 @@ from ucle.udf_kernels import (
 from ucle.udf_kernels.native import load_module
 
 SEVEN_BYTES = "'1234567'::BLOB"
-LETTERS = {"b": "BLOB", "s": "VARCHAR", "i": "BIGINT", "I": "BIGINT[]", "o": "BOOLEAN"} | {
-    "B": "BLOB[]"
-}
-TAGS = {element.dtype.name: tag for tag, element in ELEMENT_TYPES.items()}
-
 BAD_SCALARS = (
     "pack([1, NULL, 3])",
     "full(-1, 0)",
@@ -219,9 +215,9 @@ def test_blob_of_seven_bytes(route: Route, name: str) -> None:
     kernel, plain = KERNELS[name], base(name)
     element = ELEMENT_TYPES[kernel.tag]
     prefix = ""
-    if kernel.kind == "aggregate":
+    if kernel.is_aggregate:
         prefix = plain.partition("_")[0] + (" " if plain.endswith("1") else ".mult ")
-    output = "i" if kernel.kind == "aggregate" else ""
+    output = "i" if kernel.is_aggregate else ""
     chain = " ".join(["a", *(f"{x} add" for x in "bcd"[: len(kernel.parameters) - 2])])
     if plain.startswith("chain"):
         prefix = chain + (" sum" if "_sca" in plain else "")
@@ -239,13 +235,13 @@ def test_blob_of_seven_bytes(route: Route, name: str) -> None:
         element.sql: "{re: 1, im: 0}" if element.dtype.kind == "c" else "1",
     }
     arguments = [filler[kind] for kind in kernel.parameters]
-    if kernel.kind == "aggregate":
+    if kernel.is_aggregate:
         expression = route.call(name, 8, arguments)
     else:
         expression = f"{name}({', '.join(arguments)})"
     size = element.dtype.itemsize
     message = f"{element.dtype.name} .a multiple of {size} bytes"
-    if kernel.compressed:
+    if compressed_arguments(kernel.name):
         message = "expected a compressed tensor as argument .*, got a BLOB that is too short"
     with pytest.raises(duckdb.Error, match=message):
         route.connection.execute(f"SELECT {expression} FROM range(3) t(i)").fetchall()
@@ -457,32 +453,18 @@ def test_arrow_names() -> None:
         register_arrow(connection, names=["pakc"])
 
 
-def test_catalog_agrees_with_the_c_table() -> None:
-    lib, ffi = load_module().lib, load_module().ffi
-    found = {}
-    for i in range(lib.ucle_kernel_count()):
-        name, dtype, signature, gathered = (
-            ffi.string(text(i)).decode()
-            for text in (
-                lib.ucle_kernel_name,
-                lib.ucle_kernel_type,
-                lib.ucle_kernel_signature,
-                lib.ucle_kernel_gathered,
-            )
-        )
-        element = ELEMENT_TYPES[TAGS[dtype]]
-        letters = LETTERS | {"e": element.sql, "E": element.sql_list}
-        parameters, result = signature.split(">")
-        found[name] = (
-            element.tag,
-            tuple(letters[letter] for letter in parameters.removesuffix("v")),
-            parameters.endswith("v"),
-            letters[result],
-            tuple(mark == "x" for mark in gathered),
-        )
-    assert found == {
-        k.name: (k.tag, k.parameters, k.variadic, k.returns, k.gathered) for k in KERNELS.values()
-    }
+def test_every_kernel_has_a_meaning() -> None:
+    """The table in C has the kernels of all operators and types, and no others."""
+    assert KERNELS.keys() == MEANINGS.keys()
+
+
+def test_types_of_kernels_are_read_from_c() -> None:
+    stack, tape, pack = KERNELS["stack_strided_c64"], KERNELS["tape"], KERNELS["pack_f32"]
+    expected = ("BLOB", "BIGINT", "BIGINT[]", "BIGINT[]", "BIGINT", ELEMENT_TYPES["c64"].sql)
+    assert (stack.tag, stack.parameters, stack.returns) == ("c64", expected, "BLOB")
+    assert stack.gathered == (True, True, False, False, False, False)
+    assert (tape.parameters, tape.variadic, tape.returns) == (("VARCHAR",), True, "BLOB[]")
+    assert (pack.parameters, pack.is_aggregate) == (("FLOAT[]",), False)
 
 
 @pytest.mark.parametrize("tag", ELEMENT_TYPES)

@@ -11,12 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from kernel_meanings import MEANINGS
-from kernel_routes import Route, base, to_sql
+from kernel_routes import Route, to_sql
+from kernel_table import KERNELS, base
 from samples import scalar_rows
 from test_fuzz import CALLS
 from test_reference import assert_same, result_tag
 
-from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, Csr, Kernel, kernel_limits
+from ucle.udf_kernels import ELEMENT_TYPES, Csr, Kernel, kernel_limits
 
 RESULTS = ("BLOB", "BIGINT", "BOOLEAN", *(x.sql for x in ELEMENT_TYPES.values()))
 
@@ -24,7 +25,7 @@ RESULTS = ("BLOB", "BIGINT", "BOOLEAN", *(x.sql for x in ELEMENT_TYPES.values())
 def _has_part(kernel: Kernel) -> bool:
     lists = {x.sql_list for x in ELEMENT_TYPES.values()} - {"BIGINT[]"}
     return (
-        kernel.kind == "scalar"
+        not kernel.is_aggregate
         and not kernel.variadic
         and kernel.returns in RESULTS
         and not lists & set(kernel.parameters)

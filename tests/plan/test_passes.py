@@ -24,9 +24,9 @@ from ucle.plan.steps import Plan, Role
 from ucle.testing import recompiled
 from ucle.testing.check_matrix import Routes, some_decompositions
 from ucle.testing.generate import Case, outgrowing_case, random_case
-from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, arrow, typed_name
+from ucle.udf_kernels import ELEMENT_TYPES, arrow, kernels, typed_name
 
-BASES = {typed_name(name, tag) for name in KERNELS for tag in ELEMENT_TYPES} | set(KERNELS)
+BASES = {typed_name(name, tag) for name in kernels() for tag in ELEMENT_TYPES} | set(kernels())
 RESULT = "-- result "
 COMPUTES = ("PROJECTION", "FILTER", "GROUP_BY", "AGGREGATE")
 """Names of DuckDB's operators that call functions."""
@@ -195,9 +195,9 @@ class Kernels:
         """Count what is run in the block; of the Arrow route, the rows of its functions."""
         run = arrow._run
 
-        def counted(kernel: Any, index: int, memory_limit: int, arrays: list[Any]) -> Any:
+        def counted(kernel: Any, memory_limit: int, arrays: list[Any]) -> Any:
             self.rows[kernel.name] += len(arrays[0])
-            return run(kernel, index, memory_limit, arrays)
+            return run(kernel, memory_limit, arrays)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(arrow, "_run", counted)

@@ -43,7 +43,7 @@ from ucle.plan.relation_nodes import (
 )
 from ucle.plan.relation_tree import inputs, nodes, reading, reads, with_inputs
 from ucle.plan.steps import Plan, Role, Step
-from ucle.udf_kernels import KERNELS, kernel_limits, typed_name
+from ucle.udf_kernels import kernel_limits, kernels, typed_name
 
 NESTED = 8
 """The most calls for which one tensor is made by nested calls instead: they are easier to read."""
@@ -140,11 +140,11 @@ def _has_kernels(relation: Aggregate, compute: Compute) -> bool:
     for step in compute.maps:
         if isinstance(step, Map):
             name = typed_name(f"vec_{step.function.name}", step.dtype.tag)
-            if not step.function.compiled or name not in KERNELS:
+            if not step.function.compiled or name not in kernels():
                 return False
         elif isinstance(step, Partial):
             name = typed_name(f"vec_sca_{step.combine.stem}", step.dtype.tag)
-            if not step.combine.compiled or name not in KERNELS:
+            if not step.combine.compiled or name not in kernels():
                 return False
     if compute.kernel.name is not None:
         return not compute.kernel.ragged
@@ -153,7 +153,7 @@ def _has_kernels(relation: Aggregate, compute: Compute) -> bool:
     if isinstance(compute.input, Join):
         assert compute.combine is not None
         name = typed_name(f"vec_{compute.combine.stem}", relation.type.dtype.tag)
-        return compute.combine.compiled and name in KERNELS
+        return compute.combine.compiled and name in kernels()
     return True
 
 
