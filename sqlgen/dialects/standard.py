@@ -117,12 +117,6 @@ def indicator(condition: str) -> str:
     return f"CASE WHEN {condition} THEN one ELSE zero END"
 
 
-def wide(text: str) -> str:
-    """A text of integers in which nothing overflows."""
-    operands = {"x": f"CAST(x AS {WIDE})", "y": f"CAST(y AS {WIDE})"}
-    return " ".join(operands.get(word, word) for word in text.split())
-
-
 def log1p_of_small(argument: str) -> str:
     """``log(1 + x)`` of -0.5 to 1, without adding 1: twice the artanh of x / (2 + x)."""
     return f"2e0 * atanh({argument} / (2e0 + {argument}))"

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import ucle
-from ucle.lowering.read_polynomials import Polynomials
+from ucle.lowering.polynomials import Monomial, Polynomial
+from ucle.lowering.read_polynomials import ONE, Polynomials
 from ucle.lowering.syntax_to_logical import syntax_to_logical
 
 RNG = np.random.default_rng(0)
@@ -123,7 +124,12 @@ def key(text: str) -> object:
     program = ucle.einsum_program(text, inputs=inputs, rewrite="none")
     logical = syntax_to_logical(program.compiled.front.source)
     statement = logical.by_name["T"]
-    form = Polynomials(logical, ()).normal_form(statement.result)
+    polynomials, result = Polynomials(logical, ()), statement.result
+    form = Polynomial(result.distinct, result.dtype, (Monomial(ONE, (result,)),)).simplify_terms()
+    while form is not None and any(polynomials.of(x) is not None for x in form.uses):
+        form = form.expand_factors(
+            lambda x: polynomials.of(x) is not None, polynomials.get_polynomial
+        )
     assert form is not None
     axes = {x: type(x)(f"axis {n}", x.bound) for n, x in enumerate(statement.labels)}
     return frozenset((term.rename_labels(axes).key, term.coefficient) for term in form.monomials)

@@ -35,9 +35,6 @@ An aborted transaction has dropped its temporary objects, a closed connection al
 CONFLICTS = (duckdb.CatalogException, duckdb.ConstraintException)
 """Exceptions for names and rows that already exist, or do not exist."""
 
-INTERRUPTED = duckdb.InterruptException
-"""The exception for an interrupted statement."""
-
 OUT_OF_RANGE = re.compile(
     r"overflow|(number|value) is out of range|out of range for|outside the range|cannot hold"
     r"|negative integer powers|Out of Range Error: (?!.*buffer)",

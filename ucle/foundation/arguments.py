@@ -238,12 +238,6 @@ def tensor_data(value: Any, where: str) -> None:
         path(value, where)
 
 
-def array(value: Any, where: str) -> None:
-    """Check that a value is a NumPy array."""
-    if not isinstance(value, np.ndarray):
-        _wrong_type(where, "a NumPy array", value)
-
-
 def count(low: int = 0) -> Check:
     """Return a check for an integer from `low` on, of any library; booleans are refused."""
 

@@ -149,17 +149,6 @@ _Part = Condition | Affine | Fraction | Distance | None
 """A condition; a function of labels, a number, ``abs`` of a function; or None."""
 
 
-def condition_of(expression: Expression) -> Condition | None:
-    """Recognise an expression as a condition on labels; None if it is not one.
-
-    >>> from ucle.language.parse import parse_program
-    >>> text = "M[i,j] = abs(i - j) <= 2 and not i == 2 * j"
-    >>> print(condition_of(parse_program(text)[0].expression))
-    i <= j + 2 and j <= i + 2 and i != 2*j
-    """
-    return conditions_in(expression).get(id(expression))
-
-
 def conditions_in(expression: Expression) -> dict[int, Condition]:
     """Find the conditions on labels among the parts of an expression, by the ids of the parts."""
     found: dict[int, Condition] = {}

@@ -71,13 +71,6 @@ class Polynomials:
             self._known[use] = self._of_map(use) if use.maps else self._of_tensor(use)
         return self._known[use]
 
-    def normal_form(self, use: Use) -> Polynomial | None:
-        """Return the polynomial of a use with all brackets multiplied out; None if it has none."""
-        now = Polynomial(use.distinct, use.dtype, (Monomial(ONE, (use,)),)).simplify_terms()
-        while now is not None and any(self.of(x) is not None for x in now.uses):
-            now = now.expand_factors(lambda x: self.of(x) is not None, self.get_polynomial)
-        return now
-
     def get_polynomial(self, use: Use) -> Polynomial:
         """Return the sum of products of a use that is known to have one."""
         polynomial = self.of(use)

@@ -39,7 +39,6 @@ class ResultDescription:
 
     name: str
     labels: str
-    columns: tuple[str, ...]
     dtype: str
     fill: str
     axes: tuple[tuple[str, str, str, str], ...]
@@ -109,7 +108,6 @@ def describe(tensor: StoredTensor) -> ResultDescription:
     return ResultDescription(
         tensor.name,
         _labels(tensor),
-        tensor.columns,
         tensor.type.dtype.value,
         f"{tensor.fill:g}",
         tuple(
