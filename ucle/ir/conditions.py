@@ -106,13 +106,7 @@ def condition_labels(condition: Condition) -> tuple[str, ...]:
 
 def make_condition_nonnegative(condition: Condition, size: Callable[[str], int]) -> Condition:
     """Return the condition with its digits rewritten over functions that are never negative."""
-    match condition:
-        case Compare(affine, sign):
-            return Compare(affine.make_nonnegative(size), sign)
-        case All(parts):
-            return All(tuple(make_condition_nonnegative(part, size) for part in parts))
-        case Some(parts):
-            return Some(tuple(make_condition_nonnegative(part, size) for part in parts))
+    return _with_functions(condition, lambda affine: affine.make_nonnegative(size))
 
 
 def conjuncts(condition: Condition) -> tuple[Condition, ...]:
@@ -135,13 +129,18 @@ def together(*conditions: Condition) -> Condition:
 
 def rename_condition_labels(condition: Condition, names: Mapping[str, str]) -> Condition:
     """Return a condition with its labels renamed."""
+    return _with_functions(condition, lambda affine: affine.rename_labels(names))
+
+
+def _with_functions(condition: Condition, change: Callable[[Affine], Affine]) -> Condition:
+    """Return a condition with each function of labels changed."""
     match condition:
         case Compare(affine, sign):
-            return Compare(affine.rename_labels(names), sign)
+            return Compare(change(affine), sign)
         case All(parts):
-            return All(tuple(rename_condition_labels(part, names) for part in parts))
+            return All(tuple(_with_functions(part, change) for part in parts))
         case Some(parts):
-            return Some(tuple(rename_condition_labels(part, names) for part in parts))
+            return Some(tuple(_with_functions(part, change) for part in parts))
 
 
 MOST_COMPARISONS = 64
