@@ -8,6 +8,11 @@
  * words take what they need from the stack: a pointwise function takes one tensor, a combination
  * takes two, and a type takes one and pushes its elements in that type. A reduction of all entries
  * (sum, prod, min, max, mean) can only come last.
+ *
+ * A tape (tape.c) could call the kernels of the same functions, but it reads its program for each row
+ * and makes whole tensors between two steps: it takes up to 4 times as long where tensors have 64
+ * entries, and up to 6 times where they have a million. A chain reads its program once for a batch of
+ * rows, and what lies between two steps stays in the first cache.
  */
 #ifndef UCLE_CHAIN_H
 #define UCLE_CHAIN_H
