@@ -37,16 +37,8 @@ OTHER_MEANINGS: Mapping[str, Mapping[str, str]] = {
         "sqlgen/dialects/spark.py": "a function of DuckDB's SQL",
         "sqlgen/sql_trees.py": "a function of DuckDB's SQL",
     },
-    "isnan": {
-        "sqlgen/dialects/postgres.py": "a function of DuckDB's SQL",
-        "sqlgen/sql_trees.py": "a function of DuckDB's SQL",
-    },
     "max": {"sqlgen/input_queries.py": "a function of SQL"},
     "min": {"sqlgen/input_queries.py": "a function of SQL"},
-    "real": {
-        "ucle/inputs/matrix_market.py": "a kind of numbers in a file",
-        "ucle/operators/rows.py": "a rule of types",
-    },
     "sum": {
         "ucle/command/options.py": "a value of an option",
         "ucle/inputs/inputs.py": "a value of an option",
