@@ -473,7 +473,7 @@ def _any_element(flat: exp.Expr, condition: Callable[[exp.Expr], exp.Expr]) -> e
     matching = function(
         "list_filter",
         flat,
-        exp.Lambda(this=condition(exp.column(element)), expressions=[element]),
+        exp.Lambda(this=condition(exp.column(element)), expressions=[element], colon=True),
     )
     return exp.GT(this=function("len", matching), expression=integer(0))
 

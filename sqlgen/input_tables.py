@@ -206,7 +206,9 @@ def list_value(value: exp.Expr, source: TableSource) -> exp.Expr:
     element = exp.to_identifier("element")
     real = flatten_lists(cast(value, source.dtype.real, source.nesting), source.nesting)
     pair = in_type(exp.column(element), source)
-    return function("list_transform", real, exp.Lambda(this=pair, expressions=[element]))
+    return function(
+        "list_transform", real, exp.Lambda(this=pair, expressions=[element], colon=True)
+    )
 
 
 def flatten_lists(lists: exp.Expr, nesting: int) -> exp.Expr:

@@ -57,7 +57,7 @@ def test_a_first_sum_brings_what_it_needs() -> None:
 
 
 def test_a_first_sum_brings_no_package_of_other_uses() -> None:
-    others = ("command", "explain", "gradients", "lazy", "loops", "optim", "partitions", "spark")
+    others = ("command", "explain", "gradients", "lazy.tensor", "optim", "partitions", "spark")
     assert loaded_after(EINSUM, *(f"ucle.{name}" for name in others), "numpy.ma") == []
 
 

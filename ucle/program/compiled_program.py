@@ -5,25 +5,30 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ucle.database.engine import DUCKDB
 from ucle.database.macro_check import open_checked
 from ucle.database.session import Database, Session
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import renamed, validated
+from ucle.foundation.libraries import LateModule
 from ucle.inputs.table_changes import Drift
 from ucle.plan.decomposition import VertexCost
 from ucle.plan.forms import MAX_ROWS, ROWS
 from ucle.plan.relation_nodes import Load
 from ucle.program.arguments import KEYS
-from ucle.program.renderings import write_script, write_script_in
 from ucle.run.array_tables import array_table
 from ucle.run.build import Build
 from ucle.run.current_data import Preparations
 from ucle.run.execute import memory_tables
 from ucle.run.views import Keys, create_views, macro_statements, view_queries
 from ucle.sqlgen.dialects import DIALECTS, DUCKDB_SQL
+
+if TYPE_CHECKING:
+    from ucle.program import renderings
+else:  # most programs are only executed
+    renderings = LateModule("ucle.program.renderings")
 
 
 class CompiledProgram:
@@ -144,8 +149,8 @@ class CompiledProgram:
                 dialect lacks.
         """
         if DIALECTS[dialect].statements is not None:
-            return write_script_in(DIALECTS[dialect], self.compiled, keys, rows)
-        return write_script(self._build, keys, rows, max_rows)
+            return renderings.write_script_in(DIALECTS[dialect], self.compiled, keys, rows)
+        return renderings.write_script(self._build, keys, rows, max_rows)
 
     @validated(connection=args.connection)
     def register(self, connection: Any) -> None:
