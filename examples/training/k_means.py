@@ -45,7 +45,7 @@ def move(points: ucle.Tensor, first: np.ndarray) -> TensorIteration:
         nearest = distances(points, centres).argmin("centre")
         own = (nearest == numbers).astype("float64")
         count = own.sum("point")
-        # A centre without points would be nowhere: it stays where it is.
+        # A centre without points has no mean, so it stays where it is.
         means = own.dot(points, axis="point") / ucle.maximum(count, 1)
         return ucle.where(count > 0, means, centres)
 
