@@ -29,7 +29,7 @@ BODIES = {
 }
 SCRIPT = """-- ucle program:
 --   Z[i] += A[i,j] * x[j]
--- Dialect: {dialect}. Tables are read by the names that stand here.
+-- Dialect: {dialect}. Tables are read by the names given here.
 
 {create}WITH `A` AS (
   /* A: Table0 */

@@ -142,7 +142,7 @@ def _common_type(inputs: Mapping[str, BoundInput], encoded: list[tuple[str, int]
         + _shorten_type(types[one]),
         found=_shorten_type(types[other]),
         hint="integers go together, and dates with timestamps that have no time zone, and text "
-        "with categories; a view, or a new column, casts one of the two",
+        "with categories; cast one of the two, in a view or a new column",
     )
 
 
@@ -282,5 +282,5 @@ def _check_all_encoded(
         found=f"{_key_type(inputs, other)}, integers that are taken as positions",
         hint="pass ucle.table(..., coordinates='dictionary') for this table too"
         if alike
-        else "a view, or a new column, casts them to the type of the others",
+        else "cast them to the type of the others, in a view or a new column",
     )

@@ -65,7 +65,7 @@ def write_script_in(dialect: Dialect, compiled: Compiled, keys: Keys, rows: str 
     check_plan(plan, dialect)
     steps, outputs = emit(plan, build_capabilities(dialect))
     header = _list_vertices(compiled)
-    header.append(f"Dialect: {dialect.name}. Tables are read by the names that stand here.")
+    header.append(f"Dialect: {dialect.name}. Tables are read by the names given here.")
     if described := _describe_inputs(compiled, plan):
         header += ["Inputs from memory, to be tables of these names:", *described]
     return render_script_in(dialect, header, steps, outputs)
