@@ -43,8 +43,8 @@ CONTRACTED = 6
 """The effort charged for a vertex contracted in vain, in decompositions: about the time it
 takes."""
 
-LEAST_EFFORT = 200
-"""Decompositions of single vertices that are priced, whatever a program costs: some 25 ms."""
+LEAST_EFFORT = 400
+"""Decompositions of single vertices that are priced, whatever a program costs: some 50 ms."""
 
 EFFORT_COST = 4e6
 """The plan cost that pays for each decomposition priced beyond these: the search takes about a
