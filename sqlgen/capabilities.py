@@ -25,6 +25,11 @@ class Capabilities:
     prefix: str = ""
     dialect: Dialect = DUCKDB_SQL
 
+    @property
+    def relational(self) -> Capabilities:
+        """The capabilities for programs that call no kernel."""
+        return PLAIN if self.kernels else self
+
 
 NATIVE = Capabilities("native", native_aggregates=True)
 """Kernels loaded into DuckDB as an extension."""

@@ -70,7 +70,7 @@ def _instantiate(
     if own and dtype.kind in operator.uncast_kinds:
         return expression
     bounded = own and isinstance(operator, PointwiseMap) and operator.bounded
-    if dtype is DType.FLOAT32 and not bounded and any(sign in sql for sign in dialect.growing):
+    if dtype.kind == "f" and not bounded and any(sign in sql for sign in dialect.growing):
         return _single(expression, dialect)
     return cast(expression, dtype)
 
@@ -252,7 +252,8 @@ def cast_sql(step: Cast, argument: exp.Expr, dialect: Dialect = DUCKDB_SQL) -> e
         if result is DType.BOOL:
             return place_arguments("x.re <> 0 OR x.im <> 0", {"x": argument}, result, dialect)
         argument = place_arguments("x.re", {"x": argument}, DType.FLOAT64, dialect)
-    if result is DType.FLOAT32 and source in (DType.FLOAT64, DType.COMPLEX128):
+    narrows = result.kind == "f" and result is not DType.FLOAT64
+    if narrows and source in (DType.FLOAT64, DType.COMPLEX128):
         return _single(argument)
     if result is DType.INT64 and source is not DType.BOOL:
         argument = exp.Anonymous(this="trunc", expressions=[argument])

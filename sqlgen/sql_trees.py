@@ -78,8 +78,8 @@ def number(value: Scalar, dtype: DType = DType.FLOAT64) -> exp.Expr:
             return cast(integer(int(value.real)), dtype)
         case DType.FLOAT64:
             return _double(float(value.real))
-        case DType.FLOAT32:
-            return cast(_double(float(value.real)), dtype)
+    if dtype.kind == "f":
+        return cast(_double(float(value.real)), dtype)
     pair = pair_of(_double(float(value.real)), _double(float(value.imag)))
     return cast(pair, dtype) if dtype is DType.COMPLEX64 else pair
 

@@ -87,12 +87,10 @@ from ucle.operators import (
     Reduce,
     Texts,
 )
+from ucle.udf_kernels.element_types import ELEMENT_TYPES
 
 TYPES: Mapping[DType, str] = {
-    DType.FLOAT64: "DOUBLE",
-    DType.FLOAT32: "FLOAT",
-    DType.INT64: "BIGINT",
-    DType.BOOL: "BOOLEAN",
+    dtype: ELEMENT_TYPES[dtype.tag].sql for dtype in DType if dtype.kind != "c"
 }
 """Names of element types, where a dialect has no others; complex numbers have none."""
 

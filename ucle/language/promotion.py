@@ -185,10 +185,13 @@ def _of_function(
         ) from error
     assert result_type is not None
     # For two booleans, or small constants, NumPy returns small integers and half floats.
-    if result_type is DType.FLOAT32 and not _has_float32(operands):
+    if result_type.kind == "f" and not any(map(_is_narrow, operands)):
         return DType.FLOAT64
     return result_type
 
 
-def _has_float32(operands: tuple[DType | Scalar, ...]) -> bool:
-    return any(operand in (DType.FLOAT32, DType.COMPLEX64) for operand in operands)
+def _is_narrow(operand: DType | Scalar) -> bool:
+    """True for a floating-point type that is narrower than float64, and for pairs of such."""
+    if not isinstance(operand, DType):
+        return False
+    return operand.kind in "fc" and operand.real is not DType.FLOAT64

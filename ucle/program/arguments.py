@@ -42,7 +42,7 @@ def check_optimiser(value: Any, where: str) -> None:
         raise ArgumentTypeError(
             "this is no optimiser",
             where=where,
-            expected="ucle.optim.sgd(...), adam(...) or adamw(...)",
+            expected="an optimiser of ucle.optim, such as sgd(...)",
             found=repr(value)[:80],
         )
 

@@ -182,7 +182,7 @@ class EinsumProgram(CompiledProgram):
         Args:
             loss: a tensor without axes.
             wrt: the inputs that change.
-            optimiser: ``ucle.optim.sgd(...)``, ``adam(...)`` or ``adamw(...)``.
+            optimiser: one of `ucle.optim`, such as ``ucle.optim.sgd(...)``.
             outputs: more tensors of the program that each step returns, with their values before
                 the step: predictions, or the loss on held-out data.
             database: where tables are; by default the database that it was compiled for.

@@ -32,7 +32,7 @@ from ucle.run.execute import NaNError, StepRun, execute_script, measure_steps
 from ucle.run.results import Result
 from ucle.run.script import Script, kept_script
 from ucle.run.store_inputs import keep_inputs
-from ucle.sqlgen import PLAIN, Capabilities
+from ucle.sqlgen import Capabilities
 
 T = TypeVar("T")
 
@@ -101,7 +101,7 @@ class Prepared:
     def take_route(self, session: Session) -> None:
         """Restrict a session to the capabilities that this program needs."""
         relational = self.compiled.decomposed.relational
-        session.capabilities = PLAIN if relational else session.offered
+        session.capabilities = session.offered.relational if relational else session.offered
 
     def as_written(self) -> Prepared:
         """The program in the order of its text, planned on first use."""

@@ -9,14 +9,13 @@ import pyarrow as pa
 from ucle.errors import ExecutionError
 from ucle.foundation.dtypes import DType
 from ucle.ir.layouts import Coordinates
+from ucle.sqlgen.dialects import SPARK_SQL
+
+_NUMBERS = {dtype: name.lower() for dtype, name in SPARK_SQL.types.items()}
 
 KINDS: Mapping[DType, str] = {
-    DType.FLOAT64: "double",
-    DType.FLOAT32: "float",
-    DType.INT64: "bigint",
-    DType.BOOL: "boolean",
-    DType.COMPLEX128: "struct<re:double,im:double>",
-    DType.COMPLEX64: "struct<re:float,im:float>",
+    dtype: _NUMBERS.get(dtype) or "struct<re:{0},im:{0}>".format(_NUMBERS[dtype.real])
+    for dtype in DType
 }
 
 KEY_KINDS: Mapping[Coordinates, str] = {Coordinates.INT32: "int", Coordinates.INT64: "bigint"}
