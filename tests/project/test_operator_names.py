@@ -39,9 +39,11 @@ OTHER_MEANINGS: Mapping[str, Mapping[str, str]] = {
     },
     "max": {"sqlgen/input_queries.py": "a function of SQL"},
     "min": {"sqlgen/input_queries.py": "a function of SQL"},
+    "mult": {"ucle/language/grammar_tables.py": "a rule of the grammar"},
     "sum": {
         "ucle/command/options.py": "a value of an option",
         "ucle/inputs/inputs.py": "a value of an option",
+        "ucle/language/grammar_tables.py": "a rule of the grammar",
         "ucle/testing/random_inputs.py": "a value of an option",
     },
 }
