@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 
 import ucle
-from ucle.foundation.caches import BoundedCache, count_bytes
+from ucle.foundation.caches import SHORT, BoundedCache, count_bytes
 
 
 def test_the_least_recently_used_goes_first() -> None:
-    cache = BoundedCache[bytes](most_bytes=10_000)
+    cache = BoundedCache[bytes](most_bytes=10_000, together=0)
     for name in "abcd":
         cache.put(name, bytes(2000))
     assert cache.get("a") is not None
@@ -19,11 +19,24 @@ def test_the_least_recently_used_goes_first() -> None:
 
 
 def test_what_would_fill_the_cache_is_not_kept() -> None:
-    cache = BoundedCache[bytes](most_bytes=10_000)
+    cache = BoundedCache[bytes](most_bytes=10_000, together=0)
     cache.put("a", bytes(100))
     cache.put("b", bytes(3000))
     assert cache.get("a") is not None
     assert cache.get("b") is None
+
+
+def test_small_values_are_counted_together_and_large_ones_at_once() -> None:
+    cache = BoundedCache[bytes](most_bytes=100_000, together=5)
+    for name in "abcde":
+        cache.put(name, bytes(30_000))
+    assert [name for name in "abcde" if cache.get(name) is not None] == list("abcde")
+    cache.put("f", bytes(100))
+    assert [name for name in "abcdef" if cache.get(name) is not None] == ["f"]
+    cache.put("g", bytes(20_000))
+    assert cache.held_bytes < 20_000
+    cache.put("h" * (SHORT + 1), bytes(100))
+    assert 20_000 < cache.held_bytes <= 100_000
 
 
 def test_a_value_takes_the_place_of_another() -> None:
@@ -47,7 +60,7 @@ def test_shared_parts_count_once() -> None:
 
 
 def test_several_threads() -> None:
-    cache = BoundedCache[int](most_bytes=3000)
+    cache = BoundedCache[int](most_bytes=3000, together=0)
 
     def use(start: int) -> None:
         for n in range(2000):

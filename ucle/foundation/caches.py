@@ -5,10 +5,14 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Hashable
+from operator import length_hint
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+
+SHORT = 4096
+"""The length of keys, in parts or characters, beyond which values are counted at once."""
 
 _clearing: list[Callable[[], None]] = []
 
@@ -37,15 +41,26 @@ class BoundedCache(Generic[T]):
     Several threads may use it at once. It has no lock, as a forked process could inherit one that
     is held: each step on the dictionary is atomic, and a race costs one value at most.
 
+    Counting bytes takes longer than anything else here. So values with short keys, which are small,
+    are counted a few at a time.
+
     >>> cache = BoundedCache[int](most_bytes=1000)
     >>> cache.put("two", 2)
     >>> cache.get("two"), cache.get("three")
     (2, None)
     """
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, together: int = 32) -> None:
+        """Make an empty cache.
+
+        Args:
+            most_bytes: bytes that all keys and values may take.
+            together: the number of values with short keys that are counted together.
+        """
         self._most_bytes = most_bytes
+        self._together = together
         self._kept: dict[Hashable, tuple[T, int]] = {}
+        self._uncounted: list[Hashable] = []
         register_cache(self.clear)
 
     def __len__(self) -> int:
@@ -53,7 +68,7 @@ class BoundedCache(Generic[T]):
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of all keys and values, each counted by itself."""
+        """Bytes of all keys and values that were counted, each by itself."""
         return sum(size for _, size in list(self._kept.values()))
 
     def get(self, key: Hashable) -> T | None:
@@ -65,10 +80,22 @@ class BoundedCache(Generic[T]):
 
     def put(self, key: Hashable, value: T) -> None:
         """Keep a value, unless it takes more than a quarter of the bytes that all may take."""
-        size = count_bytes((key, value))
-        if size > self._most_bytes // 4:
-            return
-        self._kept[key] = value, size
+        self._kept[key] = value, 0
+        self._uncounted.append(key)
+        if len(self._uncounted) > self._together or length_hint(key, 0) > SHORT:
+            self._count()
+
+    def _count(self) -> None:
+        """Count the bytes of new values, and drop those that are too large or least used."""
+        new, self._uncounted = self._uncounted, []
+        for key in new:
+            if (entry := self._kept.get(key)) is None:
+                continue
+            size = count_bytes((key, entry[0]))
+            if size > self._most_bytes // 4:
+                self._kept.pop(key, None)
+            else:
+                self._kept[key] = entry[0], size  # in its place
         spare = self._most_bytes - self.held_bytes
         for oldest in list(self._kept):
             if spare >= 0:
@@ -88,6 +115,7 @@ class BoundedCache(Generic[T]):
     def clear(self) -> None:
         """Drop all values."""
         self._kept.clear()
+        self._uncounted = []
 
 
 _SHARED = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)

@@ -50,6 +50,10 @@ class ExactKey:
         except TypeError:
             return None
 
+    def __len__(self) -> int:
+        """The number of types and values that it lists."""
+        return len(self._parts)
+
     def __hash__(self) -> int:
         return self._hash
 
