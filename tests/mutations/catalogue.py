@@ -241,8 +241,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "float32-widened-by-constants",
         "ucle/language/promotion.py",
-        "if result_type is DType.FLOAT32 and not _has_float32(operands):",
-        "if result_type is DType.FLOAT32:",
+        'if result_type.kind == "f" and not any(map(_is_narrow, operands)):',
+        'if result_type.kind == "f":',
         "2 * x of float32 is float64",
     ),
     # ---- Which decomposition ----
