@@ -83,6 +83,9 @@ COMPARISONS = (
     Comparison(
         "subgraphs", "Counts of subgraphs", ("graph", "query"), "run to by hand", "SQL by hand"
     ),
+    Comparison(
+        "first_answer", "First answers of processes", ("answer",), "ratio", "the fastest of others"
+    ),
     Comparison("small_programs", "Small programs", ("program",), "run / NumPy", "NumPy"),
     Comparison(
         "aggregates",
@@ -149,6 +152,26 @@ def latest(history: Iterable[Measurement]) -> dict[tuple[str, str, str], list[Me
     return found
 
 
+WORSE = 1.1
+"""A ratio that is this many times the one before is reported."""
+
+
+def find_worse(history: Iterable[Measurement]) -> Iterator[str]:
+    """Yield a line for each comparison whose last ratio is worse by a tenth than the one before.
+
+    >>> days = [Measurement(f"2026-01-0{n}", "growth", "10", "scipy", n / 2) for n in (2, 3)]
+    >>> list(find_worse(days))
+    ['growth, 10: 1.5 of scipy on 2026-01-03, 1 on 2026-01-02']
+    """
+    for (table, against, work), found in latest(history).items():
+        if len(found) > 1 and found[-1].ratio > WORSE * found[-2].ratio:
+            before, last = found[-2:]
+            yield (
+                f"{table}, {work}: {last.ratio:.3g} of {against} on {last.date}, "
+                f"{before.ratio:.3g} on {before.date}"
+            )
+
+
 def now(results: Path = ROOT / RESULTS) -> Mapping[str, str]:
     """Return the current tables, by name."""
     return {x.table: (results / f"{x.table}.md").read_text("utf-8") for x in COMPARISONS}
@@ -201,6 +224,8 @@ def main() -> None:
     known |= {astuple(x)[:-1]: x for x in _from_git()}
     keep(list(known.values()))
     print(f"{len(known)} ratios of {len(latest(known.values()))} comparisons")
+    for line in find_worse(known.values()):
+        print("worse by a tenth:", line)
 
 
 if __name__ == "__main__":

@@ -49,8 +49,7 @@ MAY_COVER = 0.8
 NEARLY_DENSE = 0.9
 """Share of entries in arrays from which on V is taken to be its bound.
 
-V is no
-further below its bound than T is below the number of elements.
+V is no further below its bound than T is below the number of elements.
 """
 
 
