@@ -1,8 +1,8 @@
 """Inputs of a program bound to their data: sources, statistics, types and bounds.
 
 Takes the names and ranks that a program needs and the objects that a caller passed, inspects tables
-through a session (`ucle.inputs.relations`), and returns a `BoundInput` for each input. Data is checked
-here, or its check is started here (rows are checked in `ucle.stats.measure`).
+through a session (`ucle.inputs.relations`), and returns a `BoundInput` for each input. All checks
+of data start here; `ucle.stats.measure` has those of rows.
 """
 
 from __future__ import annotations
