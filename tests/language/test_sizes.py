@@ -61,7 +61,7 @@ def changes(rng: random.Random, strings: bool) -> str:
         return repr(rng.choice(NAMES)) if strings else str(rng.randrange(12))
 
     rows = ", ".join(f"({key()}, {key()}, {rng.randint(1, 9)}.0)" for _ in range(rng.randint(1, 6)))
-    new = f"SELECT DISTINCT ON (i, j) * FROM (VALUES {rows}) r(i, j, v)"
+    new = f"SELECT DISTINCT ON (i, j) i, j, v::DOUBLE AS v FROM (VALUES {rows}) r(i, j, v)"
     made = f"CREATE OR REPLACE TABLE t AS {new}"
     return rng.choice(
         [
