@@ -185,13 +185,13 @@ screenshots: docs
 # An install of its own and not an editable one, whose kernels would take the place of the others';
 # away from ./ucle for the same reason as types. What is undefined ends the run, as what is outside
 # of an array does: by itself it is only printed, where nobody looks.
-# The stack of each allocation is kept in a table that Python's many stacks fill: three frames of it
-# say where a buffer comes from, and most of the time was spent on more.
+# The stack of each allocation is kept in a table, which Python's many stacks fill: most of the time
+# was spent on it. One frame is kept.
 sanitize: .venv-sanitize/installed
 	$(if $(DUCKDB),.venv-sanitize/bin/python -m pip install $(PIP_OPTIONS) '$(DUCKDB)')
 	cd .venv-sanitize && UCLE_FUZZ_CALLS=$(CALLS) \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
-	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:malloc_context_size=3 \
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:malloc_context_size=1 \
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	bin/pytest --rootdir .. -c ../pyproject.toml ../tests/kernels --all -n $(WORKERS) $(ARGS)
 
