@@ -68,12 +68,16 @@ checkers and editors look names up (``docs/public_names.py`` writes it).
 
 _MODULES = dict(sorted((name, module) for module in EXPORTS for name in EXPORTS[module].split()))
 
-_LIGHT = ("ucle.errors", "ucle.foundation.version")
-"""Modules that are imported without the compiler."""
-
-_WITHOUT_TENSORS = ("ucle.database.open_sessions", "ucle.lazy.einsum", "ucle.program")
-_WITHOUT_TENSORS += ("ucle.program.registry",)
-"""Modules whose functions take no lazy tensors, or can tell them without importing their class."""
+_WITHOUT_TENSORS = (
+    "ucle.database.open_sessions",
+    "ucle.errors",
+    "ucle.foundation.caches",
+    "ucle.foundation.version",
+    "ucle.lazy.einsum",
+    "ucle.program",
+    "ucle.program.registry",
+)
+"""Modules whose names take no lazy tensors, or can tell them without importing their class."""
 
 __all__ = list(_MODULES)
 
@@ -88,7 +92,7 @@ def __getattr__(name: str) -> object:
     module = _MODULES[name]
     if module == __name__:
         return import_late(f"{module}.{name}")
-    if module not in (*_LIGHT, *_WITHOUT_TENSORS):
+    if module not in _WITHOUT_TENSORS:
         import_late("ucle.lazy.tensor")  # defines the operators of tables, too
     globals()[name] = value = getattr(import_late(module), name)
     return value

@@ -83,7 +83,6 @@ KEPT = [
 def _all_tables_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statistics_cache, "NOTED_ENTRIES", 1)
     monkeypatch.setattr(measure, "EXACT_ENTRIES", 1)
-    monkeypatch.setattr(statistics_cache, "_remembered", {})
 
 
 @pytest.fixture

@@ -63,7 +63,6 @@ def total(database: Any) -> float:
 @pytest.fixture(autouse=True)
 def _all_tables_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statistics_cache, "NOTED_ENTRIES", 1000)
-    monkeypatch.setattr(statistics_cache, "_remembered", {})
 
 
 @pytest.mark.sample(4)

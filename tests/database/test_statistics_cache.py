@@ -33,7 +33,6 @@ ERROR = 0.1 if int(duckdb.__version__.split(".")[0]) > 1 else 0.5
 def _small_thresholds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "EXACT_ENTRIES", LARGE)
     monkeypatch.setattr(statistics_cache, "NOTED_ENTRIES", 2 * LARGE)
-    monkeypatch.setattr(statistics_cache, "_remembered", {})
 
 
 @pytest.fixture

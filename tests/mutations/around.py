@@ -298,8 +298,8 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "looked-for-macros-once",
         "ucle/database/macro_check.py",
-        "        if files not in _files:\n",
-        "        if not _files:\n",
+        "        if not _files.get(files):\n",
+        "        if not len(_files):\n",
         "a macro that comes into a file later takes the place of a function",
         ("tests/database/test_macro_check.py::test_a_macro_that_comes_between_two_executions",),
     ),

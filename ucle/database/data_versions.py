@@ -36,6 +36,7 @@ from typing import Any
 from ucle.database.session import Session
 from ucle.database.table_names import Relation, find_relations
 from ucle.errors import InputError
+from ucle.foundation.caches import BoundedCache
 from ucle.foundation.dataclasses import dataclass
 from ucle.plan.sources import (
     DataFile,
@@ -116,11 +117,11 @@ def look(session: Session, sources: Sequence[TableSource]) -> list[Seen]:
 
 def in_transaction(session: Session) -> bool:
     """True if a transaction is open on the session's connection."""
-    if session.observed is not None and "in transaction" in session.observed:
-        return bool(session.observed["in transaction"])
+    return session.look_once("transaction", (None,), lambda _: {None: _is_open(session)})[None]
+
+
+def _is_open(session: Session) -> bool:
     first, second = (session.fetch(transaction_query()) for _ in range(2))
-    if session.observed is not None:
-        session.observed["in transaction"] = first == second
     return first == second
 
 
@@ -139,12 +140,7 @@ def file_state(path: str) -> Version | None:
 
 def _look_at_tables(session: Session, names: Sequence[TableName]) -> dict[TableName, Seen]:
     """Find the states of tables, with two queries for all that were not observed yet."""
-    observed = {} if session.observed is None else session.observed
-    unseen = [name for name in names if ("state", name) not in observed]
-    found = _look_now(session, unseen)
-    if session.observed is not None:
-        session.observed.update({("state", name): found[name] for name in unseen})
-    return found | {name: observed["state", name] for name in names if name not in found}
+    return session.look_once("state", names, lambda unseen: _look_now(session, unseen))
 
 
 def _look_now(session: Session, names: Sequence[TableName]) -> dict[TableName, Seen]:
@@ -209,23 +205,17 @@ def _in_memory(session: Session, relation: Relation) -> str:
     return f":memory: {number} {relation.database} {relation.attached}"
 
 
-REMEMBERED = 1000
-"""The number of digests that a process remembers; the oldest are forgotten first."""
+MOST_BYTES = 1 << 22
+"""Bytes of all digests that a process keeps."""
 
-_remembered: dict[tuple[Version, tuple[str | None, ...]], str] = {}
+_digests = BoundedCache[str](MOST_BYTES)
 
 
 def digest(session: Session, source: TableSource) -> str:
     """Compute a digest of the columns that a source reads; it depends on DuckDB's version."""
     version = source_version(session, source)
-    if version is None:
-        return _digest(session, source)
-    key = version, (*source.keys, source.value)
-    if key not in _remembered:
-        while len(_remembered) >= REMEMBERED:
-            _remembered.pop(next(iter(_remembered)), None)
-        _remembered[key] = _digest(session, source)
-    return _remembered[key]
+    key = None if version is None else (version, (*source.keys, source.value))
+    return _digests.get_or_make(key, lambda: _digest(session, source))
 
 
 def _digest(session: Session, source: TableSource) -> str:

@@ -12,21 +12,23 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from ucle.database.data_versions import Version, file_state
+from ucle.database.data_versions import file_state
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Database, Session
 from ucle.database.table_names import search_places
 from ucle.errors import DatabaseError
+from ucle.foundation.caches import BoundedCache
 from ucle.sqlgen.database_queries import databases_query, engine_functions_query, macros_query
 
-REMEMBERED = 1000
-"""The number of states of files that a process remembers; the oldest are forgotten first."""
+MOST_BYTES = 1 << 22
+"""Bytes of all states of files that a process keeps."""
 
 ASKED = frozenset({"current_setting", "current_database"})
 """Functions that return the search path: if they are shadowed, it cannot be queried."""
 
 _connections: weakref.WeakSet[Any] = weakref.WeakSet()
-_files: dict[Version, None] = {}
+_files = BoundedCache[bool](MOST_BYTES)
+"""States of files without a macro that shadows a function."""
 
 
 def open_checked(database: Database) -> Session:
@@ -75,11 +77,9 @@ def check_shadows(session: Session) -> None:
         if not paths:
             return  # created by ucle, so without macros
         files = tuple((path, file_state(path), file_state(f"{path}.wal")) for path in paths)
-        if files not in _files:
+        if not _files.get(files):
             _refuse_shadows(session)
-            while len(_files) >= REMEMBERED:
-                _files.pop(next(iter(_files)), None)
-            _files[files] = None
+            _files.put(files, True)
     elif session.connection not in _connections:
         _refuse_shadows(session)
         _connections.add(session.connection)

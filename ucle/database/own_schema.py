@@ -150,7 +150,7 @@ def write_note(session: Session, database: str, table: KeptTable, row: Sequence[
 def _may_grow(session: Session, database: str) -> bool:
     """True if a database is in memory, or has ample space on disk."""
     paths = [row[1] for row in session.fetch(databases_query()) if row[0] == database]
-    if has_all := all(path is None or has_space(path) for path in paths):
-        return has_all
+    if all(path is None or has_space(path) for path in paths):
+        return True
     STATISTICS.info("nothing is noted in %s: there is not enough space on its disk", database)
-    return has_all
+    return False

@@ -13,10 +13,10 @@ import math
 import os
 import threading
 import weakref
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import wait
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 
@@ -37,6 +37,9 @@ from ucle.sqlgen.script import sql_text, table_query
 from ucle.udf_kernels import register_arrow, remove_arrow
 
 Database = str | os.PathLike[str] | duckdb.DuckDBPyConnection | None
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 COUNTING = {"enable_progress_bar": "true", "enable_progress_bar_print": "false"}
 """Settings that make DuckDB count the rows that scans have read, without printing progress."""
@@ -64,8 +67,8 @@ class Session:
         self.owned = owned
         self.statements = 0
         """The number of counted statements run here (`ucle.database.change_detection`)."""
-        self.observed: dict[Hashable, Any] | None = None
-        """Facts about tables that hold for a while (`ucle.database.data_versions.observing`)."""
+        self.observed: dict[str, dict[Hashable, Any]] | None = None
+        """Facts that hold for a while, by kind (`ucle.database.data_versions.observing`)."""
         self.number: int | None = None
         """The number of the transaction that checked that the connection is open."""
         self.file = file
@@ -97,6 +100,22 @@ class Session:
         if self.file is not None:
             with errors_of_duckdb(self.file.path):
                 self.file.detach()
+
+    def look_once(
+        self, kind: str, of: Iterable[K], look: Callable[[list[K]], Mapping[K, V]]
+    ) -> dict[K, V]:
+        """Look up facts; while the session observes, each is looked up once.
+
+        Args:
+            kind: the kind of facts.
+            of: what they are facts of.
+            look: finds those that are not known.
+        """
+        asked = list(of)
+        known: dict[Any, Any] = {} if self.observed is None else self.observed.setdefault(kind, {})
+        if unseen := [each for each in asked if each not in known]:
+            known.update(look(unseen))
+        return {each: known[each] for each in asked}
 
     def hold(self) -> None:
         """Attach the file for reading again, until the session ends."""
@@ -300,9 +319,9 @@ class Session:
         try:
             yield
         finally:
-            if changes:
-                with contextlib.suppress(duckdb.Error):  # an aborted transaction
-                    self.connection.execute(f"SET {name} = {str(not on).lower()}").fetchall()
+            if changes:  # not in a transaction that was aborted, where nothing can be set
+                with self.connection.cursor() as cursor:
+                    cursor.execute(f"SET {name} = {str(not on).lower()}").fetchall()
 
     def run(
         self, sql: str, where: str, watch: Callable[[float], object] | None = None

@@ -17,7 +17,7 @@ from ucle.database.own_schema import home, read_notes, write_note
 from ucle.database.session import Session
 from ucle.database.statistics_store import facts_text, read_facts
 from ucle.database.table_names import find_relation, identity
-from ucle.foundation.caches import register_cache
+from ucle.foundation.caches import BoundedCache
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar
 from ucle.foundation.logs import STATISTICS, log_duration
@@ -40,18 +40,15 @@ from ucle.stats.measure import (
 NOTED_ENTRIES = 500_000
 """The number of elements from which measuring a table takes long enough to store the results."""
 
-REMEMBERED = 1000
-"""The number of sources whose statistics a process caches; the oldest are forgotten first."""
+MOST_BYTES = 1 << 23
+"""Bytes of all statistics that a process keeps."""
 
-_remembered: dict[tuple[Version, str], Checked] = {}
+_remembered = BoundedCache[Checked](MOST_BYTES)
 
 
 def forget() -> None:
     """Clear the cache of this process, as if it had just started."""
     _remembered.clear()
-
-
-register_cache(forget)
 
 
 def known_facts(
@@ -197,11 +194,8 @@ def _remember(version: Version | None, reading: str, checked: Checked) -> None:
 
     If the data has changed in between, this does no harm: a version never recurs.
     """
-    if version is None:
-        return
-    while len(_remembered) >= REMEMBERED:
-        _remembered.pop(next(iter(_remembered)), None)
-    _remembered[version, reading] = checked
+    if version is not None:
+        _remembered.put((version, reading), checked)
 
 
 @dataclass(frozen=True)

@@ -67,17 +67,10 @@ def find_relations(
 
     That is as of now, or as of the first look within `ucle.database.data_versions.observing`.
     """
-    observed = {} if session.observed is None else session.observed
-    unseen = [name for name in names if ("relation", name) not in observed]
-    found = _find_now(session, unseen)
-    if session.observed is not None:
-        session.observed.update({("relation", name): found[name] for name in unseen})
-    return found | {name: observed["relation", name] for name in names if name not in found}
+    return session.look_once("relation", names, lambda unseen: _find_now(session, unseen))
 
 
 def _find_now(session: Session, names: Collection[TableName]) -> dict[TableName, Relation | None]:
-    if not names:
-        return {}
     rows = session.fetch(catalogue_query(tuple(sorted({name.parts[-1] for name in names}))))
     if not rows:
         return dict.fromkeys(names)

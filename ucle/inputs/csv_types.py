@@ -16,6 +16,7 @@ from typing import Any
 from ucle.database.data_versions import file_state
 from ucle.database.session import Session
 from ucle.errors import InputError, ValueTypeError
+from ucle.foundation.caches import BoundedCache
 from ucle.inputs.column_roles import assign_columns
 from ucle.inputs.column_types import Column
 from ucle.inputs.csv_dialect import SampledCsv, csv_form, is_comment
@@ -24,10 +25,10 @@ from ucle.inputs.text_words import read_unpacked
 from ucle.plan.sources import CsvFile
 from ucle.sqlgen import file_queries as sql
 
-REMEMBERED = 1000
-"""The number of files whose types a process remembers; the oldest are forgotten first."""
+MOST_BYTES = 1 << 22
+"""Bytes of the types of all files that a process keeps."""
 
-_remembered: dict[tuple[object, ...], CsvFile] = {}
+_typed = BoundedCache[CsvFile](MOST_BYTES)
 
 
 def typed_csv(
@@ -56,14 +57,12 @@ def typed_csv(
     stated = (spec.columns, spec.value, spec.dtype, spec.delimiter, spec.header, spec.comment)
     treated = (spec.encode, spec.encoded_keys, spec.dictionaries, spec.shape, spec.tiles)
     key = (origin.path, state, stated, treated, tuple(labels), tuple(foreign))
-    known = _remembered.get(key) if state is not None else None
+    known = _typed.get(key) if state is not None else None
     if known is None:
         form = csv_form(session, name, origin, spec, labels)
         known = _read_with_types(session, name, form, spec, labels, foreign)
         if state is not None and state == file_state(origin.path):
-            while len(_remembered) >= REMEMBERED:
-                _remembered.pop(next(iter(_remembered)), None)
-            _remembered[key] = known
+            _typed.put(key, known)
     return known
 
 
