@@ -21,14 +21,15 @@ from ucle.sqlgen.missing_tuples import fill_value
 from ucle.sqlgen.repartitions import repartition
 from ucle.sqlgen.scans import scan_prefixes
 from ucle.sqlgen.sql_trees import (
+    ONE,
     VALUE,
     add_alias,
     column,
     constant,
     integer,
-    integers_below,
     join,
     number,
+    one_row,
     select_from,
     subquery,
     table,
@@ -51,16 +52,16 @@ def tape_query(tape: plan.FusedStep, capabilities: Capabilities, prefix: str) ->
     """
     kernels = KernelCalls(capabilities)
     steps = {x.step: x.tensor for x in reversed(tape.operands) if isinstance(x, plan.Read)}
-    names = unique_names(steps.values(), {MADE, _ONE})
+    names = unique_names(steps.values(), {MADE, ONE})
     aliases = dict(zip(steps, names, strict=True))
     program = text(_program(tape, kernels, capabilities.prefix))
     if not aliases:  # with constants alone, DuckDB would run the call while it plans the query
-        always = exp.EQ(this=column(_ONE, _ONE), expression=integer(0))
+        always = exp.EQ(this=column(ONE, ONE), expression=integer(0))
         program = when(always, program, exp.null())
     call = kernels.tape(program, [_operand(x, aliases, kernels) for x in tape.operands])
     sources = [table(prefix + step, alias=alias) for step, alias in aliases.items()]
     # Beside a row that exists, a missing one is NULL; without it there might be no row at all.
-    query = select_from(integers_below(1, _ONE, _ONE), add_alias(call, MADE))
+    query = select_from(one_row(), add_alias(call, MADE))
     for source in sources:
         query = join(query, source, "POSITIONAL")
     columns: list[exp.Expr] = []
@@ -70,9 +71,6 @@ def tape_query(tape: plan.FusedStep, capabilities: Capabilities, prefix: str) ->
             made = kernels.scalar("element", made, integer(0), dtype=slot.type.dtype)
         columns.append(add_alias(made, name))
     return select_from(subquery(query, MADE), *columns)
-
-
-_ONE = "one"
 
 
 def _operand(operand: plan.Relation, aliases: Mapping[str, str], kernels: KernelCalls) -> exp.Expr:

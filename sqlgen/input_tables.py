@@ -19,6 +19,7 @@ from ucle.plan.sources import (
 from ucle.sqlgen.dialects import DUCKDB_SQL, Dialect
 from ucle.sqlgen.scalar_operators import reduce_sql
 from ucle.sqlgen.sql_trees import (
+    ONE,
     add_alias,
     ascending,
     cast,
@@ -79,7 +80,7 @@ def stored_table(source: TableSource, prefix: str = "", alias: str | None = None
         case InMemory(_, name):
             return table(prefix + name, alias=alias)
         case OneRow():
-            return integers_below(1, alias or "one", "one")
+            return integers_below(1, alias or ONE, ONE)
 
 
 def parquet_table(

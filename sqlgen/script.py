@@ -19,6 +19,7 @@ from ucle.sqlgen.sql_trees import (
     function,
     identifier,
     integer,
+    parameter,
     table,
     text,
 )
@@ -123,6 +124,11 @@ def tuples_query(place: tuple[str, str]) -> exp.Select:
     return select(column(value).as_(identifier(VALUE))).from_(table(name))
 
 
+def with_transaction(query: exp.Select) -> exp.Select:
+    """Return a query with the number of its transaction as its last column. It is used up."""
+    return query.select(function("txid_current"), copy=False)
+
+
 def longest_query(place: tuple[str, str]) -> exp.Select:
     """The length in bytes of the longest BLOB of a tensor relation; NULL where it has no rows."""
     name, value = place
@@ -205,6 +211,22 @@ def create_statement(step: SqlStep) -> exp.Create:
     return exp.Create(
         this=table(step.name), kind=kind, expression=step.query, properties=properties
     )
+
+
+def create_row(name: str, types: Mapping[str, str]) -> str:
+    """Return the text that creates a temporary table with a row, unless it exists.
+
+    Args:
+        name: the name of the table.
+        types: the SQL types of its columns; their values are the parameters of the statement.
+    """
+    values = (
+        exp.cast(parameter(number), type_, dialect=DUCKDB_SQL.sqlglot).as_(identifier(name_))
+        for number, (name_, type_) in enumerate(types.items(), 1)
+    )
+    created = create_statement(SqlStep(name, Role.TABLE, select(*values), ""))
+    created.set("exists", True)
+    return sql_text(created)
 
 
 def fill_statements(step: SqlStep) -> Iterator[exp.Expr]:

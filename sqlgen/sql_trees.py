@@ -280,6 +280,20 @@ def integers_below(size: int, alias: str, name: str) -> exp.Table:
     return table_function(function("range", integer(size)), alias, [name])
 
 
+ONE = "one"
+"""The relation of `one_row`, and its column."""
+
+
+def one_row() -> exp.Table:
+    """A relation of one row, whose column `ONE` is 0."""
+    return integers_below(1, ONE, ONE)
+
+
+def parameter(number: int) -> exp.Parameter:
+    """The parameter of a statement with a number; the first one is 1."""
+    return exp.Parameter(this=exp.Literal.number(number))
+
+
 def add_alias(expression: exp.Expr, name: str) -> exp.Expr:
     """``expression AS name``, without the alias where a column already has the name."""
     if isinstance(expression, exp.Column) and expression.name == name:

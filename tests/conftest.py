@@ -13,6 +13,7 @@ from selection import Selection, add_marks, add_options
 
 import ucle
 from ucle.program.registry import KINDS, unregister_operator
+from ucle.run import script
 from ucle.testing.check_matrix import Routes
 
 # A deadline would make a test fail on a busy machine.
@@ -73,6 +74,12 @@ def own_caches(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if changes:
         ucle.clear_caches()
+
+
+@pytest.fixture
+def results_in_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No result stays in memory, however small."""
+    monkeypatch.setattr(script, "MOST_ROW_BYTES", -1)
 
 
 @pytest.fixture(scope="session")

@@ -105,7 +105,7 @@ def test_an_interrupt_leaves_it_usable(opened: list[str], monkeypatch: pytest.Mo
     class Stopped(BaseException):
         """An exception such as a signal handler raises."""
 
-    def stop(self: Session, *_: object) -> None:
+    def stop(self: Session, *_: object, **__: object) -> None:
         self.connection.interrupt()
         raise Stopped
 

@@ -14,6 +14,7 @@ RECORDS = "tests/foundation/test_dataclasses.py"
 NUMBERS = "tests/foundation/test_arrow_numbers.py"
 GRAMMAR = "tests/language/test_grammar.py"
 IMPORTS = "tests/project/test_imports.py"
+ROWS = "tests/run/test_small_rows.py"
 
 TIME_TO_ANSWER: tuple[Mutation, ...] = (
     # ---- Keys ----
@@ -156,6 +157,55 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
         "return values.to_numpy(zero_copy_only=False).astype(",
         "a first sum imports pandas",
         (f"{IMPORTS}::test_a_first_sum_brings_what_it_needs",),
+    ),
+    # ---- Rows without tables ----
+    Mutation(
+        "parameters-whatever-the-query-does",
+        "sqlgen/parameter_query.py",
+        "if part} - _PARTS:",
+        "if part} - set(select.args):",
+        "a query with LIMIT or GROUP BY loses its tables, too",
+        (f"{ROWS}::test_queries",),
+    ),
+    Mutation(
+        "rows-without-doubts",
+        "ucle/run/execute.py",
+        "if script.doubts and not all(finite):",
+        "if script.doubts and not any((1, *finite)):",
+        "infinity in a row is not looked at",
+        (f"{ROWS}::test_a_state_that_outgrows_its_type",),
+    ),
+    Mutation(
+        "rows-outlast-transactions",
+        "ucle/run/execute.py",
+        "if self._session.is_in_transaction(number):",
+        "if not number:",
+        "a row of a transaction stays when that is rolled back",
+        (f"{ROWS}::test_it_goes_with_its_transaction",),
+    ),
+    Mutation(
+        "rows-of-any-size",
+        "ucle/run/script.py",
+        "for x in stored) > MOST_ROW_BYTES:",
+        "for x in stored) < 0:",
+        "large tensors are parameters, too",
+        (f"{ROWS}::test_larger_ones_are_in_tables",),
+    ),
+    Mutation(
+        "tables-made-once",
+        "ucle/database/temporary_tables.py",
+        "        if not self._dropped:\n            self.table()",
+        "        if self._table is None:\n            self.table()",
+        "a table that a rollback has taken away is not made again",
+        (f"{ROWS}::test_it_goes_with_its_transaction",),
+    ),
+    Mutation(
+        "parameters-of-another-type",
+        "ucle/run/script.py",
+        'if relation.layout.scalar else "BLOB"',
+        'if not relation.layout.scalar else "BLOB"',
+        "numbers and arrays change their types",
+        (f"{ROWS}::test_types",),
     ),
 )
 """Each is caught by the tests that it names."""

@@ -232,8 +232,8 @@ def executed(
     kernels, sent = Kernels(folder, route), []
     run, fetch = Session.run, Session.fetch
 
-    def noted_run(self: Session, sql: str, *rest: Any) -> Any:
-        answer = run(self, sql, *rest)
+    def noted_run(self: Session, sql: str, *rest: Any, **named: Any) -> Any:
+        answer = run(self, sql, *rest, **named)
         kernels.note(sql)
         sent.append(sql)
         return answer

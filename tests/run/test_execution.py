@@ -143,6 +143,7 @@ def test_a_read_only_file_gives_no_tables(tmp_path: Path) -> None:
 
 
 @pytest.mark.sample(1)
+@pytest.mark.usefixtures("results_in_tables")
 @pytest.mark.parametrize("end", ["close", "collect"])
 def test_nothing_is_left_after_success(end: str, fresh: duckdb.DuckDBPyConnection) -> None:
     fresh.register("mine", np_table())

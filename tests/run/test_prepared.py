@@ -116,6 +116,7 @@ def test_carried_inputs_begin_again_with_what_is_passed(connection: Connection) 
         np.testing.assert_allclose(run()["y"].to_numpy(), A @ A[:, 0])
 
 
+@pytest.mark.usefixtures("results_in_tables")
 def test_nothing_is_temporary_objects(connection: Connection) -> None:
     before = temporary_objects(connection)
     with power(connection).prepare(carry={"x": "y"}) as run:

@@ -263,6 +263,10 @@ _turns: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 """The lock for changing a setting of the whole database, by the database and its cursors."""
 
 
+_private: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Cursors that only ucle has: nobody else begins a transaction or sets a limit there."""
+
+
 def open_scratch() -> Session:
     """Open a session for one evaluation, on the database in memory that the process keeps.
 
@@ -296,6 +300,7 @@ def _scratch_session(whole: duckdb.DuckDBPyConnection) -> Session:
     if (route := _routes.get(whole)) is not None:
         _routes[cursor] = route
     _turns[cursor] = _turns[whole]
+    _private.add(cursor)
     session = _session(cursor, owned=True)
     _routes.setdefault(whole, _routes[cursor])
     return session
@@ -333,7 +338,9 @@ def _session(
 ) -> Session:
     asked, number = connection in _routes, None
     try:
-        if asked and owned and _routes[connection][0].native_aggregates:
+        if asked and connection in _private:
+            pass
+        elif asked and owned and _routes[connection][0].native_aggregates:
             limit_memory(connection)  # the limit may have been set since
         elif asked:
             native = _routes[connection][0].native_aggregates
@@ -359,6 +366,7 @@ def _session(
         connection, capabilities, reason, owned=owned, file=file, lease=lease, turn=turn
     )
     session.number = number
+    session.private = owned or connection in _private
     return session
 
 

@@ -13,7 +13,7 @@ import math
 import os
 import threading
 import weakref
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
@@ -33,6 +33,7 @@ from ucle.foundation.logs import EXECUTE, STATISTICS, log_duration
 from ucle.foundation.progress import INTERVAL
 from ucle.foundation.threads import borrowed_thread
 from ucle.sqlgen import Capabilities
+from ucle.sqlgen.database_queries import transaction_query
 from ucle.sqlgen.script import sql_text, table_query
 from ucle.udf_kernels import register_arrow, remove_arrow
 
@@ -69,6 +70,8 @@ class Session:
         """The number of counted statements run here (`ucle.database.change_detection`)."""
         self.observed: dict[str, dict[Hashable, Any]] | None = None
         """Facts that hold for a while, by kind (`ucle.database.data_versions.observing`)."""
+        self.private = owned
+        """True if nobody else uses the connection."""
         self.number: int | None = None
         """The number of the transaction that checked that the connection is open."""
         self.file = file
@@ -324,7 +327,11 @@ class Session:
                     cursor.execute(f"SET {name} = {str(not on).lower()}").fetchall()
 
     def run(
-        self, sql: str, where: str, watch: Callable[[float], object] | None = None
+        self,
+        sql: str,
+        where: str,
+        watch: Callable[[float], object] | None = None,
+        values: Sequence[Any] | None = None,
     ) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows; a statement that writes returns the number of rows.
 
@@ -332,6 +339,7 @@ class Session:
             sql: the statement.
             where: its description, for messages.
             watch: receives the completed share of the statement at intervals.
+            values: those of its parameters.
 
         Raises:
             ExecutionError: DuckDB refused it.
@@ -341,9 +349,19 @@ class Session:
         try:
             self.statements += 1
             with log_duration(EXECUTE, logging.DEBUG, "%s: %s", where, sql):
-                return _run_interruptibly(self.connection, sql, watch)
+                return _run_interruptibly(self.connection, sql, watch, values)
         except duckdb.Error as error:
             raise execution_error(error, where) from error
+
+    def check_open(self) -> None:
+        """Raise DuckDB's error if the connection is closed, in a microsecond."""
+        self.connection.query_progress()
+
+    def is_in_transaction(self, number: int) -> bool:
+        """True if the statement that had this transaction number is in one that is still open."""
+        if self.private:
+            return False
+        return bool(self.fetch(transaction_query()) == [(number,)])
 
     def stop(self) -> None:
         """Roll back the transaction that was begun here, if it is still open."""
@@ -373,7 +391,10 @@ class Session:
 
 
 def _run_interruptibly(
-    connection: duckdb.DuckDBPyConnection, sql: str, watch: Callable[[float], object] | None = None
+    connection: duckdb.DuckDBPyConnection,
+    sql: str,
+    watch: Callable[[float], object] | None = None,
+    values: Sequence[Any] | None = None,
 ) -> list[tuple[Any, ...]]:
     """Run a statement and return its rows while the main thread only waits.
 
@@ -381,13 +402,13 @@ def _run_interruptibly(
     between its tasks, Ctrl-C would take effect only when a large aggregation is almost finished.
     """
     if watch is None and threading.current_thread() is not threading.main_thread():
-        return connection.execute(sql).fetchall()
+        return connection.execute(sql, values).fetchall()
     begun, stopped, ended = threading.Event(), threading.Event(), threading.Event()
 
     def statement() -> list[tuple[Any, ...]]:
         begun.set()
         try:
-            return [] if stopped.is_set() else connection.execute(sql).fetchall()
+            return [] if stopped.is_set() else connection.execute(sql, values).fetchall()
         finally:
             ended.set()
 

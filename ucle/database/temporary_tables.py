@@ -1,8 +1,13 @@
-"""Temporary tables of results, which are dropped when no object refers to them any more."""
+"""Temporary tables of results, which are dropped when no object refers to them any more.
+
+A small row without keys may be in memory instead. Its table is made when something asks for its
+name: to write and read a table takes longer than most kernels take for such a row.
+"""
 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping
 from typing import Any
 
 import duckdb
@@ -10,6 +15,7 @@ import duckdb
 from ucle.database.change_detection import drop_quietly
 from ucle.database.engine_errors import GONE
 from ucle.database.session import Session
+from ucle.sqlgen.script import create_row, sql_text, tuples_query, with_transaction
 from ucle.sqlgen.sql_trees import VALUE
 
 _pending: weakref.WeakKeyDictionary[Any, list[str]] = weakref.WeakKeyDictionary()
@@ -35,6 +41,8 @@ class TemporaryTable:
 
     def __init__(self, session: Session, name: str, drop: str) -> None:
         self._name = name
+        self._session = session
+        self._values: dict[str, Any] = {}
         self._finalizer = weakref.finalize(self, _drop, session.connection, drop)
 
     @property
@@ -43,18 +51,136 @@ class TemporaryTable:
         return self._name
 
     @property
+    def title(self) -> str:
+        """The name of the table, for messages."""
+        return self._name
+
+    @property
     def place(self) -> tuple[str, str]:
         """The table and the column of values."""
         return self._name, VALUE
+
+    @property
+    def row(self) -> Row:
+        """The table that it is."""
+        return self
 
     @property
     def exists(self) -> bool:
         """True unless it was dropped; a rollback may have removed it unnoticed."""
         return self._finalizer.alive
 
+    @property
+    def in_memory(self) -> Any:
+        """The value of the only row if it is in memory, as Python has it; else None."""
+        return None
+
+    def value(self, column: str) -> Any:
+        """Read a column of the only row, and keep it; None if there is no row.
+
+        None, too, in a transaction, as its end may take back what the table holds.
+
+        Raises:
+            ExecutionError: the table is gone.
+        """
+        if column not in self._values:
+            query = sql_text(with_transaction(tuples_query((self._name, column))))
+            rows = self._session.run(query, f"table {self._name}")
+            if rows and self._session.is_in_transaction(rows[0][1]):
+                return None
+            self._values[column] = rows[0][0] if rows else None
+        return self._values[column]
+
     def drop(self) -> None:
         """Drop the table now."""
         self._finalizer()
+
+
+class FetchedRow:
+    """A row in memory, which becomes a temporary table when the name of that is asked for."""
+
+    def __init__(
+        self,
+        session: Session,
+        name: str,
+        drop: str,
+        values: Mapping[str, Any],
+        types: Mapping[str, str],
+    ) -> None:
+        """Keep a row.
+
+        Args:
+            session: where its table is made.
+            name: the name of the table.
+            drop: the statement that drops the table.
+            values: the value of each column, as DuckDB's fetchall returns it.
+            types: the SQL type of each column.
+        """
+        self._session = session
+        self._name = name
+        self._drop = drop
+        self._values = values
+        self._types = types
+        self._table: TemporaryTable | None = None
+        self._dropped = False
+
+    @property
+    def name(self) -> str:
+        """The name of the table, which exists from then on.
+
+        A rollback may have taken it away since it was last asked for.
+        """
+        if not self._dropped:
+            self.table()
+        return self._name
+
+    def table(self) -> TemporaryTable:
+        """Make the table, unless it exists."""
+        create = create_row(self._name, self._types)
+        values = [self._values[column] for column in self._types]
+        self._session.connection.execute(create, values).fetchall()
+        if self._table is None:
+            self._table = TemporaryTable(self._session, self._name, self._drop)
+        return self._table
+
+    @property
+    def title(self) -> str:
+        """The name of the table, for messages."""
+        return self._name
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The table and the column of values."""
+        return self.name, VALUE
+
+    @property
+    def row(self) -> Row:
+        """The row that it is."""
+        return self
+
+    @property
+    def exists(self) -> bool:
+        """True unless it was dropped."""
+        return not self._dropped and (self._table is None or self._table.exists)
+
+    @property
+    def in_memory(self) -> Any:
+        """The value of the row, as Python has it."""
+        return self._values[VALUE]
+
+    def value(self, column: str) -> Any:
+        """The value of a column."""
+        return self._values[column]
+
+    def drop(self) -> None:
+        """Forget the row now."""
+        self._dropped = True
+        if self._table is not None:
+            self._table.drop()
+
+
+Row = TemporaryTable | FetchedRow
+"""A table, or what can become one."""
 
 
 class TemporaryColumn:
@@ -63,24 +189,46 @@ class TemporaryColumn:
     The table exists as long as one of its columns does.
     """
 
-    def __init__(self, row: TemporaryTable, column: str) -> None:
-        self._row: TemporaryTable | None = row
-        self._place = row.name, column
+    def __init__(self, row: Row, column: str) -> None:
+        self._row: Row | None = row
+        self._column = column
+        self._title = row.title
+
+    @property
+    def title(self) -> str:
+        """The name of the table, for messages."""
+        return self._title
 
     @property
     def place(self) -> tuple[str, str]:
         """The table and the column of values."""
-        return self._place
+        return self._title if self._row is None else self._row.name, self._column
+
+    @property
+    def row(self) -> Row:
+        """The row that it is a column of."""
+        assert self._row is not None, "the column was dropped"
+        return self._row
+
+    @property
+    def column(self) -> str:
+        """The name of the column."""
+        return self._column
 
     @property
     def exists(self) -> bool:
         """True unless it was dropped."""
         return self._row is not None and self._row.exists
 
+    @property
+    def in_memory(self) -> Any:
+        """The value of the column if it is in memory, as Python has it; else None."""
+        return self._row.value(self._column) if isinstance(self._row, FetchedRow) else None
+
     def drop(self) -> None:
         """Drop the column now; the table is dropped with its last column."""
         self._row = None
 
 
-Temporary = TemporaryTable | TemporaryColumn
+Temporary = TemporaryTable | FetchedRow | TemporaryColumn
 """The place of a stored result."""

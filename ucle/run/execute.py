@@ -2,7 +2,8 @@
 
 Temporary objects have a prefix that is unique to the execution. When execution ends, whether
 successfully, with an error or interrupted, they are gone, except for one temporary table per
-output, which is dropped with its result.
+output, which is dropped with its result. A program of small dense tensors makes none: one query
+with their values as parameters returns its row.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
@@ -19,7 +20,14 @@ from numpy.typing import NDArray
 
 from ucle.database.engine_errors import GONE
 from ucle.database.session import Session
-from ucle.database.temporary_tables import Temporary, TemporaryColumn, TemporaryTable, sweep
+from ucle.database.temporary_tables import (
+    FetchedRow,
+    Row,
+    Temporary,
+    TemporaryColumn,
+    TemporaryTable,
+    sweep,
+)
 from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.logs import EXECUTE
@@ -31,7 +39,9 @@ from ucle.plan import relation_nodes as plans
 from ucle.plan.passes import ONE_BY_ONE
 from ucle.plan.sources import InMemory, TableSource
 from ucle.run.array_tables import array_table, in_batches, is_shared
+from ucle.run.row_values import is_finite, only_value
 from ucle.run.script import PLACEHOLDER, Script, ScriptStatement, script_of
+from ucle.sqlgen.parameter_query import Place
 from ucle.sqlgen.script import count_query, sql_text
 
 
@@ -68,7 +78,7 @@ def execute_script(
     script: Script,
     runs: dict[str, StepRun] | None = None,
     watch: Watch | None = None,
-    held: Mapping[str, str] | None = None,
+    held: Mapping[str, Row | str] | None = None,
 ) -> Executed:
     """Run a script.
 
@@ -78,7 +88,7 @@ def execute_script(
         script: the script.
         runs: receives the run time and row count of each statement, if given.
         watch: receives the progress of the script.
-        held: names of existing tables that it uses as they are, by its own names for them.
+        held: existing tables, or their names, by the names that the script has for them.
 
     Raises:
         ExecutionError: DuckDB refused a statement. Nothing is left behind.
@@ -132,11 +142,11 @@ class _Execution:
         undo: contextlib.ExitStack,
         runs: dict[str, StepRun] | None,
         watch: Watch | None,
-        held: Mapping[str, str],
+        held: Mapping[str, Row | str],
     ) -> None:
         self._session = session
         self._prefix = prefix
-        self._held = {f'"{PLACEHOLDER}{name}"': f'"{table}"' for name, table in held.items()}
+        self._held = held
         self._undo = undo
         self._runs = runs
         self._watch = watch
@@ -146,22 +156,77 @@ class _Execution:
         if script.functions:
             registered = session.register_kernels(self._prefix, script.functions)
             self._later(session.remove_kernels, registered)
+        executed = Executed({}, {})
+        if self._fetch_row(inputs, script, executed):
+            return executed
         for name, data in memory_tables(inputs).items():
             if script.reads(name):
                 self._register(name, data)
-        executed = Executed({}, {})
-        try:
+        with _dropping(executed):
             self._make_all(script, inputs, executed)
-            if any(session.fetch(self._own(doubt)) for doubt in script.doubts):
-                self._check(script.statements)
-                for output, question in script.finite.items():
-                    if session.fetch(self._own(question)):
-                        executed.infinite.append(output)
-        except BaseException:
-            for table in executed.tables:
-                table.drop()
-            raise
+            self._clear_doubts(script, executed)
         return executed
+
+    def _fetch_row(
+        self, inputs: Mapping[str, BoundInput], script: Script, executed: Executed
+    ) -> bool:
+        """Run the query in place of the statements; return False if they have to run."""
+        if script.row is None or self._runs is not None:
+            return False
+        (statement,) = (x for x in script.statements if x.create is not None)
+        name = statement.name.removeprefix(PLACEHOLDER)
+        here = Progress(name, len(script.statements), len(script.statements))
+        values = [self._value(place, script.loads, inputs) for place in script.row.query.parameters]
+        if any(value is None for value in values):
+            return False
+        self._tell(here)
+        query = self._own(script.row.query.text)
+        rows = self._session.run(query, f"step {name}", values=values)
+        if len(rows) != 1 or any(value is None for value in rows[0]):
+            return False
+        *values, number = rows[0]
+        found = dict(zip(script.row.columns, values, strict=True))
+        arguments = self._session, self._prefix + name, self._own(statement.drop)
+        fetched = FetchedRow(*arguments, found, script.row.types)
+        row: Row = fetched
+        if self._session.is_in_transaction(number):  # with which the result goes
+            row = fetched.table()
+        for output, column in statement.columns.items():
+            executed.outputs[output] = TemporaryColumn(row, column)
+        if statement.output is not None:
+            executed.outputs[statement.output] = row
+        finite = (is_finite(found[x], dtype) for x, dtype in script.row.columns.items())
+        if script.doubts and not all(finite):
+            with _dropping(executed):
+                fetched.table()
+                self._clear_doubts(script, executed)
+        self._tell(replace(here, share=1.0))
+        return True
+
+    def _value(
+        self, place: Place, loads: Mapping[str, plans.Load], inputs: Mapping[str, BoundInput]
+    ) -> Any:
+        """The value of a parameter; None where there is no row."""
+        table, column = place
+        name = table.removeprefix(PLACEHOLDER)
+        if name in loads:
+            load = loads[name]
+            return only_value(inputs[load.source.tensor].data, load.type, load.layout)
+        row = self._held[name]
+        return None if isinstance(row, str) else row.value(column)
+
+    def _clear_doubts(self, script: Script, executed: Executed) -> None:
+        """Check what the script has made, if there is a number that may be wrong.
+
+        Raises:
+            NaNError: the script is not the right one for the data.
+        """
+        if not any(self._session.fetch(self._own(doubt)) for doubt in script.doubts):
+            return
+        self._check(script.statements)
+        for output, question in script.finite.items():
+            if self._session.fetch(self._own(question)):
+                executed.infinite.append(output)
 
     def _make_all(
         self, script: Script, inputs: Mapping[str, BoundInput], executed: Executed
@@ -263,8 +328,11 @@ class _Execution:
         self._later(session.unregister, full)
 
     def _own(self, text: str) -> str:
-        for name, table in self._held.items():
-            text = text.replace(name, table)
+        """The text of a statement with the names of this execution."""
+        for name, row in self._held.items():
+            placeholder = f'"{PLACEHOLDER}{name}"'
+            if placeholder in text:
+                text = text.replace(placeholder, f'"{row if isinstance(row, str) else row.name}"')
         return text.replace(PLACEHOLDER, self._prefix)
 
     def _later(self, function: Callable[..., Any], *arguments: Any) -> None:
@@ -273,6 +341,17 @@ class _Execution:
                 function(*arguments)
 
         self._undo.callback(undo)
+
+
+@contextlib.contextmanager
+def _dropping(executed: Executed) -> Iterator[None]:
+    """Drop the tables that a block has made if it fails."""
+    try:
+        yield
+    except BaseException:
+        for table in executed.tables:
+            table.drop()
+        raise
 
 
 def memory_tables(inputs: Mapping[str, BoundInput]) -> dict[str, Any]:

@@ -218,6 +218,9 @@ def _numbers(session: Session, tensors: list[TensorRelation]) -> tuple[Any, ...]
     """The values of tensors without axes."""
     if not tensors:
         return ()
+    values = [x.table.in_memory for x in tensors]
+    if all(value is not None for value in values):
+        return tuple(values)
     rows = session.fetch(sql_text(scalars_query([x.table.place for x in tensors])))
     return tuple(
         next((value for value in stored if value is not None), tensor.fill)

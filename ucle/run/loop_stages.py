@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from ucle.database.session import Session
-from ucle.database.temporary_tables import TemporaryColumn
+from ucle.database.temporary_tables import Row, TemporaryColumn
 from ucle.errors import ValueTypeError
 from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.states import BoundInput, small_arrays
@@ -99,15 +99,15 @@ class Stages:
                     hint="clip(x, low, high) keeps numbers in an interval",
                 )
 
-    def list_held_tables(self, state: Mapping[str, TensorRelation]) -> dict[str, str]:
+    def list_held_tables(self, state: Mapping[str, TensorRelation]) -> dict[str, Row]:
         """The tables that exist already, by their names in scripts."""
-        tables = {read.step: state[x].table.place[0] for x, read in held_tables(state).items()}
+        tables = {read.step: state[x].table.row for x, read in held_tables(state).items()}
         if self._before is None:
             return tables
         for step, made in self._before.outputs.items():
             row = isinstance(made, TemporaryColumn)
-            tables[held_name(FIXED if row else step)] = made.place[0]
-        return tables | {name: table.name for name, table in self._before.dictionaries.items()}
+            tables[held_name(FIXED if row else step)] = made.row
+        return tables | self._before.dictionaries
 
     def _split(self, tables: Mapping[str, Read]) -> HoistedPlan:
         constants = small_arrays(self.compiled.inputs)
@@ -123,10 +123,10 @@ def held_tables(state: Mapping[str, TensorRelation]) -> dict[str, Read]:
     rows: dict[str, str] = {}
     tables = {}
     for name, tensor in state.items():
-        table, column = tensor.table.place
-        if isinstance(tensor.table, TemporaryColumn):
-            row = rows.setdefault(table, held_name(f"row {len(rows) + 1}"))
-            tables[name] = Read(row, name, tensor.type, tensor.layout, column)
+        table = tensor.table
+        if isinstance(table, TemporaryColumn):
+            row = rows.setdefault(table.title, held_name(f"row {len(rows) + 1}"))
+            tables[name] = Read(row, name, tensor.type, tensor.layout, table.column)
         else:
             tables[name] = Read(held_name(name), name, tensor.type, tensor.layout)
     return tables

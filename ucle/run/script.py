@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 
 from ucle.foundation.caches import BoundedCache
 from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.dtypes import DType
 from ucle.foundation.exact_key import ExactKey, Same
 from ucle.plan import relation_nodes as plans
 from ucle.plan.relation_tree import inputs, nodes
 from ucle.plan.steps import Plan, Role, Step
 from ucle.sqlgen import Capabilities, SqlStep, emit, infinite_query, locate_payload
+from ucle.sqlgen.dialects import DUCKDB_SQL
+from ucle.sqlgen.parameter_query import ParameterQuery, Place, parameter_query
 from ucle.sqlgen.script import (
     called_functions,
     create_statement,
@@ -23,6 +26,7 @@ from ucle.sqlgen.script import (
     sql_text,
     step_functions,
 )
+from ucle.sqlgen.sql_trees import VALUE
 
 PLACEHOLDER = f"ucle_{secrets.token_hex(8)}_"
 """Prefix of emitted scripts; each execution replaces it by its own."""
@@ -61,6 +65,20 @@ class ScriptStatement:
 
 
 @dataclass(frozen=True)
+class RowQuery:
+    """A query for the only row that a script makes, in place of all of its statements.
+
+    It has parameters for arrays and held tables; all of them, and the row, are small.
+    """
+
+    query: ParameterQuery
+    columns: Mapping[str, DType]
+    """The columns of the row, with the types of their elements."""
+    types: Mapping[str, str]
+    """Their SQL types."""
+
+
+@dataclass(frozen=True)
 class Script:
     """The statements of a plan for one route."""
 
@@ -73,6 +91,8 @@ class Script:
     """Outputs whose numbers should be finite, each with a query that has a row if one is not."""
     doubts: tuple[str, ...] = ()
     """Queries that have no row if all checks, including those of `finite`, would pass."""
+    row: RowQuery | None = None
+    """What may run in place of the statements."""
 
     def reads(self, name: str) -> bool:
         """True if a statement refers to a table that the script does not make."""
@@ -147,7 +167,50 @@ def script_of(
     questions = {name: sql_text(query) for name, query in infinite.items()}
     ours = sorted(name for name in called if name.startswith(PLACEHOLDER))
     functions = tuple(name.removeprefix(PLACEHOLDER) for name in ours)
-    return Script(tuple(statements), functions, loads, questions, asked)
+    row = _row_query(plan, steps)
+    return Script(tuple(statements), functions, loads, questions, asked, row)
+
+
+MOST_ROW_BYTES = 1 << 20
+"""Bytes of the parameters and the row of a `RowQuery`. Above it copies take longer than tables."""
+
+
+def _row_query(plan: Plan, steps: Sequence[SqlStep]) -> RowQuery | None:
+    """Return a query in place of a script that makes one row out of arrays and rows, if small."""
+    made = [step for step in steps if step.query is not None]
+    if len(made) != 1 or made[0].query is None or made[0].rounds or plan.dictionaries:
+        return None
+    results = {read.column or VALUE: read for read in plan.outputs.values()}
+    if any(PLACEHOLDER + read.step != made[0].name for read in plan.outputs.values()):
+        return None
+    given = {place: relation for step in plan.steps for place, relation in _places(step)}
+    stored = [*results.values(), *given.values()]
+    if not results or any(x.layout.promoted or x.layout.compressed is not None for x in stored):
+        return None
+    if sum(x.type.tuple_bytes(x.layout) for x in stored) > MOST_ROW_BYTES:
+        return None
+    query = parameter_query(made[0].query, {x: _sql_type(y) for x, y in given.items()})
+    if query is None or set(query.columns) != set(results):
+        return None
+    return RowQuery(
+        query,
+        {name: results[name].type.dtype for name in query.columns},
+        {name: _sql_type(results[name]) for name in query.columns},
+    )
+
+
+def _places(step: Step) -> Iterator[tuple[Place, plans.Load | plans.Held]]:
+    """Yield the places of what exists before a script runs."""
+    match step.relation:
+        case plans.Load() | plans.Held() as relation:
+            yield (PLACEHOLDER + step.name, VALUE), relation
+        case plans.HeldRow(members):
+            for name, member in members.items():
+                yield (PLACEHOLDER + step.name, name), member
+
+
+def _sql_type(relation: plans.Load | plans.Held | plans.Read) -> str:
+    return DUCKDB_SQL.types[relation.type.dtype] if relation.layout.scalar else "BLOB"
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,7 @@ from ucle.run.read_tuples import (
     stored_batches,
     tile_starts,
 )
+from ucle.run.row_values import row_batch
 from ucle.sqlgen.script import called_functions, count_query, sql_text, values_query
 from ucle.sqlgen.sql_trees import VALUE, key_columns
 from ucle.sqlgen.write_statements import Query, copy_to_folder, count_rows_up_to, order_rows
@@ -486,7 +487,7 @@ class StoredTensor:
             yield
         except (EngineError, UcleError) as error:
             cause = error if isinstance(error, EngineError) else error.__cause__
-            if gone := why_gone(cause, self._table.place[0]):
+            if gone := why_gone(cause, self._table.title):
                 raise _build_closed_error(place, gone) from cause
             if isinstance(error, EngineError):
                 raise execution_error(error, place) from error
@@ -538,6 +539,11 @@ class StoredTensor:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         """Yield batches of the stored tuples, with ``val`` as numbers or BLOBs."""
         with self._reading():
+            value = self._table.in_memory
+            if value is not None:
+                self._session.check_open()
+                yield row_batch(value, self.type, self.layout)
+                return
             yield from stored_batches(self._session, self._table.place, self.type, self.layout)
 
     def _blocks(self, values: pa.Array, layout: Layout) -> NDArray[Any]:
