@@ -249,7 +249,7 @@ def test_windows_make_no_pairs() -> None:
         ("Z[i] = x[i+9]; Y[i] = Z[i] + x[i]", "outside of its axis", "bounds"),
         ("Z[i] += x[i+w] * k[w] * y[i] * n[i]", "contradict", ""),
         ("Z[i] += x[i+w] * k[w] * n[i]", "outside of its axis", "~(...)"),
-        ("Z[i] = x[~(i-1)]", "nothing says how large", "bounds"),
+        ("Z[i] = x[~(8-i)]", "nothing says how large", "bounds"),
         ("Z[i] += x[i+w]", "nothing says how large", "bounds"),
         ("Z[i] = x[8-i]", "outside of its axis", "~(...)"),
         ("Z[i] = y[i%9] * x[i]", "outside of its axis", "~(...)"),

@@ -202,7 +202,13 @@ def test_tables_tell_sizes() -> None:
         t = ucle.tensor("t", axes=("i", "j"), database=connection)
         np.testing.assert_array_equal(ucle.diff(t, axis="j").to_numpy(), np.diff(full))
         np.testing.assert_array_equal(ucle.tril(t, 1).to_numpy(), np.tril(full, 1))
-        for call in (lambda: ucle.shift(t, 1), lambda: ucle.roll(t, 1, 0), lambda: ucle.pad(t, 1)):
+        shifted = ucle.shift(ucle.array(full), 1).to_numpy()
+        np.testing.assert_array_equal(ucle.shift(t, 1).to_numpy(), shifted)
+        for call in (
+            lambda: ucle.shift(t, 1, fill_value=2),
+            lambda: ucle.roll(t, 1, 0),
+            lambda: ucle.pad(t, 1),
+        ):
             with pytest.raises(BoundError, match="bounds="):
                 call()
 

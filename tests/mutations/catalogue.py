@@ -9,6 +9,7 @@ from __future__ import annotations
 from .around import AROUND
 from .coming_in import COMING_IN
 from .mutation import Mutation
+from .on_the_desk import ON_THE_DESK
 from .rows_and_words import ROWS_AND_WORDS
 from .time_to_answer import TIME_TO_ANSWER
 
@@ -1275,4 +1276,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *COMING_IN,
     *ROWS_AND_WORDS,
     *TIME_TO_ANSWER,
+    *ON_THE_DESK,
 )

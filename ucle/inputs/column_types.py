@@ -113,6 +113,12 @@ NOTHING = '"NULL"'
 """The type of a column with only NULLs, which is comparable with every other type."""
 
 
+KINDS_OF_TIME = frozenset(
+    {"dates and timestamps", "timestamps with a time zone", "TIME", "TIME_NS"}
+)
+"""The kinds of keys along which a program may run, move and look back."""
+
+
 def key_kind(type_: str) -> str:
     """The kind of a key column, from DuckDB's name of its type.
 

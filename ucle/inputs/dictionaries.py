@@ -15,7 +15,7 @@ from ucle.database.session import Session
 from ucle.errors import CoordinateError, ValueTypeError
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import unique_names
-from ucle.inputs.column_types import NOTHING, common_key_type
+from ucle.inputs.column_types import KINDS_OF_TIME, NOTHING, common_key_type, key_kind
 from ucle.inputs.relations import register_inputs
 from ucle.inputs.states import BoundInput
 from ucle.language.bounds import AxisBound, SizeClasses
@@ -33,6 +33,11 @@ class Dictionaries:
     tables: tuple[Dictionary, ...] = ()
     axes: Mapping[tuple[str, int], str] = field(default_factory=dict)
     """The name of the dictionary, by input and position of the axis."""
+
+    @property
+    def ordered(self) -> frozenset[str]:
+        """Those of dates and times, by name."""
+        return frozenset(each.name for each in self.tables if _is_of_times(each))
 
     def of(self, tensor: str, axis: int) -> str | None:
         """The dictionary of an axis, if it has one."""
@@ -184,6 +189,12 @@ def bind_dictionaries(
             axes[tensor, axis] = name
             bounds[tensor][axis] = _bound_axis(bounds[tensor][axis], size)
     return Dictionaries(tuple(dictionaries), axes), {x: tuple(each) for x, each in bounds.items()}
+
+
+def _is_of_times(dictionary: Dictionary) -> bool:
+    """True if all values of a dictionary are dates, timestamps or times of the day."""
+    types = (source.key_types[source.keys.index(key)] for source, key in dictionary.columns)
+    return all(key_kind(type_) in KINDS_OF_TIME for type_ in types)
 
 
 def _title(inputs: Mapping[str, BoundInput], members: list[tuple[str, int]]) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from ucle.errors import BoundError, LabelError, did_you_mean
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Coordinates, Label
-from ucle.language.index_bounds import DerivedBound, Reach, derive, reaches
+from ucle.language.index_bounds import DerivedBound, Reach, derive, moved_along, reaches
 from ucle.language.syntax import Access, First, Reindexed, Site, Size, Statement, accesses, walk
 
 
@@ -194,6 +194,9 @@ def infer_bounds(
     resolved = {root: _resolve(bounds) for root, bounds in bounds_of.items()}
     reads = list(reaches(statements, classes.find))
     added = derive(reads, resolved)
+    for moved, axis in moved_along(statements):
+        if classes.find(moved) not in resolved and classes.find(axis) in resolved:
+            classes.join(moved, axis)
     named = {classes.find(site): name for site, name in (dictionaries or {}).items()}
     sizes: dict[Site, int] = {}
     dictionary: dict[Site, str] = {}

@@ -4,6 +4,9 @@ Each read has to be inside its axis, unless it is permissive (``~``). A label th
 of an axis gets the largest size for which all its reads are inside. If a read has several labels,
 all but one have to be known: in ``A[i+w] * K[w]``, i has the size of A reduced by the extent of w.
 A remainder, ``A[i%3]``, does not constrain the size of i.
+
+Permissive reads constrain no size. A label for which there is nothing else has the size of the axis
+that it moves along: in ``Z[i] = A[~(i-1)]``, Z is as long as A.
 """
 
 from __future__ import annotations
@@ -117,6 +120,23 @@ def reaches(statements: Iterable[Statement], find: Callable[[Site], Site]) -> It
             if index.affine.label is not None and sites[0][1] == axis:
                 continue  # its axis has the same size
             yield Reach(axis, index.affine, sites, text, expression.source.span)
+
+
+def moved_along(statements: Iterable[Statement]) -> Iterator[tuple[Site, Site]]:
+    """Yield the labels of permissive reads with the axes that they move along.
+
+    Those are reads at the position of the label plus or minus something, such as ``A[~(i-w)]``.
+    """
+    for statement in statements:
+        expression = statement.expression
+        if not isinstance(expression, Reindexed):
+            continue
+        target = statement.target.tensor
+        for name, index in zip(expression.source.labels, expression.indices, strict=True):
+            if index.permissive and index.affine.linear:
+                for label, factor in index.affine.terms:
+                    if isinstance(label, str) and factor == 1:
+                        yield (target, label), (target, name)
 
 
 def derive(reads: Sequence[Reach], sizes: dict[Site, int]) -> list[tuple[Site, tuple[Reach, ...]]]:

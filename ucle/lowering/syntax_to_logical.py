@@ -101,6 +101,8 @@ class ResolvedProgram:
     paths: Mapping[str, Path] = field(default_factory=dict)
     exact: bool = True
     """True if NaN and infinities meet entries that are not stored as in NumPy."""
+    ordered: frozenset[str] = frozenset()
+    """The dictionaries of times, along which positions have an order."""
 
 
 def syntax_to_logical(source: ResolvedProgram) -> LogicalProgram:
@@ -125,7 +127,7 @@ def syntax_to_logical(source: ResolvedProgram) -> LogicalProgram:
     T[i] = T.1[i]
     """
     outputs = choose_outputs(source.statements, source.outputs)
-    lowering = _Lowering(dict(source.types), source.bounds, source.exact)
+    lowering = _Lowering(dict(source.types), source.bounds, source.exact, source.ordered)
     statements = []
     for statement in source.statements:
         lowered = lowering.statement(statement)
@@ -143,6 +145,7 @@ class _Lowering:
     types: dict[str, TensorType]
     bounds: Bounds
     exact: bool
+    ordered: frozenset[str]
 
     def __post_init__(self) -> None:
         self._steps: dict[str, Contraction] = {}
@@ -239,7 +242,9 @@ class _Lowering:
         if not self._is_of_names(along):
             for label in along.labels:
                 what = f"the coordinates of the label {label!r} have no order to run along"
-                self._check_no_dictionary(label, what, expression.span)
+                if not self._is_ordered(label):
+                    hint = "dates and times have an order; number others in a column of their own"
+                    self._check_no_dictionary(label, what, expression.span, hint)
         if use.maps:
             use = self._plain(use)
         labels = tuple(self._label(name) for name in statement.target.labels)
@@ -295,7 +300,10 @@ class _Lowering:
     def _check_numbered(self, reindexed: Reindexed) -> None:
         """Check that no label without numeric coordinates is computed with."""
         own = zip(reindexed.source.labels, reindexed.indices, strict=True)
-        computed = [Affine(((x, 1),)) for x, index in own if index.affine.label != x]
+        computed: list[Affine] = []
+        for x, index in own:
+            if index.affine.label != x and not self._moves_along(x, index.affine):
+                computed += [Affine(((x, 1),)), index.affine]
         computed += [] if reindexed.value is None else [reindexed.value]
         hit = reindexed.hit
         computed += [] if hit is None or hit.own else [Affine(((hit.label, 1),))]
@@ -303,12 +311,24 @@ class _Lowering:
             signs = sorted(n for _, n in compare.affine.terms)
             same = {self._label(x).dictionary for x in compare.affine.labels}
             equal = compare.sign is not Sign.AT_LEAST and compare.affine.constant == 0
-            two = compare.affine.linear and signs == [-1, 1]
-            if not (equal and two and len(same) == 1):
+            two = compare.affine.linear and signs == [-1, 1] and len(same) == 1
+            if not (two and (equal or same <= self.ordered)):
                 computed.append(compare.affine)
         for name in (x for each in computed for x in each.labels):
             what = f"the coordinates of the label {name!r} are no numbers to compute with"
             self._check_no_dictionary(name, what, reindexed.span)
+
+    def _is_ordered(self, name: str) -> bool:
+        """True if the coordinates of a label are times."""
+        return self._label(name).dictionary in self.ordered
+
+    def _moves_along(self, axis: str, affine: Affine) -> bool:
+        """True for the position of a time plus or minus numbers, in an axis of the same times."""
+        dictionaries = {x: self._label(x).dictionary for x in affine.labels}
+        times = [x for x, n in affine.terms if isinstance(x, str) and dictionaries[x] is not None]
+        if not affine.linear or len(times) != 1 or dict(affine.terms)[times[0]] != 1:
+            return False
+        return self._is_ordered(axis) and dictionaries[times[0]] == self._label(axis).dictionary
 
     def _check_no_dictionary(
         self,

@@ -120,6 +120,7 @@ def source_of(
         options.outputs,
         paths_by_tensor(resolved, options.path),
         options.nonfinite == "exact",
+        sized.dictionaries.ordered,
     )
 
 

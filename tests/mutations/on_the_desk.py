@@ -1,0 +1,38 @@
+"""Mistakes in what people do with tables of times and names.
+
+In the form of `catalogue`, which has those of the compiler.
+"""
+
+from __future__ import annotations
+
+from .mutation import Mutation
+
+TIMES = "tests/language/test_times.py"
+
+ON_THE_DESK: tuple[Mutation, ...] = (
+    Mutation(
+        "names-in-order",
+        "ucle/inputs/dictionaries.py",
+        "return all(key_kind(type_) in KINDS_OF_TIME for type_ in types)",
+        "return all(map(key_kind, types))",
+        "a program runs along names in the order of the alphabet",
+        (f"{TIMES}::test_what_has_no_meaning",),
+    ),
+    Mutation(
+        "twice-a-time",
+        "ucle/lowering/syntax_to_logical.py",
+        "len(times) != 1 or dict(affine.terms)[times[0]] != 1:",
+        "len(times) != 1:",
+        "twice the position of a time is read like another",
+        (f"{TIMES}::test_what_has_no_meaning",),
+    ),
+    Mutation(
+        "times-of-two-dictionaries",
+        "ucle/language/bounds.py",
+        "            classes.join(moved, axis)",
+        "            resolved[classes.find(moved)] = resolved[classes.find(axis)]",
+        "what is read at the time before has numbers in the place of times",
+        (f"{TIMES}::test_what_runs_along_times",),
+    ),
+)
+"""Each is caught by the tests that it names."""
