@@ -102,7 +102,7 @@ def test_two_tables_of_times(connection: duckdb.DuckDBPyConnection) -> None:
     "text",
     [
         "Z[t,k] = t * x[t,k]",
-        "Z[t,k] = x[~(2*t),k]",
+        "Z[t,k] = x[t,k] + x[~(2*t),k]",
         "Z[t,k] = (t < 3) * x[t,k]",
         "Z[t,k] = cumsum[k](x[t,k])",
         "Z[t,k] = x[t,~(k-1)]",
