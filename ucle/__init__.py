@@ -20,8 +20,8 @@ EXPORTS = {
     "ucle.inputs.inputs": "table",
     "ucle.inputs.parameters": "parameter",
     "ucle.lazy.aggregations": (
-        "all any argmax argmin count_nonzero cummax cummin cumprod cumsum logsumexp max mean "
-        "min prod softmax std sum var"
+        "all any argmax argmin count_nonzero cummax cummin cumprod cumsum layer_norm log_softmax "
+        "logsumexp max mean min normalize prod softmax standardize std sum var"
     ),
     "ucle.lazy.creation": "array compute tensor",
     "ucle.lazy.data_types": (

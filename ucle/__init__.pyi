@@ -24,12 +24,16 @@ from ucle.lazy.aggregations import cummax as cummax
 from ucle.lazy.aggregations import cummin as cummin
 from ucle.lazy.aggregations import cumprod as cumprod
 from ucle.lazy.aggregations import cumsum as cumsum
+from ucle.lazy.aggregations import layer_norm as layer_norm
+from ucle.lazy.aggregations import log_softmax as log_softmax
 from ucle.lazy.aggregations import logsumexp as logsumexp
 from ucle.lazy.aggregations import max as max
 from ucle.lazy.aggregations import mean as mean
 from ucle.lazy.aggregations import min as min
+from ucle.lazy.aggregations import normalize as normalize
 from ucle.lazy.aggregations import prod as prod
 from ucle.lazy.aggregations import softmax as softmax
+from ucle.lazy.aggregations import standardize as standardize
 from ucle.lazy.aggregations import std as std
 from ucle.lazy.aggregations import sum as sum
 from ucle.lazy.aggregations import var as var

@@ -150,6 +150,10 @@ def _shifted(t: Any) -> Any:
     return np.pad(t.x, ((0, 0), (1, 0)))[:, :-1]
 
 
+def _centred(x: Any) -> Any:
+    return x - x.mean(1, keepdims=True)
+
+
 def _softmax(x: Any) -> Any:
     powers = np.exp(x - x.max(1, keepdims=True))
     return powers / powers.sum(1, keepdims=True)
@@ -167,6 +171,19 @@ OURS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "softplus": (lambda t: ucle.softplus(t.x), lambda t: np.logaddexp(t.x, 0)),
     "finite": (lambda t: ucle.finite(t.x), lambda t: t.x),
     "softmax": (lambda t: ucle.softmax(t.x, axis=1), lambda t: _softmax(t.x)),
+    "log_softmax": (lambda t: ucle.log_softmax(t.x, axis=1), lambda t: np.log(_softmax(t.x))),
+    "layer_norm": (
+        lambda t: ucle.layer_norm(t.x, axis=1),
+        lambda t: _centred(t.x) / np.sqrt(t.x.var(1, keepdims=True) + 1e-5),
+    ),
+    "standardize": (
+        lambda t: ucle.standardize(t.x, axis=1),
+        lambda t: _centred(t.x) / t.x.std(1, keepdims=True),
+    ),
+    "normalize": (
+        lambda t: ucle.normalize(t.x, axis=1),
+        lambda t: t.x / np.linalg.norm(t.x, axis=1, keepdims=True),
+    ),
     "logsumexp": (
         lambda t: ucle.logsumexp(t.x, axis=1),
         lambda t: np.logaddexp.reduce(t.x, axis=1),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from .mutation import Mutation
 
+ALONG = "tests/language/test_along.py"
 TIMES = "tests/language/test_times.py"
 
 ON_THE_DESK: tuple[Mutation, ...] = (
@@ -33,6 +34,14 @@ ON_THE_DESK: tuple[Mutation, ...] = (
         "            resolved[classes.find(moved)] = resolved[classes.find(axis)]",
         "what is read at the time before has numbers in the place of times",
         (f"{TIMES}::test_what_runs_along_times",),
+    ),
+    Mutation(
+        "lengths-without-squares",
+        "ucle/language/functions.py",
+        '"normalize": "x * finite(1 / sqrt(sum(square(abs(x)))))",',
+        '"normalize": "x * finite(1 / sqrt(sum(abs(x))))",',
+        "the length of a vector is not that of its squares",
+        (f"{ALONG}::test_programs",),
     ),
 )
 """Each is caught by the tests that it names."""

@@ -21,6 +21,7 @@ from ucle.ir.axis_functions import Running
 from ucle.ir.vertices import Span
 from ucle.language.factors import constant_value
 from ucle.language.functions import FIRST, Direction, Gives
+from ucle.language.parse import template
 from ucle.language.syntax import (
     Binary,
     Call,
@@ -37,7 +38,7 @@ from ucle.language.syntax import (
     fold,
     with_children,
 )
-from ucle.language.templates import substitute, template
+from ucle.language.templates import substitute
 from ucle.operators import (
     ADD,
     MULT,

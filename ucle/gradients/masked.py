@@ -14,8 +14,8 @@ from functools import cache, reduce
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.vertices import Span
+from ucle.language.parse import template
 from ucle.language.syntax import Access, Binary, Call, Expression, Number, Reduction, Size
-from ucle.language.templates import template
 from ucle.operators import (
     ADD,
     AND,

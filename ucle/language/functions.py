@@ -10,6 +10,8 @@ their expression. Names of element types are casts.
 they are. Without r, only the first entry counts. ``argmax[j](...)`` is the position of the greatest
 entry; as in NumPy, that is the first NaN, if there is one. The same holds for ``argmin``, whereas
 ``bottom_k`` puts NaN at the end.
+
+``softmax[j](...)`` and its like (`ALONG`) are expressions of an argument and its aggregations.
 """
 
 from __future__ import annotations
@@ -100,6 +102,23 @@ FUNCTIONS: dict[str, DerivedFunction] = {
     ),
 }
 """Functions of two arguments that are a ⊗ of `ucle.operators` need no row."""
+
+_DEVIATION = "(x - mean(x))"
+_VARIANCE = "mean(square(x - mean(x)))"
+
+ALONG: dict[str, str] = {
+    "softmax": "exp(x - logsumexp(x))",
+    "log_softmax": "x - logsumexp(x)",
+    "normalize": "x * finite(1 / sqrt(sum(square(abs(x)))))",
+    "standardize": f"{_DEVIATION} / sqrt({_VARIANCE})",
+    "layer_norm": f"{_DEVIATION} / sqrt({_VARIANCE} + 1e-05)",
+}
+"""Functions along labels that stay, ``softmax[j](S[i,j])``, as templates of `x`.
+
+Source: ``log_softmax`` and ``layer_norm``, without weights, are PyTorch's, with its epsilon;
+``normalize`` divides by the Euclidean length where that is not 0, as scikit-learn's, so that what
+is sparse stays so, and ``standardize`` by the standard deviation.
+"""
 
 
 def function_named(name: str) -> PointwiseMap | DType | str:

@@ -12,7 +12,13 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NoReturn
 
-from ucle.errors import DepthError, NameResolutionError, ProgramSyntaxError, did_you_mean
+from ucle.errors import (
+    DepthError,
+    LabelError,
+    NameResolutionError,
+    ProgramSyntaxError,
+    did_you_mean,
+)
 from ucle.foundation.arguments import text as a_text
 from ucle.foundation.arguments import validated
 from ucle.foundation.caches import BoundedCache
@@ -20,7 +26,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING, MatrixMap, Running
 from ucle.ir.vertices import Span
-from ucle.language.functions import FIRST, function_named
+from ucle.language.functions import ALONG, FIRST, function_named
 from ucle.language.label_arithmetic import LARGEST, affine_of
 from ucle.language.lr_parser import Parser, Token, UnexpectedError, build
 from ucle.language.scatter import rewrite_scatter
@@ -44,6 +50,7 @@ from ucle.language.syntax import (
     with_indices,
 )
 from ucle.language.syntax_to_text import expression_text
+from ucle.language.templates import substitute
 from ucle.operators import (
     ADD,
     AND,
@@ -172,6 +179,12 @@ def parse_program(text: str) -> tuple[Statement, ...]:
     ('i', 'j')
     """
     return _parsed.get_or_make(text, lambda: _parse(text))
+
+
+@cache
+def template(text: str) -> Expression:
+    """Parse the text of a template (`ucle.language.templates`)."""
+    return parse_program(f"_ = {text.strip()}")[0].expression
 
 
 def forget_parsed() -> None:
@@ -372,7 +385,7 @@ class _Builder:
             return Binary(swapped, right, left, self._span(name))
         return Call(function_named(str(name)), tuple(arguments), self._span(name))
 
-    def reduction(self, children: list[Any]) -> Reduction | ScanExpression | First:
+    def reduction(self, children: list[Any]) -> Expression:
         name, *indices, argument = children
         span = self._span(name)
         over = tuple(_label(x, span) for x in indices if x is not None)
@@ -405,6 +418,9 @@ class _Builder:
                     found=f"{name}[{','.join(over)}](...)",
                 )
             return First(function, over[0], over[1] if over[1:] else None, argument, span)
+        if name in ALONG and name not in REDUCES:
+            _check_along(str(name), over, argument, span)
+            return substitute(template(ALONG[name]), {"x": argument}, over, span)
         return Reduction(_aggregation(str(name), span), over, argument, span)
 
     def compare(self, children: list[Any]) -> Binary:
@@ -492,13 +508,26 @@ def _check_target(target: Access, accumulate: Reduce | None) -> None:
         )
 
 
+def _check_along(name: str, over: tuple[str, ...], argument: Expression, span: Span) -> None:
+    """Check that a function along labels that stay names some labels of its argument, each once."""
+    if over and set(over) <= set(argument.labels) and len(set(over)) == len(over):
+        return
+    label = (argument.labels or ("j",))[-1]
+    raise LabelError(
+        f"{name} is along labels of its argument",
+        where=str(span),
+        expected=f"{name}[{label}](...)",
+        found=f"{name}[{','.join(over)}](...)",
+    )
+
+
 def _aggregation(name: str, span: Span) -> Reduce:
     if name not in REDUCES:
         raise NameResolutionError(
             f"unknown aggregation {name!r}",
             where=str(span),
-            expected="one of " + ", ".join(sorted({*REDUCES, *RUNNING, *MATRIX_MAPS})),
+            expected="one of " + ", ".join(sorted({*REDUCES, *RUNNING, *MATRIX_MAPS, *ALONG})),
             found=name,
-            hint=did_you_mean(name, [*REDUCES, *RUNNING, *MATRIX_MAPS]),
+            hint=did_you_mean(name, [*REDUCES, *RUNNING, *MATRIX_MAPS, *ALONG]),
         )
     return REDUCES[name]

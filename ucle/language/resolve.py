@@ -23,7 +23,8 @@ from ucle.foundation.names import find_free_name
 from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING
 from ucle.ir.vertices import Span
-from ucle.language.functions import CASTS, FIRST, FUNCTIONS
+from ucle.language.functions import ALONG, CASTS, FIRST, FUNCTIONS
+from ucle.language.parse import template
 from ucle.language.syntax import (
     Access,
     Call,
@@ -43,7 +44,7 @@ from ucle.language.syntax import (
     with_children,
     with_indices,
 )
-from ucle.language.templates import substitute, template
+from ucle.language.templates import substitute
 from ucle.operators import MAPS, REDUCES, SUM
 
 
@@ -135,7 +136,7 @@ def _expand_expression(
                 _check_count(expression, len(derived.parameters))
                 values = dict(zip(derived.parameters, parts, strict=True))
                 return substitute(template(derived.text), values, (), span)
-            aggregates = name in (*REDUCES, *RUNNING, *MATRIX_MAPS, *FIRST)
+            aggregates = name in (*REDUCES, *RUNNING, *MATRIX_MAPS, *FIRST, *ALONG)
             raise (_without_labels if aggregates else _unknown_function)(expression)
         case Call():
             _check_count(expression, 1)

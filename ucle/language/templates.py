@@ -8,18 +8,11 @@ the number of entries along the labels of its aggregations.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import partial
 
 from ucle.ir.vertices import Span
-from ucle.language.parse import parse_program
 from ucle.language.syntax import Access, Binary, Call, Expression, Number, Reduction, Size
 from ucle.operators import REDUCES
-
-
-@cache
-def template(text: str) -> Expression:
-    """Parse the text of a template."""
-    return parse_program(f"_ = {text.strip()}")[0].expression
 
 
 def substitute(
@@ -33,6 +26,7 @@ def substitute(
         over: the labels of its aggregations.
         span: the place of the result in the text.
 
+    >>> from ucle.language.parse import template
     >>> from ucle.language.syntax_to_text import expression_text
     >>> here, x = Span(1, 1), Access("v", ("i",), Span(1, 1))
     >>> expression_text(substitute(template("sum(x) / size"), {"x": x}, ("i",), here))

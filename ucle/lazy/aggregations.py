@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ucle.lazy.axes import AxisLike
-from ucle.lazy.reductions import Along
+from ucle.lazy.reductions import Along, along_axes
 from ucle.lazy.tensor import Tensor, as_tensor
 
 
@@ -84,6 +84,48 @@ def argmin(x: Any, axis: AxisLike | None = None, *, keepdims: bool = False) -> T
 def softmax(x: Any, axis: AxisLike = -1) -> Tensor:
     """Exponentials divided by their sum along an axis."""
     return as_tensor(x).softmax(axis)
+
+
+def log_softmax(x: Any, axis: Along = -1) -> Tensor:
+    """Logarithms of `softmax`, which are right where that is 0.
+
+    >>> import ucle
+    >>> ucle.log_softmax([0.0, 800.0]).to_numpy()
+    array([-800.,    0.])
+    """
+    return Tensor(along_axes("log_softmax", as_tensor(x).lazy, axis))
+
+
+def layer_norm(x: Any, axis: Along = -1) -> Tensor:
+    """Entries minus their mean along axes, divided by the root of their variance plus 1e-5.
+
+    Source: `torch.nn.functional.layer_norm` without weight and bias.
+
+    >>> import ucle
+    >>> ucle.layer_norm([1.0, 3.0]).to_numpy().round(3)
+    array([-1.,  1.])
+    """
+    return Tensor(along_axes("layer_norm", as_tensor(x).lazy, axis))
+
+
+def normalize(x: Any, axis: Along = -1) -> Tensor:
+    """Entries divided by their Euclidean length along axes; what has length 0 stays as it is.
+
+    >>> import ucle
+    >>> ucle.normalize([3.0, 4.0]).to_numpy()
+    array([0.6, 0.8])
+    """
+    return Tensor(along_axes("normalize", as_tensor(x).lazy, axis))
+
+
+def standardize(x: Any, axis: Along = -1) -> Tensor:
+    """Entries minus their mean along axes, divided by their standard deviation.
+
+    >>> import ucle
+    >>> ucle.standardize([1.0, 3.0]).to_numpy()
+    array([-1.,  1.])
+    """
+    return Tensor(along_axes("standardize", as_tensor(x).lazy, axis))
 
 
 def cumsum(x: Any, axis: AxisLike | None = None, dtype: Any = None) -> Tensor:

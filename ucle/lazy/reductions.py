@@ -11,7 +11,9 @@ from dataclasses import replace
 
 from ucle.errors import BoundError, UnsupportedError
 from ucle.ir.axis_functions import RUNNING
-from ucle.language.functions import FIRST, Gives
+from ucle.language.functions import ALONG, FIRST, Gives
+from ucle.language.parse import template
+from ucle.language.syntax import Access, Binary, Call, Expression, Number
 from ucle.lazy.axes import AxisLike, find_axes, find_axis
 from ucle.lazy.elementwise import elementwise
 from ucle.lazy.nodes import Apply, Axis, FirstAlong, Lazy, apply
@@ -25,10 +27,12 @@ from ucle.operators import (
     MULT,
     NOT,
     OR,
+    REDUCES,
     SQRT,
     SUB,
     SUM,
     WHEN,
+    PointwiseMap,
 )
 
 Along = AxisLike | Sequence[AxisLike] | None
@@ -115,6 +119,41 @@ def softmax(tensor: Lazy, axis: AxisLike) -> Lazy:
     shifted = elementwise(SUB.name, tensor, reduce_tensor(MAX.name, tensor, place, keepdims=True))
     powers = elementwise(EXP.name, shifted)
     return elementwise(DIV.name, powers, reduce_tensor(SUM.name, powers, place, keepdims=True))
+
+
+def along_axes(function: str, tensor: Lazy, axis: Along) -> Lazy:
+    """A function of the language along axes that stay (`ucle.language.functions.ALONG`).
+
+    >>> from ucle.lazy.elementwise import ones
+    >>> print(along_axes("layer_norm", ones((Axis("node", 4), Axis("feature", 3))), "feature"))
+    (node: 4, feature: 3)
+    """
+    known: dict[Expression, Lazy | float] = {}
+
+    def value(expression: Expression) -> Lazy | float:
+        if expression not in known:
+            known[expression] = evaluated(expression)
+        return known[expression]
+
+    def evaluated(expression: Expression) -> Lazy | float:
+        match expression:
+            case Access():
+                return tensor
+            case Number(number):
+                return float(number.real)
+            case Call(str() as name, (argument,)) if name in REDUCES:
+                inner = value(argument)
+                assert isinstance(inner, Lazy), "an aggregation is of the tensor"
+                return reduce_tensor(name, inner, axis, keepdims=True)
+            case Call(PointwiseMap() as row, (argument,)):
+                return elementwise(row.name, value(argument))
+            case Binary(operator, left, right):
+                return elementwise(operator.name, value(left), value(right))
+        raise AssertionError(f"no template has {expression}")
+
+    made = value(template(ALONG[function]))
+    assert isinstance(made, Lazy), "a function is of the tensor"
+    return made
 
 
 def first_entries(

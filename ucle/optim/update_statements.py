@@ -10,8 +10,9 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import unique_names
 from ucle.ir.vertices import Span
+from ucle.language.parse import template
 from ucle.language.syntax import Access, Binary, Call, Expression, Reduction, Statement
-from ucle.language.templates import substitute, template
+from ucle.language.templates import substitute
 from ucle.operators import ADD, SUM
 from ucle.optim.descent import Optimiser
 

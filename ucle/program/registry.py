@@ -15,9 +15,8 @@ from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.language.functions import CASTS, FUNCTIONS
-from ucle.language.parse import forget_parsed
+from ucle.language.parse import forget_parsed, template
 from ucle.language.syntax import accesses
-from ucle.language.templates import template
 from ucle.operators import (
     COMBINES,
     MAPS,
