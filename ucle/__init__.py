@@ -14,7 +14,8 @@ EXPORTS = {
     "ucle.database.open_sessions": "connect",
     "ucle.lazy.einsum": "einsum",
     "ucle.errors": (
-        "KernelsMissingWarning MetadataWarning NotConvergedWarning StaleStatisticsWarning UcleError"
+        "KernelsMissingWarning MetadataWarning NotConvergedWarning StaleStatisticsWarning "
+        "UcleError UnstoredEntriesWarning"
     ),
     "ucle.foundation.caches": "clear_caches",
     "ucle.inputs.inputs": "table",

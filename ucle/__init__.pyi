@@ -11,6 +11,7 @@ from ucle.errors import MetadataWarning as MetadataWarning
 from ucle.errors import NotConvergedWarning as NotConvergedWarning
 from ucle.errors import StaleStatisticsWarning as StaleStatisticsWarning
 from ucle.errors import UcleError as UcleError
+from ucle.errors import UnstoredEntriesWarning as UnstoredEntriesWarning
 from ucle.foundation.caches import clear_caches as clear_caches
 from ucle.foundation.version import __version__ as __version__
 from ucle.inputs.inputs import table as table

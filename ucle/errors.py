@@ -68,6 +68,13 @@ class StaleStatisticsWarning(UserWarning):
     """
 
 
+class UnstoredEntriesWarning(UserWarning):
+    """Entries that a table does not store decide a result, which may not be what is meant.
+
+    The text says how it is written otherwise.
+    """
+
+
 class NotConvergedWarning(UserWarning):
     """A loop has reached its maximum number of steps, but its condition does not hold."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from .mutation import Mutation
 
 ALONG = "tests/language/test_along.py"
+NOTICES = "tests/pipeline/test_notices.py"
 TIMES = "tests/language/test_times.py"
 
 ON_THE_DESK: tuple[Mutation, ...] = (
@@ -42,6 +43,22 @@ ON_THE_DESK: tuple[Mutation, ...] = (
         '"normalize": "x * finite(1 / sqrt(sum(abs(x))))",',
         "the length of a vector is not that of its squares",
         (f"{ALONG}::test_programs",),
+    ),
+    Mutation(
+        "stated-sizes-noticed",
+        "ucle/pipeline/notices.py",
+        "if label not in part.over or bound.bounds[axis].exact:",
+        "if label not in part.over:",
+        "a mean over a size that was stated is noticed, too",
+        (f"{NOTICES}::test_nothing_to_notice",),
+    ),
+    Mutation(
+        "full-tables-noticed",
+        "ucle/pipeline/notices.py",
+        "bound.statistics.entries < math.prod(bound.shape)",
+        "bound.statistics.entries <= math.prod(bound.shape)",
+        "a table that stores all entries is noticed, too",
+        (f"{NOTICES}::test_nothing_to_notice",),
     ),
 )
 """Each is caught by the tests that it names."""

@@ -233,7 +233,8 @@ def check_entries(dtype: np.dtype[Any] | None) -> None:
             where="[...]",
             expected="a tensor of integers",
             found=f"one of {dtype}",
-            hint="ucle.where(condition, t, 0) keeps what meets a condition",
+            hint="ucle.where(condition, t, 0) keeps what meets a condition, in the shape of t; "
+            "where(...).sum() / condition.sum() is its mean",
         )
 
 

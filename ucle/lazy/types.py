@@ -6,7 +6,8 @@ of a table may be unknown until a database is queried.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
 
 from ucle.errors import ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar
@@ -73,8 +74,18 @@ def _operand_type(
 
 def _apply_type(node: Apply, types: Types) -> DType | None:
     kinds = operand_types(node, types)
-    if any(kind is None for kind in kinds):
-        return None
+    if all(kind is not None for kind in kinds):
+        return _type_of_known(node, kinds)
+    # What makes truth values of floats makes them of all numbers.
+    floats = tuple(DType.FLOAT64 if kind is None else kind for kind in kinds)
+    with contextlib.suppress(ValueTypeError):
+        if _type_of_known(node, floats) is DType.BOOL:
+            return DType.BOOL
+    return None
+
+
+def _type_of_known(node: Apply, kinds: Sequence[DType | Scalar | None]) -> DType:
+    """The type of a node whose operands have these types."""
     parts: list[Expression] = []
     tensors = {}
     for number, (operand, kind) in enumerate(zip(node.operands, kinds, strict=True)):

@@ -42,6 +42,7 @@ from ucle.optimiser.join_order import Decided
 from ucle.optimiser.optimise import inputs_read
 from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled, Front, Planned
+from ucle.pipeline.notices import give_notice
 from ucle.pipeline.plan_cache import choose_plan
 from ucle.plan.check import check_decomposed, check_plan
 from ucle.plan.plan_program import plan_program
@@ -63,6 +64,9 @@ def compile_statements(
         options: of the compilation.
         labels: by input the caller's names for its axes, if not those of its first use.
 
+    Warns:
+        UnstoredEntriesWarning: entries that are not stored decide what comes out.
+
     Raises:
         UcleError: the statements, their options or the inputs are wrong.
     """
@@ -77,6 +81,7 @@ def compile_statements(
     if lifted.one is not None:
         bound[lifted.one] = one_row()
     sized = size_inputs(session, resolved, bound, options.bounds or {})
+    give_notice(resolved, sized.inputs)
     return compile_sized(session, resolved, sized, options)
 
 
