@@ -15,7 +15,7 @@ EXPORTS = {
     "ucle.lazy.einsum": "einsum",
     "ucle.errors": (
         "KernelsMissingWarning MetadataWarning NotConvergedWarning StaleStatisticsWarning "
-        "UcleError UnstoredEntriesWarning"
+        "UcleError MeaningWarning"
     ),
     "ucle.foundation.caches": "clear_caches",
     "ucle.inputs.inputs": "table",

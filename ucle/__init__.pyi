@@ -7,11 +7,11 @@ from ucle import optim as optim
 from ucle import random as random
 from ucle.database.open_sessions import connect as connect
 from ucle.errors import KernelsMissingWarning as KernelsMissingWarning
+from ucle.errors import MeaningWarning as MeaningWarning
 from ucle.errors import MetadataWarning as MetadataWarning
 from ucle.errors import NotConvergedWarning as NotConvergedWarning
 from ucle.errors import StaleStatisticsWarning as StaleStatisticsWarning
 from ucle.errors import UcleError as UcleError
-from ucle.errors import UnstoredEntriesWarning as UnstoredEntriesWarning
 from ucle.foundation.caches import clear_caches as clear_caches
 from ucle.foundation.version import __version__ as __version__
 from ucle.inputs.inputs import table as table

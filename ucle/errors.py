@@ -68,10 +68,10 @@ class StaleStatisticsWarning(UserWarning):
     """
 
 
-class UnstoredEntriesWarning(UserWarning):
-    """Entries that a table does not store decide a result, which may not be what is meant.
+class MeaningWarning(UserWarning):
+    """A program is right as it is written, but often something else is meant.
 
-    The text says how it is written otherwise.
+    The text says what, and how that is written.
     """
 
 

@@ -243,3 +243,13 @@ X = ucle.array(ARRAYS["matrix"])
 def test_errors(call: Callable[[], Any], error: type[UcleError], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_a_product_that_is_one_number_is_noticed() -> None:
+    A = np.arange(9.0).reshape(3, 3)
+    t = ucle.array(A, axes=("src", "dst"))
+    with pytest.warns(ucle.MeaningWarning, match=r"A.rename\(\{'dst': 'between'\}\)") as caught:
+        assert (t @ t).to_numpy() == (A * A).sum()
+    assert caught[0].filename == __file__
+    product = t.rename({"dst": "between"}) @ t.rename({"src": "between"})
+    np.testing.assert_allclose(product.to_numpy(), A @ A)

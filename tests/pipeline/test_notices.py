@@ -29,10 +29,10 @@ def tables() -> Iterator[duckdb.DuckDBPyConnection]:
 
 def test_paths_over_zeros(tables: duckdb.DuckDBPyConnection) -> None:
     inputs = {"road": ucle.table("road", bounds=(3, 3)), "here": np.zeros(3)}
-    with pytest.warns(ucle.UnstoredEntriesWarning, match=r"fill=ucle.inf") as caught:
+    with pytest.warns(ucle.MeaningWarning, match=r"fill=ucle.inf") as caught:
         ucle.einsum_program(ROADS, inputs=inputs, database=tables)
     assert caught[0].filename == __file__
-    with pytest.warns(ucle.UnstoredEntriesWarning, match=r"greatest.*fill=-ucle.inf"):
+    with pytest.warns(ucle.MeaningWarning, match=r"greatest.*fill=-ucle.inf"):
         ucle.einsum_program(ROADS.replace("min", "max"), inputs=inputs, database=tables)
 
 
@@ -40,7 +40,7 @@ def test_paths_over_zeros(tables: duckdb.DuckDBPyConnection) -> None:
 def test_means_over_positions_that_no_entry_has(
     name: str, tables: duckdb.DuckDBPyConnection
 ) -> None:
-    with pytest.warns(ucle.UnstoredEntriesWarning, match="entries at 9 of them"):
+    with pytest.warns(ucle.MeaningWarning, match="entries at 9 of them"):
         program = ucle.einsum_program("m = mean[i](x[i])", x=name, database=tables)
     assert program.execute()["m"].item() < 4
     with warnings.catch_warnings():

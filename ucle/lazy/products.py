@@ -12,7 +12,8 @@ from typing import SupportsIndex
 
 import numpy as np
 
-from ucle.errors import ArgumentTypeError, AxisError, BoundError, LabelError
+from ucle.errors import ArgumentTypeError, AxisError, BoundError, LabelError, MeaningWarning
+from ucle.foundation.logs import warn_caller
 from ucle.language.subscripts import parse_string, resolve
 from ucle.lazy.axes import AxisLike, check_axis_names, find_axes, find_axis, permute_axes
 from ucle.lazy.elementwise import check_names, elementwise, merge_axes
@@ -55,6 +56,17 @@ def contract_tensors(
     )
 
 
+def _notice_scalar(tensor: Lazy) -> None:
+    """Warn that a product of matrices with the same names of axes is one number."""
+    first, last = (str(tensor.axes[place].name) for place in (0, -1))
+    warn_caller(
+        f"@ sums over all axes that both sides have, {tensor}, so that this is one number; "
+        f"for the product of matrices, the last axis of one has the name of the first of the "
+        f"other: A.rename({{{last!r}: 'between'}}) @ B.rename({{{first!r}: 'between'}})",
+        MeaningWarning,
+    )
+
+
 def matmul(left: Lazy, right: Lazy) -> Lazy:
     """``left @ right``: sum over the last axis of left and the second last of right, as in NumPy.
 
@@ -84,6 +96,8 @@ def matmul(left: Lazy, right: Lazy) -> Lazy:
                 found=f"{left} @ {right}",
                 hint="t.rename({'old': 'new'}) gives an axis the name of another",
             )
+        if len(shared) > 1 and len(shared) == len(left.axes) == len(right.axes):
+            _notice_scalar(left)
         return dot(left, right, [name for name in shared if name is not None])
     inner = find_axis(right, -2 if len(right.axes) > 1 else 0, "@")
     _check_same(left, len(left.axes) - 1, right, inner, "@")

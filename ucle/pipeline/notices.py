@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from ucle.errors import UnstoredEntriesWarning
+from ucle.errors import MeaningWarning
 from ucle.foundation.logs import warn_caller
 from ucle.inputs.states import SizedInput
 from ucle.language.syntax import Access, Binary, Expression, Reduction, Size, Statement, walk
@@ -24,7 +24,7 @@ def give_notice(statements: Sequence[Statement], inputs: Mapping[str, SizedInput
         inputs: the inputs of the program.
 
     Warns:
-        UnstoredEntriesWarning: each time.
+        MeaningWarning: each time.
     """
     sparse = {name: bound for name, bound in inputs.items() if _leaves_out(bound)}
     if not sparse:
@@ -33,7 +33,7 @@ def give_notice(statements: Sequence[Statement], inputs: Mapping[str, SizedInput
         for part in walk(statement.expression):
             found = (*_of_least(part, sparse), *_of_mean(part, statement, sparse))
             for text in found:
-                warn_caller(f"{statement.span}: {text}", UnstoredEntriesWarning)
+                warn_caller(f"{statement.span}: {text}", MeaningWarning)
 
 
 def _leaves_out(bound: SizedInput) -> bool:

@@ -65,7 +65,7 @@ def compile_statements(
         labels: by input the caller's names for its axes, if not those of its first use.
 
     Warns:
-        UnstoredEntriesWarning: entries that are not stored decide what comes out.
+        MeaningWarning: entries that are not stored decide what comes out.
 
     Raises:
         UcleError: the statements, their options or the inputs are wrong.
