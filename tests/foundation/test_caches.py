@@ -59,6 +59,14 @@ def test_shared_parts_count_once() -> None:
     assert count_bytes([part, part]) < 2 * len(part) <= count_bytes([part, bytes(5000)])
 
 
+def test_values_that_are_counted_together_share_parts() -> None:
+    part = bytes(5000)
+    cache = BoundedCache[list[bytes]](most_bytes=100_000, together=2)
+    for name in "abc":
+        cache.put(name, [part, bytes(1000)])
+    assert 8000 < cache.held_bytes < 9000
+
+
 def test_several_threads() -> None:
     cache = BoundedCache[int](most_bytes=3000, together=0)
 

@@ -68,7 +68,7 @@ class BoundedCache(Generic[T]):
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of all keys and values that were counted, each by itself."""
+        """Bytes of all keys and values that were counted; those counted together share parts."""
         return sum(size for _, size in list(self._kept.values()))
 
     def get(self, key: Hashable) -> T | None:
@@ -88,10 +88,12 @@ class BoundedCache(Generic[T]):
     def _count(self) -> None:
         """Count the bytes of new values, and drop those that are too large or least used."""
         new, self._uncounted = self._uncounted, []
+        met: set[int] = set()
         for key in new:
             if (entry := self._kept.get(key)) is None:
                 continue
-            size = count_bytes((key, entry[0]))
+            # Both stay alive, so that none of their identities is that of another object later.
+            size = count_bytes(key, met) + count_bytes(entry[0], met)
             if size > self._most_bytes // 4:
                 self._kept.pop(key, None)
             else:
@@ -122,13 +124,18 @@ _SHARED = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
 """Classes of objects that exist anyway."""
 
 
-def count_bytes(value: Any) -> int:
+def count_bytes(value: Any, met: set[int] | None = None) -> int:
     """Bytes of an object and of all that it holds, apart from code.
+
+    Args:
+        value: the object.
+        met: the identities of objects that are counted already; receives those of others.
 
     >>> count_bytes([b"a" * 1000]) > 1000
     True
     """
-    met, todo, total = set[int](), [value], 0
+    met = set() if met is None else met
+    todo, total = [value], 0
     while todo:
         each = todo.pop()
         if id(each) in met or isinstance(each, _SHARED):
