@@ -17,7 +17,7 @@ import ucle
 from ucle import errors
 from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING
 from ucle.language.bounds import infer_bounds, size_classes
-from ucle.language.functions import CASTS
+from ucle.language.functions import ALONG, CASTS
 from ucle.language.functions import FUNCTIONS as DERIVED
 from ucle.language.parse import parse_program
 from ucle.operators import MAPS, REDUCES
@@ -124,7 +124,7 @@ VECTOR = {"x": X}
 HERE, THERE = "line 1, column 1", "line 2, column 1"
 ONE = "one statement for each tensor"
 FUNCTIONS = "one of " + ", ".join(sorted({*MAPS, *CASTS, *DERIVED}))
-REDUCTIONS = "one of " + ", ".join(sorted({*REDUCES, *RUNNING, *MATRIX_MAPS}))
+REDUCTIONS = "one of " + ", ".join(sorted({*REDUCES, *RUNNING, *MATRIX_MAPS, *ALONG}))
 SEVERAL = "one of " + ", ".join(sorted(DERIVED))
 NAMES = [
     ("a[i] = b[i]\nb[i] = a[i]", {}, HERE, "definitions without a cycle", "a -> b -> a"),

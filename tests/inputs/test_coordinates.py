@@ -52,11 +52,13 @@ def test_strings(way: Any, follows: duckdb.DuckDBPyConnection) -> None:
     follows.execute("DROP TABLE squared")
 
 
+@pytest.mark.parametrize("axes", [("i", "j"), ("src", "dst"), ("SRC", "j")])
 def test_a_dense_axis_stands_in_the_order_of_the_dictionary(
-    follows: duckdb.DuckDBPyConnection,
+    axes: tuple[str, str], follows: duckdb.DuckDBPyConnection
 ) -> None:
+    """Axes go by labels or by columns."""
     ages = np.array([30.0, 40.0, 50.0, 60.0])
-    people = ucle.table("follows", coordinates={"i": "people", "j": "people"})
+    people = ucle.table("follows", coordinates=dict.fromkeys(axes, "people"))
     program = ucle.einsum_program("S[i] += A[i,j] * x[j]", A=people, x=ages, database=follows)
     with program.execute() as result:
         np.testing.assert_array_equal(result["S"].to_numpy(), MATRIX @ ages)
@@ -170,7 +172,7 @@ def test_nothing_is_left_behind(follows: duckdb.DuckDBPyConnection) -> None:
 
 @pytest.mark.parametrize(
     ("coordinates", "error"),
-    [("names", "unknown treatment"), ({"q": "nodes"}, "names the label 'q'")],
+    [("names", "unknown treatment"), ({"q": "nodes"}, "names 'q'")],
 )
 def test_bad_coordinates(coordinates: Any, error: str) -> None:
     with pytest.raises(errors.InputError, match=error):

@@ -98,6 +98,28 @@ def find_column(columns: Sequence[Column], where: str, name: str) -> Column:
     )
 
 
+def stated_dictionaries(
+    stated: Sequence[tuple[str, str]], labels: Sequence[str], keys: Sequence[str]
+) -> tuple[dict[int, str], list[str]]:
+    """The dictionaries that a caller has stated, by axis, and the names that are of no axis.
+
+    Args:
+        stated: pairs of an axis, by its label or its key column, and a dictionary.
+        labels: labels of the axes.
+        keys: names of the key columns, in the order of the axes.
+    """
+    places = {fold_name(key): axis for axis, key in enumerate(keys[: len(labels)])}
+    found: dict[int, str] = {}
+    unknown = []
+    for name, dictionary in stated:
+        axis = labels.index(name) if name in labels else places.get(fold_name(name))
+        if axis is None:
+            unknown.append(name)
+        else:
+            found[axis] = dictionary
+    return found, unknown
+
+
 def check_label(label: str, labels: Sequence[str], argument: str, where: str) -> None:
     """Check that a label is one of the tensor's.
 

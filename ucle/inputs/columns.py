@@ -16,8 +16,8 @@ from ucle.foundation.exact_numbers import HOLDS, exact_scalar
 from ucle.inputs.column_roles import (
     array_rank,
     assign_columns,
-    check_label,
     find_column,
+    stated_dictionaries,
     tiled_axes,
 )
 from ucle.inputs.column_types import (
@@ -62,9 +62,17 @@ def table_source(
         ValueTypeError: key columns that are not integers, values that are not numbers.
     """
     spec, where = described.spec, f"input {name}, {described.origin}"
-    for label, _ in spec.dictionaries:
-        check_label(label, labels, "coordinates", where)
     keys, value = assign_columns(spec, columns, labels, where, foreign or {})
+    names = [key.name for key in keys]
+    numbered, unknown = stated_dictionaries(spec.dictionaries, labels, names)
+    if unknown:
+        raise InputError(
+            f"coordinates names {unknown[0]!r}, which is no label and no key column",
+            where=where,
+            expected="labels of the tensor or its key columns: "
+            + ", ".join(dict.fromkeys((*labels, *names))),
+            found=unknown[0],
+        )
     _check_types(keys, value, where)
     depth = nesting(value.type) if value else 0
     dense = declared_shape(spec, value, depth)
@@ -108,9 +116,9 @@ def table_source(
         encoded=tuple(
             spec.encode
             or axis in spec.encoded_keys
-            or label in dict(spec.dictionaries)
+            or axis in numbered
             or key.type not in INTEGER_TYPES
-            for axis, (label, key) in enumerate(zip(labels, keys, strict=False))
+            for axis, key in enumerate(keys[: len(labels)])
         ),
         constant=constant,
         narrowed=narrowed_type(value.type, dtype) if value else None,

@@ -17,7 +17,7 @@ from ucle.database.data_versions import file_state
 from ucle.database.session import Session
 from ucle.errors import InputError, ValueTypeError
 from ucle.foundation.caches import BoundedCache
-from ucle.inputs.column_roles import assign_columns
+from ucle.inputs.column_roles import assign_columns, stated_dictionaries
 from ucle.inputs.column_types import Column
 from ucle.inputs.csv_dialect import SampledCsv, csv_form, is_comment
 from ucle.inputs.table_input import TableInput
@@ -86,10 +86,9 @@ def _read_with_types(
         sampled[value.name] = "DOUBLE"
     counted = _Counted(session, where, form, sampled, spec)
     types = counted.types(tuple(dict.fromkeys(read)))
-    named = dict(spec.dictionaries)
+    numbered, _ = stated_dictionaries(spec.dictionaries, labels, [key.name for key in keys])
     for axis, key in enumerate(keys):
-        label = labels[axis] if axis < len(labels) else None
-        encoded = spec.encode or axis in spec.encoded_keys or label in named
+        encoded = spec.encode or axis in spec.encoded_keys or axis in numbered
         if types.get(key.name) == "":  # the column has no values
             types[key.name] = "VARCHAR" if encoded else "BIGINT"
         if types.get(key.name) == "DOUBLE":

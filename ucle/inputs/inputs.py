@@ -151,9 +151,9 @@ def table(
             error.
         coordinates: ``"auto"`` takes integers in key columns as positions, and numbers all other
             values (strings, dates, ...) in their order. ``"dictionary"`` numbers integers as well,
-            for large, sparse ids. A dict from labels to names of dictionaries does so for these
-            labels; labels with the same dictionary share their numbering, such as both ends of an
-            edge.
+            for large, sparse ids. A dict from labels or key columns to names of dictionaries does
+            so for these; those with the same dictionary share their numbering, such as both ends of
+            an edge.
         tiles: size of a tile along each axis, if each row holds a block of the tensor: its keys
             number the tiles, and its array holds the block. None for an axis without tiles; omitted
             axes are not tiled. ``tiles=[16, 16]`` reads ``(bi, bj, DOUBLE[16][16])``, or a flat

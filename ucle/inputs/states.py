@@ -21,6 +21,7 @@ import numpy as np
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar, differs_from
+from ucle.inputs.column_roles import stated_dictionaries
 from ucle.inputs.inputs import Described, DescribedTable
 from ucle.language.bounds import AxisBound
 from ucle.operators.values import Values
@@ -52,8 +53,11 @@ class BoundInput:
     @property
     def dictionaries(self) -> Mapping[str, str]:
         """Names that the caller gave to the dictionaries of labels."""
-        table = isinstance(self.described, DescribedTable)
-        return dict(self.described.spec.dictionaries) if table else {}
+        if not isinstance(self.described, DescribedTable):
+            return {}
+        keys = self.source.keys if isinstance(self.source, TableSource) else ()
+        stated, _ = stated_dictionaries(self.described.spec.dictionaries, self.labels, keys)
+        return {self.labels[axis]: name for axis, name in stated.items()}
 
     @property
     def origin(self) -> str:
