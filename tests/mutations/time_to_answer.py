@@ -15,6 +15,7 @@ NUMBERS = "tests/foundation/test_arrow_numbers.py"
 GRAMMAR = "tests/language/test_grammar.py"
 IMPORTS = "tests/project/test_imports.py"
 ROWS = "tests/run/test_small_rows.py"
+TILES = "tests/run/test_reading_tiles.py"
 
 TIME_TO_ANSWER: tuple[Mutation, ...] = (
     # ---- Keys ----
@@ -206,6 +207,14 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
         'if not relation.layout.scalar else "BLOB"',
         "numbers and arrays change their types",
         (f"{ROWS}::test_types",),
+    ),
+    Mutation(
+        "tiles-in-the-order-of-rows",
+        "ucle/run/read_tuples.py",
+        "places[numbers[:count]] = payload_matrix(",
+        "places[:count] = payload_matrix(",
+        "tiles that are missing or out of order land elsewhere",
+        (f"{TILES}::test_any_order",),
     ),
 )
 """Each is caught by the tests that it names."""

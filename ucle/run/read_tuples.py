@@ -6,6 +6,7 @@ types DuckDB returns BLOBs, strings and booleans. This module neither changes no
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -142,6 +143,38 @@ def tile_starts(keys: pa.Array, layout: Layout) -> NDArray[np.int64]:
     """The first positions of tiles along an axis."""
     numbers: NDArray[np.int64] = numpy_array(keys).astype(np.int64)
     return numbers * layout.tile
+
+
+def copy_tiles(
+    batch: pa.RecordBatch, type_: TensorType, layout: Layout, result: NDArray[Any]
+) -> None:
+    """Copy a batch of tiles into the whole tensor; tiles along the first axis all at once."""
+    whole, inner = type_.shape[layout.tiled[0]] // layout.tile, math.prod(type_.shape[1:])
+    numbers, values = numpy_array(batch.column(0)), batch.column(batch.num_columns - 1)
+    # The last tile along the axis may be shorter; it comes last where rows are in order.
+    count = len(numbers) - int(len(numbers) > 0 and numbers[-1] >= whole)
+    if layout.tiled == (0,) and inner and (numbers[:count] < whole).all():
+        width = layout.tile * inner
+        places = result[: whole * layout.tile].reshape(whole, width)
+        places[numbers[:count]] = payload_matrix(values.slice(0, count), width, type_.dtype)
+        batch = batch.slice(count)
+    for place, block in tiles(batch, type_, layout):
+        result[place] = block
+
+
+def tiles(
+    batch: pa.RecordBatch, type_: TensorType, layout: Layout
+) -> Iterator[tuple[tuple[slice, ...], NDArray[Any]]]:
+    """Yield the arrays of a batch of tiles with their positions in the whole tensor."""
+    assert layout.promoted == layout.tiled
+    *keys, values = batch.columns
+    starts = [tile_starts(key, layout) for key in keys]
+    for *first, blob in zip(*starts, payloads(values), strict=True):
+        place = [slice(0, size) for size in type_.shape]
+        for axis, start in zip(layout.tiled, first, strict=True):
+            place[axis] = slice(int(start), min(int(start) + layout.tile, type_.shape[axis]))
+        sizes = [each.stop - each.start for each in place]
+        yield tuple(place), np.frombuffer(blob, type_.dtype.numpy).reshape(sizes)
 
 
 def payloads(values: pa.Array) -> Iterator[memoryview]:

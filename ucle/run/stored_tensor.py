@@ -47,6 +47,7 @@ from ucle.ir.tensor_types import TensorType
 from ucle.plan.forms import FORM, MAX_ROWS, WrittenForm, form_of
 from ucle.run.read_tuples import (
     batch_rows,
+    copy_tiles,
     number_values,
     payload_matrix,
     payloads,
@@ -54,6 +55,7 @@ from ucle.run.read_tuples import (
     plain_values,
     stored_batches,
     tile_starts,
+    tiles,
 )
 from ucle.run.row_values import row_batch
 from ucle.sqlgen.script import called_functions, count_query, sql_text, values_query
@@ -264,8 +266,8 @@ class StoredTensor:
             result[tuple(coordinates)] = entries
             return result
         if self.layout.tiled:
-            for place, block in self._tiles():
-                result[place] = block
+            for batch in self._batches():
+                copy_tiles(batch, self.type, self.layout, result)
             return result
         target = result.transpose(promoted + dense)
         for batch in self._batches():
@@ -493,27 +495,14 @@ class StoredTensor:
                 raise execution_error(error, place) from error
             raise
 
-    def _tiles(self) -> Iterator[tuple[tuple[slice, ...], NDArray[Any]]]:
-        """Yield the arrays of tiles with their positions in the whole tensor."""
-        layout, shape = self.layout, self.shape
-        assert layout.promoted == layout.tiled
-        for batch in self._batches():
-            *keys, values = batch.columns
-            starts = [tile_starts(key, layout) for key in keys]
-            for *first, blob in zip(*starts, payloads(values), strict=True):
-                place = [slice(0, size) for size in shape]
-                for axis, start in zip(layout.tiled, first, strict=True):
-                    place[axis] = slice(int(start), min(int(start) + layout.tile, shape[axis]))
-                sizes = [each.stop - each.start for each in place]
-                yield tuple(place), np.frombuffer(blob, self.dtype).reshape(sizes)
-
     def _listed_entries(self) -> Iterator[tuple[list[NDArray[Any]], NDArray[Any]]]:
         """Yield the positions along each axis, and the values, in tiles and compressed arrays."""
         if self.layout.compressed is None:
-            for place, block in self._tiles():
-                within = np.indices(block.shape).reshape(block.ndim, -1)
-                positions = [w + p.start for w, p in zip(within, place, strict=True)]
-                yield positions, block.reshape(-1)
+            for batch in self._batches():
+                for place, block in tiles(batch, self.type, self.layout):
+                    within = np.indices(block.shape).reshape(block.ndim, -1)
+                    positions = [w + p.start for w, p in zip(within, place, strict=True)]
+                    yield positions, block.reshape(-1)
             return
         for batch in self._batches():
             *keys, values = batch.columns
