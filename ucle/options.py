@@ -90,6 +90,11 @@ class Optimisations:
     That is ten times what one price takes. A measured time would let the load of the machine
     choose the plan.
     """
+    like_shapes: float | None = 2.0
+    """The factor by which sizes may differ from those of a program whose plan is taken over.
+
+    None for no plan that was chosen for another program.
+    """
     levels: bool = True
     """Allow labels to be tiled, and to be compressed inside the arrays."""
     tile: int = TILE

@@ -1,34 +1,58 @@
-"""The choice of the optimiser for a program, kept for the next program that is exactly the same.
+"""The choice of the optimiser for a program, kept for the next program that is the same or alike.
 
 Lowering and optimising are functions of the resolved statements, of facts about the inputs, and of
 the options. Their key holds all of these, bit by bit (`ucle.foundation.exact_key`), so that the
 cache needs no rule about when it is out of date: other data, types, sizes or registered operators
 make another key. Data is bound, measured and checked each time before a key is made; arrays and
 connections are in no key and in no value.
+
+A program that differs from one before it only in sizes, and in those by a factor of two at most
+(`ucle.pipeline.shapes`), gets the choice of that one, fitted to its sizes (`ucle.pipeline.refit`).
+Fitted choices are never fitted again: whatever the sizes drift to step by step, they are compared
+with those for which the optimiser made the choice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ucle.foundation.caches import BoundedCache
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.exact_key import ExactKey
 from ucle.inputs.states import PlacedInput
 from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
 from ucle.optimiser.optimise import optimise
 from ucle.optimiser.rewrite_passes import Choice
 from ucle.options import Options
+from ucle.pipeline.refit import keeps_joins_and_checks, refit
+from ucle.pipeline.shapes import Shape, find_shape
 
 MOST_BYTES = 1 << 26
 """Bytes of all kept choices together. A choice for a program of five vertices takes 0.1 MB."""
 
-_choices = BoundedCache[Choice](MOST_BYTES)
+MODELS = 4
+"""The number of sizes for which choices are kept of programs that differ in nothing else."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A choice that the optimiser made, with the shape of the program for which it did."""
+
+    shape: Shape
+    choice: Choice
+
+
+_choices = BoundedCache[Choice](MOST_BYTES // 2)
+
+_models = BoundedCache[tuple[Model, ...]](MOST_BYTES // 2)
+"""By the facts of their shapes, those made last first."""
 
 
 def choose_plan(
     source: ResolvedProgram, inputs: Mapping[str, PlacedInput], options: Options
 ) -> Choice:
-    """Lower and optimise a program, or return what was chosen for the same program before.
+    """Lower and optimise a program, or return what was chosen for such a program before.
 
     Arguments and errors are those of `ucle.lowering.syntax_to_logical.syntax_to_logical` and
     `ucle.optimiser.optimise.optimise`; errors are not kept, nor is anything whose options have no
@@ -37,8 +61,42 @@ def choose_plan(
     facts = {name: _facts(placed) for name, placed in inputs.items()}
     return _choices.get_or_make(
         ExactKey.find((source, facts, options)),
-        lambda: optimise(syntax_to_logical(source), inputs, options),
+        lambda: _choose_like_another(source, inputs, options),
     )
+
+
+def _choose_like_another(
+    source: ResolvedProgram, inputs: Mapping[str, PlacedInput], options: Options
+) -> Choice:
+    """Return the choice for a program of like shape, fitted to this one, or a new choice."""
+    factor = options.optimisations.like_shapes
+    shape = None if factor is None else find_shape(source, inputs, options)
+    if factor is None or shape is None:
+        return optimise(syntax_to_logical(source), inputs, options)
+    models = _models.get(shape.facts) or ()
+    for model in models:
+        if shape.is_like(model.shape, factor):
+            if (fitted := _fit(model.choice, source, inputs, options)) is not None:
+                return fitted
+            break
+    choice = optimise(syntax_to_logical(source), inputs, options)
+    _models.put(shape.facts, (Model(shape, choice), *models[: MODELS - 1]))
+    return choice
+
+
+def _fit(
+    choice: Choice, source: ResolvedProgram, inputs: Mapping[str, PlacedInput], options: Options
+) -> Choice | None:
+    """Fit a choice to a program of like shape; None where that needs other joins or checks."""
+    before, association = choice
+    fitted = refit(before, source, inputs, options)
+    if fitted is None or not keeps_joins_and_checks(before.program, fitted.program):
+        return None
+    decomposed = fitted.decomposed
+    if decomposed.search is not None:
+        search = replace(decomposed.search, like=True)
+        fitted = replace(fitted, decomposed=replace(decomposed, search=search))
+    return fitted, association
 
 
 def _facts(placed: PlacedInput) -> tuple[object, ...]:

@@ -15,24 +15,18 @@ from ucle.inputs.axis_sizes import size_inputs
 from ucle.inputs.binding import rebind_inputs
 from ucle.inputs.dictionaries import Dictionaries
 from ucle.inputs.states import BoundInput, PlacedInput
-from ucle.ir.annihilation import checked_tensors
-from ucle.ir.fills import same_joins
 from ucle.ir.layouts import Decomposition
 from ucle.ir.maps import Pointwise
-from ucle.ir.overflow import may_overflow
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertex_types import retype_program
 from ucle.ir.vertices import Program
 from ucle.language.statements import asks_for_zeros
 from ucle.language.syntax import Site
 from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
-from ucle.optimiser.choose_decomposition import check_memory, price_program
 from ucle.optimiser.join_order import Decided
-from ucle.optimiser.optimise import inputs_read, program_statistics
-from ucle.optimiser.pricing import price
-from ucle.optimiser.tiled_and_compressed import is_offered
 from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled, Front
+from ucle.pipeline.refit import has_vertices_of, keeps_joins_and_checks, may_decompose, refit
 from ucle.pipeline.stages import compile_sized, plan_decided, source_of
 from ucle.plan.sources import TableSource
 
@@ -117,28 +111,13 @@ def _plan_alike(
     chosen: Mapping[str, Decomposition],
 ) -> Compiled | None:
     """Plan a program over other sizes like an existing one; None where that is impossible."""
-    try:
-        program = front.lowering.contract(syntax_to_logical(front.source)).program
-        if not _same_vertices(program, compiled.program):
-            return None
-        inputs = inputs_read(inputs, program)
-        statistics = program_statistics(program, inputs, options)
-        costed = price_program(program, inputs, statistics, options)
-        if not _is_offered(program, chosen):
-            return None
-        if not all(costed.fits(vertex, chosen[vertex.name]) for vertex in program.vertices):
-            return None
-        decomposed = replace(price(costed, chosen), search=compiled.decomposed.search)
-        check_memory(costed, decomposed)
-    except UcleError:
+    decomposed = replace(compiled.decomposed, decompositions=chosen)
+    old = Decided(compiled.program, compiled.statistics, decomposed, front.lowering)
+    decided = refit(old, front.source, inputs, options)
+    if decided is None:
         return None
-    decided = Decided(program, statistics, decomposed, front.lowering)
     planned = plan_decided(inputs, decided, dictionaries, options)
     return Compiled.of(planned, front, compiled.association)
-
-
-def _is_offered(program: Program, chosen: Mapping[str, Decomposition]) -> bool:
-    return all(is_offered(vertex, program, chosen[vertex.name]) for vertex in program.vertices)
 
 
 def _as_before(compiled: Compiled, types: Mapping[str, TensorType]) -> bool:
@@ -150,11 +129,9 @@ def _as_before(compiled: Compiled, types: Mapping[str, TensorType]) -> bool:
     if any(types[name].axes != old[name].axes for name in program.input_names):
         return False
     new = retype_program(program, types)
-    if may_overflow(new) > may_overflow(program):
+    if not may_decompose(new, compiled.decomposed.decompositions):
         return False
-    if not _is_offered(new, compiled.decomposed.decompositions):
-        return False
-    return same_joins(program, new) and checked_tensors(program) == checked_tensors(new)
+    return keeps_joins_and_checks(program, new)
 
 
 def _rewritten_as_before(compiled: Compiled, source: ResolvedProgram) -> bool:
@@ -168,20 +145,8 @@ def _rewritten_as_before(compiled: Compiled, source: ResolvedProgram) -> bool:
         return False
     # A form that could not be negative is clamped at 0, which may be wrong now.
     same_maps = _maps(program) == _maps(compiled.program)
-    return same_maps and _same_vertices(program, compiled.program)
+    return same_maps and has_vertices_of(program, compiled.program)
 
 
 def _maps(program: Program) -> list[tuple[Pointwise, ...]]:
     return [vertex.maps for vertex in program.vertices]
-
-
-def _same_vertices(one: Program, other: Program) -> bool:
-    """True if two programs differ only in sizes and what follows from them."""
-
-    def work(program: Program) -> list[object]:
-        return [
-            (v.name, v.names, v.combine, v.reduce, [(x.tensor, x.names) for x in v.inputs])
-            for v in program.vertices
-        ]
-
-    return work(one) == work(other)

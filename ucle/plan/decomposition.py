@@ -62,17 +62,21 @@ class Search:
 
     `exact` is True if the decomposition is the optimum. The program has `2**levels` decompositions.
     `priced` is the number of decompositions of single vertices that were priced, including those in
-    other orders of its products.
+    other orders of its products. `like` is True if that was for another program, of like shape
+    (`ucle.pipeline.shapes`).
     """
 
     method: str
     exact: bool
     levels: int
     priced: int
+    like: bool = False
 
     def __str__(self) -> str:
         proof = "the optimum" if self.exact else "no proven optimum"
-        return f"{self.method}, {proof} of 2^{self.levels} ({self.priced:,} of vertices priced)"
+        where = ", for data of like shape" if self.like else ""
+        counted = f"{self.priced:,} of vertices priced{where}"
+        return f"{self.method}, {proof} of 2^{self.levels} ({counted})"
 
 
 @dataclass(frozen=True)
