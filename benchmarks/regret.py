@@ -96,6 +96,7 @@ def contest(workload: Workload, rounds: int, machine: Profile | None = None) -> 
     """Run the plans of a program, and the one that a machine's profile chooses."""
     with ucle.connect(threads=THREADS) as connection:
         tables = input_tables(connection, workload.inputs)
+        ucle.clear_caches()  # a plan for data of like shape is no choice
         program = ucle.einsum_program(
             workload.program,
             database=connection,

@@ -12,6 +12,7 @@ from hypothesis import settings
 from selection import Selection, add_marks, add_options
 
 import ucle
+from ucle.pipeline import plan_cache
 from ucle.program.registry import KINDS, unregister_operator
 from ucle.run import script
 from ucle.testing.check_matrix import Routes
@@ -67,7 +68,13 @@ def own_operators() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def own_caches(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Clears the caches around a test that changes the compiler; the others share them."""
+    """Clears the caches around a test that changes the compiler; the others share them.
+
+    Plans for data of like shape are shared by none: a test may show a plan, which must then be the
+    one of its own data.
+    """
+    plan_cache.models.clear()
+    plan_cache.fitted_choices.clear()
     changes = "monkeypatch" in request.fixturenames
     if changes:
         ucle.clear_caches()

@@ -10,6 +10,8 @@ from .mutation import Mutation
 KEYS = "tests/foundation/test_exact_key.py"
 CACHES = "tests/foundation/test_caches.py"
 PLANS = "tests/pipeline/test_plan_cache.py"
+LIKE = "tests/pipeline/test_like_shapes.py"
+ORDERS = "tests/optimiser/test_join_order.py"
 RECORDS = "tests/foundation/test_dataclasses.py"
 NUMBERS = "tests/foundation/test_arrow_numbers.py"
 GRAMMAR = "tests/language/test_grammar.py"
@@ -100,6 +102,112 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
         "    template.cache_clear()\n",
         "a program is parsed with an operator that was replaced since",
         (f"{PLANS}::test_an_operator_that_is_registered_again",),
+    ),
+    # ---- Plans for data of like shape ----
+    Mutation(
+        "plans-for-any-sizes",
+        "ucle/pipeline/plan_cache.py",
+        "if shape.is_like(model.shape, factor)), None)",
+        "), None)",
+        "a plan for few entries is fitted to many",
+        (f"{LIKE}::test_sizes_beyond_a_factor_of_two",),
+    ),
+    Mutation(
+        "drift-from-the-last-data",
+        "ucle/pipeline/plan_cache.py",
+        "        fitted_choices.put(key, fitted)\n",
+        "        fitted_choices.put(key, fitted)\n"
+        "        models.put(shape.facts, (Model(shape, fitted),))\n",
+        "a plan is fitted step by step to data of any size",
+        (f"{LIKE}::test_drift_is_measured_from_the_data_of_the_choice",),
+    ),
+    Mutation(
+        "fitted-again-each-time",
+        "ucle/pipeline/plan_cache.py",
+        "        fitted_choices.put(key, fitted)\n",
+        "",
+        "a fitted plan is not kept for its own data",
+        (f"{LIKE}::test_a_fitted_plan_is_kept_for_its_own_data",),
+    ),
+    Mutation(
+        "every-size-is-kept",
+        "ucle/pipeline/plan_cache.py",
+        "*kept[: MOST_MODELS - 1]",
+        "*kept",
+        "choices for more and more sizes of a program are kept",
+        (f"{LIKE}::test_it_is_cleared_and_bounded",),
+    ),
+    Mutation(
+        "like-shapes-stay-on",
+        "ucle/pipeline/plan_cache.py",
+        "    if factor is None:\n        return None\n",
+        "    factor = factor or 2.0\n",
+        "plans of other programs are taken over although that is switched off",
+        (f"{LIKE}::test_it_can_be_switched_off",),
+    ),
+    Mutation(
+        "any-joins-and-checks",
+        "ucle/pipeline/plan_cache.py",
+        "if fitted is None or not keeps_joins_and_checks(before.program, fitted.program):",
+        "if fitted is None:",
+        "a plan is fitted to a program that has to make tensors dense",
+        (f"{LIKE}::test_facts_that_follow_from_values",),
+    ),
+    Mutation(
+        "shapes-without-options",
+        "ucle/pipeline/shapes.py",
+        "        options,\n    )\n",
+        "    )\n",
+        "a plan is fitted that was chosen under other options",
+        (f"{LIKE}::test_options_that_differ",),
+    ),
+    Mutation(
+        "shapes-without-signs",
+        "ucle/pipeline/shapes.py",
+        "return (end > 0) - (end < 0), math.isinf(end)",
+        "return 0, math.isinf(end)",
+        "a plan for positive numbers is fitted to negative ones",
+        (f"{LIKE}::test_facts_that_differ",),
+    ),
+    Mutation(
+        "shapes-without-values",
+        "ucle/pipeline/shapes.py",
+        "known = ends[:1] if ends[0] == ends[1] else tuple(map(_end_facts, ends))",
+        "known = tuple(map(_end_facts, ends))",
+        "a plan for ones is fitted to other numbers",
+        (f"{LIKE}::test_facts_that_differ",),
+    ),
+    Mutation(
+        "one-is-like-two",
+        "ucle/pipeline/shapes.py",
+        "return tuple(0 if x == 0 else 1 if x <= 1 else 2 for x in added)",
+        "return tuple(0 if x == 0 else 2 for x in added)",
+        "a plan for a label of size 1 is fitted to more",
+        (f"{LIKE}::test_one_and_two_are_not_alike",),
+    ),
+    Mutation(
+        "fits-as-before",
+        "ucle/pipeline/refit.py",
+        "if not all(costed.fits(vertex, chosen[vertex.name]) for vertex in program.vertices):",
+        "if not program:",
+        "a plan is fitted to arrays that are too large for it",
+        (f"{LIKE}::test_limits_of_a_kernel_are_checked_again",),
+    ),
+    Mutation(
+        "memory-as-before",
+        "ucle/pipeline/refit.py",
+        "        check_memory(costed, decomposed)\n",
+        "",
+        "a plan is fitted that needs more memory than there is",
+        (f"{LIKE}::test_limits_are_checked_again",),
+    ),
+    Mutation(
+        "merged-as-before",
+        "ucle/optimiser/join_order.py",
+        "if not may_merge_all(logical, self.merges, known):",
+        "if not logical:",
+        "statements are merged although the order of their products matters now",
+        (f"{ORDERS}::test_merges_are_made_again_only_where_they_are_allowed",),
     ),
     # ---- Versions ----
     Mutation(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from random_programs.product_chains import chain_case
 import ucle
 from ucle.errors import InputError, NameResolutionError
 from ucle.ir.contraction_trees import every_tree, in_order, leaves, rotations, tree_of, tree_text
+from ucle.lowering.syntax_to_logical import syntax_to_logical
 from ucle.optimiser import join_order
 from ucle.options import ASSOCIATIONS, Optimisations
 from ucle.testing.check_matrix import Routes, check_everywhere, recompiled
@@ -426,6 +428,19 @@ def test_orders_are_chosen_for_what_products_share() -> None:
     with both.execute() as result:
         for name, expected in ("Y", A @ B @ C), ("Z", B @ C @ D):
             np.testing.assert_allclose(result[name].to_numpy(), expected.toarray())
+
+
+def test_merges_are_made_again_only_where_they_are_allowed() -> None:
+    """With numbers that may be infinite, the order of products decides where NaN comes out."""
+    front = ucle.einsum_program(LAYER, **ARRAYS).compiled.front
+    assert front.lowering.merges == {"P": "Q"}
+    matrix = front.source.types["N"]
+    for finite in (True, False):
+        values = replace(matrix.entries, finite=finite)
+        types = {**front.source.types, "N": replace(matrix, values=values)}
+        logical = syntax_to_logical(replace(front.source, types=types))
+        program = front.lowering.contract(logical).program
+        assert ("P" in program.by_name) == (not finite)
 
 
 def test_no_longer_search_than_a_program_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from ucle.foundation.dtypes import is_finite
 from ucle.ir.tensor_types import TensorType
 from ucle.language.factors import may_chain
-from ucle.lowering.inline_statements import KnownMerges, Place, add_diagonals, place_of
+from ucle.lowering.inline_statements import KnownMerges, Merges, Place, add_diagonals, place_of
 from ucle.lowering.logical import LogicalProgram, LogicalStatement, Use
 from ucle.lowering.step_types import StepTypes
 
@@ -54,6 +54,24 @@ def find_merges(
                 facts.learn(now[into])
                 merges[name] = into
     return merges
+
+
+def may_merge_all(logical: LogicalProgram, merges: Merges, known: KnownMerges) -> bool:
+    """True if statements may be merged that were merged in a program with other sizes and values.
+
+    Args:
+        logical: the program.
+        merges: some of the result of `find_merges` for the other program.
+        known: remembers merged statements, for `merge`.
+    """
+    facts, now = _Facts(logical, logical.types), dict(logical.by_name)
+    for name, into in merges.items():
+        place = place_of(name, now[into])
+        if place is None or not facts.may_merge(now[name], now[into], place):
+            return False
+        now[into] = known.merge_statements(now[name], now[into])
+        facts.learn(now[into])
+    return True
 
 
 class _Facts:

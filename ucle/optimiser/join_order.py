@@ -27,7 +27,7 @@ from ucle.ir.vertices import Program
 from ucle.lowering.applied_rewrites import AppliedRewrite
 from ucle.lowering.contract import Contracted, contract
 from ucle.lowering.contraction_orders import joined_tuples
-from ucle.lowering.find_inlinable import find_merges
+from ucle.lowering.find_inlinable import find_merges, may_merge_all
 from ucle.lowering.inline_statements import KnownMerges, Merges, merge
 from ucle.lowering.logical import LogicalProgram
 from ucle.lowering.pairwise import KnownPairwise
@@ -82,13 +82,17 @@ class Lowering:
     def contract(self, logical: LogicalProgram) -> Contracted:
         """Lower a program to vertices: this program, or one that differs from it in sizes.
 
-        Where a rewrite is no longer allowed, it is another program, contracted as it stands.
+        Where a rewrite or a merge is no longer allowed, it is another program, contracted as it
+        stands.
         """
         for rewrite in self.rewrites:
             if (replayed := rewrite.replay(logical)) is None:
                 return contract(logical)
             logical = replayed
-        return contract(merge(logical, self.merges), self.trees)
+        known = KnownMerges()
+        if not may_merge_all(logical, self.merges, known):
+            return contract(logical)
+        return contract(merge(logical, self.merges, known), self.trees)
 
 
 @dataclass(frozen=True)

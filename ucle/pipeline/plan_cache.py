@@ -14,7 +14,7 @@ with those for which the optimiser made the choice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ucle.foundation.caches import BoundedCache
@@ -31,7 +31,7 @@ from ucle.pipeline.shapes import Shape, find_shape
 MOST_BYTES = 1 << 26
 """Bytes of all kept choices together. A choice for a program of five vertices takes 0.1 MB."""
 
-MODELS = 4
+MOST_MODELS = 4
 """The number of sizes for which choices are kept of programs that differ in nothing else."""
 
 
@@ -44,9 +44,13 @@ class Model:
 
 
 _choices = BoundedCache[Choice](MOST_BYTES // 2)
+"""Choices of the optimiser, by all that they depend on."""
 
-_models = BoundedCache[tuple[Model, ...]](MOST_BYTES // 2)
-"""By the facts of their shapes, those made last first."""
+fitted_choices = BoundedCache[Choice](MOST_BYTES // 4)
+"""Choices that were fitted, by all that an unfitted one would depend on."""
+
+models = BoundedCache[tuple[Model, ...]](MOST_BYTES // 4)
+"""Choices to fit, by the facts of their shapes; those made last come first."""
 
 
 def choose_plan(
@@ -59,29 +63,29 @@ def choose_plan(
     key, such as an iterator.
     """
     facts = {name: _facts(placed) for name, placed in inputs.items()}
-    return _choices.get_or_make(
-        ExactKey.find((source, facts, options)),
-        lambda: _choose_like_another(source, inputs, options),
-    )
-
-
-def _choose_like_another(
-    source: ResolvedProgram, inputs: Mapping[str, PlacedInput], options: Options
-) -> Choice:
-    """Return the choice for a program of like shape, fitted to this one, or a new choice."""
-    factor = options.optimisations.like_shapes
-    shape = None if factor is None else find_shape(source, inputs, options)
-    if factor is None or shape is None:
+    key = ExactKey.find((source, facts, options))
+    if key is None:
         return optimise(syntax_to_logical(source), inputs, options)
-    models = _models.get(shape.facts) or ()
-    for model in models:
-        if shape.is_like(model.shape, factor):
-            if (fitted := _fit(model.choice, source, inputs, options)) is not None:
-                return fitted
-            break
+    if (known := _choices.get(key) or fitted_choices.get(key)) is not None:
+        return known
+    shape = find_shape(source, inputs, options)
+    kept = models.get(shape.facts) or ()
+    like = _find_like(shape, kept, options.optimisations.like_shapes)
+    fitted = None if like is None else _fit(like.choice, source, inputs, options)
+    if fitted is not None:
+        fitted_choices.put(key, fitted)
+        return fitted
     choice = optimise(syntax_to_logical(source), inputs, options)
-    _models.put(shape.facts, (Model(shape, choice), *models[: MODELS - 1]))
+    _choices.put(key, choice)
+    models.put(shape.facts, (Model(shape, choice), *kept[: MOST_MODELS - 1]))
     return choice
+
+
+def _find_like(shape: Shape, kept: Iterable[Model], factor: float | None) -> Model | None:
+    """The choice for the sizes that come within a factor of others; None if there is none."""
+    if factor is None:
+        return None
+    return next((model for model in kept if shape.is_like(model.shape, factor)), None)
 
 
 def _fit(

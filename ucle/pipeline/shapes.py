@@ -51,8 +51,12 @@ class Shape:
 
 def find_shape(
     source: ResolvedProgram, inputs: Mapping[str, PlacedInput], options: Options
-) -> Shape | None:
-    """Return the shape of a program; None if it holds something that has no key."""
+) -> Shape:
+    """Return the shape of a program.
+
+    Raises:
+        TypeError: it holds something that has no key (`ucle.foundation.exact_key`).
+    """
     sizes: list[float] = []
     facts = (
         source.statements,
@@ -66,8 +70,7 @@ def find_shape(
         tuple((name, _input_facts(placed, sizes)) for name, placed in inputs.items()),
         options,
     )
-    key = ExactKey.find(facts)
-    return None if key is None else Shape(key, tuple(sizes))
+    return Shape(ExactKey.of(facts), tuple(sizes))
 
 
 def _add_sizes(numbers: Iterable[float], sizes: list[float]) -> tuple[int, ...]:
