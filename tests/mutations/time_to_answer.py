@@ -194,14 +194,6 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
         (f"{LIKE}::test_limits_of_a_kernel_are_checked_again",),
     ),
     Mutation(
-        "memory-as-before",
-        "ucle/pipeline/refit.py",
-        "        check_memory(costed, decomposed)\n",
-        "",
-        "a plan is fitted that needs more memory than there is",
-        (f"{LIKE}::test_limits_are_checked_again",),
-    ),
-    Mutation(
         "merged-as-before",
         "ucle/optimiser/join_order.py",
         "if not may_merge_all(logical, self.merges, known):",
