@@ -63,6 +63,7 @@ def find_shape(
         source.outputs,
         source.paths,
         source.exact,
+        sorted(source.ordered),
         tuple((name, _type_facts(type_, sizes)) for name, type_ in source.types.items()),
         (tuple(source.bounds.sizes), _add_sizes(source.bounds.sizes.values(), sizes)),
         source.bounds.dictionaries,
