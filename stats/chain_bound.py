@@ -40,6 +40,8 @@ class Bounded(Statistics):
     operands: tuple[Statistics, ...] = field(default=(), kw_only=True, repr=False)
     degrees: list[Degrees] = field(default_factory=list, kw_only=True, repr=False)
     """The degrees, once they have been computed; copies of the statistics share the list."""
+    limited: list[TensorStatistics] = field(default_factory=list, init=False, repr=False)
+    """T and V limited by the bound, once they have been computed."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,13 @@ class ChainBound(Occupancy):
         counts, rank = statistics.counts, len(statistics.type.shape)
         if statistics.derived is None or not rank:
             return counts
-        entries = self.tuples(statistics, Layout.of([True] * rank)).estimate
-        entries = max(entries, 1.0) if counts.entries else 0.0
-        return replace(
-            counts, entries=entries, distinct=tuple(min(v, entries) for v in counts.distinct)
-        )
+        assert isinstance(statistics, Bounded)
+        if not statistics.limited:
+            entries = self.tuples(statistics, Layout.of([True] * rank)).estimate
+            entries = max(entries, 1.0) if counts.entries else 0.0
+            distinct = tuple(min(v, entries) for v in counts.distinct)
+            statistics.limited.append(replace(counts, entries=entries, distinct=distinct))
+        return statistics.limited[0]
 
     def tuples(self, statistics: Statistics, layout: Layout) -> Rows:
         """Tuples of a tensor in a layout."""
