@@ -17,8 +17,8 @@ from logical_meaning import meaning
 
 import ucle
 from ucle.errors import UcleError
+from ucle.lowering.contract import KnownContractions
 from ucle.lowering.logical import LogicalProgram
-from ucle.lowering.pairwise import KnownPairwise
 from ucle.lowering.rewrites import MULTIPLY_OUT, Rewriter, Rewritten
 from ucle.lowering.syntax_to_logical import syntax_to_logical
 from ucle.lowering.write_polynomials import write_polynomials
@@ -364,8 +364,7 @@ def test_a_long_chain_of_names_is_not_looked_at() -> None:
     logical = logical_of(text.replace("P0[", "q["))
     found = candidates(
         logical,
-        MeasuredInputs({}, ESTIMATORS[DEFAULT]),
-        KnownPairwise(),
+        KnownContractions(MeasuredInputs({}, ESTIMATORS[DEFAULT])),
         lambda x: x,
         (),
         algebraic=False,

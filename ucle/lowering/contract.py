@@ -73,6 +73,28 @@ def contract(
     return Contracted(remove_dead_vertices(program), contraction.types, tuple(contraction.products))
 
 
+class KnownContractions:
+    """Programs over the same inputs, contracted in the orders of the fewest tuples, each once.
+
+    Args:
+        measured: T and V of the inputs.
+    """
+
+    def __init__(self, measured: MeasuredInputs) -> None:
+        self.measured = measured
+        self.pairs = KnownPairwise()
+        """Pairs of factors already worked out for other programs or other orders."""
+        self._known: dict[int, tuple[LogicalProgram, Contracted]] = {}
+        """Keyed by the identity of the program, which is kept alive with the result."""
+
+    def contract(self, logical: LogicalProgram) -> Contracted:
+        """Make the vertices of a program; errors are those of `contract`."""
+        if id(logical) not in self._known:
+            contracted = contract(logical, measured=self.measured, known=self.pairs)
+            self._known[id(logical)] = logical, contracted
+        return self._known[id(logical)][1]
+
+
 def remove_dead_vertices(program: Program) -> Program:
     """Drop the vertices and inputs that no output depends on."""
     needed = set(program.outputs)

@@ -61,6 +61,8 @@ def merge(
     Q.1 = sum[m,j_1](N[i,j_1] * H[j_1,m] * W[m,j])
     Q[i,j] = Q.1[i,j]
     """
+    if not merges:
+        return logical
     known = known or KnownMerges()
     now = dict(logical.by_name)
     for name, into in merges.items():

@@ -102,6 +102,11 @@ class Rewriter:
             for use in self._uses(statement)
         ]
 
+    @property
+    def has_sums(self) -> bool:
+        """True if there are sums of products, which rewrites may change."""
+        return bool(self._roots)
+
     def within(self, statements: Collection[str]) -> Rewriter:
         """Return a rewriter of some statements alone."""
         other = copy(self)

@@ -25,16 +25,15 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.ir.contraction_trees import Tree, fold, in_order, rotations, tree_text
 from ucle.ir.vertices import Program
 from ucle.lowering.applied_rewrites import AppliedRewrite
-from ucle.lowering.contract import Contracted, contract
+from ucle.lowering.contract import Contracted, KnownContractions, contract
 from ucle.lowering.contraction_orders import joined_tuples
 from ucle.lowering.find_inlinable import find_merges, may_merge_all
 from ucle.lowering.inline_statements import KnownMerges, Merges, merge
 from ucle.lowering.logical import LogicalProgram
-from ucle.lowering.pairwise import KnownPairwise
 from ucle.lowering.products import ContractedProduct, ProductKey
 from ucle.options import Optimisations
 from ucle.plan.decomposition import DecomposedProgram
-from ucle.stats.estimate import MeasuredInputs, ProgramStatistics
+from ucle.stats.estimate import ProgramStatistics
 
 ON = Optimisations()
 """All optimisations on."""
@@ -152,23 +151,21 @@ class _Tried:
 
 def associate(
     logical: LogicalProgram,
-    measured: MeasuredInputs,
+    known: KnownContractions,
     decide: Decide,
     association: str = "free",
     fixed: Collection[str] | None = (),
     optimisations: Optimisations = ON,
-    known: KnownPairwise | None = None,
 ) -> tuple[Decided, Association | None]:
     """Choose the order of association together with the decomposition.
 
     Args:
         logical: the program.
-        measured: T and V of its inputs.
+        known: programs over the same inputs that have been contracted.
         decide: chooses the decomposition of a program in one order.
         association: ``"free"`` or ``"as-written"``.
         fixed: tensors whose statements are neither merged nor take others; None means all.
         optimisations: whether statements are merged, and how far the search goes.
-        known: pairs of factors already worked out for other programs over the same inputs.
 
     Returns:
         The decided program, and its order if that is not the written one.
@@ -179,7 +176,7 @@ def associate(
     if association == "as-written" or not optimisations.association:
         return decide(contract(logical).program), None
     effort = optimisations.association_effort
-    search = _Search(logical, measured, decide, effort, known or KnownPairwise())
+    search = _Search(logical, known, decide, effort)
     base = search.contract_order(WRITTEN)
     small = _effort(base.program) <= effort / 3
     if small and optimisations.merge and fixed is not None:
@@ -205,14 +202,13 @@ class _Search:
     def __init__(
         self,
         logical: LogicalProgram,
-        measured: MeasuredInputs,
+        known: KnownContractions,
         decide: Decide,
         effort: int,
-        known: KnownPairwise,
     ) -> None:
         self.errors: list[UcleError] = []
         self._logical = logical
-        self._measured = measured
+        self._known = known
         self._decide = decide
         self._merges: Merges = {}
         self._takers: frozenset[str] = frozenset()
@@ -221,7 +217,6 @@ class _Search:
         # Work that orders have in common is done once.
         self._merged: dict[frozenset[str], LogicalProgram] = {}
         self._known_merges = KnownMerges()
-        self._known_pairs = known
 
     def allow_merges(self, base: Contracted, fixed: Collection[str]) -> None:
         """Find the statements that may be merged; without this call, none are."""
@@ -230,8 +225,7 @@ class _Search:
 
     def contract_order(self, order: JoinOrder) -> Contracted:
         """Return the program with an order's merges, each product joined by the fewest tuples."""
-        merged = self._merge(order)
-        return contract(merged, measured=self._measured, known=self._known_pairs)
+        return self._known.contract(self._merge(order))
 
     def price(
         self, order: JoinOrder, contracted: Contracted | None = None, *, bounded: bool = True
@@ -243,9 +237,15 @@ class _Search:
 
     def price_written(self, base: Contracted) -> _Tried:
         """Price the order of the text; its cost is infinite if it is hopeless."""
-        if WRITTEN not in self._tried and self._is_hopeless(base):
+        if WRITTEN in self._tried:
+            return self._tried[WRITTEN]
+        try:
+            written = contract(self._logical, known=self._known.pairs)
+        except UcleError:
             return _Tried(WRITTEN)
-        return self.price(WRITTEN, bounded=False)
+        if self._is_hopeless(written, base):
+            return _Tried(WRITTEN)
+        return self.price(WRITTEN, written, bounded=False)
 
     def improve_order(self, best: _Tried) -> _Tried:
         """Change one product at a time, from the best order so far and from all merged."""
@@ -320,7 +320,7 @@ class _Search:
         try:
             if contracted is None:
                 merged = self._merge(order)
-                contracted = contract(merged, order.trees, known=self._known_pairs)
+                contracted = contract(merged, order.trees, known=self._known.pairs)
             effort = _effort(contracted.program)
             if bounded and effort > self._left:
                 self._left -= CONTRACTED * len(contracted.program.vertices)
@@ -332,12 +332,9 @@ class _Search:
             return _Tried(order)
         return _Tried(order, decided.decomposed.total_cost, contracted, decided)
 
-    def _is_hopeless(self, base: Contracted) -> bool:
-        try:
-            written = contract(self._logical, known=self._known_pairs)
-        except UcleError:
-            return True
-        tuples = [joined_tuples(x.program, self._measured.of(x.program)) for x in (written, base)]
+    def _is_hopeless(self, written: Contracted, base: Contracted) -> bool:
+        programs = written.program, base.program
+        tuples = [joined_tuples(x, self._known.measured.of(x)) for x in programs]
         return tuples[0] > HOPELESS * tuples[1]
 
 

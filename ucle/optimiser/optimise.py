@@ -13,10 +13,10 @@ from dataclasses import replace
 
 from ucle.inputs.states import PlacedInput
 from ucle.ir.vertices import Program
+from ucle.lowering.contract import KnownContractions
 from ucle.lowering.logical import LogicalProgram
 from ucle.optimiser.choose_decomposition import decompose
 from ucle.optimiser.join_order import Association, Decide, Decided, associate
-from ucle.optimiser.pricing import Prices
 from ucle.optimiser.rewrite_passes import (
     Choice,
     RewriteContext,
@@ -57,9 +57,8 @@ def _build_context(inputs: Mapping[str, PlacedInput], options: Options) -> Itera
     remembered = {x: Remembered(x) for x in (options.order_estimator, options.cost_estimator)}
     ranked, priced = remembered[options.order_estimator], remembered[options.cost_estimator]
     try:
-        yield RewriteContext(
-            inputs, options, MeasuredInputs(counts, ranked), MeasuredInputs(counts, priced)
-        )
+        contractions = KnownContractions(MeasuredInputs(counts, ranked))
+        yield RewriteContext(inputs, options, contractions, MeasuredInputs(counts, priced))
     finally:
         for estimator in remembered.values():
             estimator.forget()
@@ -70,12 +69,11 @@ def _choose_order(logical: LogicalProgram, context: RewriteContext) -> Choice:
     inputs, options = context.inputs, context.options
     decided, association = associate(
         logical,
-        context.measured,
+        context.contractions,
         _decide(logical, context),
         options.association,
         _pinned_tensors(logical, options),
         options.optimisations,
-        context.known,
     )
     if not pins_new_tensors(logical, options):
         return decided, association
@@ -107,7 +105,7 @@ def _decide(logical: LogicalProgram, context: RewriteContext) -> Decide:
     if not isinstance(pins, str):
         named = {statement.target for statement in logical.statements}
         options = replace(options, decomposition={x: pins[x] for x in pins if x in named})
-    prices = Prices()
+    prices = context.prices.for_search()
 
     def decide(program: Program) -> Decided:
         own, statistics = inputs_read(inputs, program), context.priced.of(program)

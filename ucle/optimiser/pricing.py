@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import field, replace
 from functools import cached_property
 
@@ -72,13 +73,21 @@ class Prices:
     def __init__(self) -> None:
         self.repartitions: dict[tuple[int, Layout | None, Layout], float] = {}
         self.vertices: dict[tuple[int, Decomposition], VertexCost] = {}
+        self.asked: dict[tuple[int, Decomposition], VertexCost] = {}
+        """The prices of vertices that one search asked for, whether or not they were known."""
         self.fits: dict[tuple[int, Decomposition], bool] = {}
         self.small: dict[int, bool] = {}
         self._numbers: dict[tuple[object, ...], int] = {}
 
+    def for_search(self) -> Prices:
+        """Return the same cache for another search, whose effort is counted from 0."""
+        other = copy(self)
+        other.asked = {}
+        return other
+
     def numbers(self, program: Program) -> dict[str, int]:
         """Return the number of every tensor of a program."""
-        number_of = {tensor.name: self._number(tensor.name) for tensor in program.inputs}
+        number_of = {x.name: self._number(x.name, x.type) for x in program.inputs}
         for vertex in program.vertices:
             operands = tuple(
                 (number_of[operand.tensor], operand.labels) for operand in vertex.inputs
@@ -170,8 +179,8 @@ class CostedProgram(SizedProgram):
 
     @property
     def priced(self) -> int:
-        """The number of decompositions of vertices that have been priced so far."""
-        return len(self.prices.vertices)
+        """The number of decompositions of vertices that the search has asked the prices of."""
+        return len(self.prices.asked)
 
     def total(self, chosen: Mapping[str, Decomposition]) -> float:
         """Return the cost of the whole program under a decomposition of every vertex."""
@@ -181,10 +190,13 @@ class CostedProgram(SizedProgram):
         """Return the cost of a vertex's join, kernel and aggregation (section 7.2)."""
         if decomposition.deferred is not None:  # it depends on another vertex
             return self._once(vertex, self._deferred_cost(vertex, decomposition))
-        key, prices = (self._numbers[vertex.name], decomposition), self.prices.vertices
-        if key not in prices:
-            prices[key] = self._once(vertex, self._vertex_cost(vertex, decomposition))
-        return prices[key]
+        key, asked = (self._numbers[vertex.name], decomposition), self.prices.asked
+        if (price := asked.get(key)) is None:
+            if (price := self.prices.vertices.get(key)) is None:
+                price = self._once(vertex, self._vertex_cost(vertex, decomposition))
+                self.prices.vertices[key] = price
+            asked[key] = price
+        return price
 
     def _once(self, vertex: Vertex, each: VertexCost) -> VertexCost:
         """Return the cost of a vertex per run."""
@@ -338,10 +350,10 @@ class CostedProgram(SizedProgram):
     def repartition_cost(self, name: str, source: Layout | None, target: Layout) -> float:
         """Return the cost of bringing a tensor from one layout to another (section 7.2)."""
         key, prices = (self._numbers[name], source, target), self.prices.repartitions
-        if key not in prices:
+        if (price := prices.get(key)) is None:
             whole = repartition_cost.repartition_cost(self, name, source, target)
-            prices[key] = whole / self.runs if name in self._fixed else whole
-        return prices[key]
+            price = prices[key] = whole / self.runs if name in self._fixed else whole
+        return price
 
     def least_repartition_cost(self, name: str, source: Layout, target: Layout) -> float:
         """Return a lower bound of a repartition's cost, quickly."""
@@ -355,12 +367,14 @@ class CostedProgram(SizedProgram):
     def fits(self, vertex: Vertex, decomposition: Decomposition) -> bool:
         """Return whether a decomposition of a vertex stays below the limits (section 8.2)."""
         number, prices = self._numbers[vertex.name], self.prices
-        if (number, decomposition) not in prices.fits:
-            if number not in prices.small:
-                prices.small[number] = limits.is_small(self, vertex)
-            small = prices.small[number]
-            prices.fits[number, decomposition] = small or limits.fits(self, vertex, decomposition)
-        return prices.fits[number, decomposition]
+        if (small := prices.small.get(number)) is None:
+            small = prices.small[number] = limits.is_small(self, vertex)
+        if small:
+            return True
+        if (fits := prices.fits.get((number, decomposition))) is None:
+            fits = limits.fits(self, vertex, decomposition)
+            prices.fits[number, decomposition] = fits
+        return fits
 
 
 def price(costed: CostedProgram, chosen: Mapping[str, Decomposition]) -> DecomposedProgram:

@@ -17,11 +17,12 @@ from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.states import PlacedInput
 from ucle.lowering.applied_rewrites import AppliedRewrite, RewriteCosts
+from ucle.lowering.contract import KnownContractions
 from ucle.lowering.logical import LogicalProgram
-from ucle.lowering.pairwise import KnownPairwise
 from ucle.lowering.push_down_masks import MaskPushDown, push_down_masks
 from ucle.lowering.quotients import divide_last
 from ucle.optimiser.join_order import Association, Decided
+from ucle.optimiser.pricing import Prices
 from ucle.optimiser.rewriting import RewrittenProgram, candidates, laws
 from ucle.options import Optimisations, Options
 from ucle.stats.estimate import MeasuredInputs
@@ -34,14 +35,15 @@ Choice = tuple[Decided, Association | None]
 class RewriteContext:
     """Inputs and options, with what programs over them have in common, worked out once.
 
-    `measured` ranks join orders, `priced` gives the sizes for costs.
+    `contractions` rank join orders, `priced` gives the sizes for costs, `prices` are those of
+    vertices.
     """
 
     inputs: Mapping[str, PlacedInput]
     options: Options
-    measured: MeasuredInputs
+    contractions: KnownContractions
     priced: MeasuredInputs
-    known: KnownPairwise = field(default_factory=KnownPairwise)
+    prices: Prices = field(default_factory=Prices)
 
     @property
     def switches(self) -> Optimisations:
@@ -89,8 +91,7 @@ def _cheapest_sums(logical: LogicalProgram, context: RewriteContext, rest: Rest)
     fixed, algebraic = pinned_by_paths(logical), context.options.rewrite == "algebraic"
     forms = candidates(
         logical,
-        context.measured,
-        context.known,
+        context.contractions,
         lambda program: _with_all_masks(program, context),
         fixed,
         algebraic=algebraic,

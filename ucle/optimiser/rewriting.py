@@ -18,13 +18,12 @@ from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.vertices import Operand, Program
 from ucle.lowering.applied_rewrites import RewriteCosts
-from ucle.lowering.contract import contract
+from ucle.lowering.contract import KnownContractions
 from ucle.lowering.contraction_orders import joined_tuples
 from ucle.lowering.logical import LogicalProgram
-from ucle.lowering.pairwise import KnownPairwise
 from ucle.lowering.rewrites import OPEN, Rewrite, Rewriter, Rewritten
 from ucle.lowering.write_polynomials import write_polynomials
-from ucle.stats.estimate import MeasuredInputs, ProgramStatistics
+from ucle.stats.estimate import ProgramStatistics
 
 BEAM = 4
 """The number of programs of one round that are rewritten further."""
@@ -99,8 +98,7 @@ class Candidate:
 
 def candidates(
     logical: LogicalProgram,
-    measured: MeasuredInputs,
-    known: KnownPairwise,
+    known: KnownContractions,
     masked: Callable[[LogicalProgram], LogicalProgram],
     fixed: Collection[str],
     *,
@@ -111,8 +109,7 @@ def candidates(
 
     Args:
         logical: the program.
-        measured: T and V of its inputs.
-        known: pairs of factors already worked out for other programs over the same inputs.
+        known: programs over the same inputs that have been contracted.
         masked: pushes masks down.
         fixed: tensors whose statements stay as they are.
         algebraic: True if brackets may be opened even if that loses digits.
@@ -122,15 +119,17 @@ def candidates(
     if cost < WORTH_LOOKING or steps > MOST_STEPS:
         return []
     rewriter = Rewriter(logical, fixed, algebraic=algebraic)
-    if next(rewriter.neighbours(rewriter.written), None) is None:
+    if not rewriter.has_sums:
         return []
-    tuples = _Tuples(measured, known, masked)
+    tuples = _Tuples(known, masked)
     written = math.inf
     with suppress(UcleError):  # the written program need not run
         vertices, statistics = tuples.contract_program(logical)
         written = joined_tuples(vertices, statistics)
         if cost < math.inf:
             rewriter = rewriter.within(_with_tuples_to_spare(rewriter, vertices, statistics))
+    if next(rewriter.neighbours(rewriter.written), None) is None:
+        return []
     search = _RewritingSearch(rewriter, tuples, cost, written)
     search.run()
     return search.best()
@@ -145,11 +144,9 @@ class _Tuples:
 
     def __init__(
         self,
-        measured: MeasuredInputs,
-        known: KnownPairwise,
+        known: KnownContractions,
         masked: Callable[[LogicalProgram], LogicalProgram],
     ) -> None:
-        self._measured = measured
         self._known = known
         self._masked = masked
 
@@ -166,9 +163,8 @@ class _Tuples:
         Raises:
             UcleError: the program cannot be run.
         """
-        masked = self._masked(logical)
-        program = contract(masked, measured=self._measured, known=self._known).program
-        return program, self._measured.of(program)
+        program = self._known.contract(self._masked(logical)).program
+        return program, self._known.measured.of(program)
 
 
 def _with_tuples_to_spare(
