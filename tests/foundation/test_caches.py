@@ -26,7 +26,7 @@ def test_what_would_fill_the_cache_is_not_kept() -> None:
     assert cache.get("b") is None
 
 
-def test_small_values_are_counted_together_and_large_ones_at_once() -> None:
+def test_values_are_counted_together_the_fewer_the_longer_their_keys_are() -> None:
     cache = BoundedCache[bytes](most_bytes=100_000, together=5)
     for name in "abcde":
         cache.put(name, bytes(30_000))
@@ -35,7 +35,9 @@ def test_small_values_are_counted_together_and_large_ones_at_once() -> None:
     assert [name for name in "abcdef" if cache.get(name) is not None] == ["f"]
     cache.put("g", bytes(20_000))
     assert cache.held_bytes < 20_000
-    cache.put("h" * (SHORT + 1), bytes(100))
+    cache.put("h" * (2 * SHORT), bytes(100))
+    assert cache.held_bytes < 20_000
+    cache.put("i" * (2 * SHORT + 1), bytes(100))
     assert 20_000 < cache.held_bytes <= 100_000
 
 

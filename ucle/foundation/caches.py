@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 SHORT = 4096
-"""The length of keys, in parts or characters, beyond which values are counted at once."""
+"""The length of a short key, in parts or characters: longer keys count as several short ones."""
 
 _clearing: list[Callable[[], None]] = []
 
@@ -41,8 +41,8 @@ class BoundedCache(Generic[T]):
     Several threads may use it at once. It has no lock, as a forked process could inherit one that
     is held: each step on the dictionary is atomic, and a race costs one value at most.
 
-    Counting bytes takes longer than anything else here. So values with short keys, which are small,
-    are counted a few at a time.
+    Counting bytes takes longer than anything else here. So values are counted a few at a time, the
+    fewer the longer their keys are, as values with short keys are small.
 
     >>> cache = BoundedCache[int](most_bytes=1000)
     >>> cache.put("two", 2)
@@ -55,12 +55,13 @@ class BoundedCache(Generic[T]):
 
         Args:
             most_bytes: bytes that all keys and values may take.
-            together: the number of values with short keys that are counted together.
+            together: the number of values, all with short keys, that are counted together.
         """
         self._most_bytes = most_bytes
         self._together = together
         self._kept: dict[Hashable, tuple[T, int]] = {}
         self._uncounted: list[Hashable] = []
+        self._uncounted_length = 0
         register_cache(self.clear)
 
     def __len__(self) -> int:
@@ -82,12 +83,14 @@ class BoundedCache(Generic[T]):
         """Keep a value, unless it takes more than a quarter of the bytes that all may take."""
         self._kept[key] = value, 0
         self._uncounted.append(key)
-        if len(self._uncounted) > self._together or length_hint(key, 0) > SHORT:
+        self._uncounted_length += max(length_hint(key, 0), SHORT)
+        if self._uncounted_length > self._together * SHORT:
             self._count()
 
     def _count(self) -> None:
         """Count the bytes of new values, and drop those that are too large or least used."""
         new, self._uncounted = self._uncounted, []
+        self._uncounted_length = 0
         met: set[int] = set()
         for key in new:
             if (entry := self._kept.get(key)) is None:
@@ -118,6 +121,7 @@ class BoundedCache(Generic[T]):
         """Drop all values."""
         self._kept.clear()
         self._uncounted = []
+        self._uncounted_length = 0
 
 
 _SHARED = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
