@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator
 
 from ucle.ir.fills import join_rule, meets_all
 from ucle.ir.layouts import Decomposition, Layout
+from ucle.ir.masked_products import repeats
 from ucle.ir.vertices import Vertex
-from ucle.optimiser.sizes import SizedProgram
+from ucle.optimiser.sizes import KEY_BYTES, SizedProgram
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.kernel_choice import MOST_OF_LITTLE, choose_kernel
 from ucle.plan.memory_model import (
@@ -37,8 +38,10 @@ def is_small(sized: SizedProgram, vertex: Vertex) -> bool:
     Whatever is inside the arrays, all tuples together hold no more than the whole tensor, and the
     states of one thread no more than the result.
     """
-    if sized.resources.copies or not sized.resources.kernels:
+    if not sized.resources.kernels:
         return False
+    if sized.resources.copies:
+        return _is_small_with_copies(sized, vertex)
     tensors = [sized.program.types[x.tensor] for x in vertex.inputs] + [vertex.tensor.type]
     whole = sum(math.prod(map(float, x.shape)) * x.dtype.bytes for x in tensors)
     most = min(
@@ -49,6 +52,35 @@ def is_small(sized: SizedProgram, vertex: Vertex) -> bool:
     )
     rank = max(x.rank for x in tensors)
     return rank <= kernel_limits().labels and 2 * whole * sized.resources.threads <= most
+
+
+CELL_BYTES = 48
+"""The most bytes of an entry in a compressed array that has nothing else, with both its ends."""
+
+COPIED = 64
+"""The most times that a cell of a join is held, for each thread: in operands and results, in states
+of powers of two, in tables whose blocks are half full; and a margin."""
+
+
+def _is_small_with_copies(sized: SizedProgram, vertex: Vertex) -> bool:
+    """As `is_small`, where each row of a join has copies of its operands.
+
+    Whatever is inside the arrays, all rows with their operands hold no more than each cell of the
+    join with an entry of each operand.
+    """
+    if not vertex.is_product or any(map(repeats, vertex.inputs)):
+        return False
+    rank = len(vertex.all_labels)
+    cells = math.prod(max(float(label.bound), 1.0) for label in vertex.all_labels)
+    each = cells * (CELL_BYTES + KEY_BYTES * rank)
+    held = COPIED * each * sized.resources.threads
+    limits = sized.resources.limits
+    most = min(sized.resources.memory / 2, limits.column_bytes, limits.array_elements)
+    return (
+        rank <= kernel_limits().labels
+        and 3 * each <= sized.profile.kernel_bytes
+        and held <= min(most, kernel_limits().blob_bytes)
+    )
 
 
 def fits(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> bool:

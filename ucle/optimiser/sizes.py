@@ -17,6 +17,9 @@ from ucle.plan.prices import Profile
 from ucle.plan.resources import Resources
 from ucle.stats.estimate import ProgramStatistics
 
+KEY_BYTES = 4
+"""Bytes of one key."""
+
 
 @dataclass(frozen=True, eq=False)
 class SizedProgram:
@@ -68,4 +71,4 @@ class SizedProgram:
 
 def key_bytes(layout: Layout) -> int:
     """Return the bytes of the keys of a tuple."""
-    return 4 * len(layout.promoted)
+    return KEY_BYTES * len(layout.promoted)
