@@ -179,10 +179,10 @@ class ProgramStatistics:
     def rows(self, name: str, layout: Layout) -> Rows:
         """Tuples of a tensor in a layout."""
         asked = name, layout
-        if asked not in self._rows:
+        if (rows := self._rows.get(asked)) is None:
             tuples = self._tiles if layout.tiled else self.estimator.tuples
-            self._rows[asked] = tuples(self._known[name], layout)
-        return self._rows[asked]
+            rows = self._rows[asked] = tuples(self._known[name], layout)
+        return rows
 
     def _tiles(self, statistics: Statistics, layout: Layout) -> Rows:
         """Tuples of a tensor in tiles: at most as many as the entries that they hold."""
@@ -289,9 +289,9 @@ class Remembered:
         axes = vertex.labels, *(operand.labels for operand in vertex.inputs)
         does = vertex.combine, vertex.maps, vertex.reduce, vertex.index, vertex.tensor.type
         key = (*does, *axes, *operands)
-        if key not in self._derived:
-            self._derived[key] = self.plain.derive(vertex, operands)
-        return self._derived[key]
+        if (statistics := self._derived.get(key)) is None:
+            statistics = self._derived[key] = self.plain.derive(vertex, operands)
+        return statistics
 
     def counts(self, statistics: Statistics) -> TensorStatistics:
         """T and V of a tensor."""

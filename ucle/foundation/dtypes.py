@@ -26,20 +26,16 @@ class DType(Enum):
     COMPLEX64 = "complex64"
     COMPLEX128 = "complex128"
 
-    @property
-    def numpy(self) -> np.dtype[Any]:
+    # Types are parts of many keys, and the default hash of an enum is several times slower.
+    __hash__ = object.__hash__
+
+    def __init__(self, name: str) -> None:
+        self.numpy: np.dtype[Any] = np.dtype(name)
         """The type in NumPy."""
-        return np.dtype(self.value)
-
-    @property
-    def bytes(self) -> int:
+        self.bytes = self.numpy.itemsize
         """Size of one element in bytes."""
-        return _BYTES[self]
-
-    @property
-    def kind(self) -> str:
+        self.kind: str = self.numpy.kind
         """NumPy's letter for the kind of number: b, i, f or c."""
-        return self.numpy.kind
 
     @property
     def tag(self) -> str:
@@ -73,7 +69,6 @@ class DType(Enum):
         return result
 
 
-_BYTES = {dtype: np.dtype(dtype.value).itemsize for dtype in DType}
 _TAGS = {
     DType.BOOL: "bool",
     DType.INT64: "i64",

@@ -324,12 +324,13 @@ class Decomposition:
             role: the number of the operand, or `RESULT`.
         """
         key = role, names
-        if key not in self._layouts:
+        if (layout := self._layouts.get(key)) is None:
             level = dict(zip(self.labels, self.levels, strict=True))
             level.update((x, Level.COMPRESSED) for n, x in self.compressed if n == role)
             levels = tuple(level[name] for name in names)
-            self._layouts[key] = _layout(levels, self.tile, deferred=role == self.deferred)
-        return self._layouts[key]
+            layout = _layout(levels, self.tile, deferred=role == self.deferred)
+            self._layouts[key] = layout
+        return layout
 
     def reading(self, names: tuple[str, ...], layout: Layout) -> Decomposition:
         """Return this decomposition with the labels of a tensor at the levels of its layout.

@@ -32,6 +32,15 @@ class TensorType:
     occupied: bool = False
     decided: frozenset[int] = frozenset()
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """The hash of all fields: types are parts of the keys of what has been worked out."""
+        facts = self.fill, self.values, self.covered, self.occupied, self.decided
+        return hash((self.axes, self.dtype, *facts))
+
     @cached_property
     def entries(self) -> Values:
         """The range of the entries that are not the fill."""

@@ -114,8 +114,10 @@ def _whole(costed: CostedProgram) -> Solution | None:
     if any(keyed_labels(v) or not costed.fits(v, chosen[v.name]) for v in vertices):
         return None
     own = [costed.vertex_cost(vertex, chosen[vertex.name]).total for vertex in vertices]
-    moved = costed.total(chosen) - sum(own)
     least = costed.profile.view
+    if max(own, default=0.0) > 2 * least:  # whatever moving inputs costs; total() may round
+        return None
+    moved = costed.total(chosen) - sum(own)
     return Solution(chosen, exact=True) if max(own, default=0.0) + moved <= least else None
 
 
