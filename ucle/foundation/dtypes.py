@@ -9,7 +9,7 @@ from __future__ import annotations
 import cmath
 import math
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -64,10 +64,14 @@ class DType(Enum):
             if not -(2**63) <= number < 2**63:
                 raise OverflowError(f"{value} does not fit 64 bits")
             return number
+        if self not in _SINGLE:
+            return cast(Scalar, self.numpy.type(value).item())
         with np.errstate(over="ignore"):
-            result: Scalar = self.numpy.type(value).item()
-        return result
+            return cast(Scalar, self.numpy.type(value).item())
 
+
+_SINGLE = DType.FLOAT32, DType.COMPLEX64
+"""The types that a Python number may overflow without an error."""
 
 _TAGS = {
     DType.BOOL: "bool",
