@@ -72,6 +72,10 @@ class ChainBound(Occupancy):
             statistics.limited.append(replace(counts, entries=entries, distinct=distinct))
         return statistics.limited[0]
 
+    def signature(self, statistics: Statistics) -> tuple[object, ...]:
+        """What occupancy depends on, and the degrees, which limit it."""
+        return *super().signature(statistics), *_degrees(statistics).constraints.items()
+
     def tuples(self, statistics: Statistics, layout: Layout) -> Rows:
         """Tuples of a tensor in a layout."""
         rows = super().tuples(statistics, layout)

@@ -107,6 +107,13 @@ class Estimator(Protocol):
         """Tuples of a tensor in a layout."""
         ...
 
+    def signature(self, statistics: Statistics) -> tuple[object, ...]:
+        """All of the statistics that estimates for readers of the tensor depend on, hashable.
+
+        Where fills absorb what they meet in readers is beside that.
+        """
+        ...
+
     def estimate_join(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """Tuples that the join of a vertex (or the scan of a unary one) emits."""
         ...
@@ -175,6 +182,10 @@ class ProgramStatistics:
     def tensor(self, name: str) -> TensorStatistics:
         """T and V of a tensor of the program."""
         return self.estimator.counts(self._known[name])
+
+    def signature(self, name: str) -> tuple[object, ...]:
+        """All of a tensor's statistics: those of equal signatures give equal estimates."""
+        return self.estimator.signature(self._known[name])
 
     def rows(self, name: str, layout: Layout) -> Rows:
         """Tuples of a tensor in a layout."""
@@ -296,6 +307,10 @@ class Remembered:
     def counts(self, statistics: Statistics) -> TensorStatistics:
         """T and V of a tensor."""
         return self.plain.counts(statistics)
+
+    def signature(self, statistics: Statistics) -> tuple[object, ...]:
+        """All that estimates for readers of a tensor depend on."""
+        return self.plain.signature(statistics)
 
     def tuples(self, statistics: Statistics, layout: Layout) -> Rows:
         """Tuples of a tensor in a layout."""

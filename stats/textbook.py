@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Set
+from itertools import product
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.tree_walk import Calls, run
@@ -37,6 +38,12 @@ class Textbook:
     def counts(self, statistics: Statistics) -> TensorStatistics:
         """T and V of a tensor."""
         return statistics.counts
+
+    def signature(self, statistics: Statistics) -> tuple[object, ...]:
+        """T, V, and the tuples in all layouts, of which there are 2^axes."""
+        layouts = map(Layout.of, product((False, True), repeat=statistics.type.rank))
+        rows = tuple(Textbook.tuples(self, statistics, layout) for layout in layouts)
+        return statistics.counts, statistics.derived is None, rows
 
     def derive(self, vertex: Vertex, operands: tuple[Statistics, ...]) -> Statistics:
         """T and V of a vertex's tensor, as if every label were promoted (GetStats)."""

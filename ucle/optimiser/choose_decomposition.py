@@ -22,8 +22,9 @@ from ucle.inputs.states import PlacedInput
 from ucle.ir.layouts import Decomposition
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser.domains import too_large
+from ucle.optimiser.known_prices import Prices
 from ucle.optimiser.limits import densified_bytes, held_bytes
-from ucle.optimiser.pricing import CostedProgram, Prices, price
+from ucle.optimiser.pricing import CostedProgram, price
 from ucle.optimiser.sparse_einsum import sparse_einsum
 from ucle.optimiser.tiled_and_compressed import list_levelled, tile_labels
 from ucle.options import Options

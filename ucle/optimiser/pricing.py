@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from copy import copy
 from dataclasses import field, replace
 from functools import cached_property
 
@@ -18,6 +17,7 @@ from ucle.ir.layouts import RESULT, TILE, Decomposition, Layout
 from ucle.ir.masked_products import masked_products, reader_of
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser import limits, repartition_cost
+from ucle.optimiser.known_prices import Prices
 from ucle.optimiser.sizes import SizedProgram, key_bytes
 from ucle.optimiser.tiled_and_compressed import all_blocked, list_levelled, stored_blocks
 from ucle.options import Optimisations
@@ -62,46 +62,6 @@ def decompositions(
         yield from list_levelled(vertex, program, tile)
 
 
-class Prices:
-    """A cache of prices for programs over the same inputs, under one profile and resources.
-
-    Programs that differ in the order of a few operations have most vertices in common: those that
-    apply the same operation to the same operands. Each such vertex has a number here, whatever its
-    name is.
-    """
-
-    def __init__(self) -> None:
-        self.repartitions: dict[tuple[int, Layout | None, Layout], float] = {}
-        self.vertices: dict[tuple[int, Decomposition], VertexCost] = {}
-        self.asked: dict[tuple[int, Decomposition], VertexCost] = {}
-        """The prices of vertices that one search asked for, whether or not they were known."""
-        self.fits: dict[tuple[int, Decomposition], bool] = {}
-        self.small: dict[int, bool] = {}
-        self._numbers: dict[tuple[object, ...], int] = {}
-
-    def for_search(self) -> Prices:
-        """Return the same cache for another search, whose effort is counted from 0."""
-        other = copy(self)
-        other.asked = {}
-        return other
-
-    def numbers(self, program: Program) -> dict[str, int]:
-        """Return the number of every tensor of a program."""
-        number_of = {x.name: self._number(x.name, x.type) for x in program.inputs}
-        for vertex in program.vertices:
-            operands = tuple(
-                (number_of[operand.tensor], operand.labels) for operand in vertex.inputs
-            )
-            plain = vertex.combine, vertex.maps, vertex.reduce
-            along = vertex.index, vertex.along, vertex.top
-            work = vertex.tensor.type, operands, *plain, *along
-            number_of[vertex.name] = self._number(*work)
-        return number_of
-
-    def _number(self, *work: object) -> int:
-        return self._numbers.setdefault(work, len(self._numbers))
-
-
 @dataclass(frozen=True, eq=False)
 class CostedProgram(SizedProgram):
     """A program that prices decompositions of its vertices.
@@ -128,7 +88,30 @@ class CostedProgram(SizedProgram):
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        return self.prices.numbers(self.program)
+        """The structural number of every tensor."""
+        return self.prices.number(self.program)
+
+    @cached_property
+    def _signatures(self) -> tuple[dict[str, int], dict[str, int]]:
+        """The signatures of tensors and of vertices, as far as they were needed."""
+        return {}, {}
+
+    def _sign_tensor(self, name: str) -> int:
+        signatures, _ = self._signatures
+        if (signature := signatures.get(name)) is None:
+            fixed = name in self._fixed
+            signature = self.prices.tensor(self, name, self._numbers[name], fixed=fixed)
+            signatures[name] = signature
+        return signature
+
+    def _sign_vertex(self, vertex: Vertex) -> int:
+        _, signatures = self._signatures
+        if (signature := signatures.get(vertex.name)) is None:
+            read = [self._sign_tensor(operand.tensor) for operand in vertex.inputs]
+            made, number = self._sign_tensor(vertex.name), self._numbers[vertex.name]
+            signature = self.prices.vertex(self, vertex, number, made, read)
+            signatures[vertex.name] = signature
+        return signature
 
     def decompositions(self, vertex: Vertex) -> Iterator[Decomposition]:
         """Yield every decomposition considered; the paper's cost model has no other levels."""
@@ -192,10 +175,16 @@ class CostedProgram(SizedProgram):
             return self._once(vertex, self._deferred_cost(vertex, decomposition))
         key, asked = (self._numbers[vertex.name], decomposition), self.prices.asked
         if (price := asked.get(key)) is None:
-            if (price := self.prices.vertices.get(key)) is None:
-                price = self._once(vertex, self._vertex_cost(vertex, decomposition))
-                self.prices.vertices[key] = price
-            asked[key] = price
+            price = asked[key] = self._find_cost(vertex, decomposition)
+        return price
+
+    def _find_cost(self, vertex: Vertex, decomposition: Decomposition) -> VertexCost:
+        if not decomposition.promoted:  # needs no statistics, which signatures do
+            return self._once(vertex, self._vertex_cost(vertex, decomposition))
+        key, prices = (self._sign_vertex(vertex), decomposition), self.prices.vertices
+        if (price := prices.get(key)) is None:
+            price = self._once(vertex, self._vertex_cost(vertex, decomposition))
+            prices[key] = price
         return price
 
     def _once(self, vertex: Vertex, each: VertexCost) -> VertexCost:
@@ -349,7 +338,9 @@ class CostedProgram(SizedProgram):
 
     def repartition_cost(self, name: str, source: Layout | None, target: Layout) -> float:
         """Return the cost of bringing a tensor from one layout to another (section 7.2)."""
-        key, prices = (self._numbers[name], source, target), self.prices.repartitions
+        if source == target:
+            return 0.0
+        key, prices = (self._sign_tensor(name), source, target), self.prices.repartitions
         if (price := prices.get(key)) is None:
             whole = repartition_cost.repartition_cost(self, name, source, target)
             price = prices[key] = whole / self.runs if name in self._fixed else whole
@@ -371,9 +362,12 @@ class CostedProgram(SizedProgram):
             small = prices.small[number] = limits.is_small(self, vertex)
         if small:
             return True
-        if (fits := prices.fits.get((number, decomposition))) is None:
-            fits = limits.fits(self, vertex, decomposition)
-            prices.fits[number, decomposition] = fits
+        if decomposition.promoted:
+            key, known = (self._sign_vertex(vertex), decomposition), prices.fits
+        else:  # needs no statistics, which signatures do
+            key, known = (number, decomposition), prices.fits_whole
+        if (fits := known.get(key)) is None:
+            fits = known[key] = limits.fits(self, vertex, decomposition)
         return fits
 
 

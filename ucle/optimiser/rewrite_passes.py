@@ -22,7 +22,7 @@ from ucle.lowering.logical import LogicalProgram
 from ucle.lowering.push_down_masks import MaskPushDown, push_down_masks
 from ucle.lowering.quotients import divide_last
 from ucle.optimiser.join_order import Association, Decided
-from ucle.optimiser.pricing import Prices
+from ucle.optimiser.known_prices import Prices
 from ucle.optimiser.rewriting import RewrittenProgram, candidates, laws
 from ucle.options import Optimisations, Options
 from ucle.stats.estimate import MeasuredInputs

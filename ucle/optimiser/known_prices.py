@@ -1,0 +1,115 @@
+"""Prices that are known already, by signatures that leave out what no price depends on.
+
+A program of unrolled steps has the same few vertices again and again, and programs that differ in
+the order of a few operations have most of theirs in common. What a price depends on is the
+operators of a vertex, its labels, the sizes and the element type of its tensors, and their
+statistics; the range of the entries, which is another one in each step, matters only by which fill
+absorbs the other side's entries.
+
+Signatures are numbers of two kinds. A *structural* number stands for the same operations on the
+same inputs: it needs no statistics. A *signature* stands for all tensors or vertices that look
+alike to prices. It needs the statistics of a tensor in all layouts, so that tensors with many axes
+have a signature of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+
+from ucle.ir.fills import absorbed_sides
+from ucle.ir.layouts import Decomposition, Layout
+from ucle.ir.vertices import Program, Vertex
+from ucle.optimiser.sizes import SizedProgram
+from ucle.plan.decomposition import VertexCost
+
+MOST_AXES = 4
+"""The most axes of a tensor whose statistics are compared: it has 2^axes layouts."""
+
+
+class Prices:
+    """A cache of prices for programs over the same inputs, under one profile and resources."""
+
+    def __init__(self) -> None:
+        self.repartitions: dict[tuple[int, Layout | None, Layout], float] = {}
+        """By the signature of the tensor."""
+        self.vertices: dict[tuple[int, Decomposition], VertexCost] = {}
+        self.fits: dict[tuple[int, Decomposition], bool] = {}
+        """Both by the signature of the vertex."""
+        self.fits_whole: dict[tuple[int, Decomposition], bool] = {}
+        self.small: dict[int, bool] = {}
+        """Both by structural number."""
+        self.asked: dict[tuple[int, Decomposition], VertexCost] = {}
+        """The prices of vertices that one search asked for, by structural number."""
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self._signatures: dict[tuple[object, ...], int] = {}
+        self._tensors: dict[int, int] = {}
+        self._vertices: dict[int, int] = {}
+        """Signatures by structural number."""
+
+    def for_search(self) -> Prices:
+        """Return the same cache for another search, whose effort is counted from 0."""
+        other = copy(self)
+        other.asked = {}
+        return other
+
+    def number(self, program: Program) -> dict[str, int]:
+        """Return the structural number of every tensor of a program."""
+        number_of = {x.name: self._number(x.name, x.type) for x in program.inputs}
+        for vertex in program.vertices:
+            operands = tuple(
+                (number_of[operand.tensor], operand.labels) for operand in vertex.inputs
+            )
+            number_of[vertex.name] = self._number(vertex.tensor.type, operands, *_work(vertex))
+        return number_of
+
+    def _number(self, *work: object) -> int:
+        return self._numbers.setdefault(work, len(self._numbers))
+
+    def tensor(self, sized: SizedProgram, name: str, number: int, *, fixed: bool) -> int:
+        """Return the signature of a tensor.
+
+        Args:
+            sized: a program with the tensor.
+            name: its name there.
+            number: its structural number.
+            fixed: True if it is computed once for all runs.
+        """
+        if (signature := self._tensors.get(number)) is None:
+            type_ = sized.program.types[name]
+            if name in sized.program.input_names or type_.rank > MOST_AXES:
+                signature = self._sign(number)
+            else:
+                seen = sized.statistics.signature(name)
+                signature = self._sign(type_.shape, type_.dtype, fixed, *seen)
+            self._tensors[number] = signature
+        return signature
+
+    def vertex(
+        self, sized: SizedProgram, vertex: Vertex, number: int, made: int, read: Sequence[int]
+    ) -> int:
+        """Return the signature of a vertex.
+
+        Args:
+            sized: a program with the vertex.
+            vertex: the vertex.
+            number: the structural number of its tensor.
+            made: the signature of its tensor.
+            read: the signatures of its operands.
+        """
+        if (signature := self._vertices.get(number)) is None:
+            types = [sized.program.types[operand.tensor] for operand in vertex.inputs]
+            absorbed = absorbed_sides(vertex, *types) if len(types) == 2 else None
+            labels = vertex.labels, *(operand.labels for operand in vertex.inputs)
+            signature = self._sign(made, *read, absorbed, *labels, *_work(vertex))
+            self._vertices[number] = signature
+        return signature
+
+    def _sign(self, *seen: object) -> int:
+        return self._signatures.setdefault(seen, len(self._signatures))
+
+
+def _work(vertex: Vertex) -> tuple[object, ...]:
+    """The operators of a vertex."""
+    plain = vertex.combine, vertex.maps, vertex.reduce
+    return *plain, vertex.index, vertex.along, vertex.top
