@@ -18,6 +18,7 @@ GRAMMAR = "tests/language/test_grammar.py"
 IMPORTS = "tests/project/test_imports.py"
 ROWS = "tests/run/test_small_rows.py"
 TILES = "tests/run/test_reading_tiles.py"
+PRICES = "tests/optimiser/test_known_prices.py"
 
 TIME_TO_ANSWER: tuple[Mutation, ...] = (
     # ---- Keys ----
@@ -69,6 +70,55 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
         "if spare >= -self._most_bytes:",
         "a cache grows to twice its bytes",
         (f"{CACHES}::test_the_least_recently_used_goes_first",),
+    ),
+    Mutation(
+        "long-keys-are-short",
+        "ucle/foundation/caches.py",
+        "max(length_hint(key, 0), SHORT)",
+        "SHORT",
+        "large values are counted as late as small ones",
+        (f"{CACHES}::test_values_are_counted_together_the_fewer_the_longer_their_keys_are",),
+    ),
+    # ---- Known prices ----
+    Mutation(
+        "alike-whatever-is-absorbed",
+        "ucle/optimiser/known_prices.py",
+        "*read, absorbed, *labels",
+        "*read, *labels",
+        "a vertex that makes a side dense has the price of one that does not",
+        (f"{PRICES}::test_known_prices_are_those_computed_anew[0-False]",),
+    ),
+    Mutation(
+        "alike-in-each-run",
+        "ucle/optimiser/known_prices.py",
+        "type_.dtype, fixed, *seen",
+        "type_.dtype, *seen",
+        "what is computed in each run has the price of what is computed once",
+        (f"{PRICES}::test_known_prices_are_those_computed_anew[3-False]",),
+    ),
+    Mutation(
+        "alike-whatever-their-degrees",
+        "stats/chain_bound.py",
+        "return *super().signature(statistics), *_degrees(statistics).constraints.items()",
+        "return super().signature(statistics)",
+        "a join on a hub has the price of one on nodes of even degrees",
+        (f"{PRICES}::test_degrees_are_told_apart[degrees]",),
+    ),
+    Mutation(
+        "alike-wherever-their-entries-are",
+        "stats/textbook.py",
+        "return statistics.counts, statistics.derived is None, rows",
+        "return statistics.counts, statistics.derived is None",
+        "tensors have the prices of others with as many entries in other places",
+        (f"{PRICES}::test_places_of_entries_are_told_apart[occupancy]",),
+    ),
+    Mutation(
+        "small-whatever-is-copied",
+        "ucle/optimiser/limits.py",
+        "COPIED = 64\n",
+        "COPIED = 0.1\n",
+        "copies of operands for every row exceed the memory limit",
+        ("tests/optimiser/test_small_vertices.py::test_all_that_small_vertices_may_do_fits[True]",),
     ),
     # ---- Plans ----
     Mutation(

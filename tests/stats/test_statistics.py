@@ -241,6 +241,9 @@ class Full:
         counts = TensorStatistics(float(math.prod(type_.shape)), tuple(map(float, type_.shape)))
         return Statistics(type_, counts, DerivedVertex(vertex, operands))
 
+    def signature(self, statistics: Statistics) -> tuple[object, ...]:
+        return ()
+
     def tuples(self, statistics: Statistics, layout: Layout) -> Rows:
         most = float(math.prod(statistics.type.shape[axis] for axis in layout.promoted))
         return Rows(most, 0.0, most)
