@@ -53,7 +53,7 @@ class Prices:
         other.asked = {}
         return other
 
-    def number(self, program: Program) -> dict[str, int]:
+    def number_tensors(self, program: Program) -> dict[str, int]:
         """Return the structural number of every tensor of a program."""
         number_of = {x.name: self._number(x.name, x.type) for x in program.inputs}
         for vertex in program.vertices:
@@ -66,7 +66,7 @@ class Prices:
     def _number(self, *work: object) -> int:
         return self._numbers.setdefault(work, len(self._numbers))
 
-    def tensor(self, sized: SizedProgram, name: str, number: int, *, fixed: bool) -> int:
+    def sign_tensor(self, sized: SizedProgram, name: str, number: int, *, fixed: bool) -> int:
         """Return the signature of a tensor.
 
         Args:
@@ -85,7 +85,7 @@ class Prices:
             self._tensors[number] = signature
         return signature
 
-    def vertex(
+    def sign_vertex(
         self, sized: SizedProgram, vertex: Vertex, number: int, made: int, read: Sequence[int]
     ) -> int:
         """Return the signature of a vertex.

@@ -89,7 +89,7 @@ class CostedProgram(SizedProgram):
     @cached_property
     def _numbers(self) -> dict[str, int]:
         """The structural number of every tensor."""
-        return self.prices.number(self.program)
+        return self.prices.number_tensors(self.program)
 
     @cached_property
     def _signatures(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -100,7 +100,7 @@ class CostedProgram(SizedProgram):
         signatures, _ = self._signatures
         if (signature := signatures.get(name)) is None:
             fixed = name in self._fixed
-            signature = self.prices.tensor(self, name, self._numbers[name], fixed=fixed)
+            signature = self.prices.sign_tensor(self, name, self._numbers[name], fixed=fixed)
             signatures[name] = signature
         return signature
 
@@ -109,7 +109,7 @@ class CostedProgram(SizedProgram):
         if (signature := signatures.get(vertex.name)) is None:
             read = [self._sign_tensor(operand.tensor) for operand in vertex.inputs]
             made, number = self._sign_tensor(vertex.name), self._numbers[vertex.name]
-            signature = self.prices.vertex(self, vertex, number, made, read)
+            signature = self.prices.sign_vertex(self, vertex, number, made, read)
             signatures[vertex.name] = signature
         return signature
 
