@@ -40,6 +40,8 @@ DENSE = 0.5
 """The share of stored positions from which a tensor may be cut into dense blocks."""
 SMALLEST = 16
 """The tile size below which a block costs more than the computation on it."""
+POINTER = 16
+"""Bytes of a row of a hash table beside its columns: its hash, and the next row with that hash."""
 REINDEXED_FLOPS = 100.0
 """The work to find the place where an entry is read, in operations of a streaming kernel."""
 
@@ -223,6 +225,7 @@ class CostedProgram(SizedProgram):
             right_once=once[-1],
             read=sum(self.rows(operand.tensor, layout) for operand, layout in read),
             keyed=bool(promoted),
+            built=self._built_bytes(vertex, decomposition),
         )
         # Rows of one matrix make a product by themselves, vectors when they share the matrix.
         join = cost(work, self.profile)
@@ -249,6 +252,18 @@ class CostedProgram(SizedProgram):
         elements = type_.dense_size(output) if vertex.top is None else flops / 2.0
         aggregate = AggregateWork(rows, groups, size, elements, states)
         return VertexCost(join, called, cost(aggregate, self.profile))
+
+    def _built_bytes(self, vertex: Vertex, decomposition: Decomposition) -> float:
+        """Return the bytes of the hash table of a join by keys, with the arrays it points to."""
+        if len(vertex.inputs) < 2 or any(
+            decomposition.promoted.isdisjoint(operand.names) for operand in vertex.inputs
+        ):
+            return 0.0
+        sides = zip(vertex.inputs, vertex.reads(decomposition), strict=True)
+        return min(
+            self.rows(operand.tensor, layout) * (self.tuple_bytes(operand.tensor, layout) + POINTER)
+            for operand, layout in sides
+        )
 
     def _long_bytes(self, vertex: Vertex, decomposition: Decomposition, rows: float) -> float:
         """Return the bytes of arrays too long for the cache, as often as a kernel reads them."""

@@ -107,7 +107,8 @@ def _recoding(sized: SizedProgram, name: str, source: Layout, change: LayoutChan
         case ChangeKind.GATHER:
             return RecodeWork(sized.rows(name, source), 6 * made, 0.0)
         case _:
-            return RecodeWork(entries, read + made, entries)
+            groups = sized.rows(name, change.layout)
+            return RecodeWork(entries, read + made, entries, groups)
 
 
 def _direct_cost(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:

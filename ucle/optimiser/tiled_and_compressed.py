@@ -29,6 +29,7 @@ from ucle.ir.masked_products import (
 )
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.plan.kernel_choice import needs_scalars
+from ucle.plan.prices import OPEN
 
 Drivers = tuple[tuple[int, str], ...]
 """Roles of tensors and the labels that are compressed in them."""
@@ -148,6 +149,8 @@ def _generate_levelled(vertex: Vertex, program: Program, tile: int) -> Iterator[
             yield _decomposition(vertex, label, (), tile)
     for row, drivers in _drivers(vertex, program):
         yield _decomposition(vertex, row, drivers, tile)
+        if row.bound > tile * OPEN:
+            yield _decomposition(vertex, row, drivers, tall_tile(row.bound))
         if _is_small(vertex, drivers):
             yield _decomposition(vertex, row, drivers, max(row.bound, tile))
     reader = reader_of(program, vertex)
@@ -165,6 +168,17 @@ MOST_COLUMNS = int(np.iinfo(np.uint32).max)
 WHOLE = 1 << 21
 """The most elements of each dense tensor of a vertex if one call computes all of it. For more, the
 threads and the memory of several tuples are worth their cost."""
+
+
+def tall_tile(bound: int) -> int:
+    """Return the smallest power of two of which `OPEN` tiles cover an axis.
+
+    Entries in any order go into so few tiles from the cache.
+
+    >>> tall_tile(1_000_000), tall_tile(1024)
+    (1024, 1)
+    """
+    return 1 << max(math.ceil(bound / OPEN) - 1, 0).bit_length()
 
 
 def _is_small(vertex: Vertex, drivers: Drivers) -> bool:

@@ -30,10 +30,11 @@ class Profile:
     and `gemm` where it batches into a matrix product. It costs `sparse` where entries of a
     compressed array, each of which costs `listed`, point to rows of the other operand, and `pair`
     where they meet those of another compressed array. At the places of a mask these two are
-    `masked` and `compared`. Sorting an entry into a compressed array costs `entry`. `step` is
-    charged for an aggregation or a repartition, however small; `view` for any vertex in which key
-    columns take part (without them, it is a call in another vertex's query); and `statement` for a
-    table of its own where a view could be repeated.
+    `masked` and `compared`. Sorting an entry into a compressed array costs `entry`. Waiting for an
+    address that no core's own cache holds costs `near`, and `far` where no cache holds it at all.
+    `step` is charged for an aggregation or a repartition, however small; `view` for any vertex in
+    which key columns take part (without them, it is a call in another vertex's query); and
+    `statement` for a table of its own where a view could be repeated.
 
     `inputs_free` means that an input may be read in any layout at no cost. `once` means that an
     operand that is a single tuple moves once per vector of rows and not once per row.
@@ -62,6 +63,8 @@ class Profile:
     masked: float = 0.0
     compared: float = 0.0
     entry: float = 0.0
+    near: float = 0.0
+    far: float = 0.0
     step: float = 0.0
     view: float = 0.0
     statement: float = 0.0
@@ -83,6 +86,9 @@ SHARED = 1 << 26
 
 SCATTERED = 2.0
 """The cost of reading scattered memory, as a multiple of reading it in sequence."""
+
+OPEN = 1 << 10
+"""Groups that entries are appended to in any order, up to which their ends stay in a cache."""
 
 
 PAPER = Profile(
@@ -124,6 +130,8 @@ ENGINE = Profile(
     masked=0.12,  # multiply and add in an inner product of rows that lie anywhere
     compared=1.8,  # an entry of a list meets those of another one, of which a mask keeps some
     entry=45.0,  # an entry goes into its group, and is sorted into a compressed array there
+    near=10.0,  # a row of a hash table, a state or a group, in the cache that cores share
+    far=60.0,  # the same in main memory; rows of a join and states do not wait for each other
     step=1.1e6,  # planning and starting a pipeline
     view=0.5e6,  # planning a join and a projection
     statement=6e6,  # creating, filling, committing and dropping a small temporary table
@@ -139,7 +147,8 @@ PROFILES = {profile.name: profile for profile in (PAPER, ENGINE)}
 class JoinWork:
     """A join of `rows` result tuples. `left_once` and `right_once` mark a side of one tuple.
 
-    Both sides together have `read` tuples. `keyed` is True if there are key columns.
+    Both sides together have `read` tuples. `keyed` is True if there are key columns. The smaller
+    side, which is put into a hash table, has `built` bytes.
     """
 
     rows: float
@@ -149,6 +158,7 @@ class JoinWork:
     right_once: bool = False
     read: float = 0.0
     keyed: bool = True
+    built: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -253,12 +263,14 @@ class CopyWork:
 class RecodeWork:
     """A change of the lists of positions in arrays: `rows` tuples, `bytes` read and written.
 
-    `sorted` entries are sorted by their places, or read from sorted lists.
+    `sorted` entries are sorted by their places, or read from sorted lists. They lie in any order,
+    and go into `groups`.
     """
 
     rows: float
     bytes: float
     sorted: float
+    groups: float = 0.0
 
 
 Work = (
@@ -281,11 +293,12 @@ def cost(work: Work, profile: Profile) -> float:
     144.0
     """
     match work:
-        case JoinWork(rows, left, right, left_once, right_once, read, keyed):
+        case JoinWork(rows, left, right, left_once, right_once, read, keyed, built):
             if profile.once:
                 left = left / DUCKDB_LIMITS.vector_rows if left_once else left
                 right = right / DUCKDB_LIMITS.vector_rows if right_once else right
             each = (left + right) * profile.transfer + profile.fixed
+            each += _lookup(built, left + right, profile)
             return rows * each + read * profile.scan + (profile.view if keyed else 0.0)
         case SparseWork(entries, flops, pairs, made_bytes, rows, long_bytes, threads):
             followed = entries * profile.listed + flops * profile.sparse + pairs * profile.pair
@@ -303,6 +316,7 @@ def cost(work: Work, profile: Profile) -> float:
         case AggregateWork(rows, groups, size, elements, states):
             each = size * profile.transfer + elements * profile.flop + profile.fixed
             fresh = groups * profile.group + states * profile.state
+            each += _lookup(states, size, profile)
             return max(rows - groups, 0.0) * each + fresh + profile.step
         case RepartitionWork(rows, finer, groups, size, states, tried):
             decomposed, gathered = max(finer - rows, 0.0), max(finer - groups, 0.0)
@@ -314,14 +328,21 @@ def cost(work: Work, profile: Profile) -> float:
             return total
         case CopyWork(size):
             return size * profile.write
-        case RecodeWork(rows, size, in_order):
-            each = rows * profile.fixed + size * profile.write
-            return each + in_order * profile.entry + profile.step
+        case RecodeWork(rows, size, in_order, groups):
+            entry = profile.entry + (profile.far if groups > OPEN else 0.0)
+            return rows * profile.fixed + size * profile.write + in_order * entry + profile.step
         case LoadWork(rows, size, moved):
             if profile.inputs_free:
                 return 0.0
             each = size * (profile.write if moved else profile.transfer)
             return rows * (each + profile.fixed)
+
+
+def _lookup(whole: float, size: float, profile: Profile) -> float:
+    """Cost of reaching `size` bytes that lie anywhere among so many."""
+    if whole > SHARED:
+        return profile.far + size * profile.read * SCATTERED
+    return profile.near if whole > CACHED else 0.0
 
 
 def _byte(made_bytes: float, rows: float, profile: Profile) -> float:
