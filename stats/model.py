@@ -105,7 +105,8 @@ def array_values(array: NDArray[Any], fill: Scalar, dtype: DType) -> Values:
     >>> array_values(np.array([2.0, 0.0, 0.5]), 0.0, DType.FLOAT64).low
     0.5
     """
-    entries = array[differs_from(array, fill)]
+    stored = differs_from(array, fill)
+    entries = array if stored.all() else array[stored]
     finite = bool(np.isfinite(entries).all())
     bounded = finite and entries.size and dtype.kind != "c"
     extremes = (entries.min().item(), entries.max().item()) if bounded else None
