@@ -105,6 +105,34 @@ def statistics_query(
     return sql_text(select(*columns).from_(entries.subquery("entries")))
 
 
+def values_query(source: TableSource, fill: Scalar, prefix: str = "") -> str:
+    """One row: all rows, values that are not NULL, entries (T), the least and the largest value.
+
+    For numbers with an order, which are not in arrays. NaN counts as the largest of all. That takes
+    half the time of looking at each value by itself.
+    """
+    stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
+    columns: list[exp.Expr] = [
+        exp.Count(this=exp.Star()),
+        exp.Count(this=column(ENTRY)),
+        _filter(exp.Count(this=exp.Star()), stored),
+        exp.Min(this=column(ENTRY)),
+        exp.Max(this=column(ENTRY)),
+    ]
+    return sql_text(select(*columns).from_(entry_rows(source, prefix).subquery("entries")))
+
+
+def extents_query(source: TableSource, prefix: str = "") -> str:
+    """One row: for each key its values that are not NULL, the smallest and the largest.
+
+    DuckDB answers it from the statistics of a file, if the file has them.
+    """
+    columns: list[exp.Expr] = []
+    for axis in range(len(source.keys)):
+        columns += _extremes(column(key_name(axis)), axis, source)
+    return sql_text(select(*columns).from_(entry_rows(source, prefix).subquery("entries")))
+
+
 def arrays_query(source: TableSource, distinct: Distinct, prefix: str = "") -> str:
     """Count the rows of a table of arrays, those with another shape, and its keys as above.
 
@@ -323,10 +351,13 @@ def equal_neighbours_query(source: TableSource, sizes: Sequence[int], prefix: st
     return sql_text(query.where(same).limit(1))
 
 
-def _with_last(
-    source: TableSource, sizes: Sequence[int], prefix: str, window: exp.Expr
-) -> exp.Select:
-    """Positions with those before them; offsets, or hashes where offsets would be too large."""
+def positions_query(source: TableSource, sizes: Sequence[int], prefix: str = "") -> str:
+    """The position of each row."""
+    return sql_text(_positions(source, sizes, prefix))
+
+
+def _positions(source: TableSource, sizes: Sequence[int], prefix: str) -> exp.Select:
+    """Positions of rows: offsets, or hashes where offsets would be too large."""
     keys = [column(name) for name in source.keys]
     position: exp.Expr = function("hash", *keys)
     if not any(source.encoded) and math.prod(sizes[: len(keys)]) < 2**62:
@@ -334,7 +365,14 @@ def _with_last(
         position = total(
             [scale_key(k, n) for k, n in zip(wide, strides(sizes[: len(keys)]), strict=True)]
         )
-    positions = select(add_alias(position, "position")).from_(source_table(source, prefix))
+    return select(add_alias(position, "position")).from_(source_table(source, prefix))
+
+
+def _with_last(
+    source: TableSource, sizes: Sequence[int], prefix: str, window: exp.Expr
+) -> exp.Select:
+    """Positions with those before them."""
+    positions = _positions(source, sizes, prefix)
     pairs = select(column("position"), add_alias(window, "last")).from_(
         positions.subquery("positions")
     )

@@ -3,7 +3,9 @@
 For small inputs everything is counted (sparse_einsum.txt, Algorithm 2). For large ones V is an
 estimate: of key columns by DuckDB's HyperLogLog, whose error is some 4% (DuckDB 1.4: 13%), inside
 arrays from a sample of the rows. Degrees are counted, or bounded from above. T, coordinates,
-finiteness and all checks cover every row, as computations rely on them. Defects of a table are
+finiteness and all checks cover every row, as computations rely on them. A large table of numbers is
+read column by column: its values, its extents, which a file may state, and the positions of its
+rows (`ucle.stats.positions`). Defects of a table are
 reported with table, column and an example row, before anything is computed. Nothing is written to
 the database.
 """
@@ -27,6 +29,7 @@ from ucle.sqlgen import input_queries as sql
 from ucle.sqlgen.input_queries import Distinct
 from ucle.stats.arrays import Elements, Fetch, Look, known_ends, spread
 from ucle.stats.model import TensorStatistics
+from ucle.stats.positions import Scan, Table
 
 EXACT_ENTRIES = 100_000
 """Elements up to which everything is counted, which takes hundredths of a second."""
@@ -109,6 +112,7 @@ def measure(
     *,
     exact: bool = True,
     unique: bool = False,
+    scan: Scan | None = None,
 ) -> MeasuredInput:
     """Measure and check one input table.
 
@@ -121,6 +125,7 @@ def measure(
         prefix: prepended to the names of tables that were registered from memory.
         exact: whether V is counted, and not estimated.
         unique: whether it is known that no two rows claim the same coordinates.
+        scan: reads the positions of a large table; None if queries have to do without.
 
     Raises:
         CoordinateError: a coordinate is NULL or negative.
@@ -130,8 +135,10 @@ def measure(
     checks = _Checks(fetch, tensor, source, prefix)
     checks.check_narrowing()
     distinct = Distinct.EXACT if exact else Distinct.APPROXIMATE
-    survey = _survey(checks, look, fill, distinct, summed=exact)
-    if not unique:
+    survey = (scan and not exact and _survey_columns(checks, fill, scan, counts=True)) or _survey(
+        checks, look, fill, distinct, summed=exact
+    )
+    if not unique and survey.may_repeat:
         checks.duplicates(survey.sizes, large=not exact)
     assert survey.distinct is not None
     return MeasuredInput(
@@ -216,6 +223,7 @@ def check(
     *,
     exact: bool = False,
     unique: bool = False,
+    scan: Scan | None = None,
 ) -> Checked:
     """Check one input table and do nothing more; arguments and errors are those of `measure`.
 
@@ -225,8 +233,11 @@ def check(
     checks = _Checks(fetch, tensor, source, "")
     checks.check_narrowing()
     large = elements(fetch, source) > EXACT_ENTRIES
-    survey = _survey(checks, look, fill, Distinct.NOT, summed=exact or not large)
-    if not unique:
+    by_column = scan is not None and large and not exact and not unique
+    survey = (by_column and _survey_columns(checks, fill, scan, counts=False)) or _survey(
+        checks, look, fill, Distinct.NOT, summed=exact or not large
+    )
+    if not unique and survey.may_repeat:
         checks.duplicates(survey.sizes, large=large)
     return Checked(survey.sizes, survey.finite, survey.entries, survey.extremes)
 
@@ -243,6 +254,8 @@ class _Survey:
     exact: bool = False
     largest: tuple[float, ...] = ()
     counted: frozenset[int] = frozenset()
+    may_repeat: bool = True
+    """False if it was found that no two rows claim the same coordinates."""
 
 
 def _survey(
@@ -292,6 +305,42 @@ def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct, *, summed
         )
     totals = float(entries), bool(finite), known_ends(low, high)
     return _Survey(*totals, sizes, distinct_counts, exact, largest, by_group)
+
+
+def _survey_columns(checks: _Checks, fill: Scalar, scan: Scan, *, counts: bool) -> _Survey | None:
+    """Examine a large table of numbers column by column; None for small and other tables."""
+    source, prefix = checks.source, checks.prefix
+    plain = source.keys and not source.dense and not source.sum_duplicates
+    if not plain or any(source.encoded) or source.dtype.kind == "c" or not cmath.isfinite(fill):
+        return None
+    ((rows, values, entries, low, high),) = checks.fetch(sql.values_query(source, fill, prefix))
+    if entries <= EXACT_DEGREES:
+        return None
+    ((*columns,),) = checks.fetch(sql.extents_query(source, prefix))
+    described = [
+        x for axis in range(len(source.keys)) for x in (*columns[3 * axis : 3 * axis + 3], 0)
+    ]
+    sizes = checks.keys(rows, described)
+    if values < rows:
+        checks.null_values(rows - values)
+    # NaN is DuckDB's largest number, so that the ends tell whether all numbers are finite.
+    finite, ends = all(map(math.isfinite, (low, high))), known_ends(low, high)
+    if entries < rows:
+        query = sql.statistics_query(source, fill, prefix, Distinct.NOT)
+        ((_, _, entries, finite, low, high, *_),) = checks.fetch(query)
+        ends = known_ends(low, high)
+    positions = scan(Table(source, sizes, rows, prefix), counts)
+    if positions is None:
+        return None
+    return _Survey(
+        float(entries),
+        bool(finite),
+        ends,
+        sizes,
+        tuple(min(v, float(entries)) for v in positions.distinct) if counts else None,
+        largest=tuple(min(n, float(entries)) for n in positions.largest),
+        may_repeat=positions.may_repeat,
+    )
 
 
 def _count_degrees(

@@ -36,9 +36,13 @@ from ucle.stats.measure import (
     measure,
     with_coverage,
 )
+from ucle.stats.positions import Scan, by_sorting
 
 NOTED_ENTRIES = 500_000
 """The number of elements from which measuring a table takes long enough to store the results."""
+
+SORTED_SHARE = 1 / 8
+"""Share of DuckDB's memory limit that the positions of rows may take, beside it."""
 
 MOST_BYTES = 1 << 23
 """Bytes of all statistics that a process keeps."""
@@ -114,7 +118,17 @@ def _measure(
     unique = large and _is_unique(session, source)
     read, look = _reader(session, tensor, source), _look(session)
     with log_duration(STATISTICS, logging.INFO, "measured %s (%s)", tensor, source.origin):
-        measured = measure(read, look, tensor, source, fill, prefix, exact=exact, unique=unique)
+        measured = measure(
+            read,
+            look,
+            tensor,
+            source,
+            fill,
+            prefix,
+            exact=exact,
+            unique=unique,
+            scan=_scan(session) if large else None,
+        )
     STATISTICS.debug("%s: %s", tensor, measured)
     return measured
 
@@ -145,6 +159,7 @@ def check_facts(
             fill,
             exact=exact,
             unique=_is_unique(session, source),
+            scan=_scan(session),
         )
     STATISTICS.debug("%s: %s", tensor, checked)
     _remember(version, reading, checked)
@@ -181,6 +196,11 @@ def _look(session: Session) -> Look:
     return (
         by_kernels(session.read, otherwise) if session.capabilities.native_aggregates else otherwise
     )
+
+
+def _scan(session: Session) -> Scan:
+    """The function that reads the positions of rows on a connection."""
+    return by_sorting(session.batches, session.memory_limit * SORTED_SHARE)
 
 
 def _recall(version: Version | None, reading: str) -> MeasuredInput | None:
