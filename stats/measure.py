@@ -135,9 +135,11 @@ def measure(
     checks = _Checks(fetch, tensor, source, prefix)
     checks.check_narrowing()
     distinct = Distinct.EXACT if exact else Distinct.APPROXIMATE
-    survey = (scan and not exact and _survey_columns(checks, fill, scan, counts=True)) or _survey(
-        checks, look, fill, distinct, summed=exact
-    )
+    survey = None
+    if scan is not None and not exact:
+        survey = _survey_columns(checks, fill, scan, counts=True)
+    if survey is None:
+        survey = _survey(checks, look, fill, distinct, summed=exact)
     if not unique and survey.may_repeat:
         checks.duplicates(survey.sizes, large=not exact)
     assert survey.distinct is not None
@@ -233,10 +235,11 @@ def check(
     checks = _Checks(fetch, tensor, source, "")
     checks.check_narrowing()
     large = elements(fetch, source) > EXACT_ENTRIES
-    by_column = scan is not None and large and not exact and not unique
-    survey = (by_column and _survey_columns(checks, fill, scan, counts=False)) or _survey(
-        checks, look, fill, Distinct.NOT, summed=exact or not large
-    )
+    survey = None
+    if scan is not None and large and not exact and not unique:
+        survey = _survey_columns(checks, fill, scan, counts=False)
+    if survey is None:
+        survey = _survey(checks, look, fill, Distinct.NOT, summed=exact or not large)
     if not unique and survey.may_repeat:
         checks.duplicates(survey.sizes, large=large)
     return Checked(survey.sizes, survey.finite, survey.entries, survey.extremes)
@@ -313,7 +316,7 @@ def _survey_columns(checks: _Checks, fill: Scalar, scan: Scan, *, counts: bool) 
     plain = source.keys and not source.dense and not source.sum_duplicates
     if not plain or any(source.encoded) or source.dtype.kind == "c" or not cmath.isfinite(fill):
         return None
-    ((rows, values, entries, low, high),) = checks.fetch(sql.values_query(source, fill, prefix))
+    ((rows, entries, low, high),) = checks.fetch(sql.values_query(source, fill, prefix))
     if entries <= EXACT_DEGREES:
         return None
     ((*columns,),) = checks.fetch(sql.extents_query(source, prefix))
@@ -321,26 +324,19 @@ def _survey_columns(checks: _Checks, fill: Scalar, scan: Scan, *, counts: bool) 
         x for axis in range(len(source.keys)) for x in (*columns[3 * axis : 3 * axis + 3], 0)
     ]
     sizes = checks.keys(rows, described)
-    if values < rows:
-        checks.null_values(rows - values)
-    # NaN is DuckDB's largest number, so that the ends tell whether all numbers are finite.
-    finite, ends = all(map(math.isfinite, (low, high))), known_ends(low, high)
-    if entries < rows:
-        query = sql.statistics_query(source, fill, prefix, Distinct.NOT)
-        ((_, _, entries, finite, low, high, *_),) = checks.fetch(query)
-        ends = known_ends(low, high)
-    positions = scan(Table(source, sizes, rows, prefix), counts)
+    positions = scan(Table(source, sizes, rows, prefix), counts and entries == rows)
     if positions is None:
         return None
-    return _Survey(
-        float(entries),
-        bool(finite),
-        ends,
-        sizes,
-        tuple(min(v, float(entries)) for v in positions.distinct) if counts else None,
-        largest=tuple(min(n, float(entries)) for n in positions.largest),
-        may_repeat=positions.may_repeat,
-    )
+    if entries < rows:  # V and ends are those of the other rows, unless there are NULLs
+        distinct = Distinct.APPROXIMATE if counts else Distinct.NOT
+        whole = _survey_entries(checks, fill, distinct, summed=False)
+        return replace(whole, may_repeat=positions.may_repeat)
+    # NaN is DuckDB's largest number, so that the ends tell whether all numbers are finite.
+    finite = all(map(math.isfinite, (low, high)))
+    totals = float(entries), finite, known_ends(low, high)
+    v = positions.distinct if counts else None
+    may_repeat = positions.may_repeat
+    return _Survey(*totals, sizes, v, largest=positions.largest, may_repeat=may_repeat)
 
 
 def _count_degrees(

@@ -32,8 +32,8 @@ CHUNK = 1 << 22
 BATCH = 1 << 17
 """Positions that DuckDB returns at a time, which fit a cache."""
 
-MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-"""An odd number with bits of the golden ratio: the top bits of products are spread evenly."""
+MULTIPLIERS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+"""Those of the generator SplitMix64, whose steps turn any integers into ones that look random."""
 
 Integers = NDArray[np.int64]
 
@@ -146,8 +146,10 @@ def _hash_long(coordinates: Integers, bits: int) -> Integers:
     """The counters of coordinates: one for each, or one for many that a hash picks."""
     if 1 << bits <= BUCKETS:
         return coordinates
-    spread = coordinates.view(np.uint64) * MULTIPLIER
-    return (spread >> np.uint64(65 - BUCKETS.bit_length())).view(np.int64)
+    mixed = coordinates.view(np.uint64)
+    for shift, multiplier in zip((30, 27), MULTIPLIERS, strict=True):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * multiplier
+    return (mixed >> np.uint64(65 - BUCKETS.bit_length())).view(np.int64)
 
 
 def _estimate_distinct(used: int, size: int) -> float:
@@ -158,4 +160,4 @@ def _estimate_distinct(used: int, size: int) -> float:
     """
     if size <= BUCKETS:  # one counter for each
         return float(used)
-    return -BUCKETS * math.log1p(-used / BUCKETS) if used < BUCKETS else float(size)
+    return min(-BUCKETS * math.log1p(-used / BUCKETS), size) if used < BUCKETS else float(size)

@@ -457,7 +457,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "duplicates-not-looked-for",
         "stats/measure.py",
-        "    if not unique:\n        checks.duplicates(survey.sizes, large=not exact)\n",
+        "    if not unique and survey.may_repeat:\n"
+        "        checks.duplicates(survey.sizes, large=not exact)\n",
         "",
         "two rows with the same coordinates pass",
         ("tests/language/test_semantics.py::test_duplicates_are_summed_on_request",),

@@ -19,6 +19,8 @@ IMPORTS = "tests/project/test_imports.py"
 ROWS = "tests/run/test_small_rows.py"
 TILES = "tests/run/test_reading_tiles.py"
 PRICES = "tests/optimiser/test_known_prices.py"
+POSITIONS = "tests/stats/test_positions.py"
+MEMORY = "tests/optimiser/test_memory_prices.py"
 
 TIME_TO_ANSWER: tuple[Mutation, ...] = (
     # ---- Keys ----
@@ -365,6 +367,88 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
         "places[:count] = payload_matrix(",
         "tiles that are missing or out of order land elsewhere",
         (f"{TILES}::test_any_order",),
+    ),
+    # ---- Statistics of large tables, column by column ----
+    Mutation(
+        "order-by-distance",
+        "stats/positions.py",
+        "if not _follow(positions, np.greater):",
+        "if not _follow(positions, np.not_equal):",
+        "positions that are in no order are not sorted before equal neighbours are looked for",
+        (f"{POSITIONS}::test_two_equal_rows_are_found[table-1-v, i, j]",),
+    ),
+    Mutation(
+        "pieces-without-their-ends",
+        "stats/positions.py",
+        "        relation(later[n : n + CHUNK], earlier[n : n + CHUNK]).all()",
+        "        relation(later[n : n + CHUNK - 1], earlier[n : n + CHUNK - 1]).all()",
+        "the last position of each piece is not compared with the next one",
+        (f"{POSITIONS}::test_equal_positions_between_pieces",),
+    ),
+    Mutation(
+        "positions-of-fewer-rows",
+        "stats/positions.py",
+        "return positions if end == table.rows else None",
+        "return positions",
+        "memory that nothing was read into counts as positions",
+        (f"{POSITIONS}::test_all_rows_have_to_be_read",),
+    ),
+    Mutation(
+        "positions-beyond-their-bits",
+        "stats/positions.py",
+        "if positions[0] < 0 or positions[-1] >> sum(table.bits):",
+        "if positions[0] < 0:",
+        "coordinates that are new since extents were read are counted as others",
+        (f"{POSITIONS}::test_tables_that_are_not_as_stated_have_no_positions[sizes2-4000]",),
+    ),
+    Mutation(
+        "other-rows-not-looked-at",
+        "stats/measure.py",
+        "scan(Table(source, sizes, rows, prefix), counts and entries == rows)",
+        "scan(Table(source, sizes, entries, prefix), counts and entries == rows)",
+        "a large table with stored fills is never read column by column",
+        (f"{POSITIONS}::test_stored_fills_leave_positions_in_one_scan",),
+    ),
+    Mutation(
+        "finite-by-the-least",
+        "stats/measure.py",
+        "all(map(math.isfinite, (low, high)))",
+        "math.isfinite(low)",
+        "a large table with NaN or infinity is taken to be finite",
+        (f"{POSITIONS}::test_a_late_number_that_is_not_finite_is_noticed[table-False-nan]",),
+    ),
+    Mutation(
+        "ends-with-stored-fills",
+        "stats/measure.py",
+        "    if entries < rows:  # V and",
+        "    if entries < 0:  # V and",
+        "the range of the entries includes the fill",
+        (f"{POSITIONS}::test_stored_fills_are_no_entries[table-3.0]",),
+    ),
+    Mutation(
+        "estimates-of-even-spreads",
+        "stats/positions.py",
+        "        mixed = (mixed ^ (mixed >> np.uint64(shift))) * multiplier",
+        "        mixed = mixed * multiplier",
+        "coordinates in even steps look like as many as there can be",
+        (f"{POSITIONS}::test_long_axes_are_estimated_and_bounded",),
+    ),
+    # ---- Prices of memory ----
+    Mutation(
+        "scattered-rows-for-nothing",
+        "ucle/plan/prices.py",
+        "    if whole > SHARED:\n        return profile.far + size * profile.read * SCATTERED\n",
+        "",
+        "rows and states anywhere in main memory cost what they cost in a cache",
+        (f"{MEMORY}::test_long_lists_of_edges_are_cut_into_tiles[1000000]",),
+    ),
+    Mutation(
+        "any-number-of-open-groups",
+        "ucle/plan/prices.py",
+        "(profile.far if groups > OPEN else 0.0)",
+        "0.0",
+        "entries in any order go into thousands of tiles",
+        (f"{MEMORY}::test_entries_go_into_few_groups_or_many",),
     ),
 )
 """Each is caught by the tests that it names."""

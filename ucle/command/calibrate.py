@@ -32,7 +32,7 @@ from ucle.program import EinsumProgram, einsum_program
 
 CHARGED = (
     "fixed", "group", "transfer", "read", "write", "fresh", "state", "flop", "gemm", "dot", "scan",
-    "position", "step", "view",
+    "position", "near", "far", "step", "view",
 )  # fmt: skip
 """Constants that the cost of a plan is made of."""
 

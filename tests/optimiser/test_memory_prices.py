@@ -1,0 +1,85 @@
+"""Plans of joins and aggregations that no cache holds, by the statistics of large graphs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ucle
+from ucle.optimiser.tiled_and_compressed import tall_tile
+from ucle.plan.prices import (
+    CACHED,
+    ENGINE,
+    OPEN,
+    PAPER,
+    SHARED,
+    AggregateWork,
+    JoinWork,
+    RecodeWork,
+    cost,
+)
+from ucle.stats.measure import MeasuredInput
+
+DEGREE, WIDTH = 10, 16
+
+
+def chosen(nodes: int) -> str:
+    """The plan of a product with a graph that is known by its statistics alone."""
+    every = float(nodes)
+    measured = MeasuredInput(
+        sizes=(nodes, nodes),
+        finite=True,
+        entries=every * DEGREE,
+        extremes=(-4.0, 4.0),
+        distinct=(every, every),
+        exact=False,
+        largest=(100.0, 100.0),
+    )
+    with ucle.connect() as connection:
+        connection.execute("CREATE TABLE a AS SELECT 0 AS i, 0 AS j, 1.0::DOUBLE AS v").fetchall()
+        graph = replace(ucle.table("a", ["i", "j"], "v"), measured=measured)
+        program = ucle.einsum_program(
+            "Z[i,k] += A[i,j] * H[j,k]",
+            A=graph,
+            H=np.ones((nodes, WIDTH)),
+            database=connection,
+            memory_limit="8GB",
+        )
+        return str(program).strip()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "tile"), [(100_000, 256), (1_000_000, 1024)], ids=["100000", "1000000"]
+)
+def test_long_lists_of_edges_are_cut_into_tiles(nodes: int, tile: int) -> None:
+    """Joins and states in main memory took three times as long, and 256 rows a tile twice."""
+    assert chosen(nodes) == f"Z[I/{tile},k] += A[I/{tile},{{j}}] * H[j,k]"
+
+
+@pytest.mark.parametrize("bound", [1, 1000, 262_144, 262_145, 1_000_000, 10**9])
+def test_tall_axes_have_few_tiles(bound: int) -> None:
+    tile = tall_tile(bound)
+    assert bound <= tile * OPEN
+    assert tile == 1 or bound > tile // 2 * OPEN
+    assert tile & (tile - 1) == 0
+
+
+@pytest.mark.parametrize("rows", [1e3, 1e7])
+def test_what_no_cache_holds_costs_more(rows: float) -> None:
+    sizes = CACHED, SHARED, 2 * SHARED
+    joins = [cost(JoinWork(rows, 8.0, 128.0, built=size), ENGINE) for size in sizes]
+    states = [
+        cost(AggregateWork(rows, 1.0, 128.0, 16.0, size), ENGINE) - ENGINE.state * size
+        for size in sizes
+    ]
+    for near, shared, far in (joins, states):
+        assert near < shared < far
+    papers = {cost(JoinWork(rows, 8.0, 128.0, built=size), PAPER) for size in sizes}
+    assert len(papers) == 1
+
+
+def test_entries_go_into_few_groups_or_many() -> None:
+    few, many = (cost(RecodeWork(1e6, 8.0, 1e6, n), ENGINE) for n in (OPEN, OPEN + 1))
+    assert many - few == pytest.approx(1e6 * ENGINE.far)
