@@ -203,8 +203,8 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "fill-among-the-extremes",
         "stats/model.py",
-        "entries = array[differs_from(array, fill)]",
-        "entries = array.ravel()",
+        "entries = array if stored.all() else array[stored]",
+        "entries = array",
         "the least entry of a sparse array is its fill",
         ("tests/project/test_doctests.py::test_examples[ucle.stats.model]",),
     ),
