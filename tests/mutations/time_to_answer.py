@@ -437,10 +437,19 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
     Mutation(
         "scattered-rows-for-nothing",
         "ucle/plan/prices.py",
-        "    if whole > SHARED:\n        return profile.far + size * profile.read * SCATTERED\n",
+        "    if whole > SHARED and count * POINTER > POINTED:\n"
+        "        return profile.far + size * profile.read * SCATTERED\n",
         "",
         "rows and states anywhere in main memory cost what they cost in a cache",
         (f"{MEMORY}::test_long_lists_of_edges_are_cut_into_tiles[1000000]",),
+    ),
+    Mutation(
+        "few-long-rows-for-something",
+        "ucle/plan/prices.py",
+        "if whole > SHARED and count * POINTER > POINTED:",
+        "if whole > SHARED:",
+        "a table of few long rows costs what one of many short ones costs",
+        (f"{MEMORY}::test_few_long_tuples_are_fetched_in_time",),
     ),
     Mutation(
         "any-number-of-open-groups",

@@ -14,6 +14,8 @@ from ucle.plan.prices import (
     ENGINE,
     OPEN,
     PAPER,
+    POINTED,
+    POINTER,
     SHARED,
     AggregateWork,
     JoinWork,
@@ -69,15 +71,26 @@ def test_tall_axes_have_few_tiles(bound: int) -> None:
 @pytest.mark.parametrize("rows", [1e3, 1e7])
 def test_what_no_cache_holds_costs_more(rows: float) -> None:
     sizes = CACHED, SHARED, 2 * SHARED
-    joins = [cost(JoinWork(rows, 8.0, 128.0, built=size), ENGINE) for size in sizes]
+    kept = POINTED / POINTER + 1
+    joins = [cost(JoinWork(rows, 8.0, 128.0, built=size, kept=kept), ENGINE) for size in sizes]
     states = [
-        cost(AggregateWork(rows, 1.0, 128.0, 16.0, size), ENGINE) - ENGINE.state * size
+        cost(AggregateWork(rows + kept, kept, 128.0, 16.0, size), ENGINE) - ENGINE.state * size
         for size in sizes
     ]
     for near, shared, far in (joins, states):
         assert near < shared < far
-    papers = {cost(JoinWork(rows, 8.0, 128.0, built=size), PAPER) for size in sizes}
+    papers = {cost(JoinWork(rows, 8.0, 128.0, built=size, kept=kept), PAPER) for size in sizes}
     assert len(papers) == 1
+
+
+def test_few_long_tuples_are_fetched_in_time() -> None:
+    """A table of 169,000 rows of 1 KB took no longer than one that a cache holds."""
+    few, many = (
+        cost(JoinWork(1e6, 8.0, 1024.0, built=3 * SHARED, kept=kept), ENGINE)
+        for kept in (169_000.0, 1_690_000.0)
+    )
+    assert few < many
+    assert few == cost(JoinWork(1e6, 8.0, 1024.0, built=2 * CACHED, kept=100.0), ENGINE)
 
 
 def test_entries_go_into_few_groups_or_many() -> None:

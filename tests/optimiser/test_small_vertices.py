@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from costed_programs import random_program
 
-from tests.costed_programs import random_program
 from ucle.optimiser import limits
 from ucle.plan.prices import ENGINE
 from ucle.plan.resources import Resources

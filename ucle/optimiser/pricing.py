@@ -25,6 +25,7 @@ from ucle.plan.decomposition import Blocks, DecomposedProgram, VertexCost
 from ucle.plan.kernel_choice import choose_kernel, keyed_labels, needs_scalars
 from ucle.plan.prices import (
     CACHED,
+    POINTER,
     SHARED,
     AggregateWork,
     CopyWork,
@@ -40,8 +41,6 @@ DENSE = 0.5
 """The share of stored positions from which a tensor may be cut into dense blocks."""
 SMALLEST = 16
 """The tile size below which a block costs more than the computation on it."""
-POINTER = 16
-"""Bytes of a row of a hash table beside its columns: its hash, and the next row with that hash."""
 REINDEXED_FLOPS = 100.0
 """The work to find the place where an entry is read, in operations of a streaming kernel."""
 
@@ -217,6 +216,7 @@ class CostedProgram(SizedProgram):
         aggregated = vertex.aggregates(decomposition)
         fused = output.scalar or (aggregated and (kernel.fusible or vertex.top is not None))
         written = 0.0 if fused else self.payload_bytes(vertex.name, output)
+        built, kept = self._built(vertex, decomposition)
         work = JoinWork(
             rows,
             left_bytes=sizes[0],
@@ -225,7 +225,8 @@ class CostedProgram(SizedProgram):
             right_once=once[-1],
             read=sum(self.rows(operand.tensor, layout) for operand, layout in read),
             keyed=bool(promoted),
-            built=self._built_bytes(vertex, decomposition),
+            built=built,
+            kept=kept,
         )
         # Rows of one matrix make a product by themselves, vectors when they share the matrix.
         join = cost(work, self.profile)
@@ -253,17 +254,20 @@ class CostedProgram(SizedProgram):
         aggregate = AggregateWork(rows, groups, size, elements, states)
         return VertexCost(join, called, cost(aggregate, self.profile))
 
-    def _built_bytes(self, vertex: Vertex, decomposition: Decomposition) -> float:
-        """Return the bytes of the hash table of a join by keys, with the arrays it points to."""
+    def _built(self, vertex: Vertex, decomposition: Decomposition) -> tuple[float, float]:
+        """Return the bytes that a join by keys puts into a hash table, and the tuples.
+
+        The bytes include those of the arrays that tuples point to.
+        """
         if len(vertex.inputs) < 2 or any(
             decomposition.promoted.isdisjoint(operand.names) for operand in vertex.inputs
         ):
-            return 0.0
-        sides = zip(vertex.inputs, vertex.reads(decomposition), strict=True)
-        return min(
-            self.rows(operand.tensor, layout) * (self.tuple_bytes(operand.tensor, layout) + POINTER)
-            for operand, layout in sides
-        )
+            return 0.0, 0.0
+        sides = [
+            (self.rows(operand.tensor, layout), self.tuple_bytes(operand.tensor, layout))
+            for operand, layout in zip(vertex.inputs, vertex.reads(decomposition), strict=True)
+        ]
+        return min((rows * (size + POINTER), rows) for rows, size in sides)
 
     def _long_bytes(self, vertex: Vertex, decomposition: Decomposition, rows: float) -> float:
         """Return the bytes of arrays too long for the cache, as often as a kernel reads them."""

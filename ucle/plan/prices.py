@@ -87,6 +87,12 @@ SHARED = 1 << 26
 SCATTERED = 2.0
 """The cost of reading scattered memory, as a multiple of reading it in sequence."""
 
+POINTER = 16
+"""Bytes of a tuple of a hash table beside its columns: its hash, and the next with that hash."""
+
+POINTED = 1 << 23
+"""Bytes of pointers up to which the cache that cores share keeps them beside what they point to."""
+
 OPEN = 1 << 10
 """Groups that entries are appended to in any order, up to which their ends stay in a cache."""
 
@@ -148,7 +154,7 @@ class JoinWork:
     """A join of `rows` result tuples. `left_once` and `right_once` mark a side of one tuple.
 
     Both sides together have `read` tuples. `keyed` is True if there are key columns. The smaller
-    side, which is put into a hash table, has `built` bytes.
+    side, which is put into a hash table, has `kept` tuples of `built` bytes together.
     """
 
     rows: float
@@ -159,6 +165,7 @@ class JoinWork:
     read: float = 0.0
     keyed: bool = True
     built: float = 0.0
+    kept: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -293,12 +300,12 @@ def cost(work: Work, profile: Profile) -> float:
     144.0
     """
     match work:
-        case JoinWork(rows, left, right, left_once, right_once, read, keyed, built):
+        case JoinWork(rows, left, right, left_once, right_once, read, keyed, built, kept):
             if profile.once:
                 left = left / DUCKDB_LIMITS.vector_rows if left_once else left
                 right = right / DUCKDB_LIMITS.vector_rows if right_once else right
             each = (left + right) * profile.transfer + profile.fixed
-            each += _lookup(built, left + right, profile)
+            each += _lookup(built, kept, left + right, profile)
             return rows * each + read * profile.scan + (profile.view if keyed else 0.0)
         case SparseWork(entries, flops, pairs, made_bytes, rows, long_bytes, threads):
             followed = entries * profile.listed + flops * profile.sparse + pairs * profile.pair
@@ -316,7 +323,7 @@ def cost(work: Work, profile: Profile) -> float:
         case AggregateWork(rows, groups, size, elements, states):
             each = size * profile.transfer + elements * profile.flop + profile.fixed
             fresh = groups * profile.group + states * profile.state
-            each += _lookup(states, size, profile)
+            each += _lookup(states, groups, size, profile)
             return max(rows - groups, 0.0) * each + fresh + profile.step
         case RepartitionWork(rows, finer, groups, size, states, tried):
             decomposed, gathered = max(finer - rows, 0.0), max(finer - groups, 0.0)
@@ -338,9 +345,12 @@ def cost(work: Work, profile: Profile) -> float:
             return rows * (each + profile.fixed)
 
 
-def _lookup(whole: float, size: float, profile: Profile) -> float:
-    """Cost of reaching `size` bytes that lie anywhere among so many."""
-    if whole > SHARED:
+def _lookup(whole: float, count: float, size: float, profile: Profile) -> float:
+    """Cost of reaching `size` bytes that lie anywhere among `count` tuples of so many bytes.
+
+    While the pointers to the tuples stay in a cache, the next tuple is fetched before it is needed.
+    """
+    if whole > SHARED and count * POINTER > POINTED:
         return profile.far + size * profile.read * SCATTERED
     return profile.near if whole > CACHED else 0.0
 
