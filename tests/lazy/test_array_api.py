@@ -15,6 +15,7 @@ import pytest
 from standard_calls import CALLS, EVERY, OURS, WITHOUT_ENTRIES, called
 
 import ucle
+from ucle.database import statistics_cache
 from ucle.database.session import Session
 from ucle.errors import (
     ArgumentTypeError,
@@ -181,6 +182,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         rows[1] += size
         return reader(self, sql, size)
 
+    monkeypatch.setattr(statistics_cache, "SORTED_SHARE", 0)  # statistics may read positions
     monkeypatch.setattr(Session, "fetch", counted_fetch)
     monkeypatch.setattr(Session, "table", counted_table)
     monkeypatch.setattr(Session, "reader", counted_reader)

@@ -276,6 +276,7 @@ def replayed(
     return kernels
 
 
+@pytest.mark.usefixtures("results_in_tables")
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("route", ["native", "arrow"])
 @pytest.mark.parametrize("name", CASES)
