@@ -16,6 +16,7 @@ import duckdb
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from counted_optimiser import Counted
 
 import ucle
 from ucle.options import Optimisations
@@ -27,18 +28,6 @@ from ucle.testing.random_inputs import make_input
 
 LIKE = "for data of like shape"
 """What `explain` says of a plan that was taken over."""
-
-
-class Counted:
-    """The optimiser, and how often it ran."""
-
-    def __init__(self) -> None:
-        self.runs = 0
-        self._optimise = plan_cache.optimise
-
-    def __call__(self, *arguments: Any) -> Any:
-        self.runs += 1
-        return self._optimise(*arguments)
 
 
 @pytest.fixture

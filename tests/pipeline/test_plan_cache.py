@@ -12,24 +12,13 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from counted_optimiser import Counted
 
 import ucle
 from ucle.database import table_names
 from ucle.pipeline import plan_cache
 from ucle.run import script
 from ucle.sqlgen import emit
-
-
-class Counted:
-    """The optimiser, and how often it ran."""
-
-    def __init__(self) -> None:
-        self.runs = 0
-        self._optimise = plan_cache.optimise
-
-    def __call__(self, *arguments: Any) -> Any:
-        self.runs += 1
-        return self._optimise(*arguments)
 
 
 @pytest.fixture

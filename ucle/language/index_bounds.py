@@ -18,7 +18,7 @@ from ucle.errors import BoundError
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.affine import Affine
 from ucle.ir.vertices import Span
-from ucle.language.syntax import Reindexed, Site, Statement
+from ucle.language.syntax import Access, Index, Reindexed, Site, Statement
 
 LONGEST = 1 << 62
 """An upper limit of all sizes."""
@@ -107,19 +107,14 @@ class DerivedBound:
 
 def reaches(statements: Iterable[Statement], find: Callable[[Site], Site]) -> Iterator[Reach]:
     """Yield the reads that have to stay inside; sites are replaced by their representatives."""
-    for statement in statements:
-        expression = statement.expression
-        if not isinstance(expression, Reindexed):
+    for target, source, name, index in _indexed_axes(statements):
+        if index.permissive or index.affine.label == name:
             continue
-        target = statement.target.tensor
-        for name, index in zip(expression.source.labels, expression.indices, strict=True):
-            if index.permissive or index.affine.label == name:
-                continue
-            sites = tuple((label, find((target, label))) for label in index.affine.labels)
-            axis, text = find((target, name)), f"{expression.source.tensor}[{index}]"
-            if index.affine.label is not None and sites[0][1] == axis:
-                continue  # its axis has the same size
-            yield Reach(axis, index.affine, sites, text, expression.source.span)
+        sites = tuple((label, find((target, label))) for label in index.affine.labels)
+        axis, text = find((target, name)), f"{source.tensor}[{index}]"
+        if index.affine.label is not None and sites[0][1] == axis:
+            continue  # its axis has the same size
+        yield Reach(axis, index.affine, sites, text, source.span)
 
 
 def moved_along(statements: Iterable[Statement]) -> Iterator[tuple[Site, Site]]:
@@ -127,16 +122,24 @@ def moved_along(statements: Iterable[Statement]) -> Iterator[tuple[Site, Site]]:
 
     Those are reads at the position of the label plus or minus something, such as ``A[~(i-w)]``.
     """
+    for target, _, name, index in _indexed_axes(statements):
+        if index.permissive and index.affine.linear:
+            for label, factor in index.affine.terms:
+                if isinstance(label, str) and factor == 1:
+                    yield (target, label), (target, name)
+
+
+def _indexed_axes(statements: Iterable[Statement]) -> Iterator[tuple[str, Access, str, Index]]:
+    """Yield each axis that is read at a function of labels, with its index.
+
+    Before it come the tensor that the statement defines, and the one that it reads.
+    """
     for statement in statements:
         expression = statement.expression
-        if not isinstance(expression, Reindexed):
-            continue
-        target = statement.target.tensor
-        for name, index in zip(expression.source.labels, expression.indices, strict=True):
-            if index.permissive and index.affine.linear:
-                for label, factor in index.affine.terms:
-                    if isinstance(label, str) and factor == 1:
-                        yield (target, label), (target, name)
+        if isinstance(expression, Reindexed):
+            axes = zip(expression.source.labels, expression.indices, strict=True)
+            for name, index in axes:
+                yield statement.target.tensor, expression.source, name, index
 
 
 def derive(reads: Sequence[Reach], sizes: dict[Site, int]) -> list[tuple[Site, tuple[Reach, ...]]]:
