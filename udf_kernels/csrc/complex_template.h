@@ -23,12 +23,13 @@ static matrix part_of(matrix x, size_t part) {
 }
 
 /* Four real products run at full speed, where complex arithmetic would shuffle between lanes. */
-static trouble gemm(size_t m, size_t n, size_t k, int sign, matrix a, matrix b, void *c,
-                    size_t c_row, size_t c_column, void *panels, watch *w) {
+static trouble gemm(size_t m, size_t n, size_t k, enum gemm_mode mode, matrix a, matrix b,
+                    void *c, size_t c_row, size_t c_column, void *panels, watch *w) {
+    enum gemm_mode opposite = mode == GEMM_ADD ? GEMM_SUBTRACT : GEMM_ADD;
     trouble bad = 0;
     for (size_t i = 0; i < 2; i++)
         for (size_t j = 0; j < 2 && !bad; j++)
-            bad = PART_TYPE.gemm(m, n, k, i && j ? -sign : sign, part_of(a, i), part_of(b, j),
+            bad = PART_TYPE.gemm(m, n, k, i && j ? opposite : mode, part_of(a, i), part_of(b, j),
                                  (PART_S *)c + (i ^ j), 2 * c_row, 2 * c_column, panels, w);
     return bad;
 }

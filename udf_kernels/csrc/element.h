@@ -60,6 +60,10 @@ enum top_order { TOP_MAX, TOP_MIN };
 typedef struct kernel kernel;
 typedef struct csr_loops csr_loops;
 
+/* What becomes of c: c + a b, c - a b, or, of real numbers, c less each term of a b after the other, as
+ * elimination does it. In a sum of the terms, what cancels c would leave rounding errors. */
+enum gemm_mode { GEMM_ADD, GEMM_SUBTRACT, GEMM_ELIMINATE };
+
 typedef struct element_type {
     const char *name; /* NumPy's */
     enum type_number number;
@@ -120,10 +124,10 @@ typedef struct element_type {
     trouble (*exact)(size_t n, const void *a, size_t sa, const void *b, size_t sb,
                      void *restrict totals, size_t so);
 
-    /* Blocked matrix products, where there are any: c (m x n) += sign * a (m x k) b (k x n), in
-     * as many bytes of panels as the other one says. */
+    /* Blocked matrix products, where there are any: of c (m x n), a (m x k) and b (k x n), in as many
+     * bytes of panels as the other one says. */
     size_t (*panel_bytes)(size_t m, size_t n, size_t k);
-    trouble (*gemm)(size_t m, size_t n, size_t k, int sign, matrix a, matrix b, void *c,
+    trouble (*gemm)(size_t m, size_t n, size_t k, enum gemm_mode mode, matrix a, matrix b, void *c,
                     size_t c_row, size_t c_column, void *panels, watch *w);
 
     /* Of complex types: between elements and separate real and imaginary parts. */

@@ -9,13 +9,18 @@ bool gemm_pays(const element_type *type, size_t m, size_t n, size_t k) {
            (double)m * (double)n * (double)k >= 4096;
 }
 
+size_t gemm_room(const element_type *type, size_t n) {
+    enum { TILE = 24 }; /* rows or columns of the longest tile: tiles of other shapes take more */
+    return gemm_pays(type, n, n, n) ? type->panel_bytes(n + TILE, n + TILE, n) : 0;
+}
+
 trouble gemm_add(const element_type *type, size_t m, size_t n, size_t k, matrix a, matrix b,
                  void *c, size_t c_row, size_t c_column, watch *w) {
     /* Aligned like the widest registers, so that no load crosses a cache line. */
     size_t bytes = (type->panel_bytes(m, n, k) + 63) / 64 * 64;
     void *panels = aligned_alloc(64, bytes);
     if (panels == NULL) return NO_MEMORY;
-    trouble bad = type->gemm(m, n, k, 1, a, b, c, c_row, c_column, panels, w);
+    trouble bad = type->gemm(m, n, k, GEMM_ADD, a, b, c, c_row, c_column, panels, w);
     free(panels);
     return bad;
 }

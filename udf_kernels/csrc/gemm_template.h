@@ -12,14 +12,14 @@ enum {
     TILE = 1536 / sizeof(V)    /* entries of the largest tile */
 };
 
-/* Adds up one tile, `rows` by `vectors` registers of `bytes` bytes. `a` and `b` are panels: for
+/* Adds to one tile, `rows` by `vectors` registers of `bytes` bytes. `a` and `b` are panels: for
  * each step of depth one column of the tile's rows of a, and one row of the tile's columns of b. */
 #define MICRO_KERNEL(name, attributes, bytes, rows, vectors)                                     \
     attributes static void name(size_t depth, const V *a, const V *b, V *tile) {                \
         typedef V vec __attribute__((vector_size(bytes), aligned(sizeof(V))));                   \
         enum { LANES = (bytes) / sizeof(V) };                                                    \
         vec sum[rows][vectors];                                                                  \
-        memset(sum, 0, sizeof sum);                                                              \
+        memcpy(sum, tile, sizeof sum);                                                           \
         for (size_t l = 0; l < depth; l++, a += (rows), b += LANES * (vectors))                  \
             _Pragma("GCC unroll 24") for (int i = 0; i < (rows); i++)                            \
                 _Pragma("GCC unroll 4") for (int j = 0; j < (vectors); j++)                      \
@@ -88,20 +88,35 @@ static inline void ask_for_tile(const S *c, size_t rows, size_t columns, size_t 
             __builtin_prefetch(c + r * c_row + s * c_column, 1);
 }
 
-/* c += sign * a b for packed panels of one block. */
-static void multiply_block(micro_kernel kernel, size_t m, size_t n, size_t depth, int sign,
-                           const V *a, const V *b, S *c, size_t c_row, size_t c_column) {
-    V tile[TILE], factor = (V)sign;
+/* What a tile starts from: nothing, or -c if the product is taken off term by term. */
+static inline void start_tile(bool from_c, size_t rows, size_t columns, const S *c, size_t c_row,
+                              size_t c_column, size_t width, size_t entries, V *tile) {
+    memset(tile, 0, entries * sizeof(V));
+    for (size_t r = 0; from_c && r < rows; r++)
+        for (size_t s = 0; s < columns; s++)
+            tile[r * width + s] = -c[r * c_row + s * c_column];
+}
+
+/* c becomes the mode's sum of itself and a b, for packed panels of one block. */
+static void multiply_block(micro_kernel kernel, size_t m, size_t n, size_t depth,
+                           enum gemm_mode mode, const V *a, const V *b, S *c, size_t c_row,
+                           size_t c_column) {
+    V tile[TILE], factor = mode == GEMM_ADD ? 1 : -1;
+    bool from_c = mode == GEMM_ELIMINATE;
     for (size_t j = 0; j < n; j += kernel.columns)
         for (size_t i = 0; i < m; i += kernel.rows) {
             size_t rows = least(kernel.rows, m - i), columns = least(kernel.columns, n - j);
             S *place = c + i * c_row + j * c_column;
             ask_for_tile(place, rows, columns, c_row, c_column);
+            start_tile(from_c, rows, columns, place, c_row, c_column, kernel.columns,
+                       kernel.rows * kernel.columns, tile);
             kernel.add(depth, a + i * depth, b + j * depth, tile);
             for (size_t r = 0; r < rows; r++) {
                 S *out = place + r * c_row;
                 const V *in = tile + r * kernel.columns;
-                if (c_column == 1)
+                if (from_c)
+                    for (size_t s = 0; s < columns; s++) out[s * c_column] = -in[s];
+                else if (c_column == 1)
                     for (size_t s = 0; s < columns; s++) out[s] += factor * in[s];
                 else
                     for (size_t s = 0; s < columns; s++) out[s * c_column] += factor * in[s];
@@ -126,7 +141,7 @@ static size_t panel_bytes(size_t m, size_t n, size_t k) {
     return (p.height + p.span) * p.depth * sizeof(V);
 }
 
-static trouble gemm(size_t m, size_t n, size_t k, int sign, matrix a, matrix b, void *c,
+static trouble gemm(size_t m, size_t n, size_t k, enum gemm_mode mode, matrix a, matrix b, void *c,
                     size_t c_row, size_t c_column, void *panels, watch *w) {
     blocking p = block(m, n, k);
     V *b_panels = panels, *a_panels = b_panels + p.span * p.depth;
@@ -141,7 +156,7 @@ static trouble gemm(size_t m, size_t n, size_t k, int sign, matrix a, matrix b, 
                 if (watch_stops(w, rows * columns / 16 * steps)) return INTERRUPTED;
                 pack(rows, steps, p.kernel.rows, a_data + i * a.row + l * a.column, a.row, a.column,
                      a_panels);
-                multiply_block(p.kernel, rows, columns, steps, sign, a_panels, b_panels,
+                multiply_block(p.kernel, rows, columns, steps, mode, a_panels, b_panels,
                                (S *)c + i * c_row + j * c_column, c_row, c_column);
             }
         }
