@@ -1,6 +1,6 @@
 """Linear algebra of lazy tensors under the names of `numpy.linalg` and the array API standard.
 
-``cholesky``, ``inv``, ``eigh``, ``eigvalsh`` and ``solve`` take small dense matrices in the last
+``cholesky``, ``inv``, ``eigh``, ``eigvalsh`` and ``solve`` take dense matrices in the last
 two axes, one for each position of the others; all other functions are those of `ucle` with the same
 names.
 

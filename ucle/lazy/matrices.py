@@ -1,6 +1,6 @@
 """Functions of matrices, or stacks of matrices, with the names of `numpy.linalg`.
 
-Those of small dense matrices operate on whole arrays, one for each position of the other axes. They
+Those of dense matrices operate on whole arrays, one for each position of the other axes. They
 are not sums of products: a matrix is never a table of entries, whatever it is computed from
 (`ucle.ir.axis_functions`).
 """
