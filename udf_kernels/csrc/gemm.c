@@ -9,7 +9,7 @@ bool gemm_pays(const element_type *type, size_t m, size_t n, size_t k) {
            (double)m * (double)n * (double)k >= 4096;
 }
 
-size_t gemm_room(const element_type *type, size_t n) {
+size_t gemm_bytes(const element_type *type, size_t n) {
     enum { TILE = 24 }; /* rows or columns of the longest tile: tiles of other shapes take more */
     return gemm_pays(type, n, n, n) ? type->panel_bytes(n + TILE, n + TILE, n) : 0;
 }

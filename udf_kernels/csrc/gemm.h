@@ -12,7 +12,7 @@ trouble gemm_add(const element_type *type, size_t m, size_t n, size_t k, matrix 
                  void *c, size_t c_row, size_t c_column, watch *w);
 
 /* Bytes of panels for any product with at most n rows, columns and terms. */
-size_t gemm_room(const element_type *type, size_t n);
+size_t gemm_bytes(const element_type *type, size_t n);
 
 /* How many terms it adds to each entry one by one: as many are summed up in registers. */
 enum { GEMM_TERMS = 256 };

@@ -44,7 +44,7 @@ static void narrow_to(const call *c, size_t n, const double *from, void *to) {
 static bool find_memory(work *w, size_t numbers) {
     enum { ALIGNED = 64 };
     size_t bytes = (w->n * w->n + numbers) * sizeof(double);
-    char *scratch = call_scratch(w->c, bytes + ALIGNED + gemm_room(&type_f64, w->n));
+    char *scratch = call_scratch(w->c, bytes + ALIGNED + gemm_bytes(&type_f64, w->n));
     if (scratch == NULL) return false;
     w->a = (double *)scratch;
     w->more = w->a + w->n * w->n;
