@@ -184,6 +184,19 @@ def test_names_of_numpy(size: int, dtype: str) -> None:
     np.testing.assert_allclose(again, x, atol=tolerance)
 
 
+def test_matrices_of_many_rows() -> None:
+    """They are computed block by block, which small ones are not."""
+    x = positive(size=150) / 150
+    b = RNG.normal(size=150)
+    t = ucle.asarray(x)
+    for name in ("inv", "cholesky", "eigvalsh"):
+        found = getattr(ucle.linalg, name)(t).to_numpy()
+        np.testing.assert_allclose(found, getattr(np.linalg, name)(x), rtol=1e-10, atol=1e-10)
+    values, vectors = (each.to_numpy() for each in ucle.linalg.eigh(t))
+    np.testing.assert_allclose(x @ vectors, vectors * values, atol=1e-13)
+    np.testing.assert_allclose(x @ ucle.linalg.solve(t, b).to_numpy(), b, atol=1e-12)
+
+
 def test_solving_is_as_exact_as_numpy() -> None:
     """Residuals measure this for ill-conditioned systems; inverses alone are far off."""
     worst = 0.0

@@ -5,7 +5,7 @@
 #include "hot.h"
 #include "matrix.h"
 
-/* Eigenvalues take two rounds on average; no matrix of finite numbers needs so many for each. */
+/* Eigenvalues take two rounds on average; no matrix of finite numbers needs so many on average. */
 enum { MOST_ROUNDS = 60 };
 
 HOT void rotate(size_t n, double cosine, double sine, double *restrict p, double *restrict q) {
@@ -63,15 +63,35 @@ static void round_of(tridiagonal t, size_t first, size_t last, double *v, size_t
     e[first] = g;
 }
 
+static void swap(double *x, double *y) {
+    double kept = *x;
+    *x = *y;
+    *y = kept;
+}
+
+/* Turns rows first to last upside down if the smaller entries are at the end: a round finds the
+ * eigenvalues at the beginning, and small ones would be found slowly behind large ones. */
+static void put_small_first(tridiagonal t, size_t first, size_t last, double *v, size_t stride,
+                            size_t columns) {
+    if (fabs(t.d[first]) <= fabs(t.d[last])) return;
+    for (size_t i = first, j = last; i < j; i++, j--) {
+        swap(t.d + i, t.d + j);
+        for (size_t k = 0; v != NULL && k < columns; k++) swap(v + i * stride + k, v + j * stride + k);
+        if (i < j - 1) swap(t.e + i, t.e + j - 1);
+    }
+}
+
 bool iterate_tridiagonal(const work *w, tridiagonal t, double *v, size_t stride, size_t columns) {
+    size_t rounds = 0;
     for (size_t first = 0; first < t.n; first++)
-        for (int rounds = 0;; rounds++) {
+        for (bool begins = true;; begins = false) {
             size_t last = end_of_block(t, first);
             if (last == first) break;
-            if (rounds == MOST_ROUNDS)
-                return fail(w->c, "expected a matrix whose eigenvalues are found in %d rounds",
+            if (rounds++ == MOST_ROUNDS * t.n)
+                return fail(w->c, "expected a matrix whose eigenvalues are found in %d rounds each",
                             MOST_ROUNDS);
             if (interrupted(w, (last - first) * (16 + (v == NULL ? 0 : columns)))) return false;
+            if (begins) put_small_first(t, first, last, v, stride, columns);
             round_of(t, first, last, v, stride, columns);
         }
     return true;
