@@ -15,7 +15,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import fold_name
 from ucle.plan.sources import TableName, TableSource
 from ucle.sqlgen.input_tables import source_table
-from ucle.sqlgen.script import sql_text
+from ucle.sqlgen.script import sql_text, with_transaction
 from ucle.sqlgen.sql_trees import (
     add_alias,
     ascending,
@@ -284,7 +284,7 @@ def transaction_query(*, tells_memory_limit: bool = False) -> str:
     """
     limit = function("current_setting", text("memory_limit"))
     told = [function("kernel_memory_limit", limit)] if tells_memory_limit else []
-    return sql_text(select(function("txid_current"), *told))
+    return sql_text(with_transaction(select(), *told))
 
 
 @cache

@@ -109,8 +109,7 @@ def values_query(source: TableSource, fill: Scalar, prefix: str = "") -> str:
     """One row: all rows, entries (T), the least and the largest value.
 
     For numbers with an order, which are not in arrays. NaN counts as the largest of all, and NULL
-    as no entry. That takes
-    half the time of looking at each value by itself.
+    as no entry. That takes half the time of looking at each value by itself.
     """
     stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
     columns: list[exp.Expr] = [

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from ucle.foundation.dataclasses import dataclass
+from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.script import sql_text, with_transaction
 from ucle.sqlgen.sql_trees import one_row, parameter
 
@@ -85,7 +86,7 @@ def _without_tables(
         if place not in types:
             return False
         value = parameter(numbers.setdefault(place, len(numbers) + 1))
-        read.replace(exp.cast(value, types[place], dialect="duckdb"))
+        read.replace(exp.cast(value, types[place], dialect=DUCKDB_SQL.sqlglot))
     select.set("joins", None)
     select.set("from_", exp.From(this=others[0]) if others else None)
     return True

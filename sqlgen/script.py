@@ -124,9 +124,12 @@ def tuples_query(place: tuple[str, str]) -> exp.Select:
     return select(column(value).as_(identifier(VALUE))).from_(table(name))
 
 
-def with_transaction(query: exp.Select) -> exp.Select:
-    """Return a query with the number of its transaction as its last column. It is used up."""
-    return query.select(function("txid_current"), copy=False)
+def with_transaction(query: exp.Select, *more: exp.Expr) -> exp.Select:
+    """Return a query with the number of its transaction as another column, before more of them.
+
+    The query is used up.
+    """
+    return query.select(function("txid_current"), *more, copy=False)
 
 
 def longest_query(place: tuple[str, str]) -> exp.Select:

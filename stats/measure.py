@@ -5,9 +5,8 @@ estimate: of key columns by DuckDB's HyperLogLog, whose error is some 4% (DuckDB
 arrays from a sample of the rows. Degrees are counted, or bounded from above. T, coordinates,
 finiteness and all checks cover every row, as computations rely on them. A large table of numbers is
 read column by column: its values, its extents, which a file may state, and the positions of its
-rows (`ucle.stats.positions`). Defects of a table are
-reported with table, column and an example row, before anything is computed. Nothing is written to
-the database.
+rows (`ucle.stats.positions`). Defects of a table are reported with table, column and an example
+row, before anything is computed. Nothing is written to the database.
 """
 
 from __future__ import annotations

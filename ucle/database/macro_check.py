@@ -51,9 +51,7 @@ def open_own() -> Session:
 
     It need not be checked, which would take longer than most of its computations.
     """
-    session = DUCKDB.scratch()
-    _connections.add(session.connection)
-    return session
+    return DUCKDB.scratch()
 
 
 def open_passing(database: Database) -> Session:
@@ -80,7 +78,7 @@ def check_shadows(session: Session) -> None:
         if not _files.get(files):
             _refuse_shadows(session)
             _files.put(files, True)
-    elif session.connection not in _connections:
+    elif not session.private and session.connection not in _connections:
         _refuse_shadows(session)
         _connections.add(session.connection)
 

@@ -336,19 +336,18 @@ def _session(
     file: DatabaseFile | None = None,
     lease: Lease | None = None,
 ) -> Session:
-    asked, number = connection in _routes, None
+    asked, private, number = connection in _routes, connection in _private, None
     try:
-        if asked and connection in _private:
-            pass
-        elif asked and owned and _routes[connection][0].native_aggregates:
-            limit_memory(connection)  # the limit may have been set since
-        elif asked:
-            native = _routes[connection][0].native_aggregates
-            query = transaction_query(tells_memory_limit=native)  # one statement: they are counted
-            number = connection.execute(query).fetchall()[0][0]
-        else:
+        if not asked:
             load_extension(connection)
             _routes[connection] = NATIVE, "the extension is loaded"
+        elif not private:
+            native = _routes[connection][0].native_aggregates
+            if owned and native:
+                limit_memory(connection)  # the limit may have been set since
+            else:
+                query = transaction_query(tells_memory_limit=native)  # one statement is counted
+                number = connection.execute(query).fetchall()[0][0]
     except ExtensionUnavailableError as error:
         _routes[connection] = ARROW, error.message
         if isinstance(error, ExtensionForbiddenError):
@@ -363,10 +362,16 @@ def _session(
     capabilities, reason = _routes[connection]
     turn = _turns.get(connection)
     session = Session(
-        connection, capabilities, reason, owned=owned, file=file, lease=lease, turn=turn
+        connection,
+        capabilities,
+        reason,
+        owned=owned,
+        private=private,
+        file=file,
+        lease=lease,
+        turn=turn,
     )
     session.number = number
-    session.private = owned or connection in _private
     return session
 
 

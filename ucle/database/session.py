@@ -56,6 +56,7 @@ class Session:
         reason: str,
         *,
         owned: bool,
+        private: bool = False,
         file: DatabaseFile | None = None,
         lease: Lease | None = None,
         turn: AbstractContextManager[object] | None = None,
@@ -70,8 +71,8 @@ class Session:
         """The number of counted statements run here (`ucle.database.change_detection`)."""
         self.observed: dict[str, dict[Hashable, Any]] | None = None
         """Facts that hold for a while, by kind (`ucle.database.data_versions.observing`)."""
-        self.private = owned
-        """True if nobody else uses the connection."""
+        self.private = private
+        """True for the database in memory in which only ucle creates objects and sets limits."""
         self.number: int | None = None
         """The number of the transaction that checked that the connection is open."""
         self.file = file
@@ -359,7 +360,7 @@ class Session:
 
     def is_in_transaction(self, number: int) -> bool:
         """True if the statement that had this transaction number is in one that is still open."""
-        if self.private:
+        if self.owned or self.private:
             return False
         return bool(self.fetch(transaction_query()) == [(number,)])
 

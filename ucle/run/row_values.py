@@ -16,6 +16,7 @@ from ucle.foundation.libraries import pa
 from ucle.inputs.inputs import value_array
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
+from ucle.run.array_tables import blob_array
 from ucle.sqlgen.sql_trees import VALUE
 
 
@@ -49,6 +50,5 @@ def row_batch(value: Any, type_: TensorType, layout: Layout) -> pa.RecordBatch:
         number = complex(value["re"], value["im"]) if isinstance(value, dict) else value
         column = value_array(np.array([number], type_.dtype.numpy))
     else:
-        ends = pa.py_buffer(np.array([0, len(value)], np.int64))
-        column = pa.Array.from_buffers(pa.large_binary(), 1, [None, ends, pa.py_buffer(value)])
+        column = blob_array(np.frombuffer(value, np.uint8).reshape(1, -1))
     return pa.RecordBatch.from_arrays([column], names=[VALUE])
