@@ -459,5 +459,30 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
         "entries in any order go into thousands of tiles",
         (f"{MEMORY}::test_entries_go_into_few_groups_or_many",),
     ),
+    # ---- Searches that end early ----
+    Mutation(
+        "cheapest-first",
+        "ucle/optimiser/join_order.py",
+        "key=lambda product: -costs[self._taker(product.key[0])]",
+        "key=lambda product: costs[self._taker(product.key[0])]",
+        "products of statements that cost nothing take the search's budget",
+        (f"{ORDERS}::test_the_dearest_statement_is_searched_first",),
+    ),
+    Mutation(
+        "nothing-is-too-cheap",
+        "ucle/optimiser/join_order.py",
+        "if costs[self._taker(product.key[0])] > least]",
+        "if costs[self._taker(product.key[0])] >= 0]",
+        "orders of statements that cost less than a price are priced",
+        (f"{ORDERS}::test_statements_that_cost_nothing_are_not_searched",),
+    ),
+    Mutation(
+        "cut-without-a-word",
+        "ucle/optimiser/join_order.py",
+        "self._is_cut |= len(products) < len(merged.products)",
+        "self._is_cut |= len(products) > len(merged.products)",
+        "explain does not say that orders were left out",
+        (f"{ORDERS}::test_statements_that_cost_nothing_are_not_searched",),
+    ),
 )
 """Each is caught by the tests that it names."""

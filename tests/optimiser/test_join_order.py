@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -455,13 +456,57 @@ def test_no_longer_search_than_a_program_is_worth(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(join_order._Search, "_price", counted)
     graph = np.roll(np.eye(50), 1, axis=1)
     text = "\n".join(f"y{n + 1}[i] += A[i,j] * y{n}[j]" for n in range(80))
-    ucle.einsum_program(text, A=graph, y0=np.ones(50))
+    hurried = ucle.einsum_program(text, A=graph, y0=np.ones(50))
     assert len(looked_at) <= 2
+    assert "others take longer to price" in " ".join(hurried.explain().split())
     looked_at.clear()
     ucle.clear_caches()
-    monkeypatch.setattr(join_order, "LEAST_EFFORT", math.inf)
-    ucle.einsum_program(text, A=graph, y0=np.ones(50))
+    monkeypatch.setattr(join_order, "LEAST_WORK", math.inf)
+    monkeypatch.setattr(join_order, "CONTRACTING", 0.0)
+    searched = ucle.einsum_program(text, A=graph, y0=np.ones(50))
     assert len(looked_at) > 3
+    assert re.search(r" in \d orders", " ".join(searched.explain().split()))
+
+
+DEAR = "Z[i,l] += A[i,j] * B[j,k] * C[k,l]"
+
+
+def test_the_dearest_statement_is_searched_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A budget for one order is spent where most can be saved, wherever that is in the text."""
+    tried = []
+    price = join_order._Search._price
+
+    def noted(search: Any, order: join_order.JoinOrder, *rest: Any) -> Any:
+        tried.append({tensor for tensor, _ in order.trees})
+        return price(search, order, *rest)
+
+    monkeypatch.setattr(join_order._Search, "_price", noted)
+    monkeypatch.setattr(join_order, "CONTRACTING", 1.0)
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.random((400, 400)) for name in "ABC"}
+    small = {f"s{name}": rng.random((2, 2)) for name in "ABC"}
+    little = DEAR.replace("Z", "z").replace("A", "sA").replace("B", "sB").replace("C", "sC")
+    for lines in ((little, DEAR), (DEAR, little)):
+        tried.clear()
+        ucle.clear_caches()
+        ucle.einsum_program("\n".join(lines), **arrays, **small)
+        (first, *_) = [trees for trees in tried if trees]
+        assert first == {"Z"}
+
+
+def test_statements_that_cost_nothing_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    priced = []
+    price = join_order._Search._price
+
+    def noted(search: Any, order: join_order.JoinOrder, *rest: Any) -> Any:
+        priced.append(order)
+        return price(search, order, *rest)
+
+    monkeypatch.setattr(join_order._Search, "_price", noted)
+    arrays = {name: np.eye(3) for name in "ABC"}
+    hurried = ucle.einsum_program(DEAR, inputs=arrays)
+    assert not any(order.trees for order in priced)
+    assert "others take longer to price" in " ".join(hurried.explain().split())
 
 
 def test_a_program_of_many_vertices_keeps_its_statements() -> None:

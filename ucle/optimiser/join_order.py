@@ -8,14 +8,17 @@ A `JoinOrder` says which statements are merged into the ones that use them
 (`ucle.lowering.inline_statements`), and how the factors of each product are associated. There is
 one logical program; each order applies its merges and contracts the result. The search starts from
 the program as written, from the order with the fewest tuples, and from all statements merged. From
-the best of these it changes one product at a time, as long as that helps and its budget lasts.
-Large programs are not searched: they get the order with the fewest tuples if it costs less than the
-written one.
+the best of these it changes one product at a time, as long as that helps and its budget lasts:
+first the products whose statements cost most, and none that costs less than looking at it. The
+budget is counted work, not time, so that a search that was cut gives the same plan on every
+machine. Large programs are not searched: they get the order with the fewest tuples if it costs less
+than the written one.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import chain
@@ -42,12 +45,15 @@ CONTRACTED = 6
 """The effort charged for a vertex contracted in vain, in decompositions: about the time it
 takes."""
 
-LEAST_EFFORT = 400
-"""Decompositions of single vertices that are priced, whatever a program costs: some 50 ms."""
+CONTRACTING = 100_000.0
+"""Nanoseconds of work to contract a vertex and to find the best plan among known prices."""
 
-EFFORT_COST = 4e6
-"""The plan cost that pays for each decomposition priced beyond these: the search takes about a
-fiftieth of the time of the best known plan."""
+LEAST_WORK = 20e6
+"""Nanoseconds of work that changing orders may take, whatever a program costs."""
+
+WORTH = 0.1
+"""The work that changing orders may take beyond that, as a share of the cost of the best known
+plan, which is in nanoseconds, too."""
 
 TREES = 6
 """The number of trees of one product that are tried before the neighbours of the best one."""
@@ -107,6 +113,9 @@ class Decided:
 Decide = Callable[[Program], Decided]
 """Chooses a decomposition; raises if there is none."""
 
+Work = Callable[[], float]
+"""The nanoseconds of counted work that all decisions so far took."""
+
 
 @dataclass(frozen=True)
 class Association:
@@ -153,6 +162,7 @@ def associate(
     logical: LogicalProgram,
     known: KnownContractions,
     decide: Decide,
+    work: Work,
     association: str = "free",
     fixed: Collection[str] | None = (),
     optimisations: Optimisations = ON,
@@ -163,6 +173,7 @@ def associate(
         logical: the program.
         known: programs over the same inputs that have been contracted.
         decide: chooses the decomposition of a program in one order.
+        work: what that has taken so far.
         association: ``"free"`` or ``"as-written"``.
         fixed: tensors whose statements are neither merged nor take others; None means all.
         optimisations: whether statements are merged, and how far the search goes.
@@ -176,7 +187,7 @@ def associate(
     if association == "as-written" or not optimisations.association:
         return decide(contract(logical).program), None
     effort = optimisations.association_effort
-    search = _Search(logical, known, decide, effort)
+    search = _Search(logical, known, decide, work, effort)
     base = search.contract_order(WRITTEN)
     small = _effort(base.program) <= effort / 3
     if small and optimisations.merge and fixed is not None:
@@ -192,7 +203,8 @@ def associate(
         raise search.errors[0]
     products = tuple(_texts(best.contracted))
     lowering = replace(search.lowering(best.order), integers=_of_integers(best.contracted))
-    decided = replace(best.decided, lowering=lowering)
+    decomposed = search.describe(best.decided.decomposed)
+    decided = replace(best.decided, lowering=lowering, decomposed=decomposed)
     return decided, Association(products, best.cost, written.cost) if products else None
 
 
@@ -204,16 +216,21 @@ class _Search:
         logical: LogicalProgram,
         known: KnownContractions,
         decide: Decide,
+        work: Work,
         effort: int,
     ) -> None:
         self.errors: list[UcleError] = []
         self._logical = logical
         self._known = known
         self._decide = decide
+        self._work = work
         self._merges: Merges = {}
         self._takers: frozenset[str] = frozenset()
         self._tried: dict[JoinOrder, _Tried] = {}
-        self._effort = self._left = effort
+        self._left = effort
+        self._spent = 0.0
+        """The work of orders that were priced within the budget."""
+        self._is_cut = False
         # Work that orders have in common is done once.
         self._merged: dict[frozenset[str], LogicalProgram] = {}
         self._known_merges = KnownMerges()
@@ -256,7 +273,9 @@ class _Search:
         before = math.inf
         while best.cost < before and self._may_save(best):
             before = best.cost
-            for product in merged.products:
+            products = self._dearest_first(merged.products, best)
+            self._is_cut |= len(products) < len(merged.products)
+            for product in products:
                 if not self._may_save(best):
                     break
                 plain = self.price(self._plain(best.order, product.key[0]))
@@ -265,12 +284,38 @@ class _Search:
                     best = min(best, self.price(order), key=_cost)
                     if not self._may_save(best):
                         break
+        self._is_cut |= not self._may_save(best)
         return best
+
+    def describe(self, decomposed: DecomposedProgram) -> DecomposedProgram:
+        """Add to a decomposition how many orders were priced, and whether others were left out."""
+        if decomposed.search is None:
+            return decomposed
+        orders = sum(tried.decided is not None for tried in self._tried.values())
+        search = replace(decomposed.search, orders=orders, is_cut=self._is_cut)
+        return replace(decomposed, search=search)
 
     def _may_save(self, best: _Tried) -> bool:
         """Return whether pricing more orders may save more time than it takes."""
-        spent = self._effort - self._left
-        return self._left > 0 and spent < LEAST_EFFORT + best.cost / EFFORT_COST
+        return self._left > 0 and self._spent < LEAST_WORK + best.cost * WORTH
+
+    def _dearest_first(
+        self, products: Sequence[ContractedProduct], best: _Tried
+    ) -> Sequence[ContractedProduct]:
+        """The products whose statements cost more than another order of them takes to price."""
+        if best.contracted is None or best.decided is None:
+            return products
+        costs: Counter[str] = Counter()
+        for name, tensor in self._computed(best.contracted.program).items():
+            costs[tensor] += best.decided.decomposed.costs[name].total
+        least = CONTRACTING * len(best.contracted.program.vertices)
+        known = [product for product in products if costs[self._taker(product.key[0])] > least]
+        return sorted(known, key=lambda product: -costs[self._taker(product.key[0])])
+
+    def _computed(self, program: Program) -> Mapping[str, str]:
+        """For each vertex the tensor whose statement it is a part of, after all merges."""
+        targets = {x.span: self._taker(x.target) for x in self._logical.statements}
+        return {x.name: targets.get(x.span, x.name) for x in program.vertices}
 
     def _vary_tree(self, order: JoinOrder, product: ContractedProduct) -> Iterator[JoinOrder]:
         """Yield orders that merge a product's statements and differ from `order` in its tree."""
@@ -322,11 +367,16 @@ class _Search:
                 merged = self._merge(order)
                 contracted = contract(merged, order.trees, known=self._known.pairs)
             effort = _effort(contracted.program)
+            if bounded:
+                self._spent += CONTRACTING * len(contracted.program.vertices)
             if bounded and effort > self._left:
                 self._left -= CONTRACTED * len(contracted.program.vertices)
                 return _Tried(order)
             self._left -= effort
+            before = self._work()
             decided = self._decide(contracted.program)
+            if bounded:
+                self._spent += self._work() - before
         except UcleError as error:
             self.errors.append(error)
             return _Tried(order)

@@ -23,6 +23,10 @@ from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser.sizes import SizedProgram
 from ucle.plan.decomposition import VertexCost
 
+VERTEX_WORK, FIT_WORK, REPARTITION_WORK = 80_000.0, 40_000.0, 20_000.0
+"""Nanoseconds that it takes to price a vertex, to compare it with the limits, and to price a
+repartition: by least squares over some 500 programs of the searches of the benchmarks."""
+
 MOST_AXES = 4
 """The most axes of a tensor whose statistics are compared: it has 2^axes layouts."""
 
@@ -52,6 +56,15 @@ class Prices:
         other = copy(self)
         other.asked = {}
         return other
+
+    @property
+    def work(self) -> float:
+        """The nanoseconds of work in all prices, by their number: the same on every machine."""
+        return (
+            VERTEX_WORK * len(self.vertices)
+            + FIT_WORK * (len(self.fits) + len(self.fits_whole))
+            + REPARTITION_WORK * len(self.repartitions)
+        )
 
     def number_tensors(self, program: Program) -> dict[str, int]:
         """Return the structural number of every tensor of a program."""

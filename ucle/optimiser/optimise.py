@@ -17,6 +17,7 @@ from ucle.lowering.contract import KnownContractions
 from ucle.lowering.logical import LogicalProgram
 from ucle.optimiser.choose_decomposition import decompose
 from ucle.optimiser.join_order import Association, Decide, Decided, associate
+from ucle.optimiser.known_prices import Prices
 from ucle.optimiser.rewrite_passes import (
     Choice,
     RewriteContext,
@@ -67,10 +68,12 @@ def _build_context(inputs: Mapping[str, PlacedInput], options: Options) -> Itera
 def _choose_order(logical: LogicalProgram, context: RewriteContext) -> Choice:
     """The cheapest join order and decomposition of a logical program."""
     inputs, options = context.inputs, context.options
+    prices = context.prices.for_search()
     decided, association = associate(
         logical,
         context.contractions,
-        _decide(logical, context),
+        _decide(logical, context, prices),
+        lambda: prices.work,
         options.association,
         _pinned_tensors(logical, options),
         options.optimisations,
@@ -95,7 +98,7 @@ def program_statistics(
     return MeasuredInputs(measured, options.cost_estimator).of(program)
 
 
-def _decide(logical: LogicalProgram, context: RewriteContext) -> Decide:
+def _decide(logical: LogicalProgram, context: RewriteContext, prices: Prices) -> Decide:
     """Return a function that decomposes a program and keeps prices for the next one.
 
     Pins on tensors that the text does not name are left for later: only one order makes them.
@@ -105,7 +108,6 @@ def _decide(logical: LogicalProgram, context: RewriteContext) -> Decide:
     if not isinstance(pins, str):
         named = {statement.target for statement in logical.statements}
         options = replace(options, decomposition={x: pins[x] for x in pins if x in named})
-    prices = context.prices.for_search()
 
     def decide(program: Program) -> Decided:
         own, statistics = inputs_read(inputs, program), context.priced.of(program)

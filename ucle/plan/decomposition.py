@@ -62,20 +62,25 @@ class Search:
 
     `exact` is True if the decomposition is the optimum. The program has `2**levels` decompositions.
     `priced` is the number of decompositions of single vertices that were priced, including those in
-    other orders of its products. `like` is True if that was for another program, of like shape
-    (`ucle.pipeline.shapes`).
+    other orders of its products, of which there were `orders`. `is_cut` is True if other orders
+    were left out, as looking at them takes longer than they may save. `like` is True if that was
+    for another program, of like shape (`ucle.pipeline.shapes`).
     """
 
     method: str
     exact: bool
     levels: int
     priced: int
+    orders: int = 1
+    is_cut: bool = False
     like: bool = False
 
     def __str__(self) -> str:
         proof = "the optimum" if self.exact else "no proven optimum"
         where = ", for data of like shape" if self.like else ""
-        counted = f"{self.priced:,} of vertices priced{where}"
+        orders = f" in {self.orders:,} orders" if self.orders > 1 else ""
+        rest = "; others take longer to price than they may save" if self.is_cut else ""
+        counted = f"{self.priced:,} of vertices priced{where}{orders}{rest}"
         return f"{self.method}, {proof} of 2^{self.levels} ({counted})"
 
 
