@@ -20,6 +20,7 @@ ROWS = "tests/run/test_small_rows.py"
 TILES = "tests/run/test_reading_tiles.py"
 PRICES = "tests/optimiser/test_known_prices.py"
 POSITIONS = "tests/stats/test_positions.py"
+SPELLED = "tests/pipeline/test_spelled_out.py"
 MEMORY = "tests/optimiser/test_memory_prices.py"
 
 TIME_TO_ANSWER: tuple[Mutation, ...] = (
@@ -483,6 +484,35 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
         "self._is_cut |= len(products) > len(merged.products)",
         "explain does not say that orders were left out",
         (f"{ORDERS}::test_statements_that_cost_nothing_are_not_searched",),
+    ),
+    # ---- What is spelled out once ----
+    *(
+        Mutation(
+            f"spelled-out-without-{name}",
+            "ucle/pipeline/spelled_out.py",
+            "about = options.bounds, options.outputs, options.path, options.store",
+            f"about = ({rest},)",
+            f"a text that is known is not checked against {name}",
+            (
+                f"{SPELLED}::test_options_are_checked_against_a_text_that_is_known[options{n}-{error}]",
+            ),
+        )
+        for n, (name, rest, error) in enumerate(
+            (
+                ("bounds", "options.outputs, options.path, options.store", "LabelError"),
+                ("outputs", "options.bounds, options.path, options.store", "NameResolutionError"),
+                ("paths", "options.bounds, options.outputs, options.store", "NameResolutionError"),
+                ("stores", "options.bounds, options.outputs, options.path", "NameResolutionError"),
+            )
+        )
+    ),
+    Mutation(
+        "planned-each-time",
+        "ucle/pipeline/stages.py",
+        "return _plans.get_or_make(",
+        "return _plans.get_or_make(None and ",
+        "a plan is made again although nothing changed",
+        (f"{SPELLED}::test_the_same_text_is_spelled_out_and_planned_once",),
     ),
 )
 """Each is caught by the tests that it names."""

@@ -16,26 +16,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from ucle.database.session import Session
+from ucle.foundation.caches import BoundedCache
+from ucle.foundation.exact_key import ExactKey, Same
 from ucle.foundation.names import fresh_prefix
 from ucle.inputs.axis_sizes import SizedInputs, size_inputs
 from ucle.inputs.binding import bind_inputs, one_row
 from ucle.inputs.dictionaries import Dictionaries
 from ucle.inputs.states import PlacedInput
-from ucle.inputs.stored_layouts import check_stored, place_inputs
-from ucle.language.bounds import check_labels
-from ucle.language.lift_gathers import lift_gathers
-from ucle.language.lift_indices import lift_indices
-from ucle.language.lift_scans import lift_scans
-from ucle.language.resolve import resolve
-from ucle.language.statements import (
-    asks_for_zeros,
-    check_output_labels,
-    check_ranks,
-    choose_outputs,
-    input_labels,
-    order_statements,
-    paths_by_tensor,
-)
+from ucle.inputs.stored_layouts import place_inputs
+from ucle.language.statements import paths_by_tensor
 from ucle.language.syntax import Statement
 from ucle.lowering.syntax_to_logical import ResolvedProgram
 from ucle.optimiser.join_order import Decided
@@ -44,8 +33,16 @@ from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled, Front, Planned
 from ucle.pipeline.notices import give_notice
 from ucle.pipeline.plan_cache import choose_plan
+from ucle.pipeline.spelled_out import spell_out
 from ucle.plan.check import check_decomposed, check_plan
+from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.plan_program import plan_program
+from ucle.plan.steps import Plan
+
+MOST_BYTES = 1 << 25
+"""Bytes of all plans that are kept. One of five vertices takes 20 KB."""
+
+_plans = BoundedCache[Plan](MOST_BYTES)
 
 
 def compile_statements(
@@ -70,16 +67,14 @@ def compile_statements(
     Raises:
         UcleError: the statements, their options or the inputs are wrong.
     """
-    statements = order_statements(statements)
-    check_statements(statements, options)
-    spelled_out = tuple(lift_gathers(resolve(statement)) for statement in statements)
-    lifted = lift_indices(lift_scans(spelled_out), options.bounds or {})
-    resolved, prefix = lifted.statements, fresh_prefix()
-    labels = {**input_labels(statements), **(labels or {})}
-    coverage = asks_for_zeros(resolved)
-    bound = bind_inputs(session, labels, inputs, prefix, options.statistics, coverage=coverage)
-    if lifted.one is not None:
-        bound[lifted.one] = one_row()
+    spelled = spell_out(statements, options)
+    resolved, prefix = spelled.statements, fresh_prefix()
+    labels = {**spelled.labels, **(labels or {})}
+    bound = bind_inputs(
+        session, labels, inputs, prefix, options.statistics, coverage=spelled.coverage
+    )
+    if spelled.one is not None:
+        bound[spelled.one] = one_row()
     sized = size_inputs(session, resolved, bound, options.bounds or {})
     give_notice(resolved, sized.inputs)
     return compile_sized(session, resolved, sized, options)
@@ -97,21 +92,6 @@ def compile_sized(
     decided, association = choose_plan(source, placed, options)
     planned = plan_decided(placed, decided, sized.dictionaries, options)
     return Compiled.of(planned, Front(sized.bound, source, decided.lowering), association)
-
-
-def check_statements(statements: tuple[Statement, ...], options: Options) -> None:
-    """Check that the statements are consistent with each other and with the options.
-
-    Raises:
-        LabelError: labels or ranks do not agree.
-        NameResolutionError: an option names a tensor or an input that is not there.
-    """
-    check_ranks(statements)
-    check_output_labels(statements, options.bounds or {})
-    check_labels(options.bounds or {}, statements)
-    choose_outputs(statements, options.outputs)
-    paths_by_tensor(statements, options.path)
-    check_stored(options.store, input_labels(statements))
 
 
 def source_of(
@@ -137,10 +117,7 @@ def plan_decided(
 ) -> Planned:
     """Run the last stage: plan a program whose decomposition is known."""
     inputs, decomposed = inputs_read(inputs, decided.program), decided.decomposed
-    check_decomposed(decomposed)
-    sources = {name: placed.sources for name, placed in inputs.items()}
-    plan = plan_program(decomposed, sources, dictionaries.tables)
-    check_plan(plan)
+    plan = _plan(decomposed, inputs, dictionaries)
     return Planned(
         inputs,
         decided.program,
@@ -153,3 +130,18 @@ def plan_decided(
         options.resources.threads,
         options.resources.memory,
     )
+
+
+def _plan(
+    decomposed: DecomposedProgram, inputs: Mapping[str, PlacedInput], dictionaries: Dictionaries
+) -> Plan:
+    """The plan of a decomposed program, which is kept as long as its choice is."""
+    sources = {name: placed.sources for name, placed in inputs.items()}
+
+    def make() -> Plan:
+        check_decomposed(decomposed)
+        plan = plan_program(decomposed, sources, dictionaries.tables)
+        check_plan(plan)
+        return plan
+
+    return _plans.get_or_make(ExactKey.find((Same(decomposed), sources, dictionaries.tables)), make)
