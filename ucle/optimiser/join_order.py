@@ -18,7 +18,7 @@ than the written one.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import chain
@@ -26,7 +26,7 @@ from itertools import chain
 from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.contraction_trees import Tree, fold, in_order, rotations, tree_text
-from ucle.ir.vertices import Program
+from ucle.ir.vertices import Program, Span
 from ucle.lowering.applied_rewrites import AppliedRewrite
 from ucle.lowering.contract import Contracted, KnownContractions, contract
 from ucle.lowering.contraction_orders import joined_tuples
@@ -305,7 +305,7 @@ class _Search:
         """The products whose statements cost more than another order of them takes to price."""
         if best.contracted is None or best.decided is None:
             return products
-        costs: Counter[str] = Counter()
+        costs: defaultdict[str, float] = defaultdict(float)
         for name, tensor in self._computed(best.contracted.program).items():
             costs[tensor] += best.decided.decomposed.costs[name].total
         least = CONTRACTING * len(best.contracted.program.vertices)
@@ -314,8 +314,10 @@ class _Search:
 
     def _computed(self, program: Program) -> Mapping[str, str]:
         """For each vertex the tensor whose statement it is a part of, after all merges."""
-        targets = {x.span: self._taker(x.target) for x in self._logical.statements}
-        return {x.name: targets.get(x.span, x.name) for x in program.vertices}
+        targets: dict[Span | None, str] = {}
+        for statement in self._logical.statements:
+            targets[statement.span] = self._taker(statement.target)
+        return {vertex.name: targets.get(vertex.span, vertex.name) for vertex in program.vertices}
 
     def _vary_tree(self, order: JoinOrder, product: ContractedProduct) -> Iterator[JoinOrder]:
         """Yield orders that merge a product's statements and differ from `order` in its tree."""
