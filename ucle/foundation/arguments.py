@@ -93,6 +93,8 @@ def validated(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 for n, value in enumerate(args[len(positional) :]):
                     every(value, f"{title}, {variadic} {n}")
             for name, value in kwargs.items():
+                if many is None and name not in parameters:
+                    _refuse_keyword(title, name, parameters)
                 check = by_name.get(name, None if name in parameters else others)
                 if check is not None:
                     check(value, f"{title}({name}=...)")
@@ -101,6 +103,32 @@ def validated(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return check_and_call
 
     return decorate
+
+
+ELSEWHERE: Mapping[str, tuple[str, ...]] = {
+    "con": ("database", "connection"),
+    "conn": ("database", "connection"),
+    "connection": ("database",),
+    "dim": ("axis",),
+    "if_exists": ("mode",),
+    "keepdim": ("keepdims",),
+    "overwrite": ("replace", "mode"),
+    "sep": ("delimiter",),
+}
+"""Names that other libraries have for arguments, with the names that these have here."""
+
+
+def _refuse_keyword(title: str, name: str, parameters: Mapping[str, Any]) -> NoReturn:
+    """Raise for an argument that a function does not have."""
+    own = [x for x in parameters if x != "self"]
+    here = next((x for x in ELSEWHERE.get(name, ()) if x in own), None)
+    raise ArgumentTypeError(
+        "there is no such argument",
+        where=f"{title}({name}=...)",
+        expected=", ".join(own) if own else "no arguments",
+        found=name,
+        hint=f'Did you mean "{here}"?' if here is not None else did_you_mean(name, own),
+    )
 
 
 def renamed(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
