@@ -88,6 +88,11 @@ def create_view(name: Sequence[str], query: exp.Select, *, replace: bool) -> exp
     return exp.Create(this=table(*name), kind="VIEW", expression=query, replace=replace)
 
 
+def comment_on_view(name: Sequence[str], comment: str) -> exp.Comment:
+    """Return COMMENT ON VIEW, under the parts of a name."""
+    return exp.Comment(this=table(*name), kind="VIEW", expression=text(comment))
+
+
 def create_macro(name: str, query: exp.Select) -> str:
     """Return CREATE MACRO; its parameters are the names of the tables that a query reads."""
     parameters: dict[str, str] = {}

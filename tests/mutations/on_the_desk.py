@@ -60,5 +60,22 @@ ON_THE_DESK: tuple[Mutation, ...] = (
         "a table that stores all entries is noticed, too",
         (f"{NOTICES}::test_nothing_to_notice",),
     ),
+    # ---- Views for any client ----
+    Mutation(
+        "views-with-kernels-all-the-same",
+        "ucle/program/compiled_program.py",
+        'build, preparations = self._decomposed_as("relational")',
+        'build, preparations = self._decomposed_as("auto")',
+        "create_views(kernels=False) makes views that call kernels",
+        ("tests/run/test_views.py::test_a_view_says_that_it_needs_kernels",),
+    ),
+    Mutation(
+        "views-without-a-comment",
+        "ucle/run/views.py",
+        "            if calls_kernels:\n",
+        "            if not calls_kernels:\n",
+        "views that call kernels do not say so, and others do",
+        ("tests/run/test_views.py::test_a_view_says_that_it_needs_kernels",),
+    ),
 )
 """Each is caught by the tests that it names."""

@@ -138,3 +138,58 @@ def test_in_a_transaction_of_the_user(path: str) -> None:
         connection.execute("ROLLBACK").fetchall()
         with pytest.raises(duckdb.CatalogException):
             connection.sql("FROM P").fetchall()
+
+
+# Views without kernels
+
+
+# All inputs of these are tables.
+@pytest.mark.parametrize("seed", [7, 8, 10, 11, 13, 14, 17, 21, 22, 23, 28, 34, 38, 41, 46, 51])
+def test_plain_views_of_random_programs(seed: int, tmp_path: Path) -> None:
+    """A client without kernels reads from plain views what the program computes in SQL."""
+    case, file = random_case(seed), str(tmp_path / "plain.db")
+    with ucle.connect(file) as connection:
+        case.create_tables(connection)
+        made = case.compile(connection)
+        made.create_views(connection, kernels=False)
+        with made.with_decomposition("relational").execute(connection) as result:
+            expected = {x: sorted(map(repr, result[x].relation.fetchall())) for x in result}
+    with duckdb.connect(file) as connection:
+        for name, rows in expected.items():
+            assert sorted(map(repr, connection.sql(f'FROM "{name}"').fetchall())) == rows
+
+
+def test_a_view_says_that_it_needs_kernels(path: str) -> None:
+    with duckdb.connect(path) as connection:
+        connection.execute(
+            "CREATE TABLE h AS SELECT j, [j, 2.0 * j] v FROM range(4) t(j)"
+        ).fetchall()
+    comments = "SELECT comment FROM duckdb_views() WHERE view_name = 'Z'"
+    with ucle.connect(path) as connection:
+        made = ucle.einsum_program(
+            "Z[i,k] += A[i,j] * H[j,k]",
+            A=ucle.table("edges", ["i", "j"], "v", bounds=[4, 4]),
+            H=ucle.table("h", ["j"], "v", shape=[2]),
+            database=connection,
+        )
+        made.create_views(connection)
+        ((comment,),) = connection.execute(comments).fetchall()
+        assert "LOAD" in comment
+        assert "kernels=False" in comment
+        expected = sorted(connection.sql("FROM Z").fetchall())
+        made.create_views(connection, replace=True, kernels=False)
+        assert connection.execute(comments).fetchall() == [(None,)]
+    with duckdb.connect(path) as connection:
+        assert sorted(connection.sql("FROM Z").fetchall()) == expected
+
+
+def test_what_only_kernels_compute(path: str) -> None:
+    views = "SELECT count(*) FROM duckdb_views() WHERE NOT internal"
+    with ucle.connect(path) as connection:
+        square = {"A": "edges", "bounds": {"i": 4, "j": 4}, "database": connection}
+        inverse = ucle.einsum_program("V[i,j] = inv[i,j](A[i,j])", **square)
+        with pytest.raises(UnsupportedError, match="functions of matrices"):
+            inverse.create_views(connection, kernels=False)
+        with pytest.raises(UnsupportedError, match="without kernels"):
+            program(connection).create_views(connection, kernels=False, keys={"P": ["i"]})
+        assert connection.sql(views).fetchall() == [(0,)]

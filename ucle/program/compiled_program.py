@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from dataclasses import replace as with_fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ from ucle.foundation import arguments as args
 from ucle.foundation.arguments import renamed, validated
 from ucle.foundation.libraries import LateModule
 from ucle.inputs.table_changes import Drift
+from ucle.options import GivenDecomposition
+from ucle.pipeline.replan import plan_decomposition
 from ucle.plan.decomposition import VertexCost
 from ucle.plan.forms import MAX_ROWS, ROWS
 from ucle.plan.relation_nodes import Load
@@ -172,6 +175,7 @@ class CompiledProgram:
         keys=KEYS,
         rows=args.choice(*ROWS),
         max_rows=args.count(),
+        kernels=args.flag,
     )
     def create_views(
         self,
@@ -183,6 +187,7 @@ class CompiledProgram:
         keys: Keys = None,
         rows: str | None = None,
         max_rows: int = MAX_ROWS,
+        kernels: bool = True,
     ) -> tuple[str, ...]:
         """Create a view for each output, for clients that query the database without this program.
 
@@ -190,7 +195,9 @@ class CompiledProgram:
         decomposition of the program, but multiply integers in the written order, because another
         order might overflow. If a size that is written into a view (the length of an array, the
         divisor of a mean) has changed, the view raises an error before it returns a row. Unless
-        every label is promoted, views call kernels and need a connection from `ucle.connect`.
+        every label is promoted, views call kernels: they need a connection from `ucle.connect`, or
+        ucle's extension in any client, and have a comment that says so. With ``kernels=False`` they
+        are plain SQL, which is slower where arrays would serve.
 
         Args:
             database: where the views are created, as for `execute`.
@@ -202,21 +209,25 @@ class CompiledProgram:
                 by output name if there are several outputs.
             rows: the rows that the views show, as in `TensorRelation.to_table`.
             max_rows: the most rows of ``rows="all"``.
+            kernels: False for views that any client of DuckDB can query.
 
         Returns:
             The names of the views, as SQL writes them.
 
         Raises:
-            UnsupportedError: an input lies in memory, or the connection loads no extension.
+            UnsupportedError: an input lies in memory, the connection loads no extension, or
+                ``kernels=False`` with what only kernels compute.
             ArgumentError: a view would have too many rows.
             DatabaseError: a view cannot be created. Then none of the views is created.
         """
+        build, preparations = self._build, self._preparations
+        if not kernels:
+            build, preparations = self._decomposed_as("relational")
         with contextlib.closing(self._session(database)) as session:
-            prepared = self._preparations.fresh(session)
             return create_views(
                 session,
-                prepared.for_views(),
-                self.options,
+                preparations.fresh(session).for_views(),
+                build.options,
                 session.capabilities,
                 schema,
                 replace_views=replace,
@@ -224,6 +235,7 @@ class CompiledProgram:
                 keys=keys,
                 rows=rows,
                 max_rows=max_rows,
+                plain=not kernels,
             )
 
     @renamed(room="capacity")
@@ -282,6 +294,16 @@ class CompiledProgram:
                 max_rows=max_rows,
             )
         return "".join(f"{each};\n" for each in macro_statements(queries).values())
+
+    def _decomposed_as(self, decomposition: GivenDecomposition) -> tuple[Build, Preparations]:
+        """The program with another decomposition, and the preparations that it begins with."""
+        options = with_fields(self.options, decomposition=decomposition)
+        compiled = plan_decomposition(self.compiled, options)
+        target = self._build.target.running(compiled)
+        build = with_fields(self._build, options=options, compiled=compiled, target=target)
+        # Stored inputs may be needed in other layouts.
+        fitting = {} if options.store else self._preparations.fitting
+        return build, Preparations(compiled, options, fitting)
 
     def _session(self, database: Database) -> Session:
         return open_checked(self._build.target.database if database is None else database)

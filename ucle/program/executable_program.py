@@ -19,7 +19,7 @@ from ucle.foundation.progress import Watch, progress_bar
 from ucle.inputs.fingerprints import fingerprints
 from ucle.inputs.parameters import check_names, takes_numbers, with_numbers
 from ucle.options import GivenDecomposition, names_of
-from ucle.pipeline.replan import cheapest_decompositions, plan_decomposition
+from ucle.pipeline.replan import cheapest_decompositions
 from ucle.program.arguments import FORMATS, check_optimiser, merge_inputs
 from ucle.program.compiled_program import CompiledProgram
 from ucle.run.build import Build, build, vary_inputs
@@ -88,13 +88,7 @@ class EinsumProgram(CompiledProgram):
         Args:
             decomposition: as in `einsum_program`.
         """
-        options = replace(self.options, decomposition=decomposition)
-        compiled = plan_decomposition(self.compiled, options)
-        target = self._build.target.running(compiled)
-        build = replace(self._build, options=options, compiled=compiled, target=target)
-        # Stored inputs may be needed in other layouts.
-        fitting = {} if options.store else self._preparations.fitting
-        return EinsumProgram(build, Preparations(compiled, options, fitting))
+        return EinsumProgram(*self._decomposed_as(decomposition))
 
     @validated(database=args.database)
     def recompile(self, database: Database = None) -> EinsumProgram:

@@ -35,10 +35,16 @@ from ucle.plan.sources import InputSource, TableName, TableSource
 from ucle.run.view_sizes import guarded_sizes
 from ucle.sqlgen import Capabilities, SqlStep, emit
 from ucle.sqlgen.guards import add_guards
-from ucle.sqlgen.script import create_macro, create_view, sql_text, whole_query
+from ucle.sqlgen.script import comment_on_view, create_macro, create_view, sql_text, whole_query
 from ucle.sqlgen.sql_trees import VALUE, table
 from ucle.sqlgen.write_statements import Query
 from ucle.sqlgen.written_form import needs_kernels, written_query
+
+KERNELS_NEEDED = (
+    "This view calls kernels of ucle: query it on a connection from ucle.connect(), or LOAD ucle's "
+    "extension first (docs/extension.md). create_views(kernels=False) makes a view of plain SQL."
+)
+"""The comment of views that not every client can query."""
 
 Keys = Sequence[str] | Mapping[str, Sequence[str]] | None
 """Labels that have columns: for the only output, or by the names of outputs."""
@@ -56,6 +62,7 @@ def create_views(
     keys: Keys = None,
     rows: str | None = None,
     max_rows: int = MAX_ROWS,
+    plain: bool = False,
 ) -> tuple[str, ...]:
     """Create a view for each output of a program, named like it.
 
@@ -70,17 +77,27 @@ def create_views(
         keys: labels that get a column; by name of the output if there are several.
         rows: the rows that the views show (`ucle.plan.forms`).
         max_rows: the largest number of rows for ``rows="all"``.
+        plain: True if the views must not call kernels.
 
     Returns:
         The names of the views, as SQL writes them.
 
     Raises:
         UnsupportedError: the program reads data from memory, or calls kernels that belong to one
-            connection.
+            connection, or any where they must not.
         ArgumentError: a view would have too many rows.
         DatabaseError: a view cannot be created. Then none of them is created.
         UcleError: the requested capacity is impossible (`ucle.run.view_sizes`).
     """
+    calls_kernels = _call_kernels(compiled, _forms(compiled, keys, rows, max_rows, "create_views"))
+    if plain and calls_kernels:
+        raise UnsupportedError(
+            "a view cannot show arrays without kernels",
+            where="create_views(kernels=False)",
+            expected="a column for each label",
+            found="labels that keys= leaves in arrays",
+            hint="leave out keys=, or kernels=False",
+        )
     queries = view_queries(
         session,
         compiled,
@@ -106,6 +123,9 @@ def create_views(
         for output, query in queries.items():
             view = create_view(names[output], query, replace=replace_views)
             session.run(sql_text(view), f"create_views, {output}")
+            if calls_kernels:
+                comment = comment_on_view(names[output], KERNELS_NEEDED)
+                session.run(sql_text(comment), f"create_views, {output}")
     return tuple(sql_text(table(*name)) for name in names.values())
 
 
@@ -122,11 +142,9 @@ def view_queries(
 ) -> dict[str, Query]:
     """Build the queries of the views, by output; arguments and errors are as for `create_views`."""
     forms = _forms(compiled, keys, rows, max_rows, "create_views")
-    converted = any(
-        needs_kernels(compiled.plan.outputs[name].layout, form) for name, form in forms.items()
-    )
-    # A program whose labels are all promoted needs kernels only for arrays.
-    capabilities = session.offered if converted else capabilities
+    if _call_kernels(compiled, forms):
+        # A program whose labels are all promoted needs kernels only for arrays.
+        capabilities = session.offered
     _check_lasting(compiled, capabilities)
     written = Written(forms, capabilities)
     sized = guarded_sizes(
@@ -220,6 +238,14 @@ def _forms(
         )
         for name, read in outputs.items()
     }
+
+
+def _call_kernels(compiled: Compiled, forms: Mapping[str, WrittenForm]) -> bool:
+    """True if a program calls kernels, or its outputs do in their forms."""
+    outputs = compiled.plan.outputs
+    return not compiled.decomposed.relational or any(
+        needs_kernels(outputs[name].layout, form) for name, form in forms.items()
+    )
 
 
 def _check_lasting(compiled: Compiled, capabilities: Capabilities) -> None:
