@@ -128,6 +128,11 @@ MAPS = {
     "normal_quantile": _map("normal_quantile(sigmoid(x[i,j]))", "t.special.ndtri(t.sigmoid(x))"),
     "isnan": _map("when(not isnan(x[i,j]), x[i,j])", "x"),
     "finite": _map("finite(x[i,j])", "x"),
+    "one_if_zero": _map(
+        "one_if_zero(x[i,j])",
+        "t.where(x == 0, t.ones_like(x), x)",
+        small(x=(4, 3), c=(4, 3)),
+    ),
     "isfinite": _map("when(isfinite(x[i,j]), x[i,j])", "x"),
     "real": _map("real(x[i,j]) + imag(x[i,j]) + conj(x[i,j])", "2 * x"),
     "a power": _map("x[i,j] ^ 3 + x[i,j] ^ 2", "x ** 3 + x ** 2"),

@@ -11,6 +11,8 @@ ALONG = "tests/language/test_along.py"
 NOTICES = "tests/pipeline/test_notices.py"
 TIMES = "tests/language/test_times.py"
 
+GUARDS = "tests/language/test_guard_operands.py"
+
 ON_THE_DESK: tuple[Mutation, ...] = (
     Mutation(
         "names-in-order",
@@ -76,6 +78,39 @@ ON_THE_DESK: tuple[Mutation, ...] = (
         "            if not calls_kernels:\n",
         "views that call kernels do not say so, and others do",
         ("tests/run/test_views.py::test_a_view_says_that_it_needs_kernels",),
+    ),
+    # ---- Operands that conditions guard ----
+    Mutation(
+        "guards-the-other-way",
+        "ucle/language/guard_operands.py",
+        "((left, right, not holds), (right, left, holds))",
+        "((left, right, holds), (right, left, not holds))",
+        "what is less than a bound counts as greater",
+        (f"{GUARDS}::test_answers_are_those_of_the_text[when(d[i] >= 2, log(d[i]))]",),
+    ),
+    Mutation(
+        "guards-of-either",
+        "ucle/language/guard_operands.py",
+        "if operator is (AND if holds else OR):",
+        "if operator in (AND, OR):",
+        "one of two conditions counts as both",
+        (f"{GUARDS}::test_other_operands_are_left_alone[when(d[i] > 0 or x[i] > 0, 1 / d[i])]",),
+    ),
+    Mutation(
+        "integers-that-a-guard-made-floats",
+        "ucle/language/guard_operands.py",
+        "if _is_partial(part) and not (guard.is_fractional and _keeps_integers(part)):",
+        "if _is_partial(part):",
+        "a whole quotient behind a fractional bound is a float",
+        (f"{GUARDS}::test_integers_stay_integers[when(n[i] > 0.5, floor_divide(7, n[i]))]",),
+    ),
+    Mutation(
+        "zero-beside-the-guard",
+        "ucle/operators/comparisons.py",
+        "return replace(a, low=min(low, 1), high=max(a.high, 1), nonzero=True)",
+        "return replace(a, high=max(a.high, 1))",
+        "a guarded divisor may be 0, so that its quotients are dense",
+        (f"{GUARDS}::test_numbers_some_of_which_are_zero",),
     ),
 )
 """Each is caught by the tests that it names."""

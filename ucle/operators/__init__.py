@@ -56,6 +56,7 @@ from ucle.operators.comparisons import (
     LESS_EQUAL,
     NOT,
     NOT_EQUAL,
+    ONE_IF_ZERO,
     OR,
     XOR,
 )
@@ -211,6 +212,7 @@ __all__ = [
     "NEXTAFTER",
     "NOT",
     "NOT_EQUAL",
+    "ONE_IF_ZERO",
     "OR",
     "PICK",
     "PICK_OR_FILL",

@@ -49,6 +49,17 @@ def _finite_values(a: Values, dtype: DType) -> Values:
     return Values(min(low, 0.0), max(high, 0.0))
 
 
+def _nonzero_values(a: Values, dtype: DType) -> Values:
+    """Values without 0, and 1 if it may take the place of one."""
+    if a.excludes_zero:
+        return a
+    above = a.low >= 0 and dtype.kind == "f"
+    low = float(np.finfo(dtype.numpy).smallest_subnormal) if above else a.low
+    if a.low >= 0 and dtype.kind == "i":
+        low = 1
+    return replace(a, low=min(low, 1), high=max(a.high, 1), nonzero=True)
+
+
 LESS = Combine(
     "less",
     "<",
@@ -235,6 +246,18 @@ FINITE = PointwiseMap(
     derivative="when(isfinite(x), g)",
 )
 
+ONE_IF_ZERO = PointwiseMap(
+    "one_if_zero",
+    "if",
+    lambda x: np.where(x == 0, np.ones_like(x), x)[()],
+    keeps_nan=True,
+    rule=_nonzero_values,
+    exactness=Exactness.EXACT,
+    texts=of_reals("CASE WHEN x = 0 THEN one ELSE x END"),
+    uncast_kinds="fi",
+    derivative="when(x != 0, g)",
+)
+
 COMBINES: tuple[Combine, ...] = (
     LESS,
     LESS_EQUAL,
@@ -251,4 +274,5 @@ MAPS: tuple[PointwiseMap, ...] = (
     ISINF,
     ISFINITE,
     FINITE,
+    ONE_IF_ZERO,
 )

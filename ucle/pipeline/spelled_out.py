@@ -14,6 +14,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.exact_key import ExactKey, Same
 from ucle.inputs.stored_layouts import check_stored
 from ucle.language.bounds import check_labels
+from ucle.language.guard_operands import guard_operands
 from ucle.language.lift_gathers import lift_gathers
 from ucle.language.lift_indices import lift_indices
 from ucle.language.lift_scans import lift_scans
@@ -65,7 +66,7 @@ def spell_out(statements: tuple[Statement, ...], options: Options) -> SpelledOut
 def _spell_out(statements: tuple[Statement, ...], options: Options) -> SpelledOut:
     statements = order_statements(statements)
     _check(statements, options)
-    resolved = tuple(lift_gathers(resolve(statement)) for statement in statements)
+    resolved = tuple(lift_gathers(guard_operands(resolve(each))) for each in statements)
     lifted = lift_indices(lift_scans(resolved), options.bounds or {})
     labels, coverage = input_labels(statements), asks_for_zeros(lifted.statements)
     return SpelledOut(lifted.statements, lifted.one, labels, coverage)

@@ -98,6 +98,7 @@ COMBINE(random_bits, (V)philox_bits((uint64_t)u, (uint64_t)v))
 
 MAP(relu, v > 0 ? v : 0)
 MAP(sign, (v > 0) - (v < 0))
+MAP(one_if_zero, v == 0 ? 1 : v)
 MAP(not, v == 0)
 
 #define IDENTITY_sum 0

@@ -113,6 +113,7 @@ MAP(isnan, v != v)
 MAP(isinf, !IS_FINITE(v) && v == v)
 MAP(isfinite, IS_FINITE(v))
 MAP(finite, IS_FINITE(v) ? v : 0)
+MAP(one_if_zero, v == 0 ? 1 : v)
 MAP(not, v == 0)
 
 #define IDENTITY_sum 0
