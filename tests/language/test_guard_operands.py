@@ -144,3 +144,14 @@ def test_lazy_tensors_are_guarded_too() -> None:
     sums = dense.sum(axis=1)
     by = np.divide(1.0, np.sqrt(sums), where=sums > 0, out=np.zeros(300))
     np.testing.assert_allclose(np.asarray(made), (dense * by[:, None]).sum(axis=0), rtol=1e-12)
+
+
+def test_the_error_names_the_operand_to_guard() -> None:
+    graph = sp.random_array((4000, 4000), density=0.0005, rng=np.random.default_rng(4))
+    text = "D[i] += A[i,j]; N[i,j] = A[i,j] / D[i]; Z[i,k] += N[i,j] * N[j,l] * X[l,k]"
+    with pytest.raises(ucle.MemoryLimitError) as raised:
+        ucle.einsum_program(text, A=graph, X=np.ones((4000, 64)), memory_limit="20GB")
+    hint = str(raised.value.hint)
+    assert "N[i,j] = A[i,j] / D[i] may hold NaN or infinities" in hint
+    assert "when(d > 0, 1 / d)" in hint
+    assert "nonfinite='sparse'" in hint

@@ -16,7 +16,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser.limits import densified_bytes
-from ucle.optimiser.made_dense import instead
+from ucle.optimiser.made_dense import first_nonfinite, instead
 from ucle.optimiser.pricing import CostedProgram
 from ucle.plan.kernel_choice import keyed_labels
 
@@ -154,10 +154,15 @@ def too_large(costed: CostedProgram, vertex: Vertex) -> MemoryLimitError:
     shape = " x ".join(str(label.bound) for label in vertex.all_labels)
     hint = "raise memory_limit, or pin a decomposition that promotes more labels"
     if densified_bytes(costed, vertex, vertex.all_promoted) > costed.resources.memory:
-        hint = "raise memory_limit; entries that are not stored have to be met one by one here"
+        hint = "raise memory_limit; here the entries that are not stored count, too"
         sparse = instead(vertex, costed.program.types, costed.statistics)
         if sparse is not None:
             hint += f": {sparse}"
+        elif (source := first_nonfinite(costed.program)) is not None:
+            hint += (
+                f", as {source} may hold NaN or infinities: a condition guards its operands, as in "
+                "when(d > 0, 1 / d), and nonfinite='sparse' leaves out what is not stored"
+            )
     return MemoryLimitError(
         f"no decomposition of {vertex.name} stays below the memory limit",
         where=str(vertex.span) if vertex.span else f"vertex {vertex.name}",

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
+from ucle.foundation.dtypes import is_finite
 from ucle.ir.fills import absorbed_sides, join_rule
 from ucle.ir.layouts import Decomposition
 from ucle.ir.maps import number_text
 from ucle.ir.tensor_types import TensorType
-from ucle.ir.vertices import Vertex
+from ucle.ir.vertices import Program, Vertex
 from ucle.operators.rows import Division
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.stats.estimate import ProgramStatistics
@@ -73,6 +74,19 @@ def instead(
     elif not types[other.tensor].entries.finite:
         ways.append("nonfinite='sparse', with which an entry that is not stored annihilates")
     return f"{why}. Instead: {'; or '.join(ways)}"
+
+
+def first_nonfinite(program: Program) -> Vertex | None:
+    """The first vertex that may make NaN or infinities of finite numbers; None if none does."""
+    for vertex in program.vertices:
+        operands = [program.types[operand.tensor] for operand in vertex.inputs]
+        if not _is_finite(vertex.tensor.type) and all(map(_is_finite, operands)):
+            return vertex
+    return None
+
+
+def _is_finite(type_: TensorType) -> bool:
+    return type_.entries.finite and is_finite(type_.fill)
 
 
 def _find_filled(
