@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import ucle
+from ucle.errors import MemoryLimitError
 from ucle.language.guard_operands import guard_operands
 from ucle.language.parse import parse_program
 from ucle.language.resolve import resolve
@@ -149,7 +150,7 @@ def test_lazy_tensors_are_guarded_too() -> None:
 def test_the_error_names_the_operand_to_guard() -> None:
     graph = sp.random_array((4000, 4000), density=0.0005, rng=np.random.default_rng(4))
     text = "D[i] += A[i,j]; N[i,j] = A[i,j] / D[i]; Z[i,k] += N[i,j] * N[j,l] * X[l,k]"
-    with pytest.raises(ucle.MemoryLimitError) as raised:
+    with pytest.raises(MemoryLimitError) as raised:
         ucle.einsum_program(text, A=graph, X=np.ones((4000, 64)), memory_limit="20GB")
     hint = str(raised.value.hint)
     assert "N[i,j] = A[i,j] / D[i] may hold NaN or infinities" in hint
