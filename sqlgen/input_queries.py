@@ -19,7 +19,14 @@ from ucle.foundation.dtypes import DType, Scalar
 from ucle.plan.sources import Dictionary, TableSource
 from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.entry_rows import ENTRY, entry_rows, key_name, places
-from ucle.sqlgen.input_tables import dictionary_values, flatten_lists, list_value, source_table
+from ucle.sqlgen.input_tables import (
+    dictionary_values,
+    flatten_lists,
+    is_null,
+    list_value,
+    source_table,
+    whole_table,
+)
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import (
     add_alias,
@@ -42,7 +49,7 @@ from ucle.udf_kernels.element_types import typed_name
 
 def describe_query(source: TableSource, prefix: str = "") -> str:
     """Names and types of the columns of a source's relation."""
-    query = select(exp.Star()).from_(source_table(source, prefix))
+    query = select(exp.Star()).from_(whole_table(source, prefix))
     return sql_text(exp.Describe(this=query))
 
 
@@ -62,7 +69,9 @@ class Distinct(Enum):
 
 def rows_query(source: TableSource, prefix: str = "") -> str:
     """The number of rows of a source."""
-    return sql_text(select(exp.Count(this=exp.Star())).from_(source_table(source, prefix)))
+    return sql_text(
+        select(exp.Count(this=exp.Star())).from_(source_table(source.keys_alone, prefix))
+    )
 
 
 def statistics_query(
@@ -142,13 +151,20 @@ def arrays_query(source: TableSource, distinct: Distinct, prefix: str = "") -> s
         add_alias(exp.Count(this=exp.Star()), "rows"),
         add_alias(_filter(exp.Count(this=exp.Star()), wrong), "wrong"),
     ]
+    columns += key_facts(source, distinct)
+    return sql_text(select(*columns).from_(source_table(source, prefix)))
+
+
+def key_facts(source: TableSource, distinct: Distinct) -> list[exp.Expr]:
+    """For each key column: its values that are not NULL, the smallest, the largest, and V."""
+    columns: list[exp.Expr] = []
     for axis, name in enumerate(source.keys):
         columns += _extremes(column(name), axis, source)
         different = _count_distinct(column(name), distinct)
         columns.append(
             add_alias(exp.null() if distinct is Distinct.NOT else different, f"v_{axis}")
         )
-    return sql_text(select(*columns).from_(source_table(source, prefix)))
+    return columns
 
 
 def degrees_query(
@@ -321,7 +337,7 @@ def duplicates_query(source: TableSource, prefix: str = "") -> str:
         cast(key.copy(), "VARCHAR") if encoded else key  # Python may not have the type
         for key, encoded in zip(keys, source.encoded, strict=True)
     ]
-    query = select(*shown, count).from_(source_table(source, prefix))
+    query = select(*shown, count).from_(source_table(source.keys_alone, prefix))
     if keys:
         query = query.group_by(*(key.copy() for key in keys))
     more = exp.GT(this=count.copy(), expression=integer(1))
@@ -364,7 +380,7 @@ def _positions(source: TableSource, sizes: Sequence[int], prefix: str) -> exp.Se
         position = total(
             [scale_key(k, n) for k, n in zip(wide, strides(sizes[: len(keys)]), strict=True)]
         )
-    return select(add_alias(position, "position")).from_(source_table(source, prefix))
+    return select(add_alias(position, "position")).from_(source_table(source.keys_alone, prefix))
 
 
 def _with_last(
@@ -457,11 +473,6 @@ def example_query(
     ]
     rows = select(*shown).from_(source_table(source, prefix))
     return sql_text(rows.where(condition).limit(1))
-
-
-def is_null(name: str) -> exp.Expr:
-    """Condition: a column is NULL."""
-    return exp.Is(this=column(name), expression=exp.Null())
 
 
 def no_value(source: TableSource) -> exp.Expr:

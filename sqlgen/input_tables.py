@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp, select
 
 from ucle.foundation.dtypes import DType
 from ucle.operators import ANY, SUM, Reduce
 from ucle.plan.sources import (
+    NAME,
     CsvFile,
     DataFile,
     Dictionary,
     InMemory,
+    Names,
+    Nulls,
     OneRow,
     ParquetFile,
     TableName,
@@ -24,6 +29,7 @@ from ucle.sqlgen.sql_trees import (
     ascending,
     cast,
     column,
+    either,
     function,
     integer,
     integers_below,
@@ -64,11 +70,43 @@ def key_value(source: TableSource, key: str, alias: str | None = None) -> exp.Ex
 
 def table_rows(source: TableSource) -> exp.Select:
     """All columns of a source, as they are stored."""
-    return select(exp.Star()).from_(stored_table(source))
+    return select(exp.Star()).from_(whole_table(source))
 
 
 def stored_table(source: TableSource, prefix: str = "", alias: str | None = None) -> exp.Expr:
-    """The relation of a source in a FROM clause, as it is stored."""
+    """The relation of a source in a FROM clause, with a column for its values."""
+    if source.wide:
+        values = [wide_value(source, name) for name in source.wide]
+        array: exp.Expr = exp.Array(expressions=values)
+    elif source.nulls is Nulls.REFUSED or source.value is None:
+        return whole_table(source, prefix, alias)
+    else:
+        array = exp.true() if source.nulls is Nulls.OBSERVED else column(source.value)
+    assert source.value is not None
+    query = select(*map(column, source.keys), _as_named(array, source.value))
+    query = query.from_(whole_table(source, prefix))
+    if not source.wide:
+        query = query.where(exp.not_(is_null(source.value)))
+    return subquery(query, alias or "rows")
+
+
+def is_null(name: str) -> exp.Expr:
+    """Condition: a column is NULL."""
+    return exp.Is(this=column(name), expression=exp.Null())
+
+
+def wide_value(source: TableSource, name: str) -> exp.Expr:
+    """One entry of a row of a wide table, in the element type of the tensor."""
+    if source.nulls is Nulls.OBSERVED:
+        return exp.not_(is_null(name))
+    value = cast(column(name), source.dtype)
+    if source.nulls is Nulls.REFUSED:
+        return value
+    return either(value, number(source.missing, source.dtype))
+
+
+def whole_table(source: TableSource, prefix: str = "", alias: str | None = None) -> exp.Expr:
+    """The relation of a source in a FROM clause, with all of its columns."""
     match source.origin:
         case TableName(parts):
             return table(*parts, alias=alias)
@@ -81,6 +119,8 @@ def stored_table(source: TableSource, prefix: str = "", alias: str | None = None
             return table(prefix + name, alias=alias)
         case OneRow():
             return integers_below(1, alias or ONE, ONE)
+        case Names(names):
+            return subquery(select(add_alias(_each(names), NAME)), alias or "names")
 
 
 def parquet_table(
@@ -223,7 +263,7 @@ def dictionary_values(dictionary: Dictionary, prefix: str = "") -> exp.Query:
     """The distinct values of a dictionary, without numbers and in no order."""
     parts = [
         select(exp.alias_(key_value(source, name), "value", quoted=True)).from_(
-            source_table(source, prefix)
+            source_table(source.keys_alone, prefix)
         )
         for source, name in dictionary.columns
     ]
@@ -233,9 +273,55 @@ def dictionary_values(dictionary: Dictionary, prefix: str = "") -> exp.Query:
 
 
 def dictionary_query(dictionary: Dictionary, prefix: str = "") -> exp.Select:
-    """The table of a dictionary: its values, and the numbers that stand for them."""
+    """The table of a dictionary: its values, and the numbers that stand for them.
+
+    Values are numbered in their order, and the columns of a single wide table as they stand there.
+    """
+    if (names := only_names(dictionary)) is not None:
+        places = function("unnest", function("range", integer(len(names))))
+        return select(add_alias(cast(places, "BIGINT"), "id"), add_alias(_each(names), "value"))
     number_ = exp.Window(this=exp.RowNumber(), order=ascending(column("value")))
     position = exp.Sub(this=number_, expression=exp.Literal.number(1))
     values = dictionary_values(dictionary, prefix).subquery("values")
     id_ = exp.alias_(cast(position, "BIGINT"), "id", quoted=True)
     return select(id_, column("value")).from_(values)
+
+
+def only_names(dictionary: Dictionary) -> tuple[str, ...] | None:
+    """The values of a dictionary that only numbers the columns of one wide table; else None."""
+    origins = [source.origin for source, _ in dictionary.columns]
+    return origins[0].names if len(origins) == 1 and isinstance(origins[0], Names) else None
+
+
+def _each(names: Sequence[str]) -> exp.Expr:
+    """One row for each of some names."""
+    return function("unnest", texts(names))
+
+
+def texts(names: Sequence[str]) -> exp.Expr:
+    """A list of strings."""
+    return exp.Array(expressions=[text(name) for name in names])
+
+
+def placed_list(source: TableSource, lists: exp.Expr, ids: exp.Expr, size: int) -> exp.Expr:
+    """The values of a row of a wide table at the places that a dictionary gives their names.
+
+    Args:
+        source: the table.
+        lists: a list of the values of a row, in the order of the columns.
+        ids: the table of the dictionary in a FROM clause.
+        size: the length of the axis; other places hold the fill.
+    """
+    fill = number(source.missing, source.dtype)
+    with_fill = function("list_append", lists, fill)
+    nothing = integer(len(source.wide) + 1)
+    place = function("list_position", texts(source.wide), column("value"))
+    found = exp.Case(
+        ifs=[exp.If(this=exp.GT(this=place, expression=integer(0)), true=place.copy())],
+        default=nothing.copy(),
+    )
+    ordered = exp.Order(this=found, expressions=ascending(column("id")).expressions)
+    places = select(function("list", ordered)).from_(ids).subquery()
+    return function(
+        "list_select", with_fill, function("list_resize", places, integer(size), nothing)
+    )

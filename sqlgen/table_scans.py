@@ -16,6 +16,7 @@ from ucle.sqlgen.input_tables import (
     duplicates_sum,
     key_value,
     list_value,
+    placed_list,
     scalar_value,
     source_table,
     sum_duplicates,
@@ -29,11 +30,13 @@ from ucle.sqlgen.sql_trees import (
     cast,
     column,
     differs,
+    function,
     group_by_keys,
     integer,
     join,
     key_columns,
     key_type,
+    number,
     select_from,
     table,
 )
@@ -64,12 +67,14 @@ def scan_table(scan: TableScan, kernels: KernelCalls, prefix: str) -> exp.Select
         if source.kept_as is not None:
             return query.select(add_alias(column(source.value, alias), VALUE), copy=False)
         value = list_value(column(source.value, alias), source)
+        if source.wide:
+            value = _in_places(source, type_, value, prefix)
         if source.sum_duplicates and not kernels.available:
             return sum_lists(query, value, type_.dtype)
         if kernels.available:
             value = kernels.scalar("pack", value, dtype=type_.dtype)
         if source.sum_duplicates:
-            size = math.prod(source.dense)
+            size = type_.shape[-1] if source.wide else math.prod(source.dense)
             stem = duplicates_sum(type_.dtype).stem
             value = kernels.aggregate(f"{stem}_vec", size, [value], dtype=type_.dtype)
             query = group_by_keys(query, [integer(n + 1) for n in range(len(keys))])
@@ -85,6 +90,21 @@ def scan_table(scan: TableScan, kernels: KernelCalls, prefix: str) -> exp.Select
         return query.having(differs(summed, type_), copy=False) if keys else query
     query = query.select(add_alias(value, VALUE), copy=False)
     return query.where(differs(value, type_), copy=False)
+
+
+def _in_places(source: TableSource, type_: TensorType, value: exp.Expr, prefix: str) -> exp.Expr:
+    """Return the values of a wide row at the places of its columns along the axis of their names.
+
+    The axis may be longer than the row: others may name more coordinates, or a bound be stated.
+    """
+    axis = type_.axes[-1]
+    if source.placed:
+        assert axis.dictionary is not None
+        return placed_list(source, value, table(prefix + axis.dictionary), axis.bound)
+    if axis.bound == len(source.wide):
+        return value
+    fill = number(source.missing, source.dtype)
+    return function("list_resize", value, integer(axis.bound), fill)
 
 
 def _cut(

@@ -23,12 +23,14 @@ from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.exact_numbers import HOLDS
 from ucle.ir.ranges import stored_values
 from ucle.operators.values import Real, Values
-from ucle.plan.sources import TableSource
+from ucle.plan.sources import Nulls, TableSource
 from ucle.sqlgen import input_queries as sql
 from ucle.sqlgen.input_queries import Distinct
+from ucle.sqlgen.input_tables import is_null
 from ucle.stats.arrays import Elements, Fetch, Look, known_ends, spread
 from ucle.stats.model import TensorStatistics
 from ucle.stats.positions import Scan, Table
+from ucle.stats.wide_tables import check_no_nulls, check_unfit, wide_columns
 
 EXACT_ENTRIES = 100_000
 """Elements up to which everything is counted, which takes hundredths of a second."""
@@ -265,9 +267,14 @@ def _survey(
 ) -> _Survey:
     """Examine the data by the method for its size, whether V is counted or not."""
     source = checks.source
-    if source.dense and not source.sum_duplicates and not summed:
+    apart = source.dense and not source.sum_duplicates and not summed
+    if source.wide and apart and cmath.isfinite(fill):
+        return _survey_wide(checks, fill, distinct)
+    if source.wide:
+        check_no_nulls(checks.fetch, checks.tensor, source, checks.prefix)
+    if apart:
         return _survey_arrays(checks, look, fill, distinct)
-    if source.dense:
+    if source.dense and not source.wide:
         checks.arrays()
     return _survey_entries(checks, fill, distinct, summed=summed)
 
@@ -383,6 +390,25 @@ def _survey_arrays(checks: _Checks, look: Look, fill: Scalar, distinct: Distinct
     return _Survey(*totals, sizes, distinct_counts, largest=largest)
 
 
+def _survey_wide(checks: _Checks, fill: Scalar, distinct: Distinct) -> _Survey:
+    """Examine the columns of a wide table one by one."""
+    source = checks.source
+    found = wide_columns(checks.fetch, checks.tensor, source, fill, distinct, checks.prefix)
+    sizes = checks.keys(found.rows, found.keys)
+    entries = sum(found.entries)
+    totals = float(entries), found.finite, found.ends
+    if distinct is Distinct.NOT:
+        return _Survey(*totals, sizes, None)
+    # At most as many rows have an entry, and at least as many as in the fullest column.
+    filled = min(found.rows, entries)
+    outside = [filled] if len(source.keys) == 1 else [min(v, filled) for v in found.keys[3::4]]
+    inside = sum(map(bool, found.entries))
+    distinct_counts = tuple(map(float, (*outside, inside)))
+    contents = Elements(0, entries, found.finite, filled)
+    largest = _array_degrees(checks, fill, found.rows, contents)
+    return _Survey(*totals, sizes, distinct_counts, largest=largest)
+
+
 def _array_degrees(
     checks: _Checks, fill: Scalar, rows: int, contents: Elements
 ) -> tuple[float, ...]:
@@ -405,11 +431,13 @@ class _Checks:
         self.fetch = fetch
         self.source = source
         self.prefix = prefix
+        self.tensor = tensor
         self._where = f"input {tensor}, {source.origin}"
 
     def check_narrowing(self) -> None:
         """Check that every value is a number of the element type, if the column may have others."""
         source = self.source
+        check_unfit(self.fetch, self.tensor, source, self.prefix)
         if source.narrowed is None:
             return
         wider = "complex" if source.dtype.kind == "c" else "float"
@@ -454,7 +482,7 @@ class _Checks:
                 "a coordinate is NULL",
                 where=f"{self._where}, column {name}",
                 expected="a coordinate in every row",
-                found=f"{nulls} NULLs, as in the row {self._example(sql.is_null(name))}",
+                found=f"{nulls} NULLs, as in the row {self._example(is_null(name))}",
                 hint=f"a view with WHERE {name} IS NOT NULL leaves such rows out",
             )
 
@@ -511,7 +539,12 @@ class _Checks:
             )
 
     def _example(self, condition: Any) -> tuple[Any, ...] | None:
-        described = self.fetch(sql.describe_query(self.source, self.prefix))
+        source = self.source
+        described = self.fetch(sql.describe_query(source, self.prefix))
         columns = [(str(row[0]), str(row[1])) for row in described]
-        rows = self.fetch(sql.example_query(self.source, condition, columns, self.prefix))
+        if source.wide or source.nulls is not Nulls.REFUSED:  # a subquery has no more columns
+            read = source.keys if source.wide else source.columns
+            columns = [each for each in columns if each[0] in read]
+        query = sql.example_query(source.keys_alone, condition, columns, self.prefix)
+        rows = self.fetch(query)
         return tuple(rows[0]) if rows else None

@@ -18,7 +18,7 @@ EXPORTS = {
         "UcleError MeaningWarning"
     ),
     "ucle.foundation.caches": "clear_caches",
-    "ucle.inputs.inputs": "table",
+    "ucle.inputs.table_options": "table",
     "ucle.inputs.parameters": "parameter",
     "ucle.lazy.aggregations": (
         "all any argmax argmin count_nonzero cummax cummin cumprod cumsum layer_norm log_softmax "
@@ -49,6 +49,7 @@ EXPORTS = {
         "arange asarray empty empty_like from_dlpack full full_like linspace meshgrid ones "
         "ones_like zeros zeros_like"
     ),
+    "ucle.lazy.observed": "observed",
     "ucle.lazy.ordering": "among_bottom_k among_top_k argsort bottom_k sort top_k",
     "ucle.lazy.standard_functions": (
         "acos acosh asin asinh atan atan2 atanh bitwise_left_shift bitwise_right_shift "

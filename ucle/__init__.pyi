@@ -14,8 +14,8 @@ from ucle.errors import StaleStatisticsWarning as StaleStatisticsWarning
 from ucle.errors import UcleError as UcleError
 from ucle.foundation.caches import clear_caches as clear_caches
 from ucle.foundation.version import __version__ as __version__
-from ucle.inputs.inputs import table as table
 from ucle.inputs.parameters import parameter as parameter
+from ucle.inputs.table_options import table as table
 from ucle.lazy.aggregations import all as all
 from ucle.lazy.aggregations import any as any
 from ucle.lazy.aggregations import argmax as argmax
@@ -161,6 +161,7 @@ from ucle.lazy.new_tensors import ones as ones
 from ucle.lazy.new_tensors import ones_like as ones_like
 from ucle.lazy.new_tensors import zeros as zeros
 from ucle.lazy.new_tensors import zeros_like as zeros_like
+from ucle.lazy.observed import observed as observed
 from ucle.lazy.ordering import among_bottom_k as among_bottom_k
 from ucle.lazy.ordering import among_top_k as among_top_k
 from ucle.lazy.ordering import argsort as argsort

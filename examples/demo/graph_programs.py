@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucle.foundation.libraries import pa
-from ucle.inputs.inputs import table
 from ucle.inputs.table_input import TableInput
+from ucle.inputs.table_options import table
 from ucle.program import EinsumProgram, einsum_program
 
 HIDDEN, EMBEDDING = 256, 128

@@ -19,9 +19,9 @@ import numpy as np
 from ucle.demo.graph_programs import count_rows, random_weights
 from ucle.errors import InputError
 from ucle.foundation.dataclasses import dataclass
-from ucle.inputs.inputs import table
 from ucle.inputs.parameters import parameter
 from ucle.inputs.table_input import TableInput
+from ucle.inputs.table_options import table
 from ucle.optim import adam
 from ucle.program import EinsumProgram, einsum_program
 

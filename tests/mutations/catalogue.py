@@ -12,6 +12,7 @@ from .mutation import Mutation
 from .on_the_desk import ON_THE_DESK
 from .rows_and_words import ROWS_AND_WORDS
 from .time_to_answer import TIME_TO_ANSWER
+from .wide_tables import WIDE_TABLES
 
 MUTATIONS: tuple[Mutation, ...] = (
     # ---- What entries that are not stored are worth ----
@@ -1277,5 +1278,6 @@ MUTATIONS: tuple[Mutation, ...] = (
     *COMING_IN,
     *ROWS_AND_WORDS,
     *TIME_TO_ANSWER,
+    *WIDE_TABLES,
     *ON_THE_DESK,
 )

@@ -42,7 +42,7 @@ OTHER_MEANINGS: Mapping[str, Mapping[str, str]] = {
     "mult": {"ucle/language/grammar_tables.py": "a rule of the grammar"},
     "sum": {
         "ucle/command/options.py": "a value of an option",
-        "ucle/inputs/inputs.py": "a value of an option",
+        "ucle/inputs/table_options.py": "a value of an option",
         "ucle/language/grammar_tables.py": "a rule of the grammar",
         "ucle/testing/random_inputs.py": "a value of an option",
     },

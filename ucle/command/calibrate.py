@@ -24,8 +24,8 @@ from ucle.explain.columns import align_rows
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import pa, scipy_module
 from ucle.foundation.progress import Progress, Watch
-from ucle.inputs.inputs import table
 from ucle.inputs.sparse_arrays import is_sparse
+from ucle.inputs.table_options import table
 from ucle.pipeline.replan import costed_program
 from ucle.plan.prices import ENGINE, Profile
 from ucle.program import EinsumProgram, einsum_program

@@ -15,8 +15,8 @@ from ucle.command.show_results import Pairs
 from ucle.database.open_sessions import open_for_reading
 from ucle.foundation.arguments import SHOWN
 from ucle.inputs.formats import is_text_table, reader_of
-from ucle.inputs.inputs import table
 from ucle.inputs.table_input import TableInput
+from ucle.inputs.table_options import table
 from ucle.language.parse import parse_program
 from ucle.language.statements import input_labels
 from ucle.optimiser.profiles import NAMES

@@ -42,6 +42,7 @@ from ucle.plan.sources import (
     DataFile,
     InMemory,
     InputSource,
+    Names,
     OneRow,
     Origin,
     TableName,
@@ -105,7 +106,7 @@ def look(session: Session, sources: Sequence[TableSource]) -> list[Seen]:
     seen = []
     for origin in origins:
         match origin:
-            case InMemory() | OneRow():
+            case InMemory() | OneRow() | Names():
                 seen.append(UNSEEN)
             case DataFile(path):
                 state = file_state(path)
@@ -214,7 +215,11 @@ _digests = BoundedCache[str](MOST_BYTES)
 def digest(session: Session, source: TableSource) -> str:
     """Compute a digest of the columns that a source reads; it depends on DuckDB's version."""
     version = source_version(session, source)
-    key = None if version is None else (version, (*source.keys, source.value))
+    key = (
+        None
+        if version is None
+        else (version, (*source.keys, source.value, source.wide, source.nulls, source.missing))
+    )
     return _digests.get_or_make(key, lambda: _digest(session, source))
 
 

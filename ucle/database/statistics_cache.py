@@ -22,7 +22,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar
 from ucle.foundation.logs import STATISTICS, log_duration
 from ucle.foundation.names import fold_name
-from ucle.plan.sources import CsvFile, ParquetFile, TableName, TableSource
+from ucle.plan.sources import CsvFile, Nulls, ParquetFile, TableName, TableSource
 from ucle.sqlgen.database_queries import FACTS, unique_query
 from ucle.stats import measure as stats
 from ucle.stats.arrays import Fetch, Look, by_kernels, by_numpy
@@ -46,6 +46,12 @@ SORTED_SHARE = 1 / 8
 
 MOST_BYTES = 1 << 23
 """Bytes of all statistics that a process keeps."""
+
+LATER_FIELDS: tuple[tuple[str, object], ...] = (
+    ("constant", 1), ("narrowed", None), ("tiles", ()), ("symmetric", False),
+    ("wide", ()), ("unfit", ()), ("nulls", Nulls.REFUSED), ("missing", 0),
+)  # fmt: skip
+"""Fields of sources that earlier versions did not have, with the values that mean the same."""
 
 _remembered = BoundedCache[Checked](MOST_BYTES)
 
@@ -264,7 +270,8 @@ def _reading(source: TableSource, fill: Scalar, exact: bool) -> str:
     """The way in which a source reads its relation, as text."""
     fields = asdict(replace(source, origin=ParquetFile("")))
     del fields["table"]  # a view and a table with the same rows have the same statistics
-    for name, default in (("constant", 1), ("narrowed", None), ("tiles", ()), ("symmetric", False)):
+    del fields["placed"]  # statistics are those of the columns
+    for name, default in LATER_FIELDS:
         if fields[name] == default:  # so that notes of versions without these fields are found
             del fields[name]
     fields |= {"origin": None, "fill": repr(fill), "exact": exact}

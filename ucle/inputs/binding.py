@@ -263,8 +263,9 @@ def _look_again(
         origin, _ = typed_origin(session, name, described, bound.labels, foreign)
         source = replace(source, origin=origin)
     columns, table = table_columns(session, name, source)
-    source, value = check_columns(name, replace(source, table=table), columns)
-    if source.nesting:
+    stated = described.spec.dtype
+    source, value = check_columns(name, replace(source, table=table), columns, stated)
+    if source.nesting and not source.wide:
         shape = declared_shape(described.spec, value, source.nesting)
         source = replace(source, dense=shape or shape_of_data(session, name, source, ""))
         check_tiles(source, f"input {name}, {source.origin}")
@@ -336,7 +337,7 @@ def _table_bounds(
                 found=f"coordinate {size - 1}",
                 hint="ucle.table(bounds=...) takes a larger one, or None for what the data says",
             )
-        exact = dense or stated is not None
+        exact = (dense and not source.wide) or stated is not None
         bounds.append(AxisBound(size if stated is None else stated, exact, f"{where}, {column}"))
     return tuple(bounds)
 

@@ -49,8 +49,7 @@ def assign_columns(
     Raises:
         InputError: a column is missing, there are too few, or the roles are ambiguous.
     """
-    index = () if spec.header is False else _index_columns(columns)
-    foreign = {**dict.fromkeys(index, "pandas' index"), **foreign}
+    foreign = with_index_columns(spec, columns, foreign)
     value = find_column(columns, where, spec.value) if isinstance(spec.value, str) else None
     if spec.columns is not None:
         keys = _named_keys(spec, columns, labels, where)
@@ -78,6 +77,43 @@ def assign_columns(
     if len(left) == 1 and left[0].name not in foreign:
         return keys, left[0]
     raise _several(spec, keys, left, columns, where, foreign)
+
+
+def assign_keys(
+    spec: TableInput,
+    columns: Sequence[Column],
+    labels: Sequence[str],
+    where: str,
+    foreign: Mapping[str, str],
+) -> list[Column]:
+    """The key columns of a wide table: those that are named, or the leading ones.
+
+    Arguments are those of `assign_columns`, with the labels of the axes that have a key column.
+
+    Raises:
+        InputError: a column is missing, or there are too few or too many.
+    """
+    if spec.columns is not None:
+        keys = _named_keys(spec, columns, labels, where)
+    else:
+        keys = [x for x in columns if x.name not in foreign][: len(labels)]
+    if len(keys) != len(labels):
+        raise InputError(
+            "the columns do not make a tensor of this rank",
+            where=where,
+            expected=f"{len(labels)} key columns, and an axis {spec.columns_as} of value columns",
+            found="keys " + (", ".join(key.name for key in keys) or "(none)"),
+            hint="name the key columns: ucle.table(relation, columns, columns_as=...)",
+        )
+    return keys
+
+
+def with_index_columns(
+    spec: TableInput, columns: Sequence[Column], foreign: Mapping[str, str]
+) -> dict[str, str]:
+    """Columns that the user did not put into the data, with those of an index of pandas."""
+    index = () if spec.header is False else _index_columns(columns)
+    return {**dict.fromkeys(index, "pandas' index"), **foreign}
 
 
 def find_column(columns: Sequence[Column], where: str, name: str) -> Column:

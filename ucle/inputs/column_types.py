@@ -33,6 +33,12 @@ INTEGER_TYPES = WIDE_INTEGERS | {
     *("TINYINT", "SMALLINT", "INTEGER", "BIGINT"),
     *("UTINYINT", "USMALLINT", "UINTEGER"),
 }
+EXACT_IN: dict[str, frozenset[str]] = {
+    "DOUBLE": frozenset({"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"}),
+    "FLOAT": frozenset({"TINYINT", "SMALLINT", "UTINYINT", "USMALLINT"}),
+}
+"""Integer types whose numbers a type of floats represents exactly."""
+
 UNFIT_KEYS = ("FLOAT", "DOUBLE", "DECIMAL", "STRUCT", "MAP", "UNION", "BLOB", "BOOLEAN")
 _PAIR = re.compile(r"^STRUCT\(re (FLOAT|DOUBLE), im \1\)$", re.IGNORECASE)
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from ucle.errors import InputError, ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.exact_numbers import HOLDS, exact_scalar
+from ucle.foundation.names import fold_name, unique_names
 from ucle.inputs.column_roles import (
     array_rank,
     assign_columns,
@@ -32,7 +33,14 @@ from ucle.inputs.column_types import (
 )
 from ucle.inputs.inputs import DescribedTable
 from ucle.inputs.table_input import TableInput
-from ucle.plan.sources import TableSource
+from ucle.inputs.wide_tables import (
+    assign_wide,
+    check_wide_types,
+    common_value_type,
+    holds_numbers,
+    unfit_columns,
+)
+from ucle.plan.sources import Nulls, TableSource
 
 RECOMPILE = "program.recompile() compiles the program again on this data"
 """Hint for errors about data that a program was not compiled for."""
@@ -62,17 +70,11 @@ def table_source(
         ValueTypeError: key columns that are not integers, values that are not numbers.
     """
     spec, where = described.spec, f"input {name}, {described.origin}"
+    if spec.columns_as is not None:
+        return _wide_source(described, columns, labels, where, foreign or {})
     keys, value = assign_columns(spec, columns, labels, where, foreign or {})
     names = [key.name for key in keys]
-    numbered, unknown = stated_dictionaries(spec.dictionaries, labels, names)
-    if unknown:
-        raise InputError(
-            f"coordinates names {unknown[0]!r}, which is no label and no key column",
-            where=where,
-            expected="labels of the tensor or its key columns: "
-            + ", ".join(dict.fromkeys((*labels, *names))),
-            found=unknown[0],
-        )
+    numbered = _numbered_axes(spec, labels, names, where)
     _check_types(keys, value, where)
     depth = nesting(value.type) if value else 0
     dense = declared_shape(spec, value, depth)
@@ -95,7 +97,16 @@ def table_source(
     constant: Scalar = 1 if isinstance(spec.value, str | None) else spec.value
     stored = value_type(value.type) if value else _constant_type(constant)
     assert stored is not None
-    dtype = spec.dtype or stored
+    masks = spec.nulls is Nulls.OBSERVED
+    if value is not None and depth and spec.nulls is not Nulls.REFUSED:
+        raise ValueTypeError(
+            "missing values are not told apart inside arrays",
+            where=f"{where}, column {value.name}",
+            expected="a column of numbers, or columns_as= for several, with nulls='missing'",
+            found=value.type,
+        )
+    dtype = DType.BOOL if masks else spec.dtype or stored
+    constant = True if masks else constant
     _check_real(value, dtype, where)
     if value is None and exact_scalar(constant, dtype) is None:
         raise ValueTypeError(
@@ -112,20 +123,15 @@ def table_source(
         depth,
         spec.sum_duplicates,
         dtype,
-        pairs=stored.kind == "c" and value is not None,
-        encoded=tuple(
-            spec.encode
-            or axis in spec.encoded_keys
-            or axis in numbered
-            or key.type not in INTEGER_TYPES
-            for axis, key in enumerate(keys[: len(labels)])
-        ),
+        pairs=stored.kind == "c" and value is not None and not masks,
+        encoded=_encoded_keys(spec, keys[: len(labels)], numbered),
         constant=constant,
-        narrowed=narrowed_type(value.type, dtype) if value else None,
+        narrowed=narrowed_type(value.type, dtype) if value and not masks else None,
         tiles=tiles,
         symmetric=spec.symmetric,
         key_types=tuple(key.type for key in keys),
         keys_as=_mirrored_types(keys, where) if spec.symmetric else (),
+        nulls=spec.nulls,
     )
     if spec.symmetric and (tiles or len(keys) < 2):
         raise InputError(
@@ -137,6 +143,74 @@ def table_source(
     if dense:
         check_tiles(source, where)
     return source
+
+
+def _wide_source(
+    described: DescribedTable,
+    columns: Sequence[Column],
+    labels: Sequence[str],
+    where: str,
+    foreign: Mapping[str, str],
+) -> TableSource:
+    """The source of a wide table, whose value columns are the last axis."""
+    spec = described.spec
+    keys, values = assign_wide(spec, columns, labels, where, foreign)
+    names = [key.name for key in keys]
+    numbered = _numbered_axes(spec, labels, [*names, spec.columns_as or ""], where)
+    _check_types(keys, None, where)
+    masks = spec.nulls is Nulls.OBSERVED
+    if not masks:
+        check_wide_types(spec, keys, values, where)
+    dtype = DType.BOOL if masks else spec.dtype or common_value_type(values)
+    (value,) = unique_names(["values"], set(map(fold_name, names)))
+    return TableSource(
+        described.origin,
+        tuple(names),
+        value,
+        (len(values),),
+        1,
+        spec.sum_duplicates,
+        dtype,
+        encoded=_encoded_keys(spec, keys, numbered),
+        key_types=tuple(key.type for key in keys),
+        wide=tuple(column.name for column in values),
+        unfit=() if masks else unfit_columns(values, dtype, spec.dtype),
+        nulls=spec.nulls,
+        missing=0 if spec.fill is None else spec.fill,
+    )
+
+
+def _numbered_axes(
+    spec: TableInput, labels: Sequence[str], names: Sequence[str], where: str
+) -> dict[int, str]:
+    """The dictionaries that the caller has stated for axes, which `names` names in their order.
+
+    Raises:
+        InputError: one is stated for something that is no axis.
+    """
+    numbered, unknown = stated_dictionaries(spec.dictionaries, labels, names)
+    if unknown:
+        raise InputError(
+            f"coordinates names {unknown[0]!r}, which is no label and no key column",
+            where=where,
+            expected="labels of the tensor or its key columns: "
+            + ", ".join(dict.fromkeys((*labels, *names))),
+            found=unknown[0],
+        )
+    return numbered
+
+
+def _encoded_keys(
+    spec: TableInput, keys: Sequence[Column], numbered: Mapping[int, str]
+) -> tuple[bool, ...]:
+    """For each key column, True if its values go through a dictionary."""
+    return tuple(
+        spec.encode
+        or axis in spec.encoded_keys
+        or axis in numbered
+        or key.type not in INTEGER_TYPES
+        for axis, key in enumerate(keys)
+    )
 
 
 def _mirrored_types(keys: Sequence[Column], where: str) -> tuple[str | None, ...]:
@@ -207,7 +281,7 @@ def check_tile_keys(source: TableSource, where: str) -> None:
 
 
 def check_columns(
-    name: str, source: TableSource, columns: Sequence[Column]
+    name: str, source: TableSource, columns: Sequence[Column], stated: DType | None = None
 ) -> tuple[TableSource, Column | None]:
     """Check that a relation still has the columns that a source was made from.
 
@@ -220,7 +294,9 @@ def check_columns(
     """
     where = f"input {name}, {source.origin}"
     keys = [find_column(columns, where, key) for key in source.keys]
-    value = find_column(columns, where, source.value) if source.value is not None else None
+    value = None
+    if source.value is not None and not source.wide:
+        value = find_column(columns, where, source.value)
     _check_types(keys, value, where)
     types = tuple(key.type for key in keys)
     if types != source.key_types:
@@ -235,6 +311,8 @@ def check_columns(
                 found=key.type,
                 hint=RECOMPILE,
             )
+    if source.wide:
+        return _check_wide_columns(source, columns, stated, where), None
     if value and nesting(value.type) != source.nesting:
         raise ValueTypeError(
             "the value column holds arrays of another rank than when the program was compiled",
@@ -255,6 +333,25 @@ def check_columns(
             hint=RECOMPILE,
         )
     return replace(source, narrowed=narrowed_type(value.type, source.dtype)), value
+
+
+def _check_wide_columns(
+    source: TableSource, columns: Sequence[Column], stated: DType | None, where: str
+) -> TableSource:
+    """Check that a relation still has the value columns of a wide table, and numbers in them."""
+    values = [find_column(columns, where, name) for name in source.wide]
+    if source.nulls is Nulls.OBSERVED:
+        return source
+    for column in values:
+        if not holds_numbers(column):
+            raise ValueTypeError(
+                "a value column held numbers when the program was compiled",
+                where=f"{where}, column {column.name}",
+                expected="numbers or booleans",
+                found=column.type,
+                hint=RECOMPILE,
+            )
+    return replace(source, unfit=unfit_columns(values, source.dtype, stated))
 
 
 def _constant_type(value: Scalar) -> DType:

@@ -17,11 +17,12 @@ from ucle.database.data_versions import file_state
 from ucle.database.session import Session
 from ucle.errors import InputError, ValueTypeError
 from ucle.foundation.caches import BoundedCache
-from ucle.inputs.column_roles import assign_columns, stated_dictionaries
+from ucle.inputs.column_roles import stated_dictionaries
 from ucle.inputs.column_types import Column
 from ucle.inputs.csv_dialect import SampledCsv, csv_form, is_comment
 from ucle.inputs.table_input import TableInput
 from ucle.inputs.text_words import read_unpacked
+from ucle.inputs.wide_tables import read_columns
 from ucle.plan.sources import CsvFile
 from ucle.sqlgen import file_queries as sql
 
@@ -54,9 +55,10 @@ def typed_csv(
         ValueTypeError: a value is not a number, or a coordinate is a fraction.
     """
     state = file_state(origin.path)
-    stated = (spec.columns, spec.value, spec.dtype, spec.delimiter, spec.header, spec.comment)
+    named = (spec.columns, spec.value, spec.columns_as, spec.values)
+    stated = (spec.dtype, spec.delimiter, spec.header, spec.comment)
     treated = (spec.encode, spec.encoded_keys, spec.dictionaries, spec.shape, spec.tiles)
-    key = (origin.path, state, stated, treated, tuple(labels), tuple(foreign))
+    key = (origin.path, state, named, stated, treated, tuple(labels), tuple(foreign))
     known = _typed.get(key) if state is not None else None
     if known is None:
         form = csv_form(session, name, origin, spec, labels)
@@ -78,12 +80,12 @@ def _read_with_types(
     sampled = dict(zip((column for column, _ in file.columns), form.sampled_types, strict=True))
     columns = [Column(column, type_) for column, type_ in sampled.items()]
     columns += [Column(folder, "VARCHAR") for folder in foreign if folder not in sampled]
-    keys, value = assign_columns(spec, columns, labels, where, foreign)
+    keys, values = read_columns(spec, columns, labels, where, foreign)
+    values = [value for value in values if value.name in sampled]
     read = [key.name for key in keys if key.name in sampled]
-    if value is not None and value.name in sampled:
-        read.append(value.name)
-    if value is not None and spec.dtype is not None and spec.dtype.kind in "fc":
-        sampled[value.name] = "DOUBLE"
+    read += [value.name for value in values]
+    if spec.dtype is not None and spec.dtype.kind in "fc":
+        sampled |= {value.name: "DOUBLE" for value in values}
     counted = _Counted(session, where, form, sampled, spec)
     types = counted.types(tuple(dict.fromkeys(read)))
     numbered, _ = stated_dictionaries(spec.dictionaries, labels, [key.name for key in keys])
@@ -93,9 +95,10 @@ def _read_with_types(
             types[key.name] = "VARCHAR" if encoded else "BIGINT"
         if types.get(key.name) == "DOUBLE":
             raise counted.no_position(key.name)
-    if value is not None and value.name in types:
-        types[value.name] = types[value.name] or "DOUBLE"
-        counted.check_value(value.name, types[value.name])
+    for value in values:
+        type_ = types[value.name] = types[value.name] or "DOUBLE"
+        if spec.columns_as is None or type_ in VALUE_TYPES:  # others are refused with all columns
+            counted.check_value(value.name, type_)
     return sql.with_types(file, types)
 
 
@@ -166,7 +169,7 @@ class _Counted:
                 "integers within 64 bits, or numbers that float64 holds",
                 "ucle.table(..., dtype=float) rounds such numbers",
             )
-        if type_ in ("BIGINT", "DOUBLE", "BOOLEAN", "HUGEINT"):
+        if type_ in VALUE_TYPES:
             return
         kinds = ["truths"] if 2 * counts["truths"] > counts["present"] else ["floats"]
         raise self._build_error(
@@ -219,6 +222,9 @@ class _Counted:
     def _read(self, query: str) -> Sequence[Any]:
         return self.session.read(query, self.where)[0]
 
+
+VALUE_TYPES = frozenset({"BIGINT", "DOUBLE", "BOOLEAN", "HUGEINT"})
+"""Types of columns that hold numbers."""
 
 TYPES = {
     "int64": "BIGINT",

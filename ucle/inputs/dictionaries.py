@@ -8,7 +8,7 @@ from the data when the script runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 
 from ucle.database.session import Session
@@ -19,7 +19,7 @@ from ucle.inputs.column_types import KINDS_OF_TIME, NOTHING, common_key_type, ke
 from ucle.inputs.relations import register_inputs
 from ucle.inputs.states import BoundInput
 from ucle.language.bounds import AxisBound, SizeClasses
-from ucle.plan.sources import Dictionary, TableSource
+from ucle.plan.sources import NAME, Dictionary, TableSource
 from ucle.sqlgen.input_queries import absent_query, dictionary_size_query
 
 LONGEST_SHOWN = 60
@@ -61,32 +61,47 @@ def with_common_keys(
         for label, shared in bound.dictionaries.items():
             classes.join((name, bound.labels.index(label)), (f"dictionary {shared}", 0))
     read_as: dict[tuple[str, int], str] = {}
+    placed: set[str] = set()
     for group in _groups(inputs, classes):
         encoded = [member for member in group if _is_encoded(inputs, member)]
         if encoded:
             _check_all_encoded(inputs, group, encoded)
-            _check_places(inputs, classes, encoded)
+            if len({_column(inputs, member) for member in encoded}) > 1:
+                placed |= {x[0] for x in encoded if _is_of_names(inputs, x)}
+            _check_places(inputs, classes, encoded, placed)
             common = _common_type(inputs, encoded)
             read_as |= {x: common for x in encoded if common not in (_key_type(inputs, x), NOTHING)}
     return {
-        name: _with_keys(bound, [read_as.get((name, axis)) for axis in range(len(bound.labels))])
+        name: _with_keys(
+            bound, [read_as.get((name, axis)) for axis in range(len(bound.labels))], name in placed
+        )
         for name, bound in inputs.items()
     }
 
 
 def _groups(inputs: Mapping[str, BoundInput], classes: SizeClasses) -> list[list[tuple[str, int]]]:
-    """The axes that have key columns, grouped by equal size."""
+    """The axes whose coordinates are in key columns or are names of columns, by equal size."""
     members: dict[object, list[tuple[str, int]]] = {}
     for name, bound in inputs.items():
-        source = bound.source
-        for axis in range(len(source.keys) if isinstance(source, TableSource) else 0):
+        for axis in range(_count_axes(bound)):
             members.setdefault(classes.find((name, axis)), []).append((name, axis))
     return list(members.values())
 
 
-def _with_keys(bound: BoundInput, read_as: list[str | None]) -> BoundInput:
+def _count_axes(bound: BoundInput) -> int:
+    """The number of axes, from the first on, that have coordinates of their own."""
     source = bound.source
-    if not isinstance(source, TableSource) or not (any(read_as) or source.keys_as):
+    return len(source.keys) + bool(source.wide) if isinstance(source, TableSource) else 0
+
+
+def _with_keys(bound: BoundInput, read_as: list[str | None], placed: bool) -> BoundInput:
+    source = bound.source
+    if not isinstance(source, TableSource):
+        return bound
+    if placed != source.placed:
+        source = replace(source, placed=placed)
+        bound = replace(bound, source=source)
+    if not (any(read_as) or source.keys_as):
         return bound
     # The first two keys of a symmetric table are read in the same type, whatever they join with.
     before = (source.keys_as if source.symmetric else ()) or (None,) * len(source.keys)
@@ -95,20 +110,22 @@ def _with_keys(bound: BoundInput, read_as: list[str | None]) -> BoundInput:
 
 
 def _check_places(
-    inputs: Mapping[str, BoundInput], classes: SizeClasses, encoded: list[tuple[str, int]]
+    inputs: Mapping[str, BoundInput],
+    classes: SizeClasses,
+    encoded: list[tuple[str, int]],
+    placed: Collection[str],
 ) -> None:
     """Check that no positional array shares a label with an array whose coordinates are unsorted.
 
     Raises:
         ValueTypeError: one does; a dictionary sorts its coordinates.
     """
-    moved = next((x for x in encoded if x[1] in inputs[x[0]].described.spec.unsorted), None)
+    moved = next((x for x in encoded if _is_moved(inputs, x, placed)), None)
     if moved is None:
         return
     label, root = inputs[moved[0]].labels[moved[1]], classes.find(moved)
     for name, bound in inputs.items():
-        source = bound.source
-        keys = len(source.keys) if isinstance(source, TableSource) else 0
+        keys = _count_axes(bound)
         if any(classes.find((name, axis)) == root for axis in range(keys, len(bound.labels))):
             raise ValueTypeError(
                 "an array by position is beside one whose coordinates are in no order",
@@ -120,10 +137,28 @@ def _check_places(
             )
 
 
+def _is_moved(
+    inputs: Mapping[str, BoundInput], member: tuple[str, int], placed: Collection[str]
+) -> bool:
+    """True if a dictionary numbers an axis otherwise than by the positions that it has."""
+    bound = inputs[member[0]]
+    if not _is_of_names(inputs, member):
+        return member[1] in bound.described.spec.unsorted
+    assert isinstance(bound.source, TableSource)
+    return member[0] in placed and list(bound.source.wide) != sorted(bound.source.wide)
+
+
+def _is_of_names(inputs: Mapping[str, BoundInput], member: tuple[str, int]) -> bool:
+    """True if the coordinates of an axis are the names of the columns of a wide table."""
+    source = inputs[member[0]].source
+    return isinstance(source, TableSource) and bool(source.wide) and member[1] == len(source.keys)
+
+
 def _key_type(inputs: Mapping[str, BoundInput], member: tuple[str, int]) -> str:
     source = inputs[member[0]].source
     assert isinstance(source, TableSource)
-    return source.key_types[member[1]]
+    named = _is_of_names(inputs, member)
+    return source.names.key_types[0] if named else source.key_types[member[1]]
 
 
 def _common_type(inputs: Mapping[str, BoundInput], encoded: list[tuple[str, int]]) -> str:
@@ -220,12 +255,16 @@ def _bound_axis(bound: AxisBound, size: int) -> AxisBound:
 
 def _is_encoded(inputs: Mapping[str, BoundInput], member: tuple[str, int]) -> bool:
     source = inputs[member[0]].source
-    return isinstance(source, TableSource) and source.encoded[member[1]]
+    if not isinstance(source, TableSource):
+        return False
+    return _is_of_names(inputs, member) or source.encoded[member[1]]
 
 
 def _column(inputs: Mapping[str, BoundInput], member: tuple[str, int]) -> tuple[TableSource, str]:
     source = inputs[member[0]].source
     assert isinstance(source, TableSource)
+    if _is_of_names(inputs, member):
+        return source.names, NAME
     return source, source.keys[member[1]]
 
 

@@ -10,19 +10,17 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ucle.errors import ArgumentTypeError, InputError, ValueTypeError
-from ucle.foundation import arguments as args
-from ucle.foundation.arguments import validated
+from ucle.errors import InputError, ValueTypeError
 from ucle.foundation.arrow_numbers import arrow_array
 from ucle.foundation.dataclasses import dataclass
-from ucle.foundation.dtypes import DType, Scalar, nearest
+from ucle.foundation.dtypes import DType, nearest
 from ucle.foundation.exact_numbers import typed_numbers
 from ucle.foundation.libraries import pa
 from ucle.foundation.names import fold_name
@@ -55,186 +53,9 @@ from ucle.inputs.pandas_columns import frame_table
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_blocked, is_sparse, to_blocks, to_coordinates
 from ucle.inputs.table_input import TableInput
+from ucle.inputs.wide_tables import check_distinct_names
 from ucle.ir.layouts import Coordinates
-from ucle.language.bounds import checked_size
 from ucle.plan.sources import CsvFile, InMemory, Origin, ParquetFile, TableName
-
-_COLUMNS = args.either(
-    (Mapping, args.mapping(args.text, args.text, "a dict from label to column")),
-    (str, args.text),
-    otherwise=args.several(args.text, "names of columns", once=True),
-)
-_STATED_SIZES = args.several(args.anything, "sizes of axes", once=True)
-
-
-def _few_characters(most: int) -> args.Check:
-    """A check for a string of 1 to `most` bytes, none of which has another meaning in CSV files."""
-
-    def check(value: Any, where: str) -> None:
-        args.text(value, where)
-        if not 0 < len(value.encode(errors="replace")) <= most or set(value) & set('"\r\n\0'):
-            raise InputError(
-                "this cannot separate fields, or begin comments",
-                where=where,
-                expected="one character" if most == 1 else "one character, or a few",
-                found=repr(value),
-            )
-
-    return check
-
-
-def _column_or_number(value: Any, where: str) -> None:
-    if not isinstance(value, str | bool | int | float | complex | np.generic):
-        raise ArgumentTypeError(
-            "this is neither a column nor a number",
-            where=where,
-            expected="the name of the value column, or a number that each row holds",
-            found=repr(value),
-        )
-    (args.text if isinstance(value, str) else args.number)(value, where)
-
-
-@validated(
-    relation=args.tensor_data,
-    columns=_COLUMNS,
-    value=_column_or_number,
-    shape=_STATED_SIZES,
-    bounds=_STATED_SIZES,
-    fill=args.number,
-    coordinates=args.either(
-        (Mapping, args.mapping(args.text, args.text, "a dict from label to dictionary")),
-        otherwise=args.anything,
-    ),
-    tiles=_STATED_SIZES,
-    symmetric=args.flag,
-    delimiter=_few_characters(4),
-    header=args.flag,
-    comment=_few_characters(1),
-)
-def table(
-    relation: Any,
-    columns: Sequence[str] | Mapping[str, str] | None = None,
-    value: str | Scalar | None = None,
-    *,
-    shape: Sequence[int] | None = None,
-    bounds: Sequence[int | None] | None = None,
-    fill: Scalar | None = None,
-    duplicates: str = "error",
-    dtype: Any = None,
-    coordinates: str | Mapping[str, str] = "auto",
-    tiles: Sequence[int | None] | None = None,
-    symmetric: bool = False,
-    delimiter: str | None = None,
-    header: bool | None = None,
-    comment: str | None = None,
-) -> TableInput:
-    r"""Describe how a table holds a tensor.
-
-    Args:
-        relation: the name of a table or view, the path of a file, or a table of Arrow, pandas or
-            polars.
-        columns: the key columns, one per promoted axis in the order of the axes, or a dict from
-            label to column. By default the leading columns.
-        value: the value column, with numbers or arrays over the remaining axes; or a number that is
-            the value of every row, whatever other columns there are. By default the only column
-            besides the keys; several such columns are an error, and a table that has only key
-            columns holds a 1 in every row.
-        shape: shape of the array in the value column if the column type does not give it, as with a
-            matrix in a flat list.
-        bounds: size of each axis, or None to take it from the data.
-        fill: the value of entries that are not stored: by default 0, or, for a file that ucle has
-            written, the fill in its description.
-        duplicates: ``"error"``, or ``"sum"`` to add up rows with the same coordinates.
-        dtype: the element type, as a name or a NumPy type; by default that of the values, and
-            float64 if every row holds the same real number. Integer types accept whole numbers,
-            ``bool`` accepts 0 and 1, and floats take the nearest number; any other value is an
-            error.
-        coordinates: ``"auto"`` takes integers in key columns as positions, and numbers all other
-            values (strings, dates, ...) in their order. ``"dictionary"`` numbers integers as well,
-            for large, sparse ids. A dict from labels or key columns to names of dictionaries does
-            so for these; those with the same dictionary share their numbering, such as both ends of
-            an edge.
-        tiles: size of a tile along each axis, if each row holds a block of the tensor: its keys
-            number the tiles, and its array holds the block. None for an axis without tiles; omitted
-            axes are not tiled. ``tiles=[16, 16]`` reads ``(bi, bj, DOUBLE[16][16])``, or a flat
-            ``DOUBLE[256]``, as one matrix.
-        symmetric: True if the table holds each pair once, and each row stands for its first two
-            coordinates in either order: ``A[i,j]`` equals ``A[j,i]``. If it holds both orders of a
-            pair, these are duplicate coordinates, which are an error unless duplicates are added
-            up.
-        delimiter: the string between the fields of a text file, such as ``"\t"``; ``" "`` stands
-            for any number of blanks and tabs; the file is then read into memory. By default
-            whichever of comma, tab, semicolon and ``|`` occurs equally often in all of the first
-            lines.
-        header: True if the first line of a text file has the names of its columns. Without a
-            header, the names in `columns` and `value` are given to its columns from the left, and
-            the rest are ``column0``, ``column1`` ... By default the first line is a header if it
-            has words above numbers.
-        comment: the character that begins comments in a text file; by default there are none.
-
-    >>> table("edges", {"i": "src", "j": "dst"}, "weight").value
-    'weight'
-    >>> table("ratings", ["user", "item"], value=1).value
-    1
-    """
-    if duplicates not in ("error", "sum"):
-        raise InputError(
-            "unknown treatment of duplicates",
-            where="table(duplicates=...)",
-            expected="'error' or 'sum'",
-            found=repr(duplicates),
-        )
-    shared = coordinates if isinstance(coordinates, Mapping) else {}
-    if not shared and coordinates not in ("auto", "dictionary"):
-        raise InputError(
-            "unknown treatment of coordinates",
-            where="table(coordinates=...)",
-            expected="'auto', 'dictionary', or a dict from label to the name of a dictionary",
-            found=repr(coordinates),
-        )
-    named: tuple[Any, ...] | None
-    if isinstance(columns, Mapping):
-        named = tuple(columns.items())
-    else:
-        named = None if columns is None else tuple(columns)
-    return TableInput(
-        relation,
-        named,
-        value.item() if isinstance(value, np.generic) else value,
-        None if shape is None else tuple(checked_size(n, "table(shape=...)") for n in shape),
-        None
-        if bounds is None
-        else tuple(None if n is None else checked_size(n, "table(bounds=...)") for n in bounds),
-        fill.item() if isinstance(fill, np.generic) else fill,
-        duplicates == "sum",
-        None if dtype is None else element_type(dtype, "table(dtype=...)"),
-        coordinates == "dictionary",
-        tuple(shared.items()),
-        tiles=None if tiles is None else checked_tiles(tiles),
-        symmetric=symmetric,
-        delimiter=delimiter,
-        header=None if header is None else bool(header),
-        comment=comment,
-    )
-
-
-def checked_tiles(tiles: Sequence[int | None]) -> tuple[int | None, ...]:
-    """Check the sizes of tiles that a caller states, and drop trailing axes without tiles.
-
-    Raises:
-        InputError: no axis is tiled, or a tile has size 0.
-    """
-    sizes = [None if size is None else checked_size(size, "table(tiles=...)") for size in tiles]
-    if any(size == 0 for size in sizes) or not any(sizes):
-        raise InputError(
-            "no axis is tiled, or one has tiles without positions",
-            where="table(tiles=...)",
-            expected="positions of a tile, at least 1, or None for an axis without tiles",
-            found=repr(tiles),
-        )
-    while sizes[-1] is None:
-        sizes.pop()
-    return tuple(sizes)
 
 
 def element_type(dtype: Any, where: str) -> DType:
@@ -305,18 +126,24 @@ def describe(name: str, value: Any, place: str) -> Described:
     if isinstance(relation, str | os.PathLike):
         origin = _parse_relation(name, relation, spec)
         schema = parquet_schema(origin.path) if isinstance(origin, ParquetFile) else None
+        if spec.columns_as is not None and schema is not None:
+            check_distinct_names(schema.names, f"input {name}, {origin}")
         return DescribedTable(spec, origin, foreign=index_columns(schema) if schema else {})
     if is_blocked(relation) and not spec.symmetric and not spec.tiles:
         return _describe_blocks(name, spec, place)
     if is_sparse(relation):
         return _describe_sparse(name, spec, place)
     if is_instance(relation, "pandas", "DataFrame"):
+        if spec.columns_as is not None:
+            check_distinct_names([str(x) for x in relation.columns], f"input {name}, pandas frame")
         _check_index(name, spec)
         frame = frame_table(
             f"input {name}, pandas frame", _with_index(spec), _find_needed_columns(spec)
         )
         return DescribedTable(spec, InMemory("pandas frame", place), frame)
     if is_instance(relation, "pyarrow", "Table"):
+        if spec.columns_as is not None:
+            check_distinct_names(relation.column_names, f"input {name}")
         foreign = index_columns(relation.schema)
         is_file = isinstance(given.relation, str | os.PathLike)
         kind = os.fspath(given.relation) if is_file else "Arrow table"
@@ -358,7 +185,7 @@ def open_input(name: str, spec: TableInput) -> tuple[TableInput, RelationNote | 
         spec = spec if widened is None else replace(spec, relation=widened)
     if (labelled := labelled_table(name, spec)) is not None:
         return labelled, None
-    stated = (spec.columns, spec.value, spec.shape, spec.bounds)
+    stated = (spec.columns, spec.value, spec.columns_as, spec.shape, spec.bounds)
     if any(part is not None for part in stated):
         return spec, None
     return _as_described(name, spec)
@@ -531,11 +358,14 @@ def _is_whole(index: Any) -> bool:
 
 def _find_needed_columns(spec: TableInput) -> frozenset[str] | None:
     """The columns of a frame that are read, if the caller names them all; else None."""
-    if spec.columns is None or spec.value is None:
+    if spec.columns is None or (spec.value is None and spec.values is None):
         return None
     keys = [column if isinstance(column, str) else column[1] for column in spec.columns]
     return frozenset(
-        map(fold_name, [*keys, *([spec.value] if isinstance(spec.value, str) else [])])
+        map(
+            fold_name,
+            [*keys, *([spec.value] if isinstance(spec.value, str) else spec.values or ())],
+        )
     )
 
 

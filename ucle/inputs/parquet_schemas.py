@@ -15,19 +15,20 @@ from ucle.database.session import Session
 from ucle.errors import InputError, ValueTypeError
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import fold_name
-from ucle.inputs.column_roles import assign_columns
-from ucle.inputs.column_types import INTEGER_TYPES, Column, element_of, nesting, value_type
+from ucle.inputs.column_types import (
+    EXACT_IN,
+    INTEGER_TYPES,
+    Column,
+    element_of,
+    nesting,
+    value_type,
+)
 from ucle.inputs.table_input import TableInput
+from ucle.inputs.wide_tables import read_columns
 from ucle.plan.sources import ParquetFile
 from ucle.sqlgen import file_queries as sql
 
 Schema = tuple[Column, ...]
-
-EXACT_IN: dict[str, frozenset[str]] = {
-    "DOUBLE": frozenset({"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"}),
-    "FLOAT": frozenset({"TINYINT", "SMALLINT", "UTINYINT", "USMALLINT"}),
-}
-"""Integer types whose numbers a type of floats represents exactly."""
 
 
 def is_pattern(path: str) -> bool:
@@ -66,9 +67,9 @@ def united_parquet(
     if len(kinds) < 2:
         return origin, None
     _check_names(kinds, spec, where)
-    keys, value = assign_columns(spec, columns, labels, where, foreign)
+    keys, values = read_columns(spec, columns, labels, where, foreign)
     own = {fold_name(column.name) for schema in kinds for column in schema}
-    read = [x for x in (*keys, *([value] if value else [])) if fold_name(x.name) in own]
+    read = [x for x in (*keys, *values) if fold_name(x.name) in own]
     types = {column.name: _types(kinds, column.name, where) for column in read}
     if all(len(each) == 1 for each in types.values()):
         return origin, None
@@ -79,11 +80,12 @@ def united_parquet(
         files, type_ = types[column.name], union[fold_name(column.name)]
         if len(files) == 1:
             continue
-        if column is not value:
+        if column not in values:
             _check_keys(files, column.name, where)
             continue
-        dtype = _check_values(files, type_, column.name, where)
-        stated = spec.dtype or dtype or value_type(type_)
+        own_dtype = _check_values(files, type_, column.name, where)
+        dtype = None if spec.columns_as is not None else own_dtype
+        stated = spec.dtype or own_dtype or value_type(type_)
         for file, schema in schemas.items():
             each = _type_in(schema, column.name) or ""
             _check_exact(session, file, column.name, each, type_, stated, spec, where)
@@ -130,7 +132,7 @@ def _types(kinds: Mapping[Schema, str], name: str, where: str) -> dict[str, str]
 
 def _check_names(kinds: Mapping[Schema, str], spec: TableInput, where: str) -> None:
     """Check that files have the same columns, unless the caller names the columns to read."""
-    if spec.columns is not None and spec.value is not None:
+    if spec.columns is not None and (spec.value is not None or spec.values is not None):
         return
     (first, file), *others = kinds.items()
     names = {fold_name(column.name) for column in first}

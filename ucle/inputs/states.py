@@ -56,6 +56,8 @@ class BoundInput:
         if not isinstance(self.described, DescribedTable):
             return {}
         keys = self.source.keys if isinstance(self.source, TableSource) else ()
+        if (columns_as := self.described.spec.columns_as) is not None:
+            keys = (*keys, columns_as)
         stated, _ = stated_dictionaries(self.described.spec.dictionaries, self.labels, keys)
         return {self.labels[axis]: name for axis, name in stated.items()}
 

@@ -1,4 +1,4 @@
-"""The input table with named columns, which `ucle.inputs.inputs.table` makes."""
+"""The input table with named columns, which `ucle.inputs.table_options.table` makes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.inputs.arithmetic import Arithmetic
+from ucle.plan.sources import Nulls
 from ucle.stats.measure import MeasuredInput
 
 
@@ -18,6 +19,11 @@ class TableInput(Arithmetic[Any]):
     columns: tuple[str, ...] | tuple[tuple[str, str], ...] | None = None
     value: str | Scalar | None = None
     """The value column, or the number that every row holds."""
+    columns_as: str | None = None
+    """The name of the axis whose coordinates are the names of the value columns, if it has one."""
+    values: tuple[str, ...] | None = None
+    """The value columns of a wide table; None for all columns but the keys."""
+    nulls: Nulls = Nulls.REFUSED
     shape: tuple[int, ...] | None = None
     bounds: tuple[int | None, ...] | None = None
     fill: Scalar | None = None

@@ -105,6 +105,11 @@ def with_names(tensor: Lazy, names: Sequence[str | None]) -> Lazy:
     return replace_axes(tensor, axes)
 
 
+def is_axis_name(name: Any) -> bool:
+    """True if a name can be a label of a program."""
+    return isinstance(name, str) and name.isidentifier() and name not in WORDS
+
+
 def check_axis_names(names: Sequence[Any]) -> None:
     """Check that names of axes can be labels of a program.
 
@@ -112,7 +117,7 @@ def check_axis_names(names: Sequence[Any]) -> None:
         LabelError: a name is not an identifier, or occurs twice.
     """
     for name in names:
-        if not isinstance(name, str) or not name.isidentifier() or name in WORDS:
+        if not is_axis_name(name):
             raise LabelError(
                 "this cannot be the name of an axis",
                 where="names of axes",

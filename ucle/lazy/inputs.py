@@ -22,7 +22,7 @@ from ucle.inputs.objects import is_instance
 from ucle.inputs.operands import is_relation
 from ucle.inputs.sparse_arrays import is_sparse, to_coordinates, without_axes
 from ucle.inputs.table_input import TableInput
-from ucle.lazy.axes import check_axis_names
+from ucle.lazy.axes import check_axis_names, is_axis_name
 from ucle.lazy.nodes import Axis, Lazy, Leaf
 
 Names = Sequence[str] | None
@@ -131,7 +131,9 @@ def _lift_table(spec: TableInput, axes: Names, ndim: int | None, title: str, dat
     shared = _dictionaries(spec, names, title)
     # A table's axis keeps its label even if its size is 1: it is a column.
     every = tuple(
-        Axis(x, None if size == 1 else size, spec.encode or n in shared or n in spec.encoded_keys)
+        Axis(
+            x, None if size == 1 else size, spec.encode or n in shared or _is_encoded(spec, n, rank)
+        )
         for n, (x, size) in enumerate(zip(names, sizes, strict=True))
     )
     columns = spec.columns
@@ -183,17 +185,46 @@ def _table_rank(spec: TableInput) -> int | None:
         return None
     tiled = sum(map(bool, spec.tiles or ()))
     inside = tiled if spec.shape is None else len(spec.shape)
-    return len(spec.columns) + inside - tiled
+    return len(spec.columns) + inside - tiled + (spec.columns_as is not None)
 
 
 def _label_names(spec: TableInput, rank: int) -> tuple[str | None, ...]:
     """The labels of a dict of columns as names of axes, if it names them all."""
     columns = spec.columns or ()
+    if spec.columns_as is not None:
+        return _wide_names(spec, rank)
     if len(columns) == rank and all(isinstance(column, tuple) for column in columns):
         labels = tuple(column[0] for column in columns)
         check_axis_names(labels)
         return labels
     return (None,) * rank
+
+
+def _wide_names(spec: TableInput, rank: int) -> tuple[str | None, ...]:
+    """The names of the axes of a wide table: those of its keys or their columns, and of its last.
+
+    Raises:
+        LabelError: the name of a column cannot be that of an axis, or two are the same.
+    """
+    assert spec.columns_as is not None
+    if spec.columns is None:
+        return (None,) * rank
+    keys = [key if isinstance(key, str) else key[0] for key in spec.columns]
+    if wrong := [name for name in keys if not is_axis_name(name)]:
+        raise LabelError(
+            f"the key column {wrong[0]!r} cannot name an axis",
+            where="names of axes",
+            expected="letters, digits and '_', not beginning with a digit",
+            found=repr(wrong[0]),
+            hint="columns={label: column} names the axes of keys, and axes=(...) all axes",
+        )
+    check_axis_names([*keys, spec.columns_as])
+    return (*keys, spec.columns_as)
+
+
+def _is_encoded(spec: TableInput, axis: int, rank: int) -> bool:
+    """True if the input itself numbers the coordinates of an axis by a dictionary."""
+    return axis in spec.encoded_keys or (spec.columns_as is not None and axis == rank - 1)
 
 
 def _title(relation: Any) -> str:

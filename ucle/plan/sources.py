@@ -7,6 +7,7 @@ program that received it, under the tensor's name.
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import Enum
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar
@@ -85,7 +86,30 @@ class OneRow:
         return "one row"
 
 
-Origin = TableName | DataFile | InMemory | OneRow
+@dataclass(frozen=True)
+class Names:
+    """The relation of some names, in their order: the coordinates of the columns of a table."""
+
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "names of columns"
+
+
+Origin = TableName | DataFile | InMemory | OneRow | Names
+
+NAME = "name"
+"""The column of a relation of names."""
+
+
+class Nulls(Enum):
+    """What a source makes of NULLs among its values."""
+
+    REFUSED = "error"
+    MISSING = "missing"
+    """They stand for the fill."""
+    OBSERVED = "observed"
+    """The tensor is True where there is a value, and False where it is NULL or not stored."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +130,12 @@ class TableSource:
     tiles along some of them; empty if there are none. `symmetric` is True if a row stands for its
     first two keys in either order. `key_types` are DuckDB's types of the keys. `keys_as` has the
     types in which keys are read when they meet keys of other tables (`ucle.inputs.column_types`),
-    and None for keys that are read unchanged.
+    and None for keys that are read unchanged. `wide` are the columns of a wide table, each of which
+    holds one entry of a row: they are read as one array, in the column `value` of a subquery.
+    `placed` is True if a dictionary numbers these columns otherwise than by their places. `unfit`
+    are those that may hold numbers which `dtype` cannot represent, with their types, and True where
+    no number may be rounded; such numbers must not occur. `nulls` says what NULLs among the values
+    mean, and `missing` is the number that they stand for.
     """
 
     origin: Origin
@@ -127,11 +156,16 @@ class TableSource:
     symmetric: bool = False
     key_types: tuple[str, ...] = ()
     keys_as: tuple[str | None, ...] = ()
+    wide: tuple[str, ...] = ()
+    placed: bool = False
+    unfit: tuple[tuple[str, str, bool], ...] = ()
+    nulls: Nulls = Nulls.REFUSED
+    missing: Scalar = 0
 
     @property
     def from_database(self) -> bool:
         """True if the data comes from a database or a file, and may change."""
-        return not isinstance(self.origin, InMemory | OneRow)
+        return not isinstance(self.origin, InMemory | OneRow | Names)
 
     @property
     def lasts(self) -> bool:
@@ -157,6 +191,22 @@ class TableSource:
     def apart(self) -> TableSource:
         """The rows of this source as a tensor with separate axes for tiles and positions within."""
         return replace(self, tiles=()) if self.tiles else self
+
+    @property
+    def names(self) -> TableSource:
+        """The relation of the names of a wide table's columns, which are coordinates."""
+        return TableSource(Names(self.wide), (NAME,), None, encoded=(True,), key_types=("VARCHAR",))
+
+    @property
+    def keys_alone(self) -> TableSource:
+        """The same rows where only keys are read, without the arrays of a wide table."""
+        return self.entries_of(self.wide[0]) if self.wide and not self.symmetric else self
+
+    def entries_of(self, name: str) -> TableSource:
+        """One column of a wide table, by itself: the entries at one coordinate."""
+        return replace(
+            self, value=name, wide=(), dense=(), nesting=0, unfit=(), nulls=Nulls.REFUSED
+        )
 
     def is_encoded(self, axis: int) -> bool:
         """Return whether coordinates of an axis go through a dictionary."""

@@ -13,10 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from ucle.database.session import Session
-from ucle.errors import InputError
+from ucle.errors import InputError, UnsupportedError
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import pa
 from ucle.inputs.table_input import TableInput
+from ucle.plan.sources import Nulls
 from ucle.spark.failures import errors_of_spark
 from ucle.spark.kinds import arrow_type
 from ucle.sqlgen.script import sql_text
@@ -49,10 +50,22 @@ def spark_inputs(spark: Any, inputs: Mapping[str, Any]) -> dict[str, SparkInput]
     found = {}
     for name, value in inputs.items():
         spec = value if isinstance(value, TableInput) else TableInput(value)
+        _refuse_wide(name, spec)
         frame = _frame(spark, name, spec.relation)
         if frame is not None:
             found[name] = SparkInput(frame, spec, f"spark {name}")
     return found
+
+
+def _refuse_wide(name: str, spec: TableInput) -> None:
+    if spec.columns_as is not None or spec.nulls is not Nulls.REFUSED:
+        raise UnsupportedError(
+            "wide tables and missing values are read by DuckDB alone",
+            where=f"input {name}",
+            expected="a table with one value in a row, or arrays, and no NULL",
+            found="columns_as=" if spec.columns_as is not None else "nulls='missing'",
+            hint="unpivot() of a DataFrame of Spark makes rows of the columns",
+        )
 
 
 def _frame(spark: Any, name: str, value: Any) -> Any:

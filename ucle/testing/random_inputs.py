@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucle.foundation.libraries import LateModule, pa
-from ucle.inputs.inputs import table, value_array
+from ucle.inputs.inputs import value_array
+from ucle.inputs.table_options import table
 
 if TYPE_CHECKING:
     import pandas as pd

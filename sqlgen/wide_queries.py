@@ -1,0 +1,80 @@
+"""The SQL of GetStats and of the checks on wide tables: their columns are read one by one.
+
+That takes a fraction of the time of building an array for each row and looking into it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp, select
+
+from ucle.foundation.dtypes import DType, Scalar
+from ucle.plan.sources import TableSource
+from ucle.sqlgen.dialects import DUCKDB_SQL
+from ucle.sqlgen.input_queries import Distinct, is_lost_by_narrowing, key_facts
+from ucle.sqlgen.input_tables import is_null, whole_table, wide_value
+from ucle.sqlgen.script import sql_text
+from ucle.sqlgen.sql_trees import cast, column, function, number
+
+
+def entries_query(source: TableSource, fill: Scalar, distinct: Distinct, prefix: str = "") -> str:
+    """Count the entries of each column, and look for its ends; one row.
+
+    The row has the number of rows, then for each key the four values of `arrays_query`, then for
+    each value column: NULLs, entries (T), the least and the largest number, NULL for booleans.
+    """
+    columns: list[exp.Expr] = [exp.Count(this=exp.Star())]
+    columns += key_facts(source, distinct)
+    for name in source.wide:
+        value = wide_value(source, name)
+        entry = exp.NEQ(this=value, expression=number(fill, source.dtype))
+        columns += [exp.CountIf(this=is_null(name)), exp.CountIf(this=entry)]
+        columns += _ends(value, source.dtype)
+    return sql_text(select(*columns).from_(whole_table(source, prefix)))
+
+
+def _ends(value: exp.Expr, dtype: DType) -> list[exp.Expr]:
+    if dtype.kind == "b":
+        return [exp.null(), exp.null()]
+    if dtype.kind == "f":
+        # As in `scalar_value`: DuckDB has no statistics of a sum, and so looks for NaN itself.
+        value = exp.Add(this=value, expression=number(0, dtype))
+    return [exp.Min(this=value.copy()), exp.Max(this=value.copy())]
+
+
+def nulls_query(source: TableSource, prefix: str = "") -> str:
+    """One row: for each value column its number of NULLs."""
+    counts = [exp.CountIf(this=is_null(name)) for name in source.wide]
+    return sql_text(select(*counts).from_(whole_table(source, prefix)))
+
+
+def unfit_query(source: TableSource, prefix: str = "") -> str:
+    """One row: for each column that may have numbers of another type, whether it has any."""
+    found = [
+        exp.func("coalesce", function("bool_or", is_lost(source, *unfit)), exp.false())
+        for unfit in source.unfit
+    ]
+    return sql_text(select(*found).from_(whole_table(source, prefix)))
+
+
+def is_lost(source: TableSource, name: str, type_: str, exact: bool) -> exp.Expr:
+    """Condition: a number of a column is none of the element type, or is rounded if `exact`."""
+    entries = replace(source.entries_of(name), narrowed=type_)
+    lost = is_lost_by_narrowing(entries)
+    if not exact:
+        return lost
+    # An integer that is not rounded is the same after the way there and back.
+    back = exp.TryCast(
+        this=cast(column(name), source.dtype),
+        to=exp.DataType.build("HUGEINT", dialect=DUCKDB_SQL.sqlglot),
+    )
+    rounded = exp.NullSafeNEQ(this=back, expression=column(name))
+    return exp.or_(lost, exp.and_(exp.not_(is_null(name)), rounded))
+
+
+def row_query(source: TableSource, name: str, condition: exp.Expr, prefix: str = "") -> str:
+    """The keys, as text, and one value of a row that meets a condition."""
+    keys = [cast(column(key), "VARCHAR") for key in source.keys]
+    rows = select(*keys, column(name)).from_(whole_table(source, prefix))
+    return sql_text(rows.where(condition).limit(1))

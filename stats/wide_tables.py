@@ -1,0 +1,119 @@
+"""Contents of wide tables: the entries of each column, and defects, without building arrays.
+
+The columns are read one by one, in one scan. `ucle.stats.measure` combines the answers with those
+of the keys.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ucle.errors import ValueTypeError
+from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.dtypes import Scalar
+from ucle.foundation.exact_numbers import HOLDS
+from ucle.operators.values import Real
+from ucle.plan.sources import Nulls, TableSource
+from ucle.sqlgen import wide_queries as sql
+from ucle.sqlgen.input_queries import Distinct
+from ucle.sqlgen.input_tables import is_null
+from ucle.stats.arrays import Fetch, known_ends
+
+
+@dataclass(frozen=True)
+class WideColumns:
+    """Contents of a wide table."""
+
+    rows: int
+    keys: Sequence[Any]
+    """For each key the number of its values, the smallest, the largest, and V."""
+    entries: tuple[int, ...]
+    """T of each column: its numbers that differ from the fill."""
+    finite: bool
+    ends: tuple[Real, Real] | None
+    """The least and the largest number; None where they are unknown or NaN."""
+
+
+def wide_columns(
+    fetch: Fetch,
+    tensor: str,
+    source: TableSource,
+    fill: Scalar,
+    distinct: Distinct,
+    prefix: str = "",
+) -> WideColumns:
+    """Examine all columns of a wide table in one scan; the fill has to be finite.
+
+    Raises:
+        ValueTypeError: a value is NULL, and missing values are not allowed.
+    """
+    (row,) = fetch(sql.entries_query(source, fill, distinct, prefix))
+    keys, values = row[1 : 1 + 4 * len(source.keys)], row[1 + 4 * len(source.keys) :]
+    nulls, entries, lows, highs = (values[n::4] for n in range(4))
+    _refuse_nulls(fetch, tensor, source, nulls, prefix)
+    ends = None
+    finite = True
+    if row[0] and lows[0] is not None:
+        # NaN is DuckDB's largest number, and the smallest only of columns that hold nothing else.
+        low, high = min(lows), max(highs, key=lambda x: (math.isnan(x), x))
+        finite = source.dtype.kind != "f" or all(map(math.isfinite, (*lows, *highs)))
+        ends = known_ends(low, high)
+    return WideColumns(int(row[0]), keys, tuple(map(int, entries)), finite, ends)
+
+
+def check_no_nulls(fetch: Fetch, tensor: str, source: TableSource, prefix: str = "") -> None:
+    """Check that no value of a wide table is NULL, unless such values are missing.
+
+    Raises:
+        ValueTypeError: one is NULL.
+    """
+    if source.nulls is Nulls.REFUSED:
+        (row,) = fetch(sql.nulls_query(source, prefix))
+        _refuse_nulls(fetch, tensor, source, row, prefix)
+
+
+def _refuse_nulls(
+    fetch: Fetch, tensor: str, source: TableSource, nulls: Sequence[int], prefix: str
+) -> None:
+    if source.nulls is not Nulls.REFUSED or not any(nulls):
+        return
+    place = next(n for n, count in enumerate(nulls) if count)
+    name = source.wide[place]
+    others = sum(map(bool, nulls)) - 1
+    (example,) = fetch(sql.row_query(source, name, is_null(name), prefix))
+    raise ValueTypeError(
+        "a value is NULL",
+        where=f"input {tensor}, {source.origin}, column {name}",
+        expected="a number in every row",
+        found=f"{nulls[place]} NULLs, as in the row {tuple(example)}"
+        + (f", and more in {others} other columns" if others else ""),
+        hint="ucle.table(..., nulls='missing') reads them as missing values, which "
+        "ucle.observed(...) tells apart",
+    )
+
+
+def check_unfit(fetch: Fetch, tensor: str, source: TableSource, prefix: str = "") -> None:
+    """Check that every number of a wide table is one of the element type.
+
+    Raises:
+        ValueTypeError: one is not, or would be rounded.
+    """
+    if not source.unfit:
+        return
+    (found,) = fetch(sql.unfit_query(source, prefix))
+    wrong = next((x for x, lost in zip(source.unfit, found, strict=True) if lost), None)
+    if wrong is None:
+        return
+    name, type_, exact = wrong
+    (example,) = fetch(sql.row_query(source, name, sql.is_lost(source, *wrong), prefix))
+    raise ValueTypeError(
+        f"a number is none of {source.dtype.value}",
+        where=f"input {tensor}, {source.origin}, column {name} {type_}",
+        expected="numbers that the floats of other columns can hold"
+        if exact
+        else HOLDS[source.dtype.kind],
+        found=f"the row {tuple(example)}",
+        hint="ucle.table(..., dtype=float) reads such numbers",
+    )

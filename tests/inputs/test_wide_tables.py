@@ -1,0 +1,440 @@
+"""Wide tables: columns as an axis, missing values and their mask, against pandas."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import ucle
+from ucle.errors import ArgumentError, InputError, LabelError, ValueTypeError
+from ucle.inputs.table_options import table
+
+NAMES = ["b", "a", "two words", 'with "quotes"', "it's", "select", "Ünicode", "z.y", "10", "9"]
+"""Names of value columns, in no order."""
+
+PROGRAM = """
+total[f] += X[i,f]
+count[f] += M[i,f]
+mean[f] = total[f] / count[f]
+pairs[f,g] += W[i,f] * W[i,g]
+left[f,g] += X[i,f] * W[i,g]
+product[f,g] += X[i,f] * X[i,g]
+cov[f,g] = (product[f,g] - left[f,g] * left[g,f] / pairs[f,g]) / (pairs[f,g] - 1)
+score[i] += X[i,f] * w[f]
+most[i] max= X[i,f]
+"""
+OUTPUTS = ["total", "count", "mean", "cov", "score", "most"]
+
+
+def random_frame(rng: np.random.Generator, *, rows: int | None = None) -> pd.DataFrame:
+    """A frame with keys in `id`, and columns of numbers and booleans, some of them missing."""
+    rows = int(rng.integers(1, 12)) if rows is None else rows
+    names = [str(x) for x in rng.permutation(NAMES)[: rng.integers(1, 7)]]
+    columns: dict[str, Any] = {}
+    for name in names:
+        match rng.integers(0, 5):
+            case 0:
+                values: Any = pd.array(rng.integers(-5, 6, rows), dtype="Int64")
+            case 1:
+                values = pd.array(rng.integers(-5, 6, rows).astype(np.int16), dtype="Int16")
+            case 2:
+                values = pd.array(rng.random(rows) < 0.5, dtype="boolean")
+            case 3:
+                values = pd.array(rng.integers(-8, 9, rows) / 4, dtype="Float32")
+            case _:
+                values = pd.array(rng.integers(-8, 9, rows) / 4, dtype="Float64")
+        columns[name] = values
+    frame = pd.DataFrame(columns)
+    if rng.random() < 0.7:
+        frame = frame.mask(rng.random(frame.shape) < 0.25)
+    frame.insert(int(rng.integers(0, len(names) + 1)), "id", random_keys(rng, rows))
+    return frame
+
+
+def random_keys(rng: np.random.Generator, rows: int) -> Any:
+    """Keys of rows, in no order: positions, text, or dates."""
+    order = rng.permutation(rows)
+    match rng.integers(0, 3):
+        case 0:
+            return order
+        case 1:
+            return [f"key {n:02d}" for n in order]
+    return [dt.date(2024, 1, 1) + dt.timedelta(days=int(n)) for n in order]
+
+
+def numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    """The value columns as floats, with NaN where a value is missing, in the order of the keys."""
+    return frame.set_index("id").sort_index().astype("Float64").astype(float)
+
+
+def as_parquet(frame: pd.DataFrame, path: Path) -> Any:
+    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), path / "wide.parquet")
+    return str(path / "wide.parquet")
+
+
+def as_csv(frame: pd.DataFrame, path: Path) -> Any:
+    frame.to_csv(path / "wide.csv", index=False)
+    return str(path / "wide.csv")
+
+
+SOURCES: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
+    "pandas": lambda frame, _: frame,
+    "arrow": lambda frame, _: pa.Table.from_pandas(frame, preserve_index=False),
+    "polars": lambda frame, _: pl.from_arrow(pa.Table.from_pandas(frame, preserve_index=False)),
+    "parquet": as_parquet,
+    "csv": as_csv,
+}
+
+
+@pytest.mark.sample(14)
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("seed", range(24))
+def test_missing_values_as_in_pandas(
+    seed: int, source: str, connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(seed)
+    frame = random_frame(rng)
+    values = numbers(frame)
+    weights = np.arange(1.0, values.shape[1] + 1)
+    relation = SOURCES[source](frame, tmp_path)
+    X = table(relation, ["id"], columns_as="feature", nulls="missing", dtype=float)
+    decomposition = ["auto", "relational"][seed % 2]
+    program = ucle.einsum_program(
+        "W[i,f] = float64(M[i,f])" + PROGRAM,
+        X=X,
+        M=ucle.observed(X),
+        w=weights,
+        outputs=OUTPUTS,
+        database=connection,
+        decomposition=decomposition,
+    )
+    with program.execute() as result:
+        assert result["total"].coordinates("f").to_pylist() == list(values.columns)
+        found = {name: result[name].to_numpy() for name in OUTPUTS}
+    filled = values.fillna(0)
+    np.testing.assert_allclose(found["total"], filled.sum())
+    np.testing.assert_array_equal(found["count"], values.count())
+    np.testing.assert_allclose(found["mean"], values.mean())
+    np.testing.assert_allclose(found["score"], filled @ weights)
+    np.testing.assert_allclose(found["most"], filled.max(axis=1))
+    # A pair of columns without two common rows has no covariance.
+    np.testing.assert_allclose(_finite(found["cov"]), _finite(values.cov().to_numpy()), atol=1e-9)
+
+
+def _finite(matrix: Any) -> Any:
+    return np.where(np.isfinite(matrix), matrix, 0.0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_lazy_tensors_as_in_pandas(seed: int, connection: duckdb.DuckDBPyConnection) -> None:
+    rng = np.random.default_rng(seed)
+    frame = random_frame(rng)
+    values = numbers(frame)
+    X = ucle.tensor(
+        table(frame, ["id"], columns_as="feature", nulls="missing", dtype=float),
+        database=connection,
+    )
+    assert X.axes == ("id", "feature")
+    mean = X.sum("id") / ucle.observed(X).sum("id")
+    np.testing.assert_allclose(mean.to_numpy(), values.mean())
+    renamed = X.rename({"feature": "column"})
+    assert ucle.observed(renamed).axes == ("id", "column")
+    one = str(values.columns[-1])
+    picked = X.sel({"feature": one}).to_numpy()
+    np.testing.assert_allclose(picked, values[one].fillna(0))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_another_table_shares_the_names(seed: int, connection: duckdb.DuckDBPyConnection) -> None:
+    """Weights by name: the names are matched, whatever their order, and others are 0."""
+    rng = np.random.default_rng(seed)
+    frame = random_frame(rng)
+    values = numbers(frame).fillna(0)
+    names = [str(x) for x in rng.permutation([*values.columns[1:], "another", "zzz"])]
+    weights = pd.Series(rng.integers(1, 5, len(names)).astype(float), names)
+    X = table(frame, ["id"], columns_as="feature", nulls="missing", dtype=float)
+    text = "y[i] += X[i,f] * w[f]\nZ[i,f] = X[i,f] + w[f]"
+    program = ucle.einsum_program(text, X=X, w=weights, outputs=["y", "Z"], database=connection)
+    every = sorted({*values.columns, *names})
+    longer = values.reindex(columns=every, fill_value=0.0)
+    with program.execute() as result:
+        np.testing.assert_allclose(
+            result["y"].to_numpy(), longer @ weights.reindex(every, fill_value=0.0)
+        )
+        assert result["Z"].coordinates("f").to_pylist() == every
+        np.testing.assert_allclose(
+            result["Z"].to_numpy(), longer + weights.reindex(every, fill_value=0.0)
+        )
+
+
+def test_two_wide_tables_share_the_names(connection: duckdb.DuckDBPyConnection) -> None:
+    one = pa.table({"id": [0, 1], "b": [1.0, 2.0], "a": [3.0, 4.0]})
+    other = pa.table({"id": [0, 1], "a": [10.0, 20.0], "c": [30.0, 40.0]})
+    X, Y = (table(x, ["id"], columns_as="f") for x in (one, other))
+    program = ucle.einsum_program("Z[i,f] = X[i,f] + Y[i,f]", X=X, Y=Y, database=connection)
+    with program.execute() as result:
+        assert result["Z"].coordinates("f").to_pylist() == ["a", "b", "c"]
+        np.testing.assert_array_equal(result["Z"].to_numpy(), [[13, 1, 30], [24, 2, 40]])
+
+
+@pytest.mark.parametrize(
+    ("types", "dtype"),
+    [
+        (("bool_",), "bool"),
+        (("bool_", "int16"), "int64"),
+        (("int32", "int64"), "int64"),
+        (("bool_", "float32"), "float32"),
+        (("int16", "float32"), "float32"),
+        (("int32", "float32"), "float64"),
+        (("float32", "float64"), "float64"),
+        (("int64", "float64"), "float64"),
+    ],
+)
+def test_types_are_promoted(types: tuple[str, ...], dtype: str) -> None:
+    columns = {f"c{n}": pa.array([1, 0], getattr(pa, x)()) if x != "bool_" else [True, False]
+               for n, x in enumerate(types)}  # fmt: skip
+    X = table(pa.table({"id": [0, 1], **columns}), ["id"], columns_as="f")
+    with ucle.einsum_program("Z[i,f] = X[i,f]", X=X).execute() as result:
+        found = result["Z"].to_numpy()
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, [[1] * len(types), [0] * len(types)])
+
+
+def test_named_value_columns_in_their_order() -> None:
+    data = pa.table({"a": [1.0], "id": ["x"], "b": [2.0], "c": [3.0], "note": ["text"]})
+    X = table(data, {"i": "id"}, ["c", "a"], columns_as="f")
+    with ucle.einsum_program("Z[i,f] = 2 * X[i,f]", X=X).execute() as result:
+        assert result["Z"].coordinates("f").to_pylist() == ["c", "a"]
+        np.testing.assert_array_equal(result["Z"].to_numpy(), [[6.0, 2.0]])
+
+
+def test_rows_that_share_keys_are_added_up(connection: duckdb.DuckDBPyConnection) -> None:
+    data = pa.table({"id": [1, 0, 1], "b": [1.0, 2.0, 4.0], "a": [None, 5.0, 6.0]})
+    options: dict[str, Any] = {"columns_as": "f", "nulls": "missing", "duplicates": "sum"}
+    X = table(data, ["id"], **options)
+    program = ucle.einsum_program("Z[i,f] = X[i,f]", X=X, database=connection)
+    with program.execute() as result:
+        np.testing.assert_array_equal(result["Z"].to_numpy(), [[2.0, 5.0], [5.0, 6.0]])
+
+
+def test_without_rows(connection: duckdb.DuckDBPyConnection) -> None:
+    data = pa.table({"id": pa.array([], pa.int64()), "a": pa.array([], pa.float64())})
+    X = table(data, ["id"], columns_as="f")
+    program = ucle.einsum_program("t[f] += X[i,f]", X=X, database=connection)
+    with program.execute() as result:
+        np.testing.assert_array_equal(result["t"].to_numpy(), [0.0])
+
+
+def test_large_tables_are_measured_by_their_columns(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(3_000, 40))
+    values[rng.random(values.shape) < 0.1] = np.nan
+    frame = pd.DataFrame(values, columns=[f"c{n}" for n in range(40)])
+    frame.insert(0, "id", np.arange(3_000))
+    path = as_parquet(frame, tmp_path)
+    X = table(path, ["id"], columns_as="f", nulls="missing")
+    program = ucle.einsum_program(
+        "t[f] += X[i,f]\nn[f] += M[i,f]", X=X, M=ucle.observed(X), database=connection
+    )
+    bound = program.compiled.front.inputs
+    assert bound["X"].statistics.entries == np.isfinite(values).sum()
+    assert bound["M"].statistics.entries == np.isfinite(values).sum()
+    assert bound["X"].values.low == np.nanmin(values)
+    assert bound["X"].values.high == np.nanmax(values)
+    with program.execute() as result:
+        np.testing.assert_allclose(result["t"].to_numpy(), np.nansum(values, axis=0))
+        np.testing.assert_array_equal(result["n"].to_numpy(), np.isfinite(values).sum(axis=0))
+    with pytest.raises(ValueTypeError, match="a value is NULL"):
+        ucle.einsum_program(
+            "t[f] += X[i,f]", X=table(path, ["id"], columns_as="f"), database=connection
+        )
+
+
+@pytest.mark.parametrize("rows", [5, 4_000])
+def test_nan_is_a_number_of_files(rows: int, tmp_path: Path) -> None:
+    values = np.zeros((rows, 30))
+    values[1, 2] = np.nan
+    columns = {f"c{n}": values[:, n] for n in range(30)}
+    pq.write_table(pa.table({"id": np.arange(rows), **columns}), tmp_path / "nan.parquet")
+    X = table(str(tmp_path / "nan.parquet"), ["id"], columns_as="f", nulls="missing")
+    program = ucle.einsum_program("t[f] += X[i,f]\nn[f] += M[i,f]", X=X, M=ucle.observed(X))
+    assert not program.compiled.front.inputs["X"].values.finite
+    with program.execute() as result:
+        assert np.isnan(result["t"].to_numpy()).nonzero()[0].tolist() == [2]
+        assert result["n"].to_numpy().tolist() == [rows] * 30
+
+
+def test_missing_values_of_long_tables(connection: duckdb.DuckDBPyConnection) -> None:
+    data = pa.table({"i": [0, 0, 1, 2], "j": [0, 1, 1, 0], "v": [1.0, None, 3.0, 0.0]})
+    X = table(data, ["i", "j"], "v", nulls="missing")
+    program = ucle.einsum_program(
+        "t[j] += X[i,j]\nn[j] += M[i,j]", X=X, M=ucle.observed(X), database=connection
+    )
+    with program.execute() as result:
+        assert result["t"].to_numpy().tolist() == [1.0, 3.0]
+        assert result["n"].to_numpy().tolist() == [2, 1]
+
+
+def test_data_is_read_again(fresh: duckdb.DuckDBPyConnection) -> None:
+    fresh.execute("CREATE TABLE wide AS SELECT 0 AS id, 1.5 AS b, NULL::DOUBLE AS a")
+    X = table("wide", ["id"], columns_as="f", nulls="missing")
+    program = ucle.einsum_program(
+        "t[f] += X[i,f]\nn[f] += M[i,f]", X=X, M=ucle.observed(X), database=fresh
+    )
+    with program.execute() as result:
+        assert result["t"].to_numpy().tolist() == [1.5, 0.0]
+    fresh.execute("INSERT INTO wide VALUES (7, 1.0, 2.0)")
+    with program.execute() as result:
+        assert result["t"].to_numpy().tolist() == [2.5, 2.0]
+        assert result["n"].to_numpy().tolist() == [2, 1]
+    fresh.execute("ALTER TABLE wide DROP COLUMN a")
+    with pytest.raises(InputError, match="there is no column 'a'"):
+        program.execute()
+    fresh.execute("ALTER TABLE wide ADD COLUMN a VARCHAR")
+    with pytest.raises(ValueTypeError, match="held numbers"):
+        program.execute()
+
+
+def test_nulls_that_come_later_are_refused(fresh: duckdb.DuckDBPyConnection) -> None:
+    fresh.execute("CREATE TABLE wide AS SELECT 0 AS id, 1.5 AS b, 2.5 AS a")
+    program = ucle.einsum_program(
+        "t[f] += X[i,f]", X=table("wide", ["id"], columns_as="f"), database=fresh
+    )
+    fresh.execute("INSERT INTO wide VALUES (1, 1.0, NULL)")
+    with pytest.raises(ValueTypeError, match="column a: a value is NULL"):
+        program.execute()
+
+
+@pytest.mark.parametrize("how", ["views", "script"])
+def test_views_and_scripts(how: str, fresh: duckdb.DuckDBPyConnection) -> None:
+    fresh.execute("CREATE TABLE wide AS SELECT 'x' AS id, 1.5 AS b, NULL::DOUBLE AS a")
+    fresh.execute("INSERT INTO wide VALUES ('y', 1.0, 2.0)")
+    X = table("wide", ["id"], columns_as="f", nulls="missing")
+    program = ucle.einsum_program("t[f] += X[i,f]", X=X, database=fresh, decomposition="relational")
+    if how == "views":
+        program.create_views(fresh)
+        rows = fresh.sql("FROM t").fetchall()
+    else:
+        rows = fresh.execute(program.to_sql()).fetchall()
+    assert sorted(rows) == [("a", 2.0), ("b", 2.5)]
+
+
+def test_a_null_names_its_column_and_row() -> None:
+    data = pa.table({"id": ["x", "y"], "b": [1.0, 2.0], "a": [3.0, None]})
+    with pytest.raises(ValueTypeError) as raised:
+        ucle.tensor(table(data, ["id"], columns_as="f")).sum("id").to_numpy()
+    message = str(raised.value)
+    assert "column a" in message
+    assert "('y', None)" in message
+    assert "nulls='missing'" in message
+
+
+def test_text_among_the_values_is_refused() -> None:
+    data = pa.table({"id": [0, 1], "b": [1.0, 2.0], "colour": ["red", "blue"]})
+    with pytest.raises(ValueTypeError) as raised:
+        ucle.tensor(table(data, ["id"], columns_as="f")).sum("id").to_numpy()
+    message = str(raised.value)
+    assert "column colour" in message
+    assert "ucle.table(data, ['id'], ['b'], columns_as='f') leaves it out" in message
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_text_is_refused_in_every_source(source: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"id": [0, 1], "b": [1.0, 2.0], "colour": ["red", "blue"]})
+    relation = SOURCES[source](frame, tmp_path)
+    with pytest.raises(ValueTypeError, match="column colour"):
+        ucle.einsum_program("t[f] += X[i,f]", X=table(relation, ["id"], columns_as="f"))
+    X = table(relation, ["id"], ["b"], columns_as="f")
+    with ucle.einsum_program("t[f] += X[i,f]", X=X).execute() as result:
+        assert result["t"].to_numpy().tolist() == [3.0]
+
+
+@pytest.mark.parametrize("rows", [2, 200_000])
+def test_integers_beside_floats_are_exact(rows: int) -> None:
+    whole = np.arange(rows)
+    whole[1] = 2**53 + 1
+    data = pa.table({"id": np.arange(rows), "n": whole, "x": np.ones(rows)})
+    with pytest.raises(ValueTypeError, match=r"column n BIGINT.*none of float64"):
+        ucle.einsum_program("t[f] += X[i,f]", X=table(data, ["id"], columns_as="f"))
+    rounded = table(data, ["id"], columns_as="f", dtype=float)
+    with ucle.einsum_program("t[f] max= X[i,f]", X=rounded).execute() as result:
+        assert result["t"].to_numpy().tolist() == [2.0**53, 1.0]
+
+
+def test_floats_are_whole_numbers_where_that_is_stated() -> None:
+    data = pa.table({"id": [0, 1], "n": [1, 2], "x": [0.5, 1.0]})
+    with pytest.raises(ValueTypeError, match="column x DOUBLE: a number is none of int64"):
+        ucle.einsum_program("t[f] += X[i,f]", X=table(data, ["id"], columns_as="f", dtype=int))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pd.DataFrame([[0, 1.0, 2.0]], columns=["id", "a", "a"]),
+        pd.DataFrame([[0, 1.0, 2.0]], columns=["id", "a", "A"]),
+        pa.table([[0], [1.0], [2.0]], ["id", "a", "a"]),
+    ],
+)
+def test_names_that_are_not_different_are_refused(data: Any) -> None:
+    with pytest.raises(InputError, match="two columns have the same name"):
+        ucle.einsum_program("t[f] += X[i,f]", X=table(data, ["id"], columns_as="f"))
+
+
+def test_columns_that_do_not_fit_are_refused() -> None:
+    data = pa.table({"id": [0], "a": [1.0]})
+    with pytest.raises(InputError, match="two roles"):
+        ucle.einsum_program("t[f] += X[i,f]", X=table(data, ["id"], ["a", "id"], columns_as="f"))
+    with pytest.raises(InputError, match="there is no column 'c'"):
+        ucle.einsum_program("t[f] += X[i,f]", X=table(data, ["id"], ["c"], columns_as="f"))
+    with pytest.raises(InputError, match="no column is left"):
+        ucle.einsum_program("t[i] += X[i,j,f]", X=table(data, ["id", "a"], columns_as="f"))
+    with pytest.raises(InputError, match="do not make a tensor of this rank"):
+        ucle.einsum_program("t[i] += X[i,j,f]", X=table(data, ["id"], columns_as="f"))
+    X, w = table(data, ["id"], columns_as="f"), pa.table({"k": [0], "v": [1.0]})
+    with pytest.raises(ValueTypeError, match="by a dictionary in one table"):
+        ucle.einsum_program("t[i] += X[i,f] * w[f]", X=X, w=w)
+
+
+def test_options_that_contradict_each_other() -> None:
+    with pytest.raises(ArgumentError, match="nothing names the axis"):
+        table("t", ["id"], ["a", "b"])
+    with pytest.raises(ArgumentError, match="contradict"):
+        table("t", ["id"], "a", columns_as="f")
+    with pytest.raises(ArgumentError, match="contradict"):
+        table("t", ["id"], columns_as="f", tiles=[2])
+    with pytest.raises(ArgumentError, match="unknown value"):
+        table("t", ["id"], columns_as="f", nulls="drop")
+    with pytest.raises(ArgumentError, match="which values"):
+        ucle.observed(table("t", ["id"], columns_as="f"))
+    with pytest.raises(ArgumentError, match="which values"):
+        ucle.observed(2 * ucle.tensor(table("t", ["id"], columns_as="f", nulls="missing")))
+    with pytest.raises(LabelError, match="cannot name an axis"):
+        ucle.tensor(table("t", ["patient id"], columns_as="f"))
+
+
+def test_missing_values_inside_arrays_are_refused() -> None:
+    data = pa.table({"id": [0], "v": [[1.0, None]]})
+    with pytest.raises(ValueTypeError, match="inside arrays"):
+        ucle.einsum_program("t[f] += X[i,f]", X=table(data, ["id"], "v", nulls="missing"))
+
+
+def test_positions_meet_the_order_of_the_columns() -> None:
+    data = pa.table({"id": [0, 1], "b": [1.0, 2.0], "a": [3.0, 4.0]})
+    X = table(data, ["id"], columns_as="f")
+    with ucle.einsum_program("y[i] += X[i,f] * w[f]", X=X, w=[1.0, 10.0]).execute() as result:
+        assert result["y"].to_numpy().tolist() == [31.0, 42.0]
+    names = pd.Series([1.0, 1.0], ["a", "b"])
+    with pytest.raises(ValueTypeError, match="in no order"):
+        ucle.einsum_program("y[i] += X[i,f] * w[f] * v[f]", X=X, w=[1.0, 10.0], v=names)
