@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import ucle
-from ucle.errors import ArgumentError, InputError, LabelError, ValueTypeError
+from ucle.errors import ArgumentError, ArgumentTypeError, InputError, LabelError, ValueTypeError
 from ucle.inputs.table_options import table
 
 NAMES = ["b", "a", "two words", 'with "quotes"', "it's", "select", "Ünicode", "z.y", "10", "9"]
@@ -348,6 +348,12 @@ def test_text_among_the_values_is_refused() -> None:
     message = str(raised.value)
     assert "column colour" in message
     assert "ucle.table(data, ['id'], ['b'], columns_as='f') leaves it out" in message
+    assert "ucle.table(data, ['id', 'colour'], value=1)" in message
+    ones = table(data, ["id", "colour"], value=1)
+    with ucle.einsum_program("Z[i,c] = O[i,c]", O=ones).execute() as result:
+        expected = pd.get_dummies(data["colour"].to_pandas())
+        assert result["Z"].coordinates("c").to_pylist() == list(expected.columns)
+        np.testing.assert_array_equal(result["Z"].to_numpy(), expected)
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -408,7 +414,7 @@ def test_columns_that_do_not_fit_are_refused() -> None:
 
 
 def test_options_that_contradict_each_other() -> None:
-    with pytest.raises(ArgumentError, match="nothing names the axis"):
+    with pytest.raises(ArgumentTypeError, match="columns_as= names the axis"):
         table("t", ["id"], ["a", "b"])
     with pytest.raises(ArgumentError, match="contradict"):
         table("t", ["id"], "a", columns_as="f")

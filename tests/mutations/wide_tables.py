@@ -74,8 +74,8 @@ WIDE_TABLES: tuple[Mutation, ...] = (
     Mutation(
         "wide-same-names",
         "ucle/inputs/wide_tables.py",
-        "    twice = [n for n, name in enumerate(folded) if folded.index(name) < n]\n    if twice:\n",
-        "    twice = [n for n, name in enumerate(folded) if folded.index(name) < n]\n    if False:\n",
+        "if folded.index(name) < n]\n    if twice:\n        first",
+        "if folded.index(name) < n]\n    if False:\n        first",
         "two columns of one name become two coordinates",
         (f"{_TESTS}test_names_that_are_not_different_are_refused[data0]",),
     ),

@@ -216,11 +216,12 @@ def _check_wide(
     """
     several = isinstance(value, list | tuple)
     if several and columns_as is None:
-        raise ArgumentError(
-            "several columns hold values, and nothing names the axis that they make",
+        raise ArgumentTypeError(
+            "this is neither a column nor a number",
             where="table(value=...)",
-            expected="one column, or columns_as= with the name of an axis",
+            expected="the name of the value column, or a number that each row holds",
             found=repr(value),
+            hint="columns_as= names the axis that several value columns make",
         )
     if columns_as is None:
         return

@@ -23,6 +23,7 @@ from ucle.inputs.column_types import (
     INTEGER_TYPES,
     Column,
     is_pair,
+    key_kind,
     narrowed_type,
     nesting,
     value_type,
@@ -122,6 +123,10 @@ def check_wide_types(
         leave_out = f"{call}{others}, columns_as={spec.columns_as!r}) leaves it out"
     else:
         leave_out = f"{call}[...], columns_as={spec.columns_as!r}) with the columns to read"
+    text = [column.name for column in unfit if key_kind(column.type) == "text"]
+    if text:
+        ones = [*named, text[0]]
+        leave_out += f"; ucle.table({shown_relation(spec)}, {ones}, value=1) has a 1 for each value"
     raise ValueTypeError(
         "a value column of a wide table does not hold numbers",
         where=f"{where}, column {unfit[0].name}",
