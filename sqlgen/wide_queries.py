@@ -10,26 +10,28 @@ from dataclasses import replace
 from sqlglot import exp, select
 
 from ucle.foundation.dtypes import DType, Scalar
-from ucle.plan.sources import TableSource
+from ucle.plan.sources import Nulls, TableSource
 from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.input_queries import Distinct, is_lost_by_narrowing, key_facts
 from ucle.sqlgen.input_tables import is_null, whole_table, wide_value
 from ucle.sqlgen.script import sql_text
-from ucle.sqlgen.sql_trees import cast, column, function, number
+from ucle.sqlgen.sql_trees import cast, column, function, integer, number
 
 
 def entries_query(source: TableSource, fill: Scalar, distinct: Distinct, prefix: str = "") -> str:
     """Count the entries of each column, and look for its ends; one row.
 
     The row has the number of rows, then for each key the four values of `arrays_query`, then for
-    each value column: NULLs, entries (T), the least and the largest number, NULL for booleans.
+    each value column: NULLs (0 where they are missing values), entries (T), the least and the
+    largest number, NULL for booleans.
     """
     columns: list[exp.Expr] = [exp.Count(this=exp.Star())]
     columns += key_facts(source, distinct)
     for name in source.wide:
         value = wide_value(source, name)
         entry = exp.NEQ(this=value, expression=number(fill, source.dtype))
-        columns += [exp.CountIf(this=is_null(name)), exp.CountIf(this=entry)]
+        nulls = exp.CountIf(this=is_null(name)) if source.nulls is Nulls.REFUSED else integer(0)
+        columns += [nulls, exp.CountIf(this=entry)]
         columns += _ends(value, source.dtype)
     return sql_text(select(*columns).from_(whole_table(source, prefix)))
 

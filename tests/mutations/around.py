@@ -223,8 +223,8 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "index-of-pandas-taken-for-values",
         "ucle/inputs/column_roles.py",
-        'foreign = {**dict.fromkeys(index, "pandas\' index"), **foreign}',
-        "foreign = dict(foreign)",
+        'return {**dict.fromkeys(index, "pandas\' index"), **foreign}',
+        "return dict(foreign)",
         "the column of an index without a name holds the values",
         ("tests/inputs/test_columns.py::test_the_index_of_pandas_is_no_column",),
     ),

@@ -58,7 +58,7 @@ def typed_csv(
     named = (spec.columns, spec.value, spec.columns_as, spec.values)
     stated = (spec.dtype, spec.delimiter, spec.header, spec.comment)
     treated = (spec.encode, spec.encoded_keys, spec.dictionaries, spec.shape, spec.tiles)
-    key = (origin.path, state, named, stated, treated, tuple(labels), tuple(foreign))
+    key = (origin.path, state, stated, named, treated, tuple(labels), tuple(foreign))
     known = _typed.get(key) if state is not None else None
     if known is None:
         form = csv_form(session, name, origin, spec, labels)
