@@ -50,10 +50,10 @@ def scan_prefixes(
     """
     axis, along = node.axis, node.along
     if node.kernel.name is not None:
-        shape = node.type.shape
-        inner = math.prod(shape[other] for other in node.layout.dense if other > axis)
-        ends = integer(shape[axis]), integer(inner)
-        value = kernels.scalar(node.kernel.name, column(VALUE, alias), *ends, dtype=node.type.dtype)
+        sizes = map(integer, _find_sizes(node))
+        value = kernels.scalar(
+            node.kernel.name, column(VALUE, alias), *sizes, dtype=node.type.dtype
+        )
         keys = [_key(node, other, alias) for other in node.layout.promoted]
         return select_from(source, *keys, add_alias(value, VALUE))
     query, columns, value = _complete_fibres(node, source, alias)
@@ -66,6 +66,15 @@ def scan_prefixes(
     running = reduce_sql(along.reduce, value, node.type.dtype, kernels.dialect)
     running = running.transform(_over, others, columns[axis])
     return query.select(*_outputs(node, columns), add_alias(running, VALUE), copy=False)
+
+
+def _find_sizes(node: plan.PrefixScan) -> list[int]:
+    """The sizes that a kernel within arrays is told: of each axis, or of one and what is inside."""
+    shape = node.type.shape
+    if isinstance(node.along, MatrixMap):
+        return [shape[axis] for axis in node.axes]
+    inside = (shape[other] for other in node.layout.dense if other > node.axis)
+    return [shape[node.axis], math.prod(inside)]
 
 
 def _outputs(node: plan.PrefixScan, columns: dict[int, exp.Expr]) -> list[exp.Expr]:
@@ -128,12 +137,12 @@ def _over(node: exp.Expr, others: list[exp.Expr], position: exp.Expr) -> exp.Exp
 def _position(sizes: list[int], place: int) -> exp.Expr:
     """The position along one of several axes for each entry of a list of all entries."""
     numbers: exp.Expr = function("unnest", function("range", integer(math.prod(sizes))))
-    if len(sizes) == 1:
-        return numbers
-    inner = integer(max(math.prod(sizes[place + 1 :]), 1))
+    if place + 1 < len(sizes):
+        inner = max(math.prod(sizes[place + 1 :]), 1)
+        numbers = exp.IntDiv(this=numbers, expression=integer(inner))
     if place:
         return exp.Mod(this=numbers, expression=integer(max(sizes[place], 1)))
-    return exp.IntDiv(this=numbers, expression=inner)
+    return numbers
 
 
 def _by_lists(
@@ -151,7 +160,7 @@ def _by_lists(
         expressions=[exp.Ordered(this=columns[axis].copy(), nulls_first=False) for axis in axes],
     )
     fibre = kernels.scalar("pack", exp.ArrayAgg(this=order), dtype=dtype)
-    shape = map(integer, (*sizes, 1)[:2])
+    shape = map(integer, sizes if len(sizes) > 1 else (*sizes, 1))
     run = kernels.scalar(node.along.kernel, fibre, *shape, dtype=dtype)
     listed = kernels.scalar("vec_to_list", run, dtype=dtype)
     others = [other for other in node.layout.promoted if other not in axes]

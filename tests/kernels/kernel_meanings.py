@@ -16,6 +16,7 @@ from typing import Any
 import compressed_meanings as compressed
 import numpy as np
 from kernel_table import KERNELS
+from matrix_meanings import KERNEL_PARTS, mat_map, mat_parts
 from numpy.typing import NDArray
 from operator_meanings import COMBINES, MAPS, ORDERED, REDUCES, Array, Function
 from tape_meanings import run_tape
@@ -296,36 +297,6 @@ def _first(largest: bool, x: Array, k: int) -> Array:
     return len(x) - 1 - np.argsort(x[::-1], axis=0, kind="stable")[::-1][:k]
 
 
-def _eigen(matrix: Array) -> tuple[Array, Array]:
-    """Eigenvalues of a symmetric matrix, the least first, and its vectors as columns.
-
-    Of each vector the greatest component is positive.
-    """
-    if not np.isfinite(matrix).all():
-        raise np.linalg.LinAlgError("not finite")
-    values, vectors = np.linalg.eigh(matrix)
-    greatest = np.take_along_axis(vectors, abs(vectors).argmax(axis=0)[None], axis=0)
-    return values, vectors * np.where(greatest < 0, -1, 1)
-
-
-MATRIX_MAPS: Mapping[str, Callable[[Array], Array]] = {
-    "cholesky": np.linalg.cholesky,
-    "inv": np.linalg.inv,
-    "eigenvalues": lambda matrix: np.diag(_eigen(matrix)[0]),
-    "eigenvectors": lambda matrix: _eigen(matrix)[1],
-}
-"""Functions of one square matrix of float64, by the names of their kernels."""
-
-
-def mat_map(function: Callable[[Array], Array], v: Array, rows: int, columns: int) -> Array:
-    """A function of each of some matrices that follow each other."""
-    if rows != columns:
-        raise ValueError("not square")
-    blocks = v.reshape(-1, rows, columns) if rows else v.reshape(0, 0, 0)
-    made = [function(block.astype(np.float64)).reshape(-1) for block in blocks]
-    return np.concatenate(made).astype(v.dtype) if made else v[:0]
-
-
 def vec_top(largest: bool, v: Array, length: int, inner: int, k: int) -> Array:
     """Pairs of the first k entries along the middle one of three axes, and their positions."""
     planes = v.reshape(-1, length, inner) if length * inner else v.reshape(0, length, inner)
@@ -438,8 +409,8 @@ def _first_entries(element: ElementType) -> Iterator[tuple[str, Function]]:
 def _of_matrices(element: ElementType) -> Iterator[tuple[str, Function]]:
     """Functions of whole matrices."""
     del element
-    for name, function in MATRIX_MAPS.items():
-        yield f"mat_{name}", partial(mat_map, function)
+    for name, parts in KERNEL_PARTS.items():
+        yield f"mat_{name}", partial(mat_map if len(parts) == 1 else mat_parts, parts)
 
 
 _FAMILIES = {

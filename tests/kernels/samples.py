@@ -7,15 +7,17 @@ are positive. What is not defined, test_robustness.py asks for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 from compressed_samples import TOO_LARGE, compressed_groups, compressed_rows
-from kernel_meanings import MATRIX_MAPS
 from kernel_table import KERNELS, base
+from matrix_meanings import KERNEL_PARTS
 from operator_meanings import COMBINES, MAPS, REDUCES, Array
 
+from ucle.ir.axis_functions import MATRIX_FUNCTIONS
 from ucle.udf_kernels import ELEMENT_TYPES
 
 LENGTHS = (0, 1, 2, 3, 5, 8, 17, 64, 131)
@@ -240,8 +242,8 @@ def ein_specs(
                 yield prefix + spec, sizes
 
 
-OF_MATRICES = tuple(f"mat_{name}" for name in MATRIX_MAPS)
-"""Functions of square matrices."""
+OF_MATRICES = tuple(f"mat_{name}" for name in KERNEL_PARTS)
+"""Functions of whole matrices."""
 
 
 def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
@@ -312,7 +314,7 @@ def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
 def _rows_along(plain: str) -> Callable[[np.random.Generator, str], Iterator[list[Any]]]:
     """Return a function that makes arguments of a kernel that works along axes."""
     if plain in OF_MATRICES:
-        return _rows_of_matrices
+        return partial(_rows_of_matrices, plain.removeprefix("mat_"))
     return _rows_with_first_entries if plain.startswith("vec_top_") else _running_rows
 
 
@@ -336,13 +338,18 @@ def _rows_with_first_entries(rng: np.random.Generator, tag: str) -> Iterator[lis
                 yield [_with_equals(rng, tag, size, special), length, inner, k]
 
 
-def _rows_of_matrices(rng: np.random.Generator, tag: str) -> Iterator[list[Any]]:
-    """Some square matrices each, whose eigenvalues are far apart, and their size."""
+def _rows_of_matrices(name: str, rng: np.random.Generator, tag: str) -> Iterator[list[Any]]:
+    """Some matrices each, whose eigenvalues or singular values are far apart, and their shape."""
+    parts, shape = len(KERNEL_PARTS[name]), MATRIX_FUNCTIONS[KERNEL_PARTS[name][0]].shape
     for size, count in ((1, 1), (2, 3), (3, 2), (8, 1), (33, 2), (4, 0), (0, 0)):
         turned, _ = np.linalg.qr(rng.normal(size=(count, size, size)))
         made = turned * np.arange(1.0, size + 1) @ turned.transpose(0, 2, 1)
         made += np.triu(rng.normal(scale=0.1, size=made.shape), 1)  # where nobody looks, but inv
-        yield [made.reshape(-1).astype(ELEMENT_TYPES[tag].dtype), size, size]
+        for rows, columns in sorted({(size, size), (size, size // 2), (size // 2, size)}):
+            if shape.fits(rows, columns):
+                padded = np.repeat(made[:, None, :rows, :columns], parts, axis=1)
+                ends = [rows, columns] if parts == 1 else [parts, rows, columns]
+                yield [padded.reshape(-1).astype(ELEMENT_TYPES[tag].dtype), *ends]
 
 
 def _with_equals(rng: np.random.Generator, tag: str, length: int, special: bool) -> Array:

@@ -22,8 +22,8 @@ AROUND_BLOCKS = (2, 3, 16, 17, 24, 25, 31, 32, 33, 47, 48, 64, 65, 97, 130)
 
 def apply(route: Route, name: str, matrices: Array) -> Array:
     """A function of one matrix or of several that follow each other in one tensor."""
-    size = matrices.shape[-1]
-    call = f"SELECT mat_{name}($1::BLOB, {size}, {size})"
+    rows, columns = matrices.shape[-2:]
+    call = f"SELECT mat_{name}($1::BLOB, {rows}, {columns})"
     ((found,),) = route.connection.execute(call, [matrices.tobytes()]).fetchall()
     return np.frombuffer(found, matrices.dtype).reshape(matrices.shape)
 

@@ -17,6 +17,7 @@ from ucle.errors import (
     ExecutionError,
     KernelsMissingError,
     LabelError,
+    NameResolutionError,
     ProgramSyntaxError,
     UnsupportedError,
     ValueTypeError,
@@ -43,6 +44,10 @@ DATA: dict[str, np.ndarray] = {
     "b": RNG.normal(size=(U, N)),
     "x": np.array([1.0, 0.0, 2.0]),
     "T": np.swapaxes(positive(U), 0, 1),
+    "W": RNG.normal(size=(N, 2)),
+    "R": RNG.normal(size=(U, 2, N)),
+    "B": RNG.normal(size=(N, U)) < 0.4,
+    "G": RNG.normal(size=(U, N, 3)).astype(np.float32),
 }
 
 FORMS = [
@@ -63,6 +68,20 @@ FORMS = [
     "E[i,j] = inv[i,j](inv[i,j](A[i,j]))",
     "E[i,j] = 2 * inv[i,j](2 * A[i,j]) + A[i,j]",
     "L[u,i,j] = cholesky[i,j](S[u,i,j]); E[u,i,j] = sum[k](L[u,i,k] * L[u,j,k])",
+    "E[i,j] = pivots[i,j](A[i,j] - 2 * (i == j))",
+    "E[u] += log(abs(pivots[i,j](S[u,i,j])) + (i != j))",
+    "E[u,i,j] = solve[i,j](R[u,i,j])",
+    "E[i,a] = singular_values[i,a](W[i,a])",
+    "E[u] += singular_values[a,i](R[u,a,i])",
+    "E[i,a] = qr_q[i,a](W[i,a])",
+    "E[a,i] = qr_r[i,a](W[i,a])",
+    "E[i,a] = qr_q[a,i](W[i,a])",
+    "E[u,i,a] = qr_r[i,a](G[u,i,a])",
+    "E[i,v] = qr_r[i,v](B[i,v])",
+    "E[u,a,i] = svd_u[a,i](R[u,a,i])",
+    "E[a,u,i] = svd_vh[a,i](2 * R[u,a,i])",
+    "E[u,i] = sum[a](svd_vh[a,i](R[u,a,i]) * svd_s[a,i](R[u,a,i]))",
+    "U[i,j] = svd_u[i,j](A[i,j]); V[j,k] = svd_vh[j,k](A[j,k]); E[i,k] = U[i,j] * V[j,k]",
 ]
 
 
@@ -130,6 +149,16 @@ def test_an_inverse_of_names(connection: duckdb.DuckDBPyConnection) -> None:
         ucle.einsum_program("M[a,b] = cholesky[a,b](G[a,b])", G=table, database=connection)
 
 
+def test_a_factorisation_is_computed_once() -> None:
+    """Its results may be read by different statements."""
+    text = "U[i,j] = svd_u[i,j](A[i,j]); S[i] = svd_s[i,j](A[i,j]); V[i,j] = svd_vh[i,j](A[i,j])"
+    program = ucle.einsum_program(text, A=DATA["A"], outputs=["U", "S", "V"])
+    assert program.to_sql().count("mat_svd") == 1
+    with program.execute() as result:
+        U, S, V = (result[name].to_numpy() for name in "USV")
+    np.testing.assert_allclose(U * S @ V, DATA["A"], atol=1e-13)
+
+
 # ---- What is wrong ----
 
 
@@ -140,6 +169,10 @@ def test_an_inverse_of_names(connection: duckdb.DuckDBPyConnection) -> None:
         ("E[i] = inv[i,i](A[i,i])", ProgramSyntaxError, "two labels"),
         ("E[i,j] = inv[i,k](A[i,j])", LabelError, "'k'"),
         ("E[u,i] = inv[u,i](b[u,i])", BoundError, "square"),
+        ("E[i,a] = solve[i,a](W[i,a])", BoundError, "wide"),
+        ("E[i,a] = svd[i,a](W[i,a])", NameResolutionError, "svd"),
+        ("E[i,a] = svd_u[i](W[i,a])", ProgramSyntaxError, "two labels"),
+        ("E[i,a] = qr_q[i,j](W[i,a])", LabelError, "'j'"),
         ("E[i,j] = inv[i,j](A[i,j] * 1j)", ValueTypeError, "real"),
     ],
 )

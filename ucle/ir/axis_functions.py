@@ -3,7 +3,12 @@
 Of functions of matrices, such as ``inv`` and ``cholesky``, every entry of the result depends on all
 entries of the matrix, stored or not. Only kernels compute them; SQL cannot express them. As in
 NumPy, only the lower triangle of positive definite and of symmetric matrices is read. Eigenvalues
-stand in a diagonal matrix in ascending order, and eigenvectors in its columns.
+stand in a diagonal matrix in ascending order, and eigenvectors in its columns. Each result has the
+shape of the matrix: what is smaller, such as singular values, is followed by zeros.
+
+A factorisation, such as ``svd``, has several results, the parts. They are told apart by a label,
+which the matrix has, too: it is the first part of the operand, whose other parts are not read. One
+vertex gives all parts, and a reader takes the part that it needs.
 
 Of prefix scans (``cumsum``, ``cumprod``, ``cummax``, ``cummin``), an entry is the aggregate of all
 entries of its fibre up to it, in the order of the axis, stored or not. If ⊕ of two fills is the
@@ -21,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from enum import Enum
 from typing import ClassVar
 
 from ucle.errors import ValueTypeError
@@ -31,20 +37,84 @@ from ucle.operators import MAX, MIN, REDUCES, Reduce
 from ucle.operators.values import Values, hull
 
 
+class MatrixShape(Enum):
+    """The shapes of matrices that have a function."""
+
+    SQUARE = "labels {row} and {column} of one size"
+    WIDE = "a label {row} that is no longer than {column}"
+    ANY = "labels {row} and {column}"
+
+    def fits(self, rows: int, columns: int) -> bool:
+        """Return whether a matrix has this shape.
+
+        >>> [shape.fits(2, 3) for shape in MatrixShape]
+        [False, True, True]
+        """
+        if self is MatrixShape.SQUARE:
+            return rows == columns
+        return self is MatrixShape.ANY or rows <= columns
+
+
+@dataclass(frozen=True)
+class MatrixFunction:
+    """One row of the table of functions of matrices.
+
+    `part_of` is the factorisation that has this result among others, and its number there; None for
+    a function with a single result. `parts` is the number of results of a factorisation.
+    """
+
+    name: str
+    shape: MatrixShape
+    part_of: tuple[str, int] | None = None
+    parts: int = 1
+
+
+MATRIX_FUNCTIONS: Mapping[str, MatrixFunction] = {
+    row.name: row
+    for row in (
+        MatrixFunction("cholesky", MatrixShape.SQUARE),
+        MatrixFunction("inv", MatrixShape.SQUARE),
+        MatrixFunction("eigenvalues", MatrixShape.SQUARE),
+        MatrixFunction("eigenvectors", MatrixShape.SQUARE),
+        MatrixFunction("pivots", MatrixShape.SQUARE),
+        MatrixFunction("solve", MatrixShape.WIDE),
+        MatrixFunction("singular_values", MatrixShape.ANY),
+        MatrixFunction("qr", MatrixShape.ANY, parts=2),
+        MatrixFunction("qr_q", MatrixShape.ANY, part_of=("qr", 0)),
+        MatrixFunction("qr_r", MatrixShape.ANY, part_of=("qr", 1)),
+        MatrixFunction("svd", MatrixShape.ANY, parts=3),
+        MatrixFunction("svd_u", MatrixShape.ANY, part_of=("svd", 0)),
+        MatrixFunction("svd_s", MatrixShape.ANY, part_of=("svd", 1)),
+        MatrixFunction("svd_vh", MatrixShape.ANY, part_of=("svd", 2)),
+    )
+}
+"""All functions of matrices and factorisations, by their names."""
+
+MATRIX_MAPS = tuple(name for name, row in MATRIX_FUNCTIONS.items() if row.parts == 1)
+"""The functions of matrices that programs call, by their names."""
+
+
 @dataclass(frozen=True)
 class MatrixMap:
-    """A function of the matrices over two axes of one size."""
+    """A function of the matrices over two axes, or a factorisation with a label for its parts."""
 
     name: str
     row: str
     column: str
+    part: str | None = None
     dense: ClassVar[bool] = True
     """True: all entries must be met, stored or not."""
 
     @property
-    def labels(self) -> tuple[str, str]:
-        """The labels of the rows and of the columns."""
-        return self.row, self.column
+    def function(self) -> MatrixFunction:
+        """The row of the table that describes the function."""
+        return MATRIX_FUNCTIONS[self.name]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the parts, if there are several, of the rows and of the columns."""
+        matrix = self.row, self.column
+        return matrix if self.part is None else (self.part, *matrix)
 
     @property
     def kernel(self) -> str:
@@ -53,8 +123,9 @@ class MatrixMap:
 
     def rename_labels(self, names: Mapping[str, str]) -> MatrixMap:
         """Return this function with its labels renamed."""
-        row, column = (names.get(label, label) for label in self.labels)
-        return replace(self, row=row, column=column)
+        row, column = (names.get(label, label) for label in (self.row, self.column))
+        part = None if self.part is None else names.get(self.part, self.part)
+        return replace(self, row=row, column=column, part=part)
 
 
 def matrix_dtype(name: str, dtype: DType, where: str) -> DType:
@@ -80,10 +151,6 @@ def matrix_dtype(name: str, dtype: DType, where: str) -> DType:
             hint="real and imag make real numbers of complex ones",
         )
     return dtype if dtype.kind == "f" else DType.FLOAT64
-
-
-MATRIX_MAPS = ("cholesky", "inv", "eigenvalues", "eigenvectors")
-"""All functions of matrices, by their names in programs."""
 
 
 @dataclass(frozen=True)

@@ -176,24 +176,24 @@ def along_type(source: TensorType, along: Along, labels: Labels) -> TensorType:
         labels: labels of the tensor and of the result.
 
     Raises:
-        BoundError: a matrix is not square.
+        BoundError: a matrix has another shape than the function demands.
     """
     sizes = {x.name: x.bound for x in labels}
     if isinstance(along, MatrixMap):
-        _check_square(along, sizes)
+        _check_shape(along, sizes)
         finite = anything(source.dtype, finite=source.every.finite)
         values = replace(finite, overflows=True, varies=source.every.varies, full=True)
         return TensorType(labels, source.dtype, source.dtype.scalar(0), values)
     return _running_type(source, along, labels)
 
 
-def _check_square(along: MatrixMap, sizes: Mapping[str, int]) -> None:
-    rows, columns = (sizes[label] for label in along.labels)
-    if rows != columns:
+def _check_shape(along: MatrixMap, sizes: Mapping[str, int]) -> None:
+    rows, columns, shape = sizes[along.row], sizes[along.column], along.function.shape
+    if not shape.fits(rows, columns):
         raise BoundError(
-            f"{along.name} is of square matrices",
+            f"{along.name} is of {shape.name.lower()} matrices",
             where=f"{along.name}[{','.join(along.labels)}]",
-            expected=f"labels {along.row} and {along.column} of one size",
+            expected=shape.value.format(row=along.row, column=along.column),
             found=f"{along.row}: {rows}, {along.column}: {columns}",
         )
 

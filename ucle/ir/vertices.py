@@ -92,7 +92,8 @@ class Vertex:
             (operand,) = self.inputs
             fits = operand.labels == self.labels and {*self.along.labels}.issubset(self.names)
             if self.is_of_matrices:  # kernels take matrices one after the other in memory
-                fits = fits and self.names[-2:] == self.along.labels
+                own = self.along.labels
+                fits = fits and self.names[-len(own) :] == own
             if not fits or self.combine is not None or self.maps or self.reduce is not None:
                 raise LabelError(f"vertex {self.name}: {self.along.name} beside something else")
         if len(self.inputs) not in (1, 2) or (len(self.inputs) == 2) != (self.combine is not None):

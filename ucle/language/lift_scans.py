@@ -3,7 +3,10 @@
 ``Z[i] = cumsum[i](x[i] * y[i]) + 1`` becomes ``Z_part[i] = x[i] * y[i]; Z_scan[i] =
 cumsum[i](Z_part[i]); Z[i] = Z_scan[i] + 1``. Top-k entries become pairs of values and positions, of
 which one half is read: ``P[i,r] = arg_top_k[j,r](S[i,j])`` becomes ``P_first[i,r,part] =
-top_k[j,r](S[i,j]); P[i,r] = int64(P_first[i,r,1])``. Takes and returns resolved statements.
+top_k[j,r](S[i,j]); P[i,r] = int64(P_first[i,r,1])``. A result of a factorisation is a part of it:
+``U[i,j] = svd_u[i,j](A[i,j])`` becomes ``U_part[part,i,j] = when(part == 0, A[i,j]);
+U_scan[part,i,j] = svd[part,i,j](U_part[part,i,j]); U[i,j] = U_scan[0,i,j]``. Takes and returns
+resolved statements.
 """
 
 from __future__ import annotations
@@ -16,11 +19,14 @@ from ucle.foundation.dtypes import DType
 from ucle.foundation.names import find_free_name, fold_name, unique_names
 from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.affine import Affine
-from ucle.ir.axis_functions import PAIR, POSITION, VALUE, MatrixMap
+from ucle.ir.axis_functions import MATRIX_FUNCTIONS, PAIR, POSITION, VALUE, MatrixMap
+from ucle.ir.conditions import Compare, Sign
 from ucle.language.bounds import statement_labels
 from ucle.language.functions import Gives
+from ucle.language.label_arithmetic import condition_expression
 from ucle.language.syntax import (
     Access,
+    Binary,
     Call,
     Expression,
     First,
@@ -38,10 +44,10 @@ from ucle.language.syntax import (
     with_indices,
 )
 from ucle.language.syntax_to_text import expression_text
-from ucle.operators import ANY
+from ucle.operators import ANY, WHEN
 
 LiftedScans = dict[tuple[str, tuple[str, ...]], Access]
-"""Arguments of top-k that are already tensors, by their texts and labels."""
+"""Arguments of top-k and factorisations that are already tensors, by their texts and labels."""
 
 
 def lift_scans(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
@@ -107,6 +113,8 @@ class _ScanLift:
         if isinstance(expression.along, MatrixMap):
             own = expression.along.labels
             labels = (*(label for label in labels if label not in own), *own)
+            if (part_of := expression.along.function.part_of) is not None:
+                return self._part(expression, expression.along, part_of, parts[0], labels)
         source = self._name_expression(parts[0], labels)
         return self._add("scan", labels, replace(expression, argument=source))
 
@@ -125,7 +133,7 @@ class _ScanLift:
         *kept, _, _ = pairs.labels
         numbered_by = Affine(((rank, 1),)) if first.rank is not None else Affine()
         half = Affine((), VALUE if function.gives is Gives.VALUES else POSITION)
-        places = [*(Affine(((label, 1),)) for label in kept), numbered_by, half]
+        places = [*map(_coordinate, kept), numbered_by, half]
         read = with_indices(Access(made.tensor, (), span), map(Index, places))
         if function.gives is Gives.VALUES:
             return Retyped(read, source.tensor, span)
@@ -136,6 +144,31 @@ class _ScanLift:
         self.statement = replace(self.statement, like={**self.statement.like, first.label: axis})
         members = Hit(positions, first.label, "", span, permissive=True, own=True)
         return members if first.rank is None else Reduction(ANY, (rank,), members, span)
+
+    def _part(
+        self,
+        scan: ScanExpression,
+        along: MatrixMap,
+        part_of: tuple[str, int],
+        argument: Expression,
+        labels: tuple[str, ...],
+    ) -> Expression:
+        """Lift a factorisation into a tensor of all its parts, and read one of them."""
+        (of, number), span = part_of, scan.span
+        key = f"{of}[{along.row},{along.column}]({expression_text(argument)})", labels
+        if key not in self.known:
+            part = self._fresh_label("part")
+            own = part, *labels[-2:]
+            first = condition_expression(Compare(Affine(((part, 1),)), Sign.EQUAL), span)
+            sizes = {part: MATRIX_FUNCTIONS[of].parts}
+            every = (*labels[:-2], *own)
+            padded = Binary(WHEN, first, argument, span)
+            source = self._add("part", every, padded, sizes)
+            whole = ScanExpression(MatrixMap(of, along.row, along.column, part), source, span)
+            self.known[key] = self._add("scan", every, whole, sizes)
+        others, matrix = map(_coordinate, labels[:-2]), map(_coordinate, labels[-2:])
+        places = *others, Affine((), number), *matrix
+        return with_indices(Access(self.known[key].tensor, (), span), map(Index, places))
 
     def _fresh_label(self, stem: str) -> str:
         name = find_free_name(stem, self._labels)
@@ -169,4 +202,11 @@ def _fits(labels: tuple[str, ...], expression: ScanExpression) -> bool:
     """True if a scan may be the whole statement for a target with these labels."""
     if set(labels) != set(expression.labels):
         return False
-    return not isinstance(expression.along, MatrixMap) or labels[-2:] == expression.along.labels
+    along = expression.along
+    if not isinstance(along, MatrixMap):
+        return True
+    return along.function.part_of is None and labels[-2:] == along.labels
+
+
+def _coordinate(label: str) -> Affine:
+    return Affine(((label, 1),))

@@ -256,11 +256,70 @@ def _eigenvectors(symmetric: Array) -> Array:
     return np.where(greatest < 0, -found, found)
 
 
+def _frame(matrix: Array, part: Array) -> Array:
+    """A result of a matrix where that has its place, followed by zeros."""
+    framed = np.zeros_like(matrix)
+    framed[..., : part.shape[-2], : part.shape[-1]] = part
+    return framed
+
+
+def _pivots(square: Array) -> Array:
+    """A diagonal matrix with the determinant of the given one: the pivots, for a single one."""
+    framed = np.zeros_like(square)
+    for place in np.ndindex(square.shape[:-2]):
+        framed[place][np.diag_indices(square.shape[-1])] = _eliminate(square[place].copy())
+    return framed
+
+
+def _eliminate(a: Array) -> Array:
+    """The pivots of elimination with rows that are swapped, each of which turns the first sign."""
+    sign = 1.0
+    for k in range(len(a)):
+        row = k + int(abs(a[k:, k]).argmax())
+        if a[row, k] == 0:
+            return np.zeros(len(a))
+        if row != k:
+            a[[k, row]], sign = a[[row, k]], -sign
+        a[k + 1 :] -= np.outer(a[k + 1 :, k] / a[k, k], a[k])
+    pivots: Array = np.diag(a) * np.where(np.arange(len(a)) == 0, sign, 1.0)
+    return pivots
+
+
+def _solve(system: Array) -> Array:
+    """The rows of the identity and the solutions, of rows of a matrix and right-hand sides."""
+    rows = system.shape[-2]
+    square, sides = system[..., :rows], system[..., rows:]
+    solved = np.linalg.solve(square, sides)
+    identity = np.broadcast_to(np.eye(rows, dtype=system.dtype), square.shape)
+    return np.concatenate([identity, solved], axis=-1)
+
+
+def _singular_values(matrix: Array) -> Array:
+    values = np.linalg.svd(matrix, compute_uv=False)
+    return _frame(matrix, values[..., None] * np.eye(values.shape[-1]))
+
+
+def _svd(matrix: Array) -> tuple[Array, Array]:
+    """NumPy's singular vectors, with the greatest component of each right one positive."""
+    u, _, vh = np.linalg.svd(matrix, full_matrices=False)
+    greatest = np.take_along_axis(vh, abs(vh).argmax(-1)[..., None], axis=-1)
+    signs = np.where(greatest < 0, -1, 1)
+    return _frame(matrix, u * np.swapaxes(signs, -1, -2)), _frame(matrix, vh * signs)
+
+
 MATRICES: dict[str, Callable[[Array], Array]] = {
     "cholesky": np.linalg.cholesky,
     "inv": np.linalg.inv,
     "eigenvalues": lambda x: np.linalg.eigvalsh(x)[..., None, :] * np.eye(x.shape[-1]),
     "eigenvectors": _eigenvectors,
+    "pivots": _pivots,
+    "solve": _solve,
+    "singular_values": _singular_values,
+    "qr_q": lambda x: _frame(x, np.linalg.qr(x).Q),
+    "qr_r": lambda x: _frame(x, np.linalg.qr(x).R),
+    "svd_u": lambda x: _svd(x)[0],
+    "svd_s": _singular_values,
+    "svd_vh": lambda x: _svd(x)[1],
 }
 
 

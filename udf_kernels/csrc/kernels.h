@@ -5,8 +5,18 @@
 
 #include "call.h"
 
-/* Functions of square matrices, see matrix.c. */
-enum matrix_map { MATRIX_cholesky, MATRIX_inv, MATRIX_eigenvalues, MATRIX_eigenvectors };
+/* Functions of whole matrices, see matrix.c. */
+enum matrix_map {
+    MATRIX_cholesky,
+    MATRIX_inv,
+    MATRIX_eigenvalues,
+    MATRIX_eigenvectors,
+    MATRIX_pivots,
+    MATRIX_solve,
+    MATRIX_singular_values,
+    MATRIX_qr,
+    MATRIX_svd
+};
 
 /* All kernels of all types, in one row. */
 extern const element_type *const element_types[TYPES];

@@ -1,25 +1,38 @@
-/* Functions of dense matrices: square ones that follow each other in a tensor, row-major. They
+/* Functions of dense matrices, which follow each other in a tensor, row-major. They
  * compute in float64, whatever they are handed. What has no answer, as the inverse of a singular
  * matrix, is an error, as in NumPy. */
+#include <math.h>
+
 #include "gemm.h"
 #include "matrix.h"
 
-/* One function: how many numbers it needs beside the matrix, and what it makes of that. */
+enum shape { SQUARE, WIDE, ANY };
+static const char *const shapes[] = {"square matrices", "at least as many columns as rows"};
+
+/* One function: the shape of its matrices, how many parts of that shape its result has, how many
+ * numbers it needs beside them, and what it makes of that. */
 typedef struct matrix_function {
-    size_t (*numbers)(size_t n);
+    enum shape shape;
+    size_t parts;
+    size_t (*numbers)(size_t rows, size_t columns);
     bool (*apply)(const work *w);
 } matrix_function;
 
-static size_t no_numbers(size_t n) {
-    (void)n;
+size_t no_numbers(size_t rows, size_t columns) {
+    (void)rows, (void)columns;
     return 0;
 }
 
 static const matrix_function functions[] = {
-    [MATRIX_cholesky] = {no_numbers, matrix_cholesky},
-    [MATRIX_inv] = {inverse_numbers, matrix_inverse},
-    [MATRIX_eigenvalues] = {eigenvalue_numbers, matrix_eigenvalues},
-    [MATRIX_eigenvectors] = {eigenvector_numbers, matrix_eigenvectors},
+    [MATRIX_cholesky] = {SQUARE, 1, no_numbers, matrix_cholesky},
+    [MATRIX_inv] = {SQUARE, 1, inverse_numbers, matrix_inverse},
+    [MATRIX_eigenvalues] = {SQUARE, 1, eigenvalue_numbers, matrix_eigenvalues},
+    [MATRIX_eigenvectors] = {SQUARE, 1, eigenvector_numbers, matrix_eigenvectors},
+    [MATRIX_pivots] = {SQUARE, 1, pivot_numbers, matrix_pivots},
+    [MATRIX_solve] = {WIDE, 1, solution_numbers, matrix_solve},
+    [MATRIX_singular_values] = {ANY, 1, singular_value_numbers, matrix_singular_values},
+    [MATRIX_qr] = {ANY, 2, qr_numbers, matrix_qr},
+    [MATRIX_svd] = {ANY, 3, svd_numbers, matrix_svd},
 };
 
 static void widen(const call *c, size_t n, const void *from, double *to) {
@@ -40,33 +53,76 @@ static void narrow_to(const call *c, size_t n, const double *from, void *to) {
     for (size_t i = 0; i < n; i++) x[i] = (float)from[i];
 }
 
-/* Memory for one matrix at a time; panels are aligned like the widest registers. */
-static bool find_memory(work *w, size_t numbers) {
+bool scale_matrix(const work *w, int *exponent) {
+    size_t elements = w->rows * w->n;
+    double greatest = 0;
+    for (size_t i = 0; i < elements; i++) {
+        double x = fabs(w->a[i]);
+        if (!isfinite(x)) return fail(w->c, "expected a matrix of finite numbers");
+        greatest = fmax(greatest, x);
+    }
+    frexp(greatest, exponent);
+    double factor = ldexp(1, -*exponent / 2), rest = ldexp(1, -*exponent - -*exponent / 2);
+    for (size_t i = 0; i < elements; i++) w->a[i] = w->a[i] * factor * rest;
+    return true;
+}
+
+void turn(size_t rows, size_t columns, const double *from, double *to) {
+    enum { TILE = 16 };
+    for (size_t i = 0; i < rows; i += TILE)
+        for (size_t j = 0; j < columns; j++)
+            for (size_t k = i; k < rows && k < i + TILE; k++) to[j * rows + k] = from[k * columns + j];
+}
+
+void set_identity(size_t rows, size_t columns, double *a) {
+    memset(a, 0, rows * columns * sizeof(double));
+    for (size_t i = 0; i < rows && i < columns; i++) a[i * (columns + 1)] = 1;
+}
+
+/* Memory for one matrix at a time; panels are aligned like the widest registers. No product has more
+ * rows, columns or terms than the matrix, but those of a bidiagonal matrix that is doubled. */
+static bool find_memory(work *w, size_t parts, size_t numbers) {
     enum { ALIGNED = 64 };
-    size_t bytes = (w->n * w->n + numbers) * sizeof(double);
-    char *scratch = call_scratch(w->c, bytes + ALIGNED + gemm_bytes(&type_f64, w->n));
+    size_t elements = parts * w->rows * w->n, narrow = w->rows < w->n ? w->rows : w->n;
+    size_t longest = w->rows < w->n ? w->n : w->rows, bytes = (elements + numbers) * sizeof(double);
+    if (longest < 2 * narrow && w->c->kernel->op == MATRIX_svd) longest = 2 * narrow;
+    char *scratch = call_scratch(w->c, bytes + ALIGNED + gemm_bytes(&type_f64, longest));
     if (scratch == NULL) return false;
     w->a = (double *)scratch;
-    w->more = w->a + w->n * w->n;
+    w->more = w->a + elements;
     w->panels = scratch + bytes + (ALIGNED - (uintptr_t)(scratch + bytes) % ALIGNED);
     return true;
+}
+
+/* Matrices that follow each other, each with what its other parts replace. */
+static bool read_matrices(call *c, size_t row, const matrix_function *f, planes *p) {
+    if (f->parts == 1) return read_planes(c, row, p);
+    size_t parts;
+    if (!read_tensor(c, 0, row, &p->t) || !read_whole(c, 1, row, LARGEST_SIZE, "parts", &parts) ||
+        !read_whole(c, 2, row, LARGEST_SIZE, "sizes", &p->length) ||
+        !read_whole(c, 3, row, LARGEST_SIZE, "sizes", &p->inner) ||
+        !multiply_sizes(c, p->length, p->inner, &p->elements) ||
+        !multiply_sizes(c, p->elements, f->parts, &p->elements))
+        return false;
+    if (parts != f->parts) return fail(c, "expected %zu parts, got %zu", f->parts, parts);
+    return expect_multiple(c, p->elements, p->t.length);
 }
 
 size_t apply_matrix(call *c, size_t row) {
     const matrix_function *f = &functions[c->kernel->op];
     planes p;
-    if (!read_planes(c, row, &p)) return 0;
-    size_t n = p.length;
-    if (p.inner != n)
-        return fail(c, "expected square matrices, got %zu rows of %zu", p.length, p.inner);
+    if (!read_matrices(c, row, f, &p)) return 0;
+    size_t m = p.length, n = p.inner;
+    if (f->shape == SQUARE ? m != n : f->shape == WIDE && m > n)
+        return fail(c, "expected %s, got %zu rows of %zu", shapes[f->shape], m, n);
     if (p.elements > max_elements(c->type))
-        return fail(c, "expected matrices that fit a BLOB, got one of %zu rows", n);
+        return fail(c, "expected matrices that fit a BLOB, got one of %zu rows", m);
     if (p.t.length == 0) return writer_put(c, row, NULL, 0); /* of nothing, whatever its shape */
     void *out = writer_room(c, row, p.t.length);
-    work w = {.c = c, .n = n};
-    if (out == NULL || !find_memory(&w, f->numbers(n))) return 0;
+    work w = {.c = c, .rows = m, .n = n};
+    if (out == NULL || !find_memory(&w, f->parts, f->numbers(m, n))) return 0;
     for (size_t first = 0; first < p.t.length; first += p.elements) {
-        widen(c, p.elements, at(c->type, p.t.data, first), w.a);
+        widen(c, m * n, at(c->type, p.t.data, first), w.a);
         if (!f->apply(&w)) return 0;
         narrow_to(c, p.elements, w.a, at_out(c->type, out, first));
     }

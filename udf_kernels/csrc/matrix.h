@@ -22,8 +22,8 @@ static inline block transpose(block b) { return (block){b.data, b.column, b.row}
 /* One matrix at work. */
 typedef struct work {
     call *c;
-    size_t n;
-    double *a;       /* n x n: the matrix, later the result */
+    size_t rows, n;  /* n is the number of columns, and of rows of a square matrix */
+    double *a;       /* rows x n: the matrix, later the result and behind it its other parts */
     double *more;    /* as many numbers as the function has asked for */
     void *panels;    /* of products */
 } work;
@@ -54,15 +54,49 @@ bool solve_triangle(const work *w, enum triangle kind, size_t n, size_t m, block
 bool invert_lower(const work *w, size_t n, block t, block x);
 
 /* Numbers that the functions need beside the matrix. */
-size_t inverse_numbers(size_t n);
-size_t eigenvalue_numbers(size_t n);
-size_t eigenvector_numbers(size_t n);
+size_t no_numbers(size_t rows, size_t columns);
+size_t inverse_numbers(size_t rows, size_t columns);
+size_t eigenvalue_numbers(size_t rows, size_t columns);
+size_t eigenvector_numbers(size_t rows, size_t columns);
+size_t pivot_numbers(size_t rows, size_t columns);
+size_t solution_numbers(size_t rows, size_t columns);
+size_t qr_numbers(size_t rows, size_t columns);
+size_t singular_value_numbers(size_t rows, size_t columns);
+size_t svd_numbers(size_t rows, size_t columns);
 
 /* w->a becomes the result. */
 bool matrix_cholesky(const work *w);
 bool matrix_inverse(const work *w);
 bool matrix_eigenvalues(const work *w);
 bool matrix_eigenvectors(const work *w);
+bool matrix_pivots(const work *w);
+bool matrix_solve(const work *w);
+bool matrix_qr(const work *w);
+bool matrix_singular_values(const work *w);
+bool matrix_svd(const work *w);
+
+/* The matrix that is divided by a power of two, so that no square overflows or loses digits. False
+ * after an error: an entry is not finite. */
+bool scale_matrix(const work *w, int *exponent);
+
+/* The columns of a matrix as rows, and a matrix with ones on its diagonal. */
+void turn(size_t rows, size_t columns, const double *from, double *to);
+void set_identity(size_t rows, size_t columns, double *a);
+
+/* ---- Vectors: see matrix_vectors.c ---- */
+
+double dot(size_t n, const double *x, const double *y);
+
+/* y -= factor x. */
+void subtract(size_t n, double factor, const double *x, double *y);
+
+/* y -= factors (count, `step` behind each other) times rows of x, which lie `stride` behind each other. */
+void subtract_rows(size_t n, size_t count, const double *factors, size_t step, const double *x,
+                   size_t stride, double *y);
+
+/* out = a x, where the rows of a have n entries and lie `stride` behind each other. */
+void multiply_rows(size_t rows, size_t n, const double *a, size_t stride, const double *x,
+                   double *out);
 
 /* ---- Eigenvalues: see matrix_eigen.c ---- */
 
@@ -92,6 +126,9 @@ bool iterate_tridiagonal(const work *w, tridiagonal t, double *v, size_t stride,
 
 /* p, q = cosine p - sine q, sine p + cosine q. */
 void rotate_rows(size_t n, double cosine, double sine, double *p, double *q);
+
+/* The sign that makes the greatest entry of a vector positive, the first of them if there are several. */
+double sign_of(size_t n, const double *vector);
 
 /* Row numbers in ascending order of d. */
 void sort_rows(size_t n, const double *d, size_t *order);

@@ -8,9 +8,12 @@
 /* Of equal entries of a vector the first one decides its sign; rounding makes no difference. */
 #define ALMOST (1 - 16 * DBL_EPSILON)
 
-size_t eigenvalue_numbers(size_t n) { return (3 * REFLECTIONS + 3) * n; }
-size_t eigenvector_numbers(size_t n) {
-    return n * n + eigenvalue_numbers(n) + n + divide_numbers(n);
+size_t eigenvalue_numbers(size_t rows, size_t n) {
+    (void)rows;
+    return (3 * REFLECTIONS + 3) * n;
+}
+size_t eigenvector_numbers(size_t rows, size_t n) {
+    return rows * n + eigenvalue_numbers(rows, n) + n + divide_numbers(n);
 }
 
 /* Divides by a power of two, so that no square overflows or loses digits. */
@@ -49,8 +52,7 @@ bool matrix_eigenvalues(const work *w) {
     return true;
 }
 
-/* The greatest entry of an eigenvector is positive, the first one of them if there are several. */
-static double sign_of(size_t n, const double *vector) {
+double sign_of(size_t n, const double *vector) {
     size_t greatest = 0;
     for (size_t k = 1; k < n; k++)
         if (fabs(vector[k]) * ALMOST > fabs(vector[greatest])) greatest = k;

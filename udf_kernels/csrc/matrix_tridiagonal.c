@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "hot.h"
-#include "matrix.h"
+#include "matrix_reflections.h"
 
 /* y = a x for the lower triangle of a symmetric matrix, four rows of which are read at a time. */
 HOT void symmetric_vector(size_t n, const double *a, size_t stride, const double *restrict x,
@@ -45,32 +45,6 @@ HOT void symmetric_vector(size_t n, const double *a, size_t stride, const double
         }
         y[i] += sum;
     }
-}
-
-HOT double dot(size_t n, const double *x, const double *y) {
-    double sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (size_t i = 0; i < n; i++) sum += x[i] * y[i];
-    return sum;
-}
-
-HOT void subtract(size_t n, double factor, const double *x, double *restrict y) {
-    for (size_t i = 0; i < n; i++) y[i] -= factor * x[i];
-}
-
-/* y -= factors (count) times rows of x, which lie `stride` behind each other. */
-HOT void subtract_rows(size_t n, size_t count, const double *factors, size_t step, const double *x,
-                       size_t stride, double *restrict y) {
-    size_t k = 0;
-    for (; k + 4 <= count; k += 4, x += 4 * stride) {
-        double f0 = factors[k * step], f1 = factors[(k + 1) * step], f2 = factors[(k + 2) * step],
-               f3 = factors[(k + 3) * step];
-        const double *x1 = x + stride, *x2 = x1 + stride, *x3 = x2 + stride;
-        for (size_t i = 0; i < n; i++)
-            y[i] -= (f0 * x[i] + f1 * x1[i]) + (f2 * x2[i] + f3 * x3[i]);
-    }
-    for (; k < count; k++, x += stride)
-        for (size_t i = 0; i < n; i++) y[i] -= factors[k * step] * x[i];
 }
 
 /* The reflection that leaves nothing of x (n entries) but *beside in the last place: x becomes its
@@ -137,35 +111,18 @@ bool tridiagonalise(const work *o, tridiagonal t, double *factors, double *rows)
     return true;
 }
 
-/* The reflections of rows first to first + count - 1, one after the other, are the identity less
- * v^T s v, where the rows of v are their vectors and s (lower triangular) is computed here. */
-static void join_reflections(size_t n, size_t count, const double *factors, const double *v,
-                             double *s) {
-    memset(s, 0, count * count * sizeof(double));
-    for (size_t k = 0; k < count; k++) {
-        double *row = s + k * count;
-        for (size_t l = 0; l < k; l++)
-            subtract(k, factors[k] * dot(n, v + k * n, v + l * n), s + l * count, row);
-        row[k] = factors[k];
-    }
-}
-
 bool undo_tridiagonal(const work *o, const double *factors, double *rows, block z) {
     size_t n = o->n;
     double s[REFLECTIONS * REFLECTIONS];
     for (size_t first = 1; first < n; first += REFLECTIONS) {
         size_t count = n - first < REFLECTIONS ? n - first : REFLECTIONS, reach = first + count - 1;
-        double *v = rows, *by_v = v + count * n, *by_s = by_v + count * n;
+        double *v = rows, *by_v = v + count * n;
         for (size_t k = 0; k < count; k++) {
             memset(v + k * n, 0, n * sizeof(double));
             memcpy(v + k * n, o->a + (first + k) * n, (first + k) * sizeof(double));
         }
         join_reflections(n, count, factors + first, v, s);
-        block vectors = {v, n, 1}, product = {by_v, count, 1}, scaled = {by_s, count, 1};
-        memset(by_v, 0, 2 * count * n * sizeof(double));
-        if (!add_product(o, n, count, reach, z, transpose(vectors), product) ||
-            !add_product(o, n, count, count, product, (block){s, 1, count}, scaled) ||
-            !subtract_product(o, n, reach, count, scaled, vectors, z))
+        if (!multiply_reflections(o, n, reach, (block){v, n, 1}, count, (block){s, 1, count}, z, by_v))
             return false;
     }
     return true;

@@ -36,6 +36,7 @@
      &growth_of_##name},
 
 #define MATRIX_KERNEL(name) SCALAR("mat_" #name, "bii>b", matrix, MATRIX_##name)
+#define MATRIX_PARTS_KERNEL(name) SCALAR("mat_" #name, "biii>b", matrix, MATRIX_##name)
 #define MAP_KERNEL(name) SCALAR("vec_" #name, "b>b", map, MAP_##name)
 #define COMBINE_KERNELS(name)                           \
     SCALAR("vec_" #name, "bb>b", vec_vec, OP_##name)    \
@@ -132,6 +133,11 @@ static const kernel kernels[] = {
     MATRIX_KERNEL(inv)
     MATRIX_KERNEL(eigenvalues)
     MATRIX_KERNEL(eigenvectors)
+    MATRIX_KERNEL(pivots)
+    MATRIX_KERNEL(solve)
+    MATRIX_KERNEL(singular_values)
+    MATRIX_PARTS_KERNEL(qr)
+    MATRIX_PARTS_KERNEL(svd)
 #endif
 #if HAS_PRODUCTS
     SCALAR("inner_prod", "bb>e", inner_prod, 0)
