@@ -29,6 +29,7 @@ EXPORTS = {
         "__array_namespace_info__ bool can_cast complex128 complex64 e finfo float32 float64 "
         "iinfo inf int64 isdtype nan newaxis pi result_type"
     ),
+    "ucle.lazy.covariances": "corrcoef cov",
     "ucle.lazy.functions": (
         "abs add astype bitwise_and bitwise_invert bitwise_or bitwise_xor broadcast_to ceil "
         "clip concat concatenate conj diagonal diff divide dropout equal exp expand_dims eye "

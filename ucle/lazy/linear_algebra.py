@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ucle.errors import ArgumentTypeError, AxisError, UnsupportedError
+from ucle.errors import ArgumentTypeError, AxisError
 from ucle.lazy import products
-from ucle.lazy.axes import AxisLike, find_axes
+from ucle.lazy.axes import AxisLike, find_axes, permute_axes, with_unit_axis
 from ucle.lazy.elementwise import elementwise
+from ucle.lazy.factorisations import svdvals
 from ucle.lazy.reductions import root
 from ucle.lazy.tensor import Tensor, as_tensor
 from ucle.operators import (
@@ -53,8 +54,7 @@ def trace(
 def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: A002
     """The norm of vectors along one axis, or of matrices along two; by default of all entries.
 
-    Raises:
-        UnsupportedError: the norm needs singular values.
+    Norms of matrices of the orders ``"nuc"``, 2 and -2 are those of their singular values.
 
     >>> import ucle
     >>> ucle.norm([[3, 0], [0, 4]]).item(), ucle.norm([[3, 0], [1, 4]], 1).item()
@@ -104,11 +104,7 @@ def vector_norm(x: Any, /, *, axis: Axes = None, keepdims: bool = False, ord: fl
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:  # noqa: A002
-    """The norms of matrices along the last two axes.
-
-    Raises:
-        UnsupportedError: the norm needs singular values.
-    """
+    """The norms of matrices along the last two axes, as for `norm`."""
     tensor = as_tensor(x)
     places = find_axes(tensor.lazy, (-2, -1), "matrix_norm")
     return _matrix_norm(tensor, places, ord, keepdims)
@@ -119,19 +115,28 @@ def _matrix_norm(x: Tensor, places: Sequence[int], ord: Any, keepdims: bool) -> 
     if ord == "fro":
         return vector_norm(x, axis=(row, column), keepdims=keepdims)
     if ord in ("nuc", 2, -2):
-        raise UnsupportedError(
-            "this norm is one of singular values, which there are not",
-            where="norm",
-            expected="'fro', 1, -1, inf or -inf",
-            found=repr(ord),
-            hint="numpy.linalg.norm(t.to_numpy(), ...) computes it",
-        )
+        return _norm_of_singular_values(x, places, ord, keepdims)
     if ord not in (1, -1, math.inf, -math.inf):
-        raise _no_norm(ord, "'fro', 1, -1, inf or -inf")
+        raise _no_norm(ord, "'fro', 'nuc', 1, 2, -1, -2, inf or -inf")
     summed, other = (row, column) if abs(ord) == 1 else (column, row)
     sums = (abs(x) * 1.0).sum(summed, keepdims=True)
     result = sums.max(other, keepdims=True) if ord > 0 else sums.min(other, keepdims=True)
     return result if keepdims else result.squeeze((row, column))
+
+
+def _norm_of_singular_values(
+    x: Tensor,
+    places: Sequence[int],
+    ord: Any,  # noqa: A002
+    keepdims: bool,
+) -> Tensor:
+    kept = [n for n in range(x.ndim) if n not in places]
+    values = svdvals(Tensor(permute_axes(x.lazy, [*kept, *places])))
+    result = values.sum(-1) if ord == "nuc" else values[..., 0 if ord == 2 else -1]
+    if keepdims:
+        for place in sorted(places):
+            result = Tensor(with_unit_axis(result.lazy, place, x.lazy.axes[place].name))
+    return result
 
 
 def _no_norm(ord: Any, expected: str) -> ArgumentTypeError:  # noqa: A002

@@ -8,7 +8,10 @@ from typing import Any
 
 from ucle.lazy import (
     aggregations,
+    covariances,
+    factorisations,
     functions,
+    least_squares,
     linear_algebra,
     manipulation,
     matrices,
@@ -67,9 +70,10 @@ def _in_order(function: Callable[..., Any]) -> Callable[..., Any]:
     return like
 
 
-for module in (aggregations, standard_functions, manipulation, linear_algebra):
+for module in (aggregations, covariances, standard_functions, manipulation, linear_algebra):
     NUMPY_FUNCTIONS.update({x.__name__: x for x in _public(module)})
 NUMPY_FUNCTIONS.update({name: _clear_of(getattr(new_tensors, name)) for name in NEW})
 NUMPY_FUNCTIONS.update(sort=_in_order(ordering.sort), argsort=_in_order(ordering.argsort))
 NUMPY_FUNCTIONS.update(OTHER_NAMES)
-NUMPY_FUNCTIONS.update({f"linalg.{name}": getattr(matrices, name) for name in matrices.NAMES})
+for own in (matrices, factorisations, least_squares):
+    NUMPY_FUNCTIONS.update({f"linalg.{name}": getattr(own, name) for name in own.NAMES})

@@ -72,6 +72,17 @@ def resize_axis(axes: Axes, place: int, size: int | None) -> Axes:
     return (*axes[:place], replace(axes[place], size=size), *axes[place + 1 :])
 
 
+def crop_axis(tensor: Lazy, place: int, start: int, count: int) -> Lazy:
+    """Keep some positions of an axis that follow each other, all of which there are."""
+    if not start and tensor.axes[place].size == count:
+        return tensor
+    axes = resize_axis(tensor.axes, place, count)
+    indices = _replace_position(len(axes), place, position(place).plus(number(start)))
+    if not count:
+        return read_at(tensor, axes, indices, NOWHERE)
+    return apply(None, [read(tensor, axes, indices, inside=False)], axes)
+
+
 def _positions(count: int) -> list[Affine]:
     return [position(n) for n in range(count)]
 
