@@ -86,10 +86,11 @@ print(round(np.linalg.norm(ucle.hypot(x, 3 * ucle.eye(1_000_000))).item(), 6))
 ```
 
 NumPy's own functions of these names give lazy tensors when they are handed one, among them
-`np.dot`, `np.trace`, `np.diagonal`, `np.kron` and what `ucle.linalg` has of `np.linalg`: `norm`,
-`trace` and `diagonal`, and of dense matrices, any number at a time, `solve`, `inv`,
-`cholesky`, `eigh` and `eigvalsh`. Norms that need singular values are an `UnsupportedError`. What
-is computed can be read by `from_dlpack` of other libraries.
+`np.dot`, `np.trace`, `np.diagonal`, `np.kron`, `np.cov`, `np.corrcoef` and what `ucle.linalg` has
+of `np.linalg`: `norm`, `trace` and `diagonal`, and of dense matrices, any number at a time,
+`solve`, `inv`, `det`, `slogdet`, `cholesky`, `eigh`, `eigvalsh`, `qr`, `svd`, `svdvals`,
+`lstsq`, `pinv`, `matrix_rank` and `cond`. What is computed can be read by `from_dlpack` of other
+libraries.
 """
 
 

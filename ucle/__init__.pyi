@@ -38,6 +38,8 @@ from ucle.lazy.aggregations import standardize as standardize
 from ucle.lazy.aggregations import std as std
 from ucle.lazy.aggregations import sum as sum
 from ucle.lazy.aggregations import var as var
+from ucle.lazy.covariances import corrcoef as corrcoef
+from ucle.lazy.covariances import cov as cov
 from ucle.lazy.creation import array as array
 from ucle.lazy.creation import compute as compute
 from ucle.lazy.creation import tensor as tensor

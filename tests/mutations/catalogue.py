@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .around import AROUND
 from .coming_in import COMING_IN
+from .linear_algebra import LINEAR_ALGEBRA
 from .mutation import Mutation
 from .on_the_desk import ON_THE_DESK
 from .rows_and_words import ROWS_AND_WORDS
@@ -940,8 +941,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "functions-of-transposed-matrices",
         "ucle/language/lift_scans.py",
-        "or labels[-2:] == expression.along.labels",
-        "or set(labels[-2:]) == set(expression.along.labels)",
+        "and labels[-2:] == along.labels",
+        "and set(labels[-2:]) == set(along.labels)",
         "the transpose of a function of a matrix is the function of its transpose",
         (
             "tests/language/test_matrix_maps.py::test_every_decomposition[E[j,i] = inv[i,j](A[i,j])]",
@@ -1227,7 +1228,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "matrices-of-any-shape",
         "ucle/ir/vertex_types.py",
-        "    if rows != columns:\n        raise BoundError",
+        "    if not shape.fits(rows, columns):\n        raise BoundError",
         "    if rows < 0:\n        raise BoundError",
         "that a matrix is not square is said when it is computed",
         (
@@ -1276,6 +1277,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     *AROUND,
     *COMING_IN,
+    *LINEAR_ALGEBRA,
     *ROWS_AND_WORDS,
     *TIME_TO_ANSWER,
     *WIDE_TABLES,
