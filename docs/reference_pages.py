@@ -181,7 +181,7 @@ def commands_page() -> str:
         parts = [
             NOTE,
             "# Commands and their options",
-            "`ucle COMMAND --help` says the same in a shell, and\n"
+            "`ucle COMMAND --help` prints the same text in a shell, and\n"
             "[Command line](command_line.md) shows how they are used.",
             *command_parts(main, context, set()),
             *below_parts(main, context),

@@ -258,11 +258,11 @@ def test_faults_end_with_a_message_and_1(
         (("run", "program.ein", "--bound", "i=x"), "'x' is not a size"),
         (("run", "program.ein", "-i", "A"), "expected NAME=TABLE, got 'A'"),
         (("run", "program.ein", "-o", "y=y.xyz"), "expected NAME=FILE, which ends in .parquet,"),
-        (("run", "program.ein", "-t", "y=y"), "--to-table needs a --database"),
+        (("run", "program.ein", "-t", "y=y"), "--to-table requires --database"),
         (("run", "program.ein", "--decomposition", "best"), "'best'"),
         (
             ("run", "program.ein", "--promote", "y=i", "--decomposition", "relational"),
-            "--promote goes with",
+            "--promote requires",
         ),
         (("demo", "--limit", "0"), "--limit"),
         (("walk",), "walk"),

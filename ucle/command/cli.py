@@ -47,7 +47,8 @@ To set it up:
 def main() -> None:
     """Compile EinSum programs to tensor-relational SQL for DuckDB, and run them.
 
-    PROGRAM_FILE holds statements such as T[i,k] += X[i,j] * Y[j,k]; a dash is standard input.
+    PROGRAM_FILE contains statements such as T[i,k] += X[i,j] * Y[j,k]; a dash stands for standard
+    input.
     """
 
 
@@ -56,7 +57,7 @@ def main() -> None:
 @click.option(
     "--macro",
     is_flag=True,
-    help="A table macro for each output, whose parameters are the tables that it reads.",
+    help="Print a table macro for each output; its parameters are the tables that it reads.",
 )
 @json_option
 def sql(macro: bool, as_json: bool, **options: Any) -> None:
@@ -72,7 +73,9 @@ def sql(macro: bool, as_json: bool, **options: Any) -> None:
 
 @main.command(epilog=EXIT_CODES)
 @program_options
-@click.option("--analyze", is_flag=True, help="Run the program and add what each step took.")
+@click.option(
+    "--analyze", is_flag=True, help="Run the program, and add the rows and the time of each step."
+)
 @click.option(
     "--format",
     "form",
@@ -83,7 +86,7 @@ def sql(macro: bool, as_json: bool, **options: Any) -> None:
 )
 @json_option
 def explain(analyze: bool, form: str, as_json: bool, **options: Any) -> None:
-    """Print the decomposition, its schemas, statistics and costs, and why the next best lost."""
+    """Print the decomposition, its schemas, statistics and costs, and the second-best plan."""
     if as_json and form not in ("text", "json"):
         raise click.UsageError(f"--json does not go with --format {form}")
     form = "json" if as_json else form
@@ -98,9 +101,9 @@ def explain(analyze: bool, form: str, as_json: bool, **options: Any) -> None:
     "files",
     **pairs("NAME=FILE", suffixes=(*SUFFIXES, "/")),
     shell_complete=complete_tensor("="),
-    help="Write a tensor to a file; its suffix tells the format: "
-    f"{', '.join(format_.suffixes[0] for format_ in WRITTEN)}. With --partition-by it is a folder, "
-    "which ends in a slash.",
+    help="Write a tensor to a file; its suffix decides the format: "
+    f"{', '.join(format_.suffixes[0] for format_ in WRITTEN)}. With --partition-by, FILE is a "
+    "folder, and ends in a slash.",
 )
 @click.option(
     "-t",
@@ -114,49 +117,51 @@ def explain(analyze: bool, form: str, as_json: bool, **options: Any) -> None:
     "--keys",
     **pairs("NAME=LABELS"),
     shell_complete=complete_tensor("="),
-    help="Labels of a tensor that are to have a column, as in Z=i or Z=i,k; the others are inside "
-    "of arrays. By default every label has one.",
+    help="Labels of a tensor that become columns, as in Z=i or Z=i,k; the others are inside "
+    "arrays. By default, every label becomes a column.",
 )
 @click.option(
     "--mode",
     type=click.Choice(MODES),
     default=MODES[0],
     show_default=True,
-    help="What --to-table does to a table that is there.",
+    help="What --to-table does if the table exists.",
 )
 @click.option("--replace", is_flag=True, help="The same as --mode replace.")
 @click.option(
     "--on",
     **pairs("NAME=LABELS"),
     shell_complete=complete_tensor("="),
-    help="Columns by which --mode upsert knows a row again; by default all labels with columns.",
+    help="Columns by which --mode upsert identifies a row; by default, all columns of labels.",
 )
 @click.option(
     "--partition-by",
     **pairs("NAME=LABELS"),
     shell_complete=complete_tensor("="),
-    help="Labels for whose values --output makes folders of Parquet files, as Hive has them.",
+    help="Labels by whose values --output partitions a tensor into folders of Parquet files, in "
+    "Hive's style.",
 )
 @click.option(
     "--rows",
     type=RowsType(),
-    help="nonfill leaves out what holds the fill, which is the default where that is 0 or the "
-    "identity of the aggregation; all writes every entry; stored what the plan has stored. A "
-    "number is what --show takes.",
+    help="Rows to print or write. nonfill: rows with an entry other than the fill; this is the "
+    "default if the fill is 0 or the identity of the aggregation. all: every row; this is the "
+    "default for other fills. stored: the rows that the plan has stored. A number has the meaning "
+    "of --show.",
 )
 @click.option(
     "--max-rows",
     type=click.IntRange(0),
     default=MAX_ROWS,
     show_default=True,
-    help="How many rows of a tensor may be written with --rows all.",
+    help="Largest number of rows that --rows all may write of a tensor.",
 )
 @click.option(
     "--show",
     type=click.IntRange(0),
     default=10,
     show_default=True,
-    help="Rows to print of each tensor.",
+    help="Number of rows of each tensor to print.",
 )
 @json_option
 def run(
@@ -175,14 +180,14 @@ def run(
 ) -> None:
     """Run a program.
 
-    Without --output and --to-table the first rows of every result are printed; with them the
-    tensors named there are computed and stored. The database is changed by --to-table and --store
-    alone.
+    Without --output and --to-table, the first rows of every result are printed. With them, only
+    the tensors that they name are computed and written. Only --to-table and --store write tables
+    of tensors to the database; statistics of large tables may be stored, too (see --read-only).
     """
     if tables and options["database"] is None:
-        raise click.UsageError("--to-table needs a --database to put the table in")
+        raise click.UsageError("--to-table requires --database")
     if tables and options["read_only"]:
-        raise click.UsageError("--to-table writes, and --read-only is not to")
+        raise click.UsageError("--to-table writes to the database, and --read-only forbids that")
     if isinstance(rows, int):
         show, rows = rows, None
     mode = checked_mode(mode, replace, "--mode")
@@ -211,16 +216,20 @@ main.add_command(demo)
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="File to write; by default the one that programs look for.",
+    help="File to write; by default, the one that programs read.",
 )
-@click.option("--threads", type=click.IntRange(1), help="Of DuckDB, whose default it is otherwise.")
+@click.option(
+    "--threads",
+    type=click.IntRange(1),
+    help="Number of threads of DuckDB; by default, its own choice.",
+)
 @verbose_option
 @json_option
 def calibrate(output: Path | None, threads: int | None, as_json: bool) -> None:
     """Fit the cost model to this machine.
 
-    Runs small programs for less than twenty seconds. Programs are compiled with what is found from
-    then on, unless they ask for another profile.
+    Runs small programs for less than twenty seconds. From then on, programs are compiled with the
+    fitted profile, unless they select another one.
     """
     with progress_bar() as watch:
         calibration = measure_machine(threads, watch=watch)
@@ -240,10 +249,10 @@ def calibrate(output: Path | None, threads: int | None, as_json: bool) -> None:
 @main.command(epilog=f"{SET_UP}\n{EXIT_CODES}")
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Print the script by which a shell completes this command.
+    """Print a script that makes a shell complete this command.
 
-    It completes commands and options, tensors of the program file and, after --database, tables
-    and views.
+    The shell then completes commands, options and tensors of the program file and, after
+    --database, tables and views.
     """
     click.echo(script(main, shell))
 

@@ -123,7 +123,7 @@ def program_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--read-only",
             is_flag=True,
-            help="Write nothing to the database, not even notes of what was measured.",
+            help="Write nothing to the database, not even statistics of its tables.",
         ),
         click.option(
             "-i",
@@ -131,10 +131,10 @@ def program_options(command: Callable[..., None]) -> Callable[..., None]:
             "inputs",
             **pairs("NAME=TABLE"),
             shell_complete=complete_input,
-            help="Where a tensor lies: a table, a view or a file. Its first columns are "
-            "the coordinates and the next one is the value; otherwise name them, as in "
-            "'A=edges(src, dst: weight)'. With --database, a tensor of which nothing is said is "
-            "the table of its own name.",
+            help="The table, view or file that contains a tensor. By default, its first columns "
+            "are the coordinates and the next column is the value; to name the columns, write "
+            "'A=edges(src, dst: weight)'. With --database, a tensor without this option is the "
+            "table of the same name.",
         ),
         click.option(
             "--decomposition",
@@ -149,64 +149,71 @@ def program_options(command: Callable[..., None]) -> Callable[..., None]:
             "promoted",
             **pairs("NAME=LABELS"),
             shell_complete=complete_tensor("="),
-            help="Fix the labels that the plan keeps in columns of one tensor, as in Z=i or Z=i,k, "
-            "and choose the rest.",
+            help="Labels of a tensor that the plan promotes to key columns, as in Z=i or Z=i,k; "
+            "SparseEinSum chooses the rest.",
         ),
         click.option(
             "--association",
             type=click.Choice(ASSOCIATIONS),
             default=ASSOCIATIONS[0],
             show_default=True,
-            help="free: the factors of products are joined in the cheapest order, across "
-            "statements, too. as-written: in that of the text.",
+            help="free: the factors of products are joined in the cheapest order, also across "
+            "statements. as-written: they are joined in the order of the text.",
         ),
         click.option(
             "--rewrite",
             type=click.Choice(REWRITES),
             default=REWRITES[0],
             show_default=True,
-            help="safe: other sums of products are computed where they are cheaper and lose no "
-            "digits. algebraic: brackets whose terms may cancel are multiplied out, too. none: as "
-            "written.",
+            help="safe: sums of products are rewritten if that is cheaper and loses no digits. "
+            "algebraic: brackets whose terms may cancel are multiplied out, too. none: sums of "
+            "products are computed as written.",
         ),
         click.option(
             "--bound",
             "bounds",
             **pairs("LABEL=SIZE"),
-            help="Size of the dimension of a label, as in i=10; otherwise the data tells it.",
+            help="Size of a label, as in i=10; by default, it is taken from the data.",
         ),
         click.option(
             "--duplicates",
             type=click.Choice(["error", "sum"]),
             default="error",
             show_default=True,
-            help="What to do with input rows that share their coordinates.",
+            help="What to do with input rows that have the same coordinates.",
         ),
         click.option(
             "--delimiter",
             metavar="TEXT",
-            help="What separates the fields of text files that are inputs, where that is not "
-            'comma, tab, semicolon or |; " " stands for blanks and tabs.',
+            help="Delimiter of the fields in text files that are inputs, if it is not a comma, "
+            'tab, semicolon or |; " " stands for any number of blanks and tabs.',
         ),
         click.option(
             "--header/--no-header",
             default=None,
-            help="Whether the first lines of such files have the names of columns.",
+            help="Read the first line of such files as names of columns, or as data.",
         ),
-        click.option("--comment", metavar="SIGN", help="What begins comments in such files."),
-        click.option("--memory-limit", metavar="SIZE", help="Such as 2GB; DuckDB's by default."),
+        click.option(
+            "--comment", metavar="SIGN", help="Character that begins a comment in such files."
+        ),
+        click.option(
+            "--memory-limit",
+            metavar="SIZE",
+            help="Memory that plans may use, such as 2GB; by default, DuckDB's own limit.",
+        ),
         click.option(
             "--profile",
             type=click.Choice(NAMES),
-            help="Cost profile; by default that of `ucle calibrate`, if it was run.",
+            help="Cost profile; by default, that of `ucle calibrate` if you have run it, otherwise "
+            "duckdb.",
         ),
         click.option(
             "--store",
             multiple=True,
             metavar="NAME",
             shell_complete=complete_tensor(),
-            help="An input to keep in the layouts in which it is read, in the schema ucle of the "
-            "database, for this program and later ones.",
+            help="Input to store in the layouts in which the program reads it, as tables in the "
+            "schema ucle of the database, for this program and later ones.",
         ),
         verbose_option,
     ]
@@ -230,7 +237,7 @@ def verbose_option(command: Callable[..., None]) -> Callable[..., None]:
         count=True,
         expose_value=False,
         callback=_show_logs,
-        help="Say on stderr what is done and how long it takes; twice: with the SQL.",
+        help="Log each step and its time to stderr; -vv also logs the SQL.",
     )(command)
 
 
@@ -276,7 +283,7 @@ def compile_file(
             raise click.BadParameter(f"{size[:SHOWN]!r} is not a size", param_hint="--bound")
         sizes[label] = bound
     if promoted and decomposition != "auto":
-        raise click.UsageError("--promote goes with --decomposition auto alone")
+        raise click.UsageError("--promote requires --decomposition auto")
     pinned = {
         name: [label.strip() for label in labels.split(",") if label.strip()]
         for name, labels in promoted
@@ -288,7 +295,7 @@ def compile_file(
         delimiter = delimiter.replace("\\t", "\t")  # as shells pass it on
     form = {"delimiter": delimiter, "header": header, "comment": comment}
     if read_only and (database is None or options.get("store")):
-        raise click.UsageError("--read-only needs a --database, and goes without --store")
+        raise click.UsageError("--read-only requires --database, and excludes --store")
     return einsum_program(
         text,
         database=open_for_reading(database) if read_only and database else database,

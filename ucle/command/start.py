@@ -69,21 +69,25 @@ class UcleGroup(click.Group):
 @click.option(
     "--time-limit",
     type=click.FloatRange(0, min_open=True),
-    help="Seconds after which an execution that is timed is interrupted, by default 5, and after "
-    "which no step of training begins: never later than 20.",
+    help="Seconds after which a timed execution is interrupted (by default 5) and after which no "
+    "step of training begins (by default, and at most, 20).",
 )
-@click.option("--all-sql", is_flag=True, help="Print the whole SQL of both programs, or of a step.")
+@click.option(
+    "--all-sql",
+    is_flag=True,
+    help="Print all SQL of both programs, or of a training step.",
+)
 @click.option(
     "--train",
     is_flag=True,
-    help="Train a graph convolutional network to tell which package a module belongs to, instead.",
+    help="Train a graph convolutional network that predicts the package of a module instead.",
 )
 def demo(**options: Any) -> None:
     """PageRank and a graph convolution on the import graph of this Python.
 
     Reads the standard library and the installed packages (nothing is run, nothing is downloaded),
-    builds a DuckDB file, runs two programs on it and prints what they find. With --train a network
-    learns which package a module belongs to, in at most 20 seconds.
+    builds a DuckDB file, runs two programs on it and prints their results. With --train, it trains
+    a network that predicts the package of a module, for at most 20 seconds.
     """
     begin_demo(DemoOptions(**options), click.echo)
 
