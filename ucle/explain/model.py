@@ -1,7 +1,7 @@
 """Facts about a compiled program, as data: the DAG, its sizes, the runner-up.
 
-`explain` makes an `Explanation`; `ucle.explain.text` shows it as text, `ucle.explain.text` in
-notebooks and `ucle.explain.drawing` as a picture.
+`explain` makes an `Explanation`. `ucle.explain.text` shows it as text, and as HTML in notebooks,
+together with lines about the search, rewrites and join orders; `ucle.explain.drawing` draws it.
 """
 
 from __future__ import annotations

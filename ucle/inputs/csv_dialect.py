@@ -260,8 +260,10 @@ def _delimiter(
 ) -> str:
     """Infer the delimiter of the fields.
 
-    It is the character that occurs equally often in all of the first lines, or else the one that
-    occurs in the first line.
+    It is the tab in a ``.tsv`` file. Otherwise it is the character that occurs equally often in all
+    of the first lines; or else the one that occurs in the first line; or else the one that occurs
+    in more than half of the first lines. If none occurs, and no blanks either, the file has one
+    column, and the delimiter is a comma.
 
     Raises:
         InputError: several characters are possible, or there are only blanks.

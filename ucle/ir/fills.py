@@ -5,8 +5,11 @@ whatever the other side holds (0 * x = 0, and more generally if fill ⊗ x has o
 Otherwise the pair must be made: by an outer join if the other side knows all the keys, else by
 densifying. Every pair that a join leaves out then has the same value, fill ⊗ fill. An aggregation
 over fibres that are partly stored is corrected by counting: the number of entries that the bounds
-allow, less the number aggregated, times that value. These rules are stated here and nowhere else;
-both planning and estimation use them.
+allow, less the number aggregated, times that value.
+
+Both planning and estimation use these rules. The conditions on values are in `ucle.ir.ranges`:
+whether a fill absorbs what it meets (`absorbs`), and the value of the pairs that are left out
+(`pair_fill`, `absorbed_worth`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The data that one step of a loop leaves for the next: outputs that replace inputs."""
+"""Checks of carried tensors: outputs of a step that replace inputs in the next step.
+
+`ucle.run.prepared_program` holds the tensors themselves.
+"""
 
 from __future__ import annotations
 
