@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
@@ -104,6 +105,14 @@ def test_every_public_name_is_in_the_reference() -> None:
     for name in [x for x in ucle.optim.__all__ if x.islower()]:
         assert f".. autofunction:: ucle.optim.{name}\n" in text, name
     assert {*listed, *modules, *vars(ucle.errors), "__version__"} >= set(ucle.__all__)
+
+
+def test_every_setting_is_listed() -> None:
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(\w+)` \|", page.partition("## All settings")[2], re.MULTILINE)
+    parameters = inspect.signature(ucle.einsum_program).parameters.values()
+    settings = {x.name for x in parameters if x.kind is x.KEYWORD_ONLY} - {"inputs"}
+    assert settings == {name for name in listed if name.islower()}
 
 
 def test_modules_do_not_stand_among_the_public_names() -> None:
