@@ -453,9 +453,9 @@ def dictionary_size_query(dictionary: Dictionary, prefix: str = "") -> str:
 
 def absent_query(one: Dictionary, other: Dictionary, prefix: str = "") -> str:
     """A value of one dictionary that another one lacks, if there is any."""
-    missing = exp.except_(
-        dictionary_values(one, prefix), dictionary_values(other, prefix), distinct=True
-    )
+    # A union of tables needs brackets: EXCEPT and UNION bind alike, from the left.
+    others = select(column("value")).from_(dictionary_values(other, prefix).subquery("others"))
+    missing = exp.except_(dictionary_values(one, prefix), others, distinct=True)
     rows = select(exp.Star()).from_(missing.subquery("missing"))
     return sql_text(rows.order_by(column("value")).limit(1))
 

@@ -199,6 +199,9 @@ def scalar_value(source: TableSource, alias: str | None = None) -> exp.Expr:
 
 def in_type(value: exp.Expr, source: TableSource) -> exp.Expr:
     """A value of a column in the element type of the tensor."""
+    if source.presence:
+        there = exp.Is(this=value, expression=exp.Null()).not_()
+        return exp.Case(ifs=[exp.If(this=there, true=exp.true())])
     if source.pairs or source.dtype.kind != "c":
         return cast(value, source.dtype)
     return pair_of(cast(value, source.dtype.real), number(0, source.dtype.real))
@@ -242,13 +245,16 @@ def sum_lists(query: exp.Select, value: exp.Expr, dtype: DType) -> exp.Select:
 
 def list_value(value: exp.Expr, source: TableSource) -> exp.Expr:
     """An array column as a flat list of the element type."""
-    if source.pairs or source.dtype.kind != "c":
+    if not source.presence and (source.pairs or source.dtype.kind != "c"):
         return flatten_lists(cast(value, source.dtype, source.nesting), source.nesting)
     element = exp.to_identifier("element")
-    real = flatten_lists(cast(value, source.dtype.real, source.nesting), source.nesting)
-    pair = in_type(exp.column(element), source)
+    if not source.presence:
+        value = cast(value, source.dtype.real, source.nesting)
+    entry = in_type(exp.column(element), source)
     return function(
-        "list_transform", real, exp.Lambda(this=pair, expressions=[element], colon=True)
+        "list_transform",
+        flatten_lists(value, source.nesting),
+        exp.Lambda(this=entry, expressions=[element], colon=True),
     )
 
 

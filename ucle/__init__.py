@@ -57,6 +57,7 @@ EXPORTS = {
         "copysign cos cosh expm1 floor_divide hypot isinf log10 log2 logaddexp nextafter "
         "positive reciprocal remainder signbit sin sinh tan trunc"
     ),
+    "ucle.lazy.statistics": "count is_stored median quantile",
     "ucle.lazy.tensor": "Tensor",
     "ucle.program": "einsum_program EinsumProgram",
     "ucle.program.registry": "register_operator unregister_operator",

@@ -198,6 +198,10 @@ from ucle.lazy.standard_functions import sin as sin
 from ucle.lazy.standard_functions import sinh as sinh
 from ucle.lazy.standard_functions import tan as tan
 from ucle.lazy.standard_functions import trunc as trunc
+from ucle.lazy.statistics import count as count
+from ucle.lazy.statistics import is_stored as is_stored
+from ucle.lazy.statistics import median as median
+from ucle.lazy.statistics import quantile as quantile
 from ucle.lazy.tensor import Tensor as Tensor
 from ucle.program import EinsumProgram as EinsumProgram
 from ucle.program import einsum_program as einsum_program

@@ -11,6 +11,7 @@ from .coming_in import COMING_IN
 from .linear_algebra import LINEAR_ALGEBRA
 from .mutation import Mutation
 from .on_the_desk import ON_THE_DESK
+from .order_and_names import ORDER_AND_NAMES
 from .rows_and_words import ROWS_AND_WORDS
 from .time_to_answer import TIME_TO_ANSWER
 from .wide_tables import WIDE_TABLES
@@ -1278,6 +1279,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *AROUND,
     *COMING_IN,
     *LINEAR_ALGEBRA,
+    *ORDER_AND_NAMES,
     *ROWS_AND_WORDS,
     *TIME_TO_ANSWER,
     *WIDE_TABLES,

@@ -96,6 +96,8 @@ def table_source(
         _check_tile_columns(tiles, keys, value, where)
     constant: Scalar = 1 if isinstance(spec.value, str | None) else spec.value
     stored = value_type(value.type) if value else _constant_type(constant)
+    if spec.presence:
+        stored, constant = DType.BOOL, True
     assert stored is not None
     masks = spec.nulls is Nulls.OBSERVED
     if value is not None and depth and spec.nulls is not Nulls.REFUSED:
@@ -107,7 +109,8 @@ def table_source(
         )
     dtype = DType.BOOL if masks else spec.dtype or stored
     constant = True if masks else constant
-    _check_real(value, dtype, where)
+    if not spec.presence:
+        _check_real(value, dtype, where)
     if value is None and exact_scalar(constant, dtype) is None:
         raise ValueTypeError(
             "the value of all rows is not of the tensor's element type",
@@ -126,7 +129,10 @@ def table_source(
         pairs=stored.kind == "c" and value is not None and not masks,
         encoded=_encoded_keys(spec, keys[: len(labels)], numbered),
         constant=constant,
-        narrowed=narrowed_type(value.type, dtype) if value and not masks else None,
+        narrowed=narrowed_type(value.type, dtype)
+        if value and not masks and not spec.presence
+        else None,
+        presence=spec.presence and value is not None,
         tiles=tiles,
         symmetric=spec.symmetric,
         key_types=tuple(key.type for key in keys),
@@ -321,8 +327,8 @@ def check_columns(
             found=value.type,
             hint=RECOMPILE,
         )
-    if value is None:
-        return source, None
+    if value is None or source.presence:
+        return source, value
     _check_real(value, source.dtype, where)
     if source.pairs != is_pair(value.type):
         raise ValueTypeError(

@@ -290,7 +290,8 @@ def _describe_sparse(name: str, spec: TableInput, place: str) -> DescribedTable:
     matrix = to_coordinates(spec.relation, f"input {name}").sum_duplicates()
     if spec.fill is None and matrix.fill:
         spec = replace(spec, fill=matrix.fill)
-    _, values = typed_numbers(name, matrix.data, spec.dtype)
+    spec, numbers = _stored_numbers(spec, matrix.data)
+    _, values = typed_numbers(name, numbers, spec.dtype)
     positions = Coordinates.of(max(matrix.shape, default=0)).numpy
     keys = [np.asarray(key, dtype=positions) for key in matrix.coords]
     columns = {f"k{axis}": arrow_array(key) for axis, key in enumerate(keys)}
@@ -302,7 +303,8 @@ def _describe_sparse(name: str, spec: TableInput, place: str) -> DescribedTable:
 def _describe_blocks(name: str, spec: TableInput, place: str) -> DescribedTable:
     """Describe a sparse array of blocks as a table of blocks; entries are not copied."""
     blocks = ask_object(f"input {name}", spec.relation, lambda: to_blocks(spec.relation))
-    dtype, values = typed_numbers(name, blocks.data, spec.dtype)
+    spec, numbers = _stored_numbers(spec, blocks.data)
+    dtype, values = typed_numbers(name, numbers, spec.dtype)
     size = math.prod(blocks.tiles)
     entries = value_array(np.ascontiguousarray(values).reshape(-1))
     offsets = np.arange(len(values) + 1, dtype=np.int64) * size
@@ -315,6 +317,13 @@ def _describe_blocks(name: str, spec: TableInput, place: str) -> DescribedTable:
         spec, columns=("k0", "k1"), value="val", shape=blocks.tiles, tiles=blocks.tiles, dtype=dtype
     )
     return DescribedTable(spec, InMemory(kind, place), data, blocks.shape)
+
+
+def _stored_numbers(spec: TableInput, stored: NDArray[Any]) -> tuple[TableInput, NDArray[Any]]:
+    """The entries that an array in memory stores, or True for each, and how they are to be read."""
+    if not spec.presence:
+        return spec, stored
+    return replace(spec, presence=False), np.ones(stored.shape, dtype=bool)
 
 
 def value_array(values: NDArray[Any]) -> pa.Array:

@@ -284,6 +284,8 @@ def _about(session: Session, bound: SizedInput, source: TableSource) -> dict[str
     }
     if source.constant != 1:
         reading["constant"] = repr(source.constant)
+    if source.presence:
+        reading["presence"] = True
     if source.tiles:
         reading["tiles"] = source.tiles
     if source.symmetric:

@@ -42,6 +42,8 @@ class TableInput(Arithmetic[Any]):
     """True if its first key picks coordinates, which have to occur in other inputs."""
     tiles: tuple[int | None, ...] | None = None
     """Size of the tiles in the arrays along each of the first axes; None along the others."""
+    presence: bool = False
+    """True if it holds True for each stored entry, whatever its value."""
     symmetric: bool = False
     """True if each row stands for its first two coordinates in either order."""
     varies: bool = False

@@ -22,9 +22,43 @@ def prod(x: Any, axis: Along = None, dtype: Any = None, *, keepdims: bool = Fals
     return as_tensor(x).prod(axis, dtype, keepdims=keepdims)
 
 
-def mean(x: Any, axis: Along = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Means along axes, over all entries, stored or not."""
-    return as_tensor(x).mean(axis, dtype, keepdims=keepdims)
+def mean(
+    x: Any,
+    axis: Along = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    where: Any = None,
+    stored: bool = False,
+) -> Tensor:
+    """Means along axes, by default over all entries, stored or not.
+
+    Args:
+        x: a tensor.
+        axis: the axes, by position or name; by default all.
+        dtype: the type in which to compute.
+        keepdims: True for axes of size 1 in the place of those that are aggregated.
+        where: a boolean tensor that is true for the entries to aggregate, as in NumPy.
+        stored: True to aggregate the entries that the input has a row for, or an element of a
+            sparse array, an explicit 0 included. Arrays store all of their entries.
+
+    Returns:
+        The means; NaN where there is no such entry. `std`, `var`, `median`, `quantile` and `count`
+        take the same arguments.
+
+    Raises:
+        UnsupportedError: ``stored=True``, and the tensor is computed of inputs; it may be renamed,
+            permuted, cast, shifted and selected.
+
+    >>> import ucle
+    >>> ratings = ucle.table(
+    ...     {"user": ["ann", "ann", "bob"], "item": [1, 7, 7], "stars": [4, 0, 5]},
+    ...     {"user": "user", "item": "item"}, "stars",
+    ... )
+    >>> ucle.mean(ratings, "item", stored=True).to_numpy()
+    array([2., 5.])
+    """
+    return as_tensor(x).mean(axis, dtype, keepdims=keepdims, where=where, stored=stored)
 
 
 def max(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
@@ -58,17 +92,36 @@ def logsumexp(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
 
 
 def var(
-    x: Any, axis: Along = None, *, correction: float = 0, ddof: float = 0, keepdims: bool = False
+    x: Any,
+    axis: Along = None,
+    *,
+    correction: float = 0,
+    ddof: float = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    stored: bool = False,
 ) -> Tensor:
-    """Variances along axes; `correction` is subtracted from the number of entries."""
-    return as_tensor(x).var(axis, ddof=correction or ddof, keepdims=keepdims)
+    """Variances along axes; `correction` is subtracted from the number of entries.
+
+    The entries are those that `where` or `stored` states, as for `mean`.
+    """
+    subtracted = correction or ddof
+    return as_tensor(x).var(axis, ddof=subtracted, keepdims=keepdims, where=where, stored=stored)
 
 
 def std(
-    x: Any, axis: Along = None, *, correction: float = 0, ddof: float = 0, keepdims: bool = False
+    x: Any,
+    axis: Along = None,
+    *,
+    correction: float = 0,
+    ddof: float = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    stored: bool = False,
 ) -> Tensor:
     """Standard deviations along axes: roots of `var`."""
-    return as_tensor(x).std(axis, ddof=correction or ddof, keepdims=keepdims)
+    subtracted = correction or ddof
+    return as_tensor(x).std(axis, ddof=subtracted, keepdims=keepdims, where=where, stored=stored)
 
 
 def argmax(x: Any, axis: AxisLike | None = None, *, keepdims: bool = False) -> Tensor:

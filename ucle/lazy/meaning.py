@@ -16,7 +16,7 @@ from ucle.foundation.dtypes import DType, Scalar, nearest
 from ucle.ir.vertices import Span
 from ucle.language.syntax import Binary, Call, Expression, Hit, Number, Reduction
 from ucle.language.syntax_to_text import expression_text
-from ucle.lazy.nodes import TYPED, Apply, Function
+from ucle.lazy.nodes import AVERAGE, TYPED, Apply, Function
 from ucle.operators import (
     ABS,
     ADD,
@@ -25,6 +25,7 @@ from ucle.operators import (
     BIT_AND,
     BIT_OR,
     BIT_XOR,
+    DIV,
     NOT,
     NOT_EQUAL,
     OR,
@@ -97,6 +98,12 @@ def _apply_function(
         if isinstance(kinds[0], DType) and kinds[0].kind == "c":
             part = Call(ABS, (part,), span)
         return Call(SQUARE, (part,), span)
+    if function == AVERAGE:
+        quotient = Binary(DIV, parts[0], parts[1], span)
+        if kinds[0] in (DType.FLOAT32, DType.COMPLEX64):
+            assert isinstance(kinds[0], DType)
+            return Call(kinds[0], (quotient,), span)
+        return quotient
     if function == "difference":
         function = NOT_EQUAL if all(map(_is_bool, kinds)) else SUB
     if isinstance(function, str) and function in (*OF_BOOLEANS, INVERT):

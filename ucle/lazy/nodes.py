@@ -25,8 +25,11 @@ from ucle.operators import COMBINES, REDUCES, Combine, PointwiseMap, Reduce
 Function = Combine | PointwiseMap | DType | str
 Aggregation = Reduce | Literal["dot"]
 
+AVERAGE = "average"
+"""A sum divided by a count, in the type of the sum."""
+
 TYPED = frozenset(
-    {"where", "difference", "size_squared"}
+    {"where", "difference", "size_squared", AVERAGE}
     | {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"}
 )
 """Functions whose meaning depends on the types of operands."""

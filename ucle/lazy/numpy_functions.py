@@ -18,6 +18,7 @@ from ucle.lazy import (
     new_tensors,
     ordering,
     standard_functions,
+    statistics,
 )
 from ucle.lazy.tensor import NUMPY_FUNCTIONS, Tensor
 
@@ -70,7 +71,14 @@ def _in_order(function: Callable[..., Any]) -> Callable[..., Any]:
     return like
 
 
-for module in (aggregations, covariances, standard_functions, manipulation, linear_algebra):
+for module in (
+    aggregations,
+    covariances,
+    standard_functions,
+    manipulation,
+    linear_algebra,
+    statistics,
+):
     NUMPY_FUNCTIONS.update({x.__name__: x for x in _public(module)})
 NUMPY_FUNCTIONS.update({name: _clear_of(getattr(new_tensors, name)) for name in NEW})
 NUMPY_FUNCTIONS.update(sort=_in_order(ordering.sort), argsort=_in_order(ordering.argsort))

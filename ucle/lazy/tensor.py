@@ -24,6 +24,7 @@ from ucle.inputs.inputs import element_type
 from ucle.inputs.table_input import TableInput
 from ucle.lazy import axes as moves
 from ucle.lazy import products, rearranging, reductions, selection
+from ucle.lazy import stored as masked
 from ucle.lazy.axes import AxisLike
 from ucle.lazy.computable import Computable
 from ucle.lazy.compute import known_type, program_of
@@ -255,12 +256,23 @@ class Tensor(Computable, Arithmetic["Tensor"]):
         """Products along axes."""
         return self._cast_to(dtype, out)._reduce_axes(PROD.name, axis, keepdims)
 
-    @validated(axis=args.along, keepdims=args.flag)
+    @validated(axis=args.along, keepdims=args.flag, stored=args.flag)
     def mean(
-        self, axis: Along = None, dtype: Any = None, out: None = None, keepdims: bool = False
+        self,
+        axis: Along = None,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        *,
+        where: Any = None,
+        stored: bool = False,
     ) -> Tensor:
-        """Means along axes, over all entries, stored or not."""
-        return self._cast_to(dtype, out)._reduce_axes(MEAN.name, axis, keepdims)
+        """Means along axes, over all entries, or those of a mask or of the input: `ucle.mean`."""
+        source = self._cast_to(dtype, out)
+        mask = mask_of(self, where, stored, "mean")
+        if mask is None:
+            return source._reduce_axes(MEAN.name, axis, keepdims)
+        return Tensor(masked.mean_of(source.lazy, mask, stored, axis, keepdims))
 
     @validated(axis=args.along, keepdims=args.flag)
     def max(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
@@ -292,7 +304,9 @@ class Tensor(Computable, Arithmetic["Tensor"]):
         """Logarithms of sums of exponentials, without overflow."""
         return self._reduce_axes(LOGSUMEXP.name, axis, keepdims)
 
-    @validated(axis=args.along, ddof=args.real, keepdims=args.flag, correction=args.real)
+    @validated(
+        axis=args.along, ddof=args.real, keepdims=args.flag, correction=args.real, stored=args.flag
+    )
     def var(
         self,
         axis: Along = None,
@@ -302,6 +316,8 @@ class Tensor(Computable, Arithmetic["Tensor"]):
         keepdims: bool = False,
         *,
         correction: float | None = None,
+        where: Any = None,
+        stored: bool = False,
     ) -> Tensor:
         """Variances along axes; `correction` (NumPy's `ddof`) is subtracted from the count.
 
@@ -309,10 +325,14 @@ class Tensor(Computable, Arithmetic["Tensor"]):
             BoundError: `correction` is given, and only the data of a table determines a size.
         """
         subtracted = ddof if correction is None else correction
-        source = self._cast_to(dtype, out).lazy
-        return Tensor(reductions.variance(source, axis, subtracted, keepdims))
+        source, mask = self._cast_to(dtype, out).lazy, mask_of(self, where, stored, "var")
+        if mask is None:
+            return Tensor(reductions.variance(source, axis, subtracted, keepdims))
+        return Tensor(masked.variance_of(source, mask, stored, axis, subtracted, keepdims))
 
-    @validated(axis=args.along, ddof=args.real, keepdims=args.flag, correction=args.real)
+    @validated(
+        axis=args.along, ddof=args.real, keepdims=args.flag, correction=args.real, stored=args.flag
+    )
     def std(
         self,
         axis: Along = None,
@@ -322,9 +342,13 @@ class Tensor(Computable, Arithmetic["Tensor"]):
         keepdims: bool = False,
         *,
         correction: float | None = None,
+        where: Any = None,
+        stored: bool = False,
     ) -> Tensor:
         """Standard deviations along axes: the roots of `var`."""
-        spread = self.var(axis, dtype, out, ddof, keepdims, correction=correction)
+        spread = self.var(
+            axis, dtype, out, ddof, keepdims, correction=correction, where=where, stored=stored
+        )
         return Tensor(reductions.root(spread.lazy))
 
     @validated(axis=args.axis, keepdims=args.flag)
@@ -540,6 +564,12 @@ def tensor_operand(value: Any) -> Lazy:
 def as_tensor(value: Any) -> Tensor:
     """Convert a tensor-like object to a `Tensor`."""
     return Tensor(tensor_operand(value))
+
+
+def mask_of(tensor: Tensor, where: Any, stored: bool, function: str) -> Lazy | None:
+    """The mask of the entries that are aggregated (`ucle.mean`); None for all."""
+    chosen = None if where is None else tensor_operand(where)
+    return masked.chosen_entries(tensor.lazy, chosen, stored, function)
 
 
 def pointwise(function: str, *values: Any) -> Tensor:

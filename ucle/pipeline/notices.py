@@ -86,5 +86,6 @@ def _of_mean(
                 yield (
                     f"this counts {size} positions of {statement.renamed.get(label, label)}, and "
                     f"{read.tensor} has entries at {used:.0f} of them; "
-                    'ucle.table(..., coordinates="dictionary") counts these alone'
+                    'ucle.table(..., coordinates="dictionary") counts these alone, and '
+                    "ucle.mean(x, stored=True) the entries of a lazy tensor"
                 )

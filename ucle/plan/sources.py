@@ -125,7 +125,8 @@ class TableSource:
     up rows that share coordinates, arrays element by element. `key_axes` are the axes of the keys
     if they are not the leading ones. `kept_as` is the layout of a table of ours whose arrays are
     BLOBs, as kernels take them. `table` is True if the relation is a DuckDB table, of which reading
-    a part costs a part of the price; a view may have to be computed for each part. `tiles` are the
+    a part costs a part of the price; a view may have to be computed for each part. `presence` is
+    True if the tensor holds True for each value that is not NULL. `tiles` are the
     positions of a tile along the axes of the keys (0: a key is a position itself) if arrays hold
     tiles along some of them; empty if there are none. `symmetric` is True if a row stands for its
     first two keys in either order. `key_types` are DuckDB's types of the keys. `keys_as` has the
@@ -152,6 +153,7 @@ class TableSource:
     narrowed: str | None = None
     kept_as: Layout | None = None
     table: bool = False
+    presence: bool = False
     tiles: tuple[int, ...] = ()
     symmetric: bool = False
     key_types: tuple[str, ...] = ()

@@ -1,0 +1,65 @@
+"""Mistakes in what is stored, in windows and steps of an order, and in names of coordinates.
+
+In the form of `catalogue`, which has those of the compiler.
+"""
+
+from __future__ import annotations
+
+from .mutation import Mutation
+
+ORDER_AND_NAMES: tuple[Mutation, ...] = (
+    # ---- What is stored ----
+    Mutation(
+        "explicit-zeros-are-not-stored",
+        "sqlgen/input_tables.py",
+        "there = exp.Is(this=value, expression=exp.Null()).not_()",
+        "there = exp.NEQ(this=value, expression=number(0, source.dtype))",
+        "a row with an explicit 0 is not counted as stored",
+        ("tests/lazy/test_stored.py::test_tables_of_arrays[native]",),
+    ),
+    Mutation(
+        "explicit-zeros-of-sparse-arrays",
+        "ucle/inputs/inputs.py",
+        "return replace(spec, presence=False), np.ones(stored.shape, dtype=bool)",
+        "return replace(spec, presence=False), stored != 0",
+        "an explicit 0 of a sparse array is not counted as stored",
+        ("tests/lazy/test_stored.py::test_what_moves_entries_keeps_them[native]",),
+    ),
+    Mutation(
+        "fills-are-summed",
+        "ucle/lazy/stored.py",
+        "alone = stored and _is_empty_elsewhere(tensor)",
+        "alone = stored",
+        "the mean of what is stored adds the fill of what is not",
+        ("tests/lazy/test_stored.py::test_random_tables[native-0-DOUBLE-strings and a fill]",),
+    ),
+    Mutation(
+        "statistics-of-values-for-presence",
+        "ucle/database/statistics_cache.py",
+        "        if fields[name] == default:  # so that",
+        '        if fields[name] == default or name == "presence":  # so that',
+        "what is stored has the statistics of the values, with their zeros left out",
+        ("tests/lazy/test_stored.py::test_statistics_are_its_own[native]",),
+    ),
+    Mutation(
+        "picked-of-one-table",
+        "sqlgen/input_queries.py",
+        "missing = exp.except_(dictionary_values(one, prefix), others, distinct=True)",
+        "missing = exp.except_(\n"
+        "        dictionary_values(one, prefix), dictionary_values(other, prefix), distinct=True\n"
+        "    )",
+        "a coordinate that is picked from a sum of two tables has to be in none of them",
+        (
+            "tests/lazy/test_stored.py"
+            "::test_a_selection_of_two_tables_is_checked_against_both[native]",
+        ),
+    ),
+    Mutation(
+        "quantiles-with-what-is-masked",
+        "ucle/lazy/quantiles.py",
+        "entries = elementwise(WHEN_HIGHEST.name, mask, numbers)",
+        "entries = elementwise(WHEN.name, mask, numbers)",
+        "entries outside of the mask are zeros among those that are sorted",
+        ("tests/lazy/test_stored.py::test_random_arrays_and_masks[1]",),
+    ),
+)

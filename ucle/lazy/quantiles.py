@@ -1,0 +1,127 @@
+"""Quantiles along an axis, of all entries or of those of a mask, by sorting the entries.
+
+Entries outside the mask are infinite, so that they follow all others and are not stored. A quantile
+between two consecutive entries is interpolated, by NumPy's method ``linear``.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ucle.errors import ArgumentError
+from ucle.lazy.axes import AxisLike, find_axis, with_names
+from ucle.lazy.constants import make_range
+from ucle.lazy.elementwise import elementwise
+from ucle.lazy.nodes import Axis, Lazy
+from ucle.lazy.rearranging import known_size, reshape_tensor
+from ucle.lazy.reductions import first_entries, reduce_tensor
+from ucle.lazy.stored import count_entries, mask_along
+from ucle.operators import (
+    ADD,
+    AND,
+    ANY,
+    EQUAL,
+    FLOOR,
+    ISNAN,
+    LEAST,
+    LESS,
+    LESS_EQUAL,
+    MULT,
+    NOT,
+    SUB,
+    SUM,
+    WHEN,
+    WHEN_HIGHEST,
+)
+
+
+def quantile_along(
+    tensor: Lazy, mask: Lazy | None, q: float, axis: AxisLike | None, keepdims: bool, function: str
+) -> Lazy:
+    """A quantile of the entries along an axis; NaN where there is none, or one of them is NaN.
+
+    Args:
+        tensor: a tensor of real numbers.
+        mask: the entries; None for all.
+        q: the part of the entries that is not greater, from 0 to 1.
+        axis: an axis of a known size; None for all entries.
+        keepdims: as in NumPy.
+        function: its name, for messages.
+
+    Raises:
+        ArgumentError: `q` is not from 0 to 1.
+        BoundError: only the data of a table determines the size of the axis.
+    """
+    if not 0 <= q <= 1:
+        raise ArgumentError(
+            "this is not the part of a whole", where=function, expected="0 to 1", found=repr(q)
+        )
+    mask = None if mask is None else mask_along(tensor, mask)
+    if axis is None and len(tensor.axes) != 1:
+        rank = len(tensor.axes)
+        tensor = reshape_tensor(tensor, (-1,))
+        mask = None if mask is None else reshape_tensor(mask, (-1,))
+        found = quantile_along(tensor, mask, q, 0, False, function)
+        return Lazy(found.node, (Axis(None, 1),) * rank) if keepdims else found
+    place = find_axis(tensor, 0 if axis is None else axis, function)
+    size = known_size(_without_coordinates(tensor, place), place, function)
+    names = [each.name for each in tensor.axes]
+    found = _of_axis(
+        with_names(tensor, [None] * len(names)),
+        None if mask is None else with_names(mask, [None] * len(names)),
+        q,
+        place,
+        size,
+    )
+    if not keepdims:
+        del names[place]
+        found = Lazy(found.node, (*found.axes[:place], *found.axes[place + 1 :]))
+    return with_names(found, names)
+
+
+def _without_coordinates(tensor: Lazy, place: int) -> Lazy:
+    """The tensor, whose axis is sorted by values, so that its coordinates do not matter."""
+    axis = tensor.axes[place]
+    axes = (*tensor.axes[:place], Axis(axis.name, axis.size), *tensor.axes[place + 1 :])
+    return Lazy(tensor.node, axes)
+
+
+def _of_axis(tensor: Lazy, mask: Lazy | None, q: float, place: int, size: int) -> Lazy:
+    """The quantile along an axis of a tensor without names, which keeps the axis with size 1."""
+    numbers = elementwise(MULT.name, tensor, 1.0)
+    is_nan = elementwise(ISNAN.name, numbers)
+    entries = numbers
+    if mask is not None:
+        entries = elementwise(WHEN_HIGHEST.name, mask, numbers)
+        is_nan = elementwise(WHEN.name, mask, is_nan)
+    # Of all entries, the positions are known, and nothing behind them is sorted.
+    most = size if mask is not None else min(math.floor((size - 1) * q) + 2, size)
+    ordered = first_entries("bottom_k", entries, place, most)
+    count = count_entries(tensor, mask, place, True)
+    last = elementwise(SUB.name, count, 1)
+    at = elementwise(MULT.name, last, q)
+    low = elementwise(FLOOR.name, at)
+    high = elementwise(LEAST.name, elementwise(ADD.name, low, 1), last)
+    part = elementwise(SUB.name, at, low)
+    one, other = (_entry_at(ordered, place, position) for position in (low, high))
+    apart = elementwise(SUB.name, other, one)
+    # NumPy interpolates from the nearer of the two.
+    from_one = elementwise(ADD.name, one, elementwise(MULT.name, apart, part))
+    rest = elementwise(SUB.name, 1.0, part)
+    from_other = elementwise(SUB.name, other, elementwise(MULT.name, apart, rest))
+    nearer = elementwise(LESS_EQUAL.name, 0.5, part)
+    value = elementwise("where", nearer, from_other, from_one)
+    none = elementwise(NOT.name, reduce_tensor(ANY.name, is_nan, place, True))
+    exists = elementwise(AND.name, elementwise(LESS.name, 0, count), none)
+    return elementwise("where", exists, value, math.nan)
+
+
+def _entry_at(ordered: Lazy, place: int, position: Lazy) -> Lazy:
+    """The entries at computed positions of an axis, which keeps size 1."""
+    size = ordered.axes[place].size or 0
+    if size == 1:
+        return ordered
+    axes = tuple(Axis(size=size if n == place else 1) for n in range(len(ordered.axes)))
+    own = Lazy(make_range(size).node, axes)
+    there = elementwise(EQUAL.name, own, position)
+    return reduce_tensor(SUM.name, elementwise(WHEN.name, there, ordered), place, True)
