@@ -62,4 +62,29 @@ ORDER_AND_NAMES: tuple[Mutation, ...] = (
         "entries outside of the mask are zeros among those that are sorted",
         ("tests/lazy/test_stored.py::test_random_arrays_and_masks[1]",),
     ),
+    # ---- Windows ----
+    Mutation(
+        "fills-before-the-first-position",
+        "ucle/lazy/windows.py",
+        "    if not part.empty:\n",
+        "    if False:\n",
+        "windows at the beginning of an axis hold fills from outside of it",
+        ("tests/lazy/test_time_series.py::test_windows_of_arrays[1]",),
+    ),
+    Mutation(
+        "blocks-of-sums-overlap",
+        "ucle/lazy/windows.py",
+        "if repeats and size < 2 * length:",
+        "if size < 2 * length:",
+        "entries are added twice in windows of no power of two positions",
+        ("tests/lazy/test_time_series.py::test_gradients_of_windows",),
+    ),
+    Mutation(
+        "moments-without-distance",
+        "ucle/lazy/windows.py",
+        "weight = elementwise(MULT.name, n.values, share)",
+        "weight = elementwise(MULT.name, n.values, 0)",
+        "variances of windows leave the distance between the means of their halves out",
+        ("tests/lazy/test_time_series.py::test_windows_of_arrays[1]",),
+    ),
 )

@@ -19,6 +19,7 @@ from ucle.lazy import products, rearranging
 from ucle.lazy.axes import AxisLike
 from ucle.lazy.creation import einsum
 from ucle.lazy.elementwise import elementwise
+from ucle.lazy.positions_in_order import shift_along
 from ucle.lazy.random_tensors import keep_mask
 from ucle.lazy.tensor import NUMPY_FUNCTIONS, Tensor, as_tensor, pointwise, tensor_operand
 from ucle.operators import (
@@ -365,7 +366,7 @@ def shift(x: Any, shift: int, axis: AxisLike = -1, fill_value: Any = 0) -> Tenso
     >>> ucle.shift(ucle.array([1, 2, 3]), 1).to_numpy()
     array([0, 1, 2])
     """
-    return Tensor(rearranging.shift_tensor(tensor_operand(x), shift, axis, fill_value))
+    return Tensor(shift_along(tensor_operand(x), shift, axis, fill_value))
 
 
 def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:

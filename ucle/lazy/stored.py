@@ -117,10 +117,16 @@ def _selects(node: Apply) -> bool:
     return node.reduce == "dot" or isinstance(node.operands[0].source, PLACES)
 
 
-def _is_empty_elsewhere(tensor: Lazy) -> bool:
-    """True if what the input of a tensor does not store is 0."""
-    leaves = [node.value for node in in_order([tensor.node]) if isinstance(node, Leaf)]
-    return not any(isinstance(spec, TableInput) and spec.fill for spec in leaves)
+def is_empty_elsewhere(tensor: Lazy) -> bool:
+    """True if a tensor is an input, moved or selected at most, and 0 where that stores nothing."""
+    for node in in_order([tensor.node]):
+        if isinstance(node, Leaf):
+            spec = node.value
+            if isinstance(spec, TableInput) and spec.fill:
+                return False
+        elif not (isinstance(node, Apply) and (_moves(node) or _selects(node))):
+            return False
+    return True
 
 
 def count_entries(tensor: Lazy, mask: Lazy | None, axis: Along, keepdims: bool) -> Lazy:
@@ -158,7 +164,7 @@ def mean_of(tensor: Lazy, mask: Lazy, stored: bool, axis: Along, keepdims: bool)
 def _total(tensor: Lazy, mask: Lazy, stored: bool, axis: Along, keepdims: bool) -> Lazy:
     """The sum of the entries of a mask, as floats."""
     # What is not stored is 0 and adds nothing: there is no need to join with the mask.
-    alone = stored and _is_empty_elsewhere(tensor)
+    alone = stored and is_empty_elsewhere(tensor)
     entries = tensor if alone else elementwise(WHEN.name, mask, tensor)
     return reduce_tensor(SUM.name, elementwise(MULT.name, entries, 1.0), axis, keepdims)
 

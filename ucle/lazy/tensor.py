@@ -34,6 +34,7 @@ from ucle.lazy.elementwise import elementwise
 from ucle.lazy.inputs import as_scalar, lift_input
 from ucle.lazy.nodes import Lazy
 from ucle.lazy.reductions import Along
+from ucle.lazy.series_methods import SeriesMethods
 from ucle.operators import (
     ALL,
     ANY,
@@ -59,7 +60,7 @@ class FirstEntries(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Tensor(Computable, Arithmetic["Tensor"]):
+class Tensor(Computable, SeriesMethods, Arithmetic["Tensor"]):
     """A lazy tensor; made by `ucle.tensor`, `ucle.array` and by operators on their results.
 
     Axes have names, or only positions. Tensors with named axes are aligned by name, whatever the

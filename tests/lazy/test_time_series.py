@@ -1,0 +1,160 @@
+"""Windows, lags and steps along ordered axes, against pandas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+import ucle
+from ucle.errors import ArgumentError, ArgumentTypeError, UnsupportedError
+
+METHODS = ["sum", "mean", "min", "max", "std", "var", "count"]
+TYPES = ["DATE", "TIMESTAMP", "TIMESTAMPTZ", "INTEGER"]
+
+
+def make(
+    connection: duckdb.DuckDBPyConnection, type_: str, seed: int, value: str = "DOUBLE"
+) -> pd.DataFrame:
+    """Make a table ``events`` and return its frame, with NaN for what is not stored."""
+    rng = np.random.default_rng(seed)
+    times, names = int(rng.integers(1, 12)), int(rng.integers(1, 4))
+    there = rng.random((times, names)) < 0.6
+    there[:, 0] |= ~there.any(axis=1)
+    there[0] |= ~there.any(axis=0)
+    values = rng.integers(-4, 5, size=(times, names)) * (0.25 if value != "BIGINT" else 1)
+    steps = np.sort(rng.choice(40, times, replace=False))
+    if type_ == "INTEGER":
+        steps = np.arange(times)
+    index: Any = (
+        steps
+        if type_ == "INTEGER"
+        else pd.Timestamp("2024-02-20")
+        + pd.to_timedelta(steps, unit="D" if type_ == "DATE" else "h")
+    )
+    wide = pd.DataFrame(
+        np.where(there, values, np.nan), index=index, columns=[f"n{n}" for n in range(names)]
+    )
+    rows = wide.rename_axis("t").reset_index().melt("t", var_name="who", value_name="v").dropna()
+    connection.register("rows", rows)
+    connection.execute("DROP TABLE IF EXISTS events")
+    connection.execute(
+        f"CREATE TABLE events AS SELECT t::{type_} AS t, who, v::{value} AS v FROM rows "
+        "ORDER BY random()"
+    )
+    connection.unregister("rows")
+    return wide
+
+
+def tensor(connection: duckdb.DuckDBPyConnection) -> ucle.Tensor:
+    return ucle.tensor("events", axes=("t", "who"), database=connection)
+
+
+@pytest.mark.parametrize("type_", TYPES)
+@pytest.mark.parametrize("seed", range(12))
+def test_windows_of_positions(type_: str, seed: int, connection: duckdb.DuckDBPyConnection) -> None:
+    wide = make(connection, type_, seed, ["DOUBLE", "FLOAT", "BIGINT"][seed % 3])
+    x, rng = tensor(connection), np.random.default_rng(seed)
+    window, center = int(rng.integers(1, 7)), bool(rng.random() < 0.4)
+    least = int(rng.integers(1, min(window, 3) + 1))
+    for stored, frame in ((False, wide.fillna(0)), (True, wide)):
+        expected = frame.rolling(window, min_periods=least, center=center)
+        made = x.rolling(window, "t", min_periods=least, center=center, stored=stored)
+        for name in (METHODS[seed % 7], METHODS[(seed + 4) % 7]):
+            value = frame.rolling(window, min_periods=0, center=center).count()
+            if name != "count":
+                value = getattr(expected, name)()
+            found = getattr(made, name)().to_numpy()
+            case = f"{name} {window} {center} {stored}"
+            np.testing.assert_allclose(found, value, 1e-6, 1e-6, err_msg=case)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_windows_of_arrays(seed: int, routes: dict[str, Any]) -> None:
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(int(rng.integers(1, 20)), 3)) + 1e6
+    mask = rng.random(values.shape) < 0.6
+    if seed % 2:
+        mask[:] = True
+    chosen = None if seed % 2 else ucle.array(mask, axes=("t", "k"))
+    window = int(rng.integers(1, 25))
+    made = ucle.rolling(ucle.array(values, axes=("t", "k")), window, "t", where=chosen)
+    for name in METHODS[:-1]:
+        # pandas takes sums back, which loses digits: each window is aggregated by itself.
+        expected = np.array(
+            [
+                [
+                    getattr(
+                        pd.Series(
+                            values[max(t - window + 1, 0) : t + 1, k][
+                                mask[max(t - window + 1, 0) : t + 1, k]
+                            ]
+                        ),
+                        name,
+                    )()
+                    if mask[max(t - window + 1, 0) : t + 1, k].any()
+                    else np.nan
+                    for k in range(values.shape[1])
+                ]
+                for t in range(len(values))
+            ]
+        )
+        route = list(routes.values())[(seed // 2 + len(name)) % 2]
+        found = getattr(made, name)().to_numpy(database=route)
+        np.testing.assert_allclose(found, expected, 1e-9, err_msg=name)
+
+
+def test_nan_and_infinity_stay_in_their_windows() -> None:
+    x = ucle.array([1.0, np.inf, 2.0, np.nan, 3.0, 4.0, 5.0])
+    np.testing.assert_array_equal(
+        x.rolling(2).sum().to_numpy(), [1, np.inf, np.inf, np.nan, np.nan, 7, 9]
+    )
+    np.testing.assert_array_equal(x.rolling(1).var(ddof=0).to_numpy()[[0, 3]], [0, np.nan])
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_lags(type_: str, connection: duckdb.DuckDBPyConnection) -> None:
+    for seed in range(2):
+        frame, x = make(connection, type_, seed).fillna(0), tensor(connection)
+        found = ucle.compute(
+            ucle.lag(x, 1, "t"),
+            ucle.lag(x, 2, "t", fill_value=np.nan),
+            ucle.lead(x, 1, "t", fill_value=7),
+            ucle.shift(2 * x + 1, 1, "t", fill_value=5),
+        )
+        expected = (
+            frame.shift(1, fill_value=0),
+            frame.shift(2),
+            frame.shift(-1, fill_value=7),
+            (2 * frame + 1).shift(1, fill_value=5),
+        )
+        for result, value in zip(found, expected, strict=True):
+            np.testing.assert_allclose(result.to_numpy(), value)
+
+
+def test_results_keep_times(connection: duckdb.DuckDBPyConnection) -> None:
+    wide = make(connection, "DATE", 3)
+    found = tensor(connection).rolling(3, "t").mean().to_pandas(rows="all")
+    found = found.pivot_table(index="t", columns="who", values="val")
+    found.index = pd.to_datetime(found.index)
+    expected = wide.fillna(0).rolling(3, min_periods=1).mean()
+    pd.testing.assert_frame_equal(found, expected, check_names=False, check_index_type=False)
+
+
+def test_gradients_of_windows() -> None:
+    x = ucle.array([1.0, 2.0, 4.0])
+    weights = ucle.array([1.0, 10.0, 100.0])
+    gradient = ucle.grad((x.rolling(3).sum() * weights).sum(), x)
+    np.testing.assert_array_equal(gradient.to_numpy(), [111, 110, 100])
+
+
+def test_errors() -> None:
+    with pytest.raises(ArgumentError, match="no window has so many"):
+        ucle.rolling([1.0, 2.0], 2, min_periods=3)
+    with pytest.raises((ArgumentError, ArgumentTypeError)):
+        ucle.rolling([1.0, 2.0], 0)
+    with pytest.raises(UnsupportedError, match="is computed"):
+        ucle.rolling(2 * ucle.array([1.0, 2.0]), 2, stored=True)

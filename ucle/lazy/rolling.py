@@ -1,0 +1,154 @@
+"""Aggregates of windows along an axis, with the interface of pandas; `ucle.rolling` makes them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import validated
+from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.dtypes import DType
+from ucle.lazy.constants import everywhere
+from ucle.lazy.elementwise import elementwise
+from ucle.lazy.nodes import AVERAGE, Lazy
+from ucle.lazy.reductions import reduce_tensor, root
+from ucle.lazy.stored import is_empty_elsewhere
+from ucle.lazy.windows import Join, Part, Parts, Window, along_windows, join_by, join_moments
+from ucle.operators import (
+    ADD,
+    DIV,
+    GREATEST,
+    LEAST,
+    LESS,
+    LESS_EQUAL,
+    MAX,
+    MULT,
+    SUB,
+    WHEN,
+    WHEN_HIGHEST,
+    WHEN_LOWEST,
+)
+
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rolling(Generic[Result_co]):
+    """Windows along an axis of a tensor, made by `ucle.rolling`; the methods aggregate them."""
+
+    tensor: Lazy
+    place: int
+    """The axis."""
+    window: Window
+    min_periods: int
+    mask: Lazy | None
+    """The entries that count; None for all."""
+    stored: bool
+    """True if these are those that the input stores."""
+    order: Lazy
+    """The numbers of the positions along the axis, from 1 on."""
+    make: Callable[[Lazy], Result_co]
+    """Makes a tensor, which a module above names."""
+
+    def sum(self) -> Result_co:
+        """Sums of the entries in each window."""
+        (total,) = self._aggregate(self._entries(self._numbers(1), WHEN.name), join_by(ADD.name))
+        return self._with_enough(total.values, self.min_periods)
+
+    def mean(self) -> Result_co:
+        """Means of the entries in each window."""
+        (total,) = self._aggregate(self._entries(self._numbers(1.0), WHEN.name), join_by(ADD.name))
+        return self._with_enough(elementwise(AVERAGE, total.values, self._count()))
+
+    def min(self) -> Result_co:
+        """The smallest entry in each window."""
+        return self._end(WHEN_HIGHEST.name, LEAST.name)
+
+    def max(self) -> Result_co:
+        """The greatest entry in each window."""
+        return self._end(WHEN_LOWEST.name, GREATEST.name)
+
+    @validated(ddof=args.real)
+    def var(self, ddof: float = 1) -> Result_co:
+        """Variances of the entries in each window; `ddof` is subtracted from their number.
+
+        It is NaN where there are no more entries than that, as in pandas.
+        """
+        return self.make(self._variance(ddof))
+
+    @validated(ddof=args.real)
+    def std(self, ddof: float = 1) -> Result_co:
+        """Standard deviations of the entries in each window: the roots of `var`."""
+        return self.make(root(self._variance(ddof)))
+
+    def count(self) -> Result_co:
+        """The number of entries in each window."""
+        if self.mask is not None:
+            return self.make(self._count())
+        every = everywhere(self.tensor, 1, DType.INT64)
+        return self.make(elementwise(MULT.name, every, self._count()))
+
+    def __repr__(self) -> str:
+        return f"<Rolling of {self.tensor}, {self.window.before + self.window.behind} positions>"
+
+    def _numbers(self, one: float) -> Lazy:
+        """The entries as numbers that are added: booleans as integers."""
+        return elementwise(MULT.name, self.tensor, one)
+
+    def _entries(self, values: Lazy, nothing: str) -> Parts:
+        """The part of single entries, of which those outside of the mask are nothing."""
+        empty = nothing == WHEN.name and is_empty_elsewhere(self.tensor)
+        if self.mask is None or (self.stored and empty):  # what is not stored is 0 already
+            return (Part(values, nothing, empty),)
+        chosen = elementwise(nothing, self.mask, values)
+        return (Part(chosen, nothing, is_empty_elsewhere(self.mask)),)
+
+    def _aggregate(self, parts: Parts, join: Join, *, repeats: bool = False) -> Parts:
+        return along_windows(parts, self.place, self.window, join, self.order, repeats=repeats)
+
+    def _count(self) -> Lazy:
+        """The number of entries in each window."""
+        if self.mask is not None:
+            ones = elementwise(DType.INT64.value, self.mask)
+            part = Part(ones, WHEN.name, is_empty_elsewhere(self.mask))
+            return self._aggregate((part,), join_by(ADD.name))[0].values
+        count = elementwise(LEAST.name, self.order, self.window.before)
+        if not self.window.behind:
+            return count
+        size = reduce_tensor(MAX.name, self.order, self.place, keepdims=True)
+        left = elementwise(SUB.name, size, self.order)
+        return elementwise(ADD.name, count, elementwise(LEAST.name, left, self.window.behind))
+
+    def _end(self, nothing: str, operator: str) -> Result_co:
+        parts = self._entries(self.tensor, nothing)
+        (found,) = self._aggregate(parts, join_by(operator), repeats=True)
+        return self._with_enough(found.values)
+
+    def _variance(self, ddof: float) -> Lazy:
+        (mean,) = self._entries(self._numbers(1.0), WHEN.name)
+        if self.mask is None:
+            one = elementwise(DType.INT64.value, elementwise(LESS.name, 0, self.order))
+            ones = Part(one, WHEN.name, False)
+        else:
+            ones = Part(elementwise(DType.INT64.value, self.mask), WHEN.name, mean.empty)
+        count, mean, *squares = self._aggregate((ones, mean), join_moments)
+        free = elementwise(SUB.name, count.values, ddof)
+        some = elementwise(LESS.name, 0, free)
+        if self.min_periods > 1:
+            enough = elementwise(LESS_EQUAL.name, self.min_periods, count.values)
+            some = elementwise("logical_and", some, enough)
+        # Windows of one position have 0, or NaN where that is NaN or infinite.
+        own = elementwise(SUB.name, mean.values, mean.values)
+        total = squares[0].values if squares else own
+        spread = elementwise(DIV.name, total, elementwise("where", some, free, 1))
+        return elementwise("where", some, spread, math.nan)
+
+    def _with_enough(self, values: Lazy, least: int | None = None) -> Result_co:
+        """The aggregates, NaN in windows with less than `min_periods` entries, or with none."""
+        least = max(self.min_periods, 1) if least is None else least
+        if least <= (self.mask is None):
+            return self.make(values)
+        enough = elementwise(LESS_EQUAL.name, least, self._count())
+        return self.make(elementwise("where", enough, values, math.nan))

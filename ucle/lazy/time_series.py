@@ -1,0 +1,109 @@
+"""Functions along an ordered axis: windows, and entries so many positions before or behind.
+
+Names and arguments are those of pandas and of SQL.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ucle.errors import ArgumentError
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import validated
+from ucle.lazy.axes import AxisLike, find_axis
+from ucle.lazy.positions_in_order import ordinals, shift_along
+from ucle.lazy.rolling import Rolling
+from ucle.lazy.tensor import Tensor, as_tensor, mask_of
+from ucle.lazy.windows import Window
+
+
+@validated(k=args.integer, axis=args.axis, fill_value=args.number)
+def lag(x: Any, k: int = 1, axis: AxisLike = -1, fill_value: Any = 0) -> Tensor:
+    """The entry `k` positions before each, as `LAG` of SQL and `shift` of pandas.
+
+    Along dates and times, positions are those of the times that the data has.
+
+    Args:
+        x: a tensor.
+        k: the number of positions; a negative number looks behind.
+        axis: the axis, by position or name.
+        fill_value: the entry before the first; SQL's NULL is `ucle.nan` here.
+
+    >>> import ucle
+    >>> ucle.lag([1.0, 2.0, 4.0], fill_value=ucle.nan).to_numpy()
+    array([nan,  1.,  2.])
+    """
+    return Tensor(shift_along(as_tensor(x).lazy, k, axis, fill_value))
+
+
+@validated(k=args.integer, axis=args.axis, fill_value=args.number)
+def lead(x: Any, k: int = 1, axis: AxisLike = -1, fill_value: Any = 0) -> Tensor:
+    """The entry `k` positions behind each: ``lag(x, -k)``.
+
+    >>> import ucle
+    >>> ucle.lead([1.0, 2.0, 4.0]).to_numpy()
+    array([2., 4., 0.])
+    """
+    return Tensor(shift_along(as_tensor(x).lazy, -k, axis, fill_value))
+
+
+@validated(
+    window=args.count(1),
+    axis=args.axis,
+    min_periods=args.count(),
+    center=args.flag,
+    stored=args.flag,
+)
+def rolling(
+    x: Any,
+    window: int,
+    axis: AxisLike = -1,
+    *,
+    min_periods: int = 1,
+    center: bool = False,
+    where: Any = None,
+    stored: bool = False,
+) -> Rolling[Tensor]:
+    """Windows along an axis, as in pandas: ``ucle.rolling(x, 7, axis="day").mean()``.
+
+    A window holds the last positions of the axis up to an entry, that of the entry included. Along
+    dates and times, positions are those of the times that the data has; results keep the times.
+    All entries count, stored or not.
+
+    Args:
+        x: a tensor.
+        window: the number of positions.
+        axis: the axis, by position or name.
+        min_periods: windows with fewer entries have NaN. At the beginning of the axis there are
+            fewer positions, and by default the aggregates of these.
+        center: True for windows around their entry; with an even number of positions, one more of
+            them lies before it.
+        where: a mask of the entries that count, as for `ucle.mean`; others are missing, as NaN is
+            in pandas.
+        stored: True if those that the input stores count, as for `ucle.mean`.
+
+    Returns:
+        The windows; their methods `sum`, `mean`, `min`, `max`, `std`, `var` and `count` are tensors
+        with the axes of `x`. As in pandas, `std` and `var` have ``ddof=1``.
+
+    >>> import ucle
+    >>> ucle.rolling([1.0, 2.0, 4.0, 8.0], 2).sum().to_numpy()
+    array([ 1.,  3.,  6., 12.])
+    """
+    tensor = as_tensor(x)
+    mask = mask_of(tensor, where, stored, "rolling")
+    place = find_axis(tensor.lazy, axis, "rolling")
+    size = tensor.lazy.axes[place].size
+    shape = Window.of(window, center)
+    if size:  # there are no more positions than the axis has
+        shape = Window(min(shape.before, size), min(shape.behind, size - 1))
+    if min_periods > window:
+        raise ArgumentError(
+            "no window has so many entries",
+            where="rolling(min_periods=...)",
+            expected=f"at most {window}",
+            found=str(min_periods),
+        )
+    return Rolling(
+        tensor.lazy, place, shape, min_periods, mask, stored, ordinals(tensor.lazy, place), Tensor
+    )
