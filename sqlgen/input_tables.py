@@ -22,6 +22,7 @@ from ucle.plan.sources import (
     TableSource,
 )
 from ucle.sqlgen.dialects import DUCKDB_SQL, Dialect
+from ucle.sqlgen.pairs_of_times import time_pairs
 from ucle.sqlgen.scalar_operators import reduce_sql
 from ucle.sqlgen.sql_trees import (
     ONE,
@@ -44,6 +45,9 @@ from ucle.sqlgen.sql_trees import (
 
 def source_table(source: TableSource, prefix: str = "", alias: str | None = None) -> exp.Expr:
     """The relation of a source in a FROM clause, with all rows that it represents."""
+    if source.times is not None:
+        stored = stored_table(source, prefix)
+        return subquery(time_pairs(source.times, stored), alias or "times")
     if not source.symmetric:
         return stored_table(source, prefix, alias)
     one, other, *others = source.keys

@@ -205,6 +205,7 @@ from ucle.lazy.statistics import quantile as quantile
 from ucle.lazy.tensor import Tensor as Tensor
 from ucle.lazy.time_series import lag as lag
 from ucle.lazy.time_series import lead as lead
+from ucle.lazy.time_series import resample as resample
 from ucle.lazy.time_series import rolling as rolling
 from ucle.program import EinsumProgram as EinsumProgram
 from ucle.program import einsum_program as einsum_program

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import duckdb
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 
 import ucle
-from ucle.errors import ArgumentError, ArgumentTypeError, UnsupportedError
+from ucle.errors import ArgumentError, ArgumentTypeError, UnsupportedError, ValueTypeError
 
 METHODS = ["sum", "mean", "min", "max", "std", "var", "count"]
 TYPES = ["DATE", "TIMESTAMP", "TIMESTAMPTZ", "INTEGER"]
@@ -144,6 +145,82 @@ def test_results_keep_times(connection: duckdb.DuckDBPyConnection) -> None:
     pd.testing.assert_frame_equal(found, expected, check_names=False, check_index_type=False)
 
 
+STEPS = {"1mo": "MS", "1w": "W-MON", "1d": "D", "q": "QS", "y": "YS", "12h": "12h", "1h": "h"}
+LENGTHS: list[Any] = ["7d", "36h", datetime.timedelta(days=3), np.timedelta64(5, "h"), "1w"]
+
+
+def as_pandas(length: Any) -> Any:
+    """pandas' own name of a length of time."""
+    return length.upper() if isinstance(length, str) and length[-1] in "dw" else length
+
+
+@pytest.mark.parametrize("type_", ["DATE", "TIMESTAMP", "TIMESTAMP_MS"])
+@pytest.mark.parametrize("seed", range(8))
+def test_lengths_of_time(type_: str, seed: int, connection: duckdb.DuckDBPyConnection) -> None:
+    wide = make(connection, type_, seed, ["DOUBLE", "FLOAT", "BIGINT"][seed % 3])
+    x = tensor(connection)
+    step = list(STEPS)[seed % (5 if type_ == "DATE" else 7)]
+    length = LENGTHS[seed % 5]
+    stored, frame = (True, wide) if seed % 2 else (False, wide.fillna(0))
+    closed = {"closed": "left", "label": "left"} if step == "1w" else {}
+    windows = frame.rolling(pd.Timedelta(as_pandas(length)), min_periods=1)
+    there = pd.Series(1, wide.index).resample(STEPS[step], **closed).sum() > 0
+    names = [METHODS[seed % 7], METHODS[(seed + 3) % 7]]
+    for name in [*names, *([] if stored else ["first", "last"])]:
+        steps = frame.resample(STEPS[step], **closed)
+        expected = getattr(steps, name)()[there]
+        found = getattr(ucle.resample(x, step, "t", stored=stored), name)().to_numpy()
+        np.testing.assert_allclose(found, expected, 1e-6, 1e-6, err_msg=f"{name} {step} {stored}")
+    for name in names:
+        expected = getattr(windows, name)()
+        if name == "count":
+            expected = frame.rolling(pd.Timedelta(as_pandas(length)), min_periods=0).count()
+        made = ucle.rolling(x, length, "t", stored=stored)
+        found = getattr(made, name)().to_numpy()
+        np.testing.assert_allclose(found, expected, 1e-6, 1e-6, err_msg=f"{name} {length}")
+
+
+def test_steps_have_dates(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute(
+        "CREATE OR REPLACE TABLE sales AS "
+        "SELECT DATE '2024-01-30' + (20 * i)::INTEGER AS day, i + 1.0 AS amount FROM range(4) t(i)"
+    )
+    x = ucle.tensor("sales", axes=("day",), database=connection)
+    found = x.resample("1mo", "day").sum().to_arrow().sort_by("day").to_pylist()
+    assert [(str(row["day"]), row["val"]) for row in found] == [
+        ("2024-01-01", 1), ("2024-02-01", 2), ("2024-03-01", 7)
+    ]  # fmt: skip
+    assert x.resample("1mo", "day").last().to_numpy().tolist() == [1, 2, 4]
+    smooth = x.rolling(2, "day").sum()
+    assert smooth.resample("1mo", "day").last().to_numpy().tolist() == [1, 3, 7]
+
+
+def test_windows_of_days(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute(
+        "CREATE OR REPLACE TABLE sales AS "
+        "SELECT DATE '2024-01-30' + (7 * i)::INTEGER AS day, i + 1.0 AS amount FROM range(3) t(i)"
+    )
+    x = ucle.tensor("sales", axes=("day",), database=connection)
+    assert x.rolling("7d", "day").sum().to_numpy().tolist() == [1, 2, 3]
+    assert x.rolling("8d", "day").sum().to_numpy().tolist() == [1, 3, 5]
+
+
+def test_steps_follow_the_data(connection: duckdb.DuckDBPyConnection) -> None:
+    """And their statistics are those of the pairs, not of the rows of the table."""
+    connection.execute(
+        "CREATE OR REPLACE TABLE sales AS SELECT DATE '2024-01-30' AS day, 1.0 AS amount"
+    )
+    x = ucle.tensor("sales", axes=("day",), database=connection)
+    program = x.resample("1mo", "day").sum().program(connection)
+    with program.execute() as result:
+        assert result["out"].to_numpy().tolist() == [1]
+    connection.execute("INSERT INTO sales VALUES ('2024-01-31', 2), ('2024-05-02', 4)")
+    with program.execute() as result:
+        assert result["out"].to_numpy().tolist() == [3, 4]
+    again = x.resample("2mo", "day").count()
+    assert again.to_numpy(database=connection).tolist() == [2, 1]
+
+
 def test_gradients_of_windows() -> None:
     x = ucle.array([1.0, 2.0, 4.0])
     weights = ucle.array([1.0, 10.0, 100.0])
@@ -158,3 +235,24 @@ def test_errors() -> None:
         ucle.rolling([1.0, 2.0], 0)
     with pytest.raises(UnsupportedError, match="is computed"):
         ucle.rolling(2 * ucle.array([1.0, 2.0]), 2, stored=True)
+    sales = ucle.table("sales", ["day"], "v")
+    for step in ("", "3", "7 parsecs", "0d", datetime.timedelta(days=-1), 7):
+        with pytest.raises(ArgumentError, match="not a length of time"):
+            ucle.resample(sales, step)
+    with pytest.raises(UnsupportedError, match="not those of one table"):
+        ucle.resample([1.0, 2.0], "1d")
+    with pytest.raises(UnsupportedError, match="one length"):
+        ucle.rolling(sales, "1mo")
+    with pytest.raises(UnsupportedError, match="some entries"):
+        ucle.resample(sales, "1mo", stored=True).last()
+
+
+@pytest.mark.parametrize("type_", ["TIME", "TIMESTAMPTZ", "INTEGER", "VARCHAR"])
+def test_what_has_no_steps(type_: str, connection: duckdb.DuckDBPyConnection) -> None:
+    value = "3" if type_ == "INTEGER" else "TIMESTAMP '2024-01-30'"
+    connection.execute(
+        f"CREATE OR REPLACE TABLE sales AS SELECT ({value})::{type_} AS day, 1.0 AS v"
+    )
+    x = ucle.tensor("sales", axes=("day",), database=connection)
+    with pytest.raises(ValueTypeError, match="need dates"):
+        ucle.resample(x, "1d").sum().compute()

@@ -80,6 +80,22 @@ ORDER_AND_NAMES: tuple[Mutation, ...] = (
         ("tests/lazy/test_time_series.py::test_gradients_of_windows",),
     ),
     Mutation(
+        "windows-of-time-have-both-ends",
+        "sqlgen/pairs_of_times.py",
+        "start=integer(times.microseconds - 1),",
+        "start=integer(times.microseconds),",
+        "a window of 7 days holds a time that is 7 days older",
+        ("tests/lazy/test_time_series.py::test_windows_of_days[native]",),
+    ),
+    Mutation(
+        "last-is-first",
+        "sqlgen/pairs_of_times.py",
+        '{"first": exp.Min, "last": exp.Max}',
+        '{"first": exp.Min, "last": exp.Min}',
+        "the last entry of a step is its first",
+        ("tests/lazy/test_time_series.py::test_steps_have_dates[native]",),
+    ),
+    Mutation(
         "moments-without-distance",
         "ucle/lazy/windows.py",
         "weight = elementwise(MULT.name, n.values, share)",

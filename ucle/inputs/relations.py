@@ -25,6 +25,7 @@ from ucle.inputs.files import folder_columns
 from ucle.inputs.inputs import DescribedArray, DescribedTable, describe
 from ucle.inputs.parquet_schemas import is_pattern, united_parquet
 from ucle.inputs.states import BoundInput
+from ucle.inputs.time_pairs import axes_of_relation, times_source
 from ucle.plan.sources import (
     CsvFile,
     DataFile,
@@ -51,6 +52,8 @@ def find_columns(
     spec = described.spec if dtype is None else replace(described.spec, dtype=dtype)
     described = replace(described, spec=spec, origin=origin)
     columns, table = table_columns(session, name, TableSource(described.origin, (), None), prefix)
+    if spec.times is not None:
+        return times_source(name, described, columns, foreign)
     source = table_source(name, described, columns, labels, foreign)
     return replace(source, table=table)
 
@@ -64,6 +67,8 @@ def typed_origin(
 ) -> tuple[Origin, DType | None]:
     """The origin of an input with typed columns, and the element type if its files imply one."""
     origin, spec = described.origin, described.spec
+    if spec.times is not None:  # the columns are those of the whole relation
+        labels = axes_of_relation(spec.times)
     if isinstance(origin, CsvFile):
         _check_exists(session, name, origin)
         return typed_csv(session, name, origin, spec, labels, foreign), None
@@ -106,7 +111,7 @@ def table_columns(
             expected="a table or view of the database, or the path of a Parquet or CSV file",
             found=gist(error_text(error.__cause__)),
         ) from error.__cause__
-    return tuple(Column(row[0], row[1]) for row in rows), table
+    return tuple(Column(row[0], row[1]) for row in rows), table and source.times is None
 
 
 def _check_exists(session: Session, name: str, origin: Origin) -> bool:

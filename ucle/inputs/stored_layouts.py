@@ -286,6 +286,8 @@ def _about(session: Session, bound: SizedInput, source: TableSource) -> dict[str
         reading["constant"] = repr(source.constant)
     if source.presence:
         reading["presence"] = True
+    if source.times is not None:
+        reading["times"] = repr(source.times)
     if source.tiles:
         reading["tiles"] = source.tiles
     if source.symmetric:

@@ -7,7 +7,7 @@ from typing import Any
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.inputs.arithmetic import Arithmetic
-from ucle.plan.sources import Nulls
+from ucle.plan.sources import Nulls, TimePairs
 from ucle.stats.measure import MeasuredInput
 
 
@@ -44,6 +44,8 @@ class TableInput(Arithmetic[Any]):
     """Size of the tiles in the arrays along each of the first axes; None along the others."""
     presence: bool = False
     """True if it holds True for each stored entry, whatever its value."""
+    times: TimePairs | None = None
+    """The pairs of times that it holds in place of the rows of its relation."""
     symmetric: bool = False
     """True if each row stands for its first two coordinates in either order."""
     varies: bool = False

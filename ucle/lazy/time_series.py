@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ucle.errors import ArgumentError
+from ucle.errors import ArgumentError, UnsupportedError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
 from ucle.lazy.axes import AxisLike, find_axis
+from ucle.lazy.periods import Periods, is_length, length_of_time, pairs_of_times
 from ucle.lazy.positions_in_order import ordinals, shift_along
 from ucle.lazy.rolling import Rolling
 from ucle.lazy.tensor import Tensor, as_tensor, mask_of
@@ -48,7 +49,6 @@ def lead(x: Any, k: int = 1, axis: AxisLike = -1, fill_value: Any = 0) -> Tensor
 
 
 @validated(
-    window=args.count(1),
     axis=args.axis,
     min_periods=args.count(),
     center=args.flag,
@@ -56,14 +56,14 @@ def lead(x: Any, k: int = 1, axis: AxisLike = -1, fill_value: Any = 0) -> Tensor
 )
 def rolling(
     x: Any,
-    window: int,
+    window: Any,
     axis: AxisLike = -1,
     *,
     min_periods: int = 1,
     center: bool = False,
     where: Any = None,
     stored: bool = False,
-) -> Rolling[Tensor]:
+) -> Rolling[Tensor] | Periods[Tensor]:
     """Windows along an axis, as in pandas: ``ucle.rolling(x, 7, axis="day").mean()``.
 
     A window holds the last positions of the axis up to an entry, that of the entry included. Along
@@ -72,12 +72,13 @@ def rolling(
 
     Args:
         x: a tensor.
-        window: the number of positions.
+        window: the number of positions; or, along dates and timestamps, a length of time, such as
+            ``"7d"`` or a timedelta: the window holds the times that are less than that older.
         axis: the axis, by position or name.
         min_periods: windows with fewer entries have NaN. At the beginning of the axis there are
             fewer positions, and by default the aggregates of these.
         center: True for windows around their entry; with an even number of positions, one more of
-            them lies before it.
+            them lies before it. Not for lengths of time.
         where: a mask of the entries that count, as for `ucle.mean`; others are missing, as NaN is
             in pandas.
         stored: True if those that the input stores count, as for `ucle.mean`.
@@ -93,6 +94,19 @@ def rolling(
     tensor = as_tensor(x)
     mask = mask_of(tensor, where, stored, "rolling")
     place = find_axis(tensor.lazy, axis, "rolling")
+    if is_length(window):
+        months, micros = length_of_time(window, "rolling")
+        if center or months:
+            raise UnsupportedError(
+                "windows of time have one length, and end at their entry",
+                where="rolling",
+                expected="a length in days, hours or less, without center=True",
+                found=repr(window),
+                hint="resample(x, '1mo') has steps of months",
+            )
+        pairs = pairs_of_times(tensor.lazy, place, "window", (0, micros), "rolling")
+        return Periods(tensor.lazy, place, pairs, min_periods, mask, stored, Tensor)
+    args.count(1)(window, "rolling(window=...)")
     size = tensor.lazy.axes[place].size
     shape = Window.of(window, center)
     if size:  # there are no more positions than the axis has
@@ -104,6 +118,44 @@ def rolling(
             expected=f"at most {window}",
             found=str(min_periods),
         )
-    return Rolling(
-        tensor.lazy, place, shape, min_periods, mask, stored, ordinals(tensor.lazy, place), Tensor
-    )
+    order = ordinals(tensor.lazy, place)
+    return Rolling(tensor.lazy, place, shape, min_periods, mask, stored, order, Tensor)
+
+
+@validated(axis=args.axis, stored=args.flag)
+def resample(
+    x: Any, step: Any, axis: AxisLike = -1, *, where: Any = None, stored: bool = False
+) -> Periods[Tensor]:
+    """Steps of time along an axis: ``ucle.resample(x, "1mo", axis="day").sum()``.
+
+    Args:
+        x: a tensor with an axis of dates or timestamps of a table.
+        step: the length of a step: a number and a unit, as ``"1mo"``, ``"7d"`` or ``"30min"``, or a
+            timedelta. The units are those of Polars: us, ms, s, m or min, h, d, w, mo, q, y.
+        axis: the axis, by position or name.
+        where: a mask of the entries that count, as for `ucle.mean`.
+        stored: True if those that the input stores count, as for `ucle.mean`.
+
+    Returns:
+        The steps; their methods `sum`, `mean`, `min`, `max`, `std`, `var`, `count`, `first` and
+        `last` are tensors with the starts of the steps along the axis. Steps without a time are
+        left out. Weeks begin on Mondays; as in DuckDB's ``time_bucket``, steps of other lengths are
+        counted from 2000-01-03, and those of months from 2000-01-01.
+
+    Raises:
+        ArgumentError: `step` is not a length of time.
+        UnsupportedError: the times of the axis are not those of one table.
+
+    >>> import datetime
+    >>> import ucle
+    >>> days = [datetime.date(2024, 2, day) for day in (5, 6, 13)]
+    >>> sales = ucle.tensor({"day": days, "amount": [1.0, 2.0, 4.0]}, axes=("day",))
+    >>> weeks = ucle.resample(sales, "1w", axis="day").sum().to_arrow()
+    >>> [(str(row["day"]), row["val"]) for row in weeks.sort_by("day").to_pylist()]
+    [('2024-02-05', 3.0), ('2024-02-12', 4.0)]
+    """
+    tensor = as_tensor(x)
+    mask = mask_of(tensor, where, stored, "resample")
+    place = find_axis(tensor.lazy, axis, "resample")
+    pairs = pairs_of_times(tensor.lazy, place, "step", length_of_time(step, "resample"), "resample")
+    return Periods(tensor.lazy, place, pairs, 0, mask, stored, Tensor)

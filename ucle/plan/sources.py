@@ -113,6 +113,28 @@ class Nulls(Enum):
 
 
 @dataclass(frozen=True)
+class TimePairs:
+    """Pairs of times that a column of times stands for, in place of the rows of its relation.
+
+    The first of a pair is a coordinate of a result, the second one of the entries it is made from.
+    """
+
+    axis: int
+    """The axis whose key column holds the times."""
+    rank: int
+    """The number of axes of the relation."""
+    kind: str
+    """``"step"`` pairs the start of each step with the times in it, ``"first"`` and ``"last"`` with
+    one of them; ``"window"`` pairs each time with those that are less than a step older."""
+    months: int
+    """The length of a step, which is either months or microseconds."""
+    microseconds: int
+    column: str = ""
+    """The column, as soon as it is known."""
+    type: str = ""
+
+
+@dataclass(frozen=True)
 class TableSource:
     """A tensor in the columns of a relation.
 
@@ -126,7 +148,8 @@ class TableSource:
     if they are not the leading ones. `kept_as` is the layout of a table of ours whose arrays are
     BLOBs, as kernels take them. `table` is True if the relation is a DuckDB table, of which reading
     a part costs a part of the price; a view may have to be computed for each part. `presence` is
-    True if the tensor holds True for each value that is not NULL. `tiles` are the
+    True if the tensor holds True for each value that is not NULL. `times` are the pairs of times
+    that are read in place of the rows. `tiles` are the
     positions of a tile along the axes of the keys (0: a key is a position itself) if arrays hold
     tiles along some of them; empty if there are none. `symmetric` is True if a row stands for its
     first two keys in either order. `key_types` are DuckDB's types of the keys. `keys_as` has the
@@ -154,6 +177,7 @@ class TableSource:
     kept_as: Layout | None = None
     table: bool = False
     presence: bool = False
+    times: TimePairs | None = None
     tiles: tuple[int, ...] = ()
     symmetric: bool = False
     key_types: tuple[str, ...] = ()

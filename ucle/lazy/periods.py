@@ -1,0 +1,346 @@
+"""Aggregates over times: the entries of each step of dates, or of a window of time before each.
+
+Which times belong together is read from the column of times, as a second input over the same
+relation (`ucle.plan.sources.TimePairs`): pairs of a time of the result and a time of an entry.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from ucle.errors import ArgumentError, UnsupportedError
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import validated
+from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.dtypes import DType
+from ucle.inputs.operands import is_relation
+from ucle.inputs.table_input import TableInput
+from ucle.lazy.constants import everywhere
+from ucle.lazy.elementwise import elementwise
+from ucle.lazy.nodes import AVERAGE, Apply, Axis, Lazy, Leaf, Node, NodeOperand, apply
+from ucle.lazy.reductions import root
+from ucle.lazy.stored import is_empty_elsewhere, mask_along
+from ucle.operators import (
+    DIV,
+    GREATEST,
+    LESS,
+    LESS_EQUAL,
+    MAX,
+    MIN,
+    MULT,
+    SQUARE,
+    SUB,
+    SUM,
+    WHEN,
+    WHEN_HIGHEST,
+    WHEN_LOWEST,
+)
+from ucle.plan.sources import TimePairs
+
+UNITS = {
+    "us": (0, 1),
+    "ms": (0, 1_000),
+    "s": (0, 1_000_000),
+    "m": (0, 60_000_000),
+    "min": (0, 60_000_000),
+    "h": (0, 3_600_000_000),
+    "d": (0, 86_400_000_000),
+    "D": (0, 86_400_000_000),
+    "w": (0, 604_800_000_000),
+    "mo": (1, 0),
+    "q": (3, 0),
+    "y": (12, 0),
+}
+"""Months and microseconds of the units of a length of time, by their names in Polars."""
+
+_LENGTH = re.compile(r"(\d*)\s*([A-Za-z]+)")
+
+Length = tuple[int, int]
+"""A length of time: months, or microseconds."""
+
+
+def is_length(value: Any) -> bool:
+    """True if a value states a length of time, and no number of positions."""
+    return isinstance(value, str | datetime.timedelta | np.timedelta64)
+
+
+def length_of_time(value: Any, where: str) -> Length:
+    """Months or microseconds of a length of time, of which the other is 0.
+
+    Raises:
+        ArgumentError: it is not a length of time, or not a positive one.
+
+    >>> length_of_time("2w", ""), length_of_time(datetime.timedelta(seconds=1), "")
+    ((0, 1209600000000), (0, 1000000))
+    """
+    months = micros = 0
+    if isinstance(value, str):
+        found = _LENGTH.fullmatch(value.strip())
+        if found and found[2] in UNITS:
+            unit, count = UNITS[found[2]], int(found[1] or 1)
+            months, micros = unit[0] * count, unit[1] * count
+    elif isinstance(value, np.timedelta64) and np.datetime_data(value)[0] in "YM":
+        months = int(value.astype("timedelta64[M]").astype(int))
+    elif isinstance(value, np.timedelta64):
+        micros = int(value.astype("timedelta64[us]").astype(int))
+    elif isinstance(value, datetime.timedelta):
+        micros = value // datetime.timedelta(microseconds=1)
+    if (months or micros) and min(months, micros) >= 0:
+        return months, micros
+    raise ArgumentError(
+        "this is not a length of time",
+        where=where,
+        expected="a number and a unit, as '7d', '1mo' or '30min' (" + ", ".join(UNITS) + "), "
+        "or a timedelta",
+        found=repr(value),
+    )
+
+
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Periods(Generic[Result_co]):
+    """The entries of periods of time, made by `ucle.resample`; the methods aggregate them.
+
+    `ucle.rolling` makes them for windows of a length of time.
+    """
+
+    tensor: Lazy
+    place: int
+    """The axis of times."""
+    pairs: Leaf
+    """The times of results and those of their entries."""
+    min_periods: int
+    mask: Lazy | None
+    """The entries that count; None for all."""
+    stored: bool
+    """True if these are those that the input stores."""
+    make: Callable[[Lazy], Result_co]
+    """Makes a tensor, which a module above names."""
+
+    def sum(self) -> Result_co:
+        """Sums of the entries of each period."""
+        return self._with_enough(self._gather(self._numbers(1), WHEN.name, SUM.name), None)
+
+    def mean(self) -> Result_co:
+        """Means of the entries of each period."""
+        return self._with_enough(self._mean(self._count()))
+
+    def min(self) -> Result_co:
+        """The smallest entry of each period."""
+        return self._with_enough(self._end(WHEN_HIGHEST.name, MIN.name))
+
+    def max(self) -> Result_co:
+        """The greatest entry of each period."""
+        return self._with_enough(self._end(WHEN_LOWEST.name, MAX.name))
+
+    @validated(ddof=args.real)
+    def var(self, ddof: float = 1) -> Result_co:
+        """Variances of the entries of each period; `ddof` is subtracted from their number.
+
+        It is NaN where there are no more entries than that, as in pandas.
+        """
+        return self.make(self._variance(ddof))
+
+    @validated(ddof=args.real)
+    def std(self, ddof: float = 1) -> Result_co:
+        """Standard deviations of the entries of each period: the roots of `var`."""
+        return self.make(root(self._variance(ddof)))
+
+    def count(self) -> Result_co:
+        """The number of entries of each period."""
+        if self.mask is not None:
+            return self.make(self._count())
+        every = everywhere(self.tensor, 1, DType.INT64)
+        return self.make(self._gather(every, WHEN.name, SUM.name))
+
+    def first(self) -> Result_co:
+        """The entry at the first time of each period.
+
+        Raises:
+            UnsupportedError: only some entries count.
+        """
+        return self._at_end("first")
+
+    def last(self) -> Result_co:
+        """The entry at the last time of each period; errors are as for `first`."""
+        return self._at_end("last")
+
+    def __repr__(self) -> str:
+        return f"<Periods of {self.tensor}>"
+
+    @property
+    def _labels(self) -> tuple[list[int], list[Axis]]:
+        """The labels and the axes of results: the period is labelled after all others."""
+        rank = len(self.tensor.axes)
+        labels = [rank if n == self.place else n for n in range(rank)]
+        period = self.pairs.axes[0]
+        axes = [period if n == self.place else a for n, a in enumerate(self.tensor.axes)]
+        return labels, axes
+
+    @property
+    def _met(self) -> NodeOperand:
+        """True where a time, which has the axis' label, belongs to a period."""
+        return NodeOperand(self.pairs, (len(self.tensor.axes), self.place))
+
+    def _numbers(self, one: float) -> Lazy:
+        """The entries as numbers that are added, with 0 for those outside of the mask."""
+        values = elementwise(MULT.name, self.tensor, one)
+        if self.mask is None or (self.stored and is_empty_elsewhere(self.tensor)):
+            return values
+        return elementwise(WHEN.name, self.mask, values)
+
+    def _gather(self, values: Lazy, function: str, aggregation: str) -> Lazy:
+        """Aggregate the entries at the times of each period."""
+        labels, axes = self._labels
+        read = values.operand(range(len(axes)))
+        return apply(function, [self._met, read], axes, labels, reduce=aggregation)
+
+    def _end(self, nothing: str, aggregation: str) -> Lazy:
+        values = self.tensor
+        if self.mask is not None:
+            values = elementwise(nothing, mask_along(values, self.mask), values)
+        return self._gather(values, nothing, aggregation)
+
+    def _count(self) -> Lazy:
+        """The number of entries of each period; the same for all fibres without a mask."""
+        if self.mask is not None:
+            ones = elementwise(DType.INT64.value, mask_along(self.tensor, self.mask))
+            return self._gather(ones, WHEN.name, SUM.name)
+        labels, axes = self._labels
+        units = [a if n == self.place else Axis(a.name, 1) for n, a in enumerate(axes)]
+        return apply(DType.INT64.value, [self._met], units, labels, reduce=SUM.name)
+
+    def _mean(self, count: Lazy) -> Lazy:
+        total = self._gather(self._numbers(1.0), WHEN.name, SUM.name)
+        return elementwise(AVERAGE, total, count)
+
+    def _variance(self, ddof: float) -> Lazy:
+        count = self._count()
+        mean = self._mean(elementwise(GREATEST.name, count, 1))
+        labels, axes = self._labels
+        rank = len(axes)
+        both, every = [*self.tensor.axes, axes[self.place]], range(rank + 1)
+        apart = apply(
+            SUB.name, [self.tensor.operand(range(rank)), mean.operand(labels)], both, every
+        )
+        squares = elementwise_by_place(SQUARE.name, apart)
+        if self.mask is not None:
+            chosen = mask_along(self.tensor, self.mask).operand(range(rank))
+            squares = apply(WHEN.name, [chosen, squares.operand(every)], both, every)
+        total = apply(WHEN.name, [self._met, squares.operand(every)], axes, labels, reduce=SUM.name)
+        free = elementwise(SUB.name, count, ddof)
+        some = elementwise(LESS.name, 0, free)
+        if self.min_periods > 1:
+            enough = elementwise(LESS_EQUAL.name, self.min_periods, count)
+            some = elementwise("logical_and", some, enough)
+        spread = elementwise(DIV.name, total, elementwise("where", some, free, 1))
+        return elementwise("where", some, spread, math.nan)
+
+    def _at_end(self, kind: str) -> Result_co:
+        if self.mask is not None:
+            raise UnsupportedError(
+                "the first and the last of some entries are not known by their times alone",
+                where=kind,
+                expected="all entries: neither where= nor stored=True",
+                found="a mask",
+                hint="a view with row_number() over (partition by ...) picks rows of a table",
+            )
+        spec = self.pairs.value
+        times = replace(spec.times, kind=kind)
+        one = replace(self, pairs=replace(self.pairs, value=replace(spec, times=times)))
+        return self.make(one._gather(self.tensor, WHEN.name, "dot"))
+
+    def _with_enough(self, values: Lazy, least: int | None = 1) -> Result_co:
+        """The aggregates, NaN in periods with less than `min_periods` entries, or with none."""
+        least = self.min_periods if least is None else max(self.min_periods, least)
+        if least <= (self.mask is None):
+            return self.make(values)
+        enough = elementwise(LESS_EQUAL.name, least, self._count())
+        return self.make(elementwise("where", enough, values, math.nan))
+
+
+def elementwise_by_place(function: str, tensor: Lazy) -> Lazy:
+    """Apply a function of one value, whatever the names of the axes are."""
+    every = range(len(tensor.axes))
+    return apply(function, [tensor.operand(every)], tensor.axes, every)
+
+
+def pairs_of_times(tensor: Lazy, place: int, kind: str, length: Length, where: str) -> Leaf:
+    """The input that pairs times of an axis: those of results, and those of their entries.
+
+    Args:
+        tensor: the tensor.
+        place: its axis of times.
+        kind: of `TimePairs`.
+        length: the length of a step or a window.
+        where: for messages.
+
+    Raises:
+        UnsupportedError: the times of the axis are not those of one table.
+    """
+    found = dict.fromkeys(_columns_of(tensor.node, tensor.labelled.index(place)))
+    relations = {id(leaf.value.relation) for leaf, _ in found}
+    if len(relations) != 1:
+        raise UnsupportedError(
+            "the times of this axis are not those of one table",
+            where=f"{where}, {tensor}",
+            expected="an axis whose coordinates are in a key column of a table",
+            found="an array, or several tables" if found else "positions",
+            hint="rolling(7) counts positions; a table of all times is a view with UNION",
+        )
+    leaf, axis = next(iter(found))
+    months, micros = length
+    spec = replace(
+        leaf.value,
+        times=TimePairs(axis, len(leaf.axes), kind, months, micros),
+        dtype=DType.BOOL,
+        fill=False,
+        bounds=None,
+        presence=False,
+        sum_duplicates=False,
+        symmetric=False,
+        tiles=None,
+        shape=None,
+        encode=False,
+        encoded_keys=(),
+        dictionaries=(),
+        unsorted=frozenset(),
+        picks=False,
+    )
+    own = tensor.axes[place]
+    period = Axis(own.name, None, encoded=True)
+    name = f"{leaf.name}_{kind}s"
+    return Leaf(spec, (period, replace(own, encoded=True)), name, DType.BOOL, leaf.database)
+
+
+def _columns_of(node: Node, axis: int) -> list[tuple[Leaf, int]]:
+    """The inputs that have the coordinates of an axis of a node, and their axes."""
+    if isinstance(node, Leaf):
+        spec = node.value
+        table = isinstance(spec, TableInput) and is_relation(spec.relation)
+        return [(node, axis)] if table and axis < len(node.axes) else []
+    if not isinstance(node, Apply):
+        return _columns_of(node.backward.by[node.number], axis)
+    label = node.output[axis]
+    found: list[tuple[Leaf, int]] = []
+    for operand in node.operands:
+        if not isinstance(operand.source, Node):
+            continue
+        if operand.indices is None:
+            places = [n for n, own in enumerate(operand.labels) if own == label]
+        else:
+            places = [
+                n for n, index in enumerate(operand.indices) if str(label) in index.affine.labels
+            ]
+        for n in places:
+            found += _columns_of(operand.source, n)
+    return found
