@@ -62,6 +62,15 @@ ORDER_AND_NAMES: tuple[Mutation, ...] = (
         "entries outside of the mask are zeros among those that are sorted",
         ("tests/lazy/test_stored.py::test_random_arrays_and_masks[1]",),
     ),
+    # ---- Names ----
+    Mutation(
+        "masks-order-the-axes",
+        "ucle/lazy/selection.py",
+        "return permute_axes(kept, places)",
+        "return kept",
+        "a mask along one axis puts that axis first",
+        ("tests/lazy/test_row_masks.py::test_random_masks[0]",),
+    ),
     # ---- Windows ----
     Mutation(
         "fills-before-the-first-position",

@@ -17,8 +17,14 @@ from ucle.errors import ArgumentTypeError, BoundError, LabelError, PositionError
 from ucle.foundation.dtypes import DType
 from ucle.foundation.libraries import pa
 from ucle.inputs.table_input import TableInput
-from ucle.lazy.axes import AxisLike, check_axis_names, find_axis, with_unit_axis
-from ucle.lazy.elementwise import check_names, ones
+from ucle.lazy.axes import (
+    AxisLike,
+    check_axis_names,
+    find_axis,
+    permute_axes,
+    with_unit_axis,
+)
+from ucle.lazy.elementwise import check_names, elementwise, ones
 from ucle.lazy.nodes import Apply, Axis, Lazy, Leaf, NodeOperand, apply
 from ucle.operators import PICK, WHEN
 
@@ -219,6 +225,32 @@ def take_positions(tensor: Lazy, place: int, positions: Sequence[int]) -> Lazy:
     if axis.unit:
         return _repeat_axis(tensor, place, new_axis)
     return _join_selection(tensor, place, offsets, new_axis)
+
+
+def keep_entries(tensor: Lazy, mask: Lazy) -> Lazy:
+    """``t[t > 3]`` with named axes: the entries at which a mask is true, and 0 elsewhere.
+
+    Axes and coordinates stay, so that a mask along one axis keeps the rows of its coordinates.
+
+    Raises:
+        LabelError: the mask has an axis that the tensor lacks, or axes without names.
+
+    >>> named = ones((Axis("node", 4), Axis("feature", 3)))
+    >>> print(keep_entries(named, ones((Axis("feature", 3),))))
+    (node: 4, feature: 3)
+    """
+    check_names([tensor, mask], "[...]")
+    names = [axis.name for axis in tensor.axes]
+    if other := [axis for axis in mask.axes if axis.name not in names]:
+        raise LabelError(
+            "the mask has an axis that the tensor lacks",
+            where="[...]",
+            expected=f"a mask along {tensor}",
+            found=str(other[0]),
+        )
+    kept = elementwise(WHEN.name, mask, tensor)
+    places = [[axis.name for axis in kept.axes].index(name) for name in names]
+    return permute_axes(kept, places)
 
 
 def check_entries(dtype: np.dtype[Any] | None) -> None:

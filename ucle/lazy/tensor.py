@@ -463,7 +463,8 @@ class Tensor(Computable, SeriesMethods, Arithmetic["Tensor"]):
 
     def __getitem__(self, key: Any) -> Tensor:
         if isinstance(key, Tensor):
-            return self.take(key)
+            masks = self.lazy.named and key.dtype == bool
+            return Tensor(selection.keep_entries(self.lazy, key.lazy)) if masks else self.take(key)
         return Tensor(selection.index_tensor(self.lazy, key))
 
     @validated(axis=args.axis)
