@@ -28,7 +28,7 @@ ORDER_AND_NAMES: tuple[Mutation, ...] = (
     Mutation(
         "fills-are-summed",
         "ucle/lazy/stored.py",
-        "alone = stored and _is_empty_elsewhere(tensor)",
+        "alone = stored and is_empty_elsewhere(tensor)",
         "alone = stored",
         "the mean of what is stored adds the fill of what is not",
         ("tests/lazy/test_stored.py::test_random_tables[native-0-DOUBLE-strings and a fill]",),
