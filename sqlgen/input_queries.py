@@ -49,7 +49,8 @@ from ucle.udf_kernels.element_types import typed_name
 
 def describe_query(source: TableSource, prefix: str = "") -> str:
     """Names and types of the columns of a source's relation."""
-    query = select(exp.Star()).from_(whole_table(source, prefix))
+    relation = whole_table if source.times is None else source_table
+    query = select(exp.Star()).from_(relation(source, prefix))
     return sql_text(exp.Describe(this=query))
 
 

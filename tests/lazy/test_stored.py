@@ -176,6 +176,26 @@ def test_files(tmp_path: Any, connection: duckdb.DuckDBPyConnection) -> None:
         assert ucle.mean(x, "b", stored=True).to_numpy(database=connection).tolist() == [2, 7.25]
 
 
+@pytest.mark.parametrize("wide", [False, True])
+def test_missing_values_are_not_stored(wide: bool, connection: duckdb.DuckDBPyConnection) -> None:
+    frame = pd.DataFrame({"p": [0.0, None, 3.0], "q": [None, 2.0, 5.0]}, index=["a", "b", "c"])
+    if wide:
+        rows = pa.table({"who": list(frame.index), **{x: frame[x].tolist() for x in frame}})
+        rows = rows.set_column(1, "p", pa.array([0.0, None, 3.0]))
+        rows = rows.set_column(2, "q", pa.array([None, 2.0, 5.0]))
+        spec = ucle.table(rows, ["who"], columns_as="what", nulls="missing")
+    else:
+        values = pa.array([0.0, None, None, 2.0, 3.0, 5.0])
+        rows = pa.table({"who": [*"aabbcc"], "what": [*"pqpqpq"], "v": values})
+        spec = ucle.table(rows, ["who", "what"], "v", nulls="missing")
+    x = ucle.tensor(spec, axes=("who", "what"))
+    for axis, name in enumerate(("who", "what")):
+        found = ucle.mean(x, name, stored=True).to_numpy(database=connection)
+        np.testing.assert_array_equal(found, frame.mean(axis=axis))
+        found = ucle.count(x, name, stored=True).to_numpy(database=connection)
+        np.testing.assert_array_equal(found, frame.count(axis=axis))
+
+
 def test_duplicates_are_one_entry(connection: duckdb.DuckDBPyConnection) -> None:
     rows = pa.table({"a": [0, 0, 0], "b": [1, 1, 2], "v": [1.0, -1.0, 6.0]})
     x = ucle.tensor(ucle.table(rows, ["a", "b"], "v", duplicates="sum"), axes=("a", "b"))

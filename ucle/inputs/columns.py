@@ -109,6 +109,7 @@ def table_source(
         )
     dtype = DType.BOOL if masks else spec.dtype or stored
     constant = True if masks else constant
+    numbers = not masks and not spec.presence
     if not spec.presence:
         _check_real(value, dtype, where)
     if value is None and exact_scalar(constant, dtype) is None:
@@ -129,9 +130,7 @@ def table_source(
         pairs=stored.kind == "c" and value is not None and not masks,
         encoded=_encoded_keys(spec, keys[: len(labels)], numbered),
         constant=constant,
-        narrowed=narrowed_type(value.type, dtype)
-        if value and not masks and not spec.presence
-        else None,
+        narrowed=narrowed_type(value.type, dtype) if value and numbers else None,
         presence=spec.presence and value is not None,
         tiles=tiles,
         symmetric=spec.symmetric,

@@ -21,6 +21,7 @@ from ucle.lazy.nodes import AVERAGE, PLACES, Apply, Lazy, Leaf, Node, NodeOperan
 from ucle.lazy.reductions import Along, reduce_tensor
 from ucle.lazy.types import node_types
 from ucle.operators import GREATEST, MULT, SUB, SUM, WHEN
+from ucle.plan.sources import Nulls
 
 
 def chosen_entries(tensor: Lazy, where: Lazy | None, stored: bool, function: str) -> Lazy | None:
@@ -98,7 +99,10 @@ def _presence_of_input(leaf: Leaf) -> Node:
     spec = leaf.value
     data = spec.relation if isinstance(spec, TableInput) else spec
     if isinstance(spec, TableInput) and (is_relation(data) or is_sparse(data)):
-        there = replace(spec, presence=True, fill=False, dtype=DType.BOOL)
+        if spec.nulls is Nulls.REFUSED and spec.columns_as is None:
+            there = replace(spec, presence=True, fill=False, dtype=DType.BOOL)
+        else:  # what is missing is not stored
+            there = replace(spec, nulls=Nulls.OBSERVED, fill=None, dtype=None)
         return Leaf(there, leaf.axes, f"{leaf.name}_stored", DType.BOOL, leaf.database)
     return constant(leaf.axes, True, DType.BOOL).node
 
