@@ -143,20 +143,31 @@ def test_in_a_transaction_of_the_user(path: str) -> None:
 # Views without kernels
 
 
-# All inputs of these are tables.
-@pytest.mark.parametrize("seed", [7, 8, 10, 11, 13, 14, 17, 21, 22, 23, 28, 34, 38, 41, 46, 51])
-def test_plain_views_of_random_programs(seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", range(0, 100, 25))
+def test_plain_views_of_random_programs(first: int, tmp_path: Path) -> None:
     """A client without kernels reads from plain views what the program computes in SQL."""
-    case, file = random_case(seed), str(tmp_path / "plain.db")
-    with ucle.connect(file) as connection:
-        case.create_tables(connection)
-        made = case.compile(connection)
-        made.create_views(connection, kernels=False)
-        with made.with_decomposition("relational").execute(connection) as result:
-            expected = {x: sorted(map(repr, result[x].relation.fetchall())) for x in result}
-    with duckdb.connect(file) as connection:
-        for name, rows in expected.items():
-            assert sorted(map(repr, connection.sql(f'FROM "{name}"').fetchall())) == rows
+    checked = 0
+    for seed in range(first, first + 25):
+        case, file = random_case(seed), str(tmp_path / f"{seed}.db")
+        expected = {}
+        with ucle.connect(file) as connection:
+            case.create_tables(connection)
+            made = case.compile(connection)
+            if len(case.tables) < len(made.compiled.inputs):
+                continue
+            try:
+                made.create_views(connection, kernels=False)
+            except UnsupportedError:  # functions of matrices
+                continue
+            with made.with_decomposition("relational").execute(connection) as result:
+                for name in result:
+                    expected[name] = sorted(map(repr, result[name].relation.fetchall()))
+        with duckdb.connect(file) as connection:
+            for name, rows in expected.items():
+                shown = connection.sql(f'FROM "{name}"').fetchall()
+                assert sorted(map(repr, shown)) == rows, str(case)
+        checked += 1
+    assert checked
 
 
 def test_a_view_says_that_it_needs_kernels(path: str) -> None:
