@@ -80,6 +80,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "sums, products and extremes forget the entries that are not stored",
     ),
     Mutation(
+        "what-is-carried-replaces-others",
+        "ucle/plan/plan_program.py",
+        "scanned = source, name if type_.entries.varies else None",
+        "scanned = source, None",
+        "in a loop, an input that reads the table of the first state becomes the state",
+        ("tests/run/test_prepared.py::test_only_the_carried_input_is_replaced[native-Sx-False]",),
+    ),
+    Mutation(
         "densify-not-planned",
         "ucle/plan/plan_program.py",
         "Densify(left) if rule.densify_left else left,",

@@ -7,6 +7,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from leftovers import temporary_objects
@@ -186,6 +187,30 @@ def test_ids_that_come_and_go() -> None:
             con.execute("UPDATE e SET i = 'c' WHERE i = 'a'")
             with pytest.raises(UcleError):
                 run()
+
+
+@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize("order", ["Sx", "xS"])
+def test_only_the_carried_input_is_replaced(order: str, text: bool, connection: Connection) -> None:
+    """Another input may read the same table: it stays as it is."""
+    rng = np.random.default_rng(order == "Sx")
+    numbers, matrix = rng.normal(size=4), rng.normal(size=(4, 4))
+    ids = np.array(list("abcd")) if text else np.arange(4)
+    rows = pa.table({"i": np.repeat(ids, 4), "j": np.tile(ids, 4), "v": matrix.ravel()})
+    connection.register("begins", pa.table({"i": ids, "v": numbers}))
+    connection.execute("CREATE OR REPLACE TEMP TABLE first_state AS FROM begins")
+    connection.unregister("begins")
+    names = {"coordinates": {"i": "place", "j": "place"}} if text else {}
+    program = ucle.einsum_program(
+        "y[i] = S[i] + sum[j](A[i,j] * x[j])",
+        inputs={"A": ucle.table(rows, **names), **dict.fromkeys(order, "first_state")},
+        database=connection,
+    )
+    expected = numbers
+    with program.prepare(carry={"x": "y"}) as run:
+        for _ in range(3):
+            expected = numbers + matrix @ expected
+            np.testing.assert_allclose(run()["y"].to_numpy(), expected)
 
 
 def test_outputs_have_to_fit() -> None:

@@ -78,7 +78,7 @@ class _Planner:
         self.vertex_reads: dict[str, Read] = {}
         self._relations: dict[str, Relation] = {}
         """The relations of the steps, by name."""
-        self._scanned: dict[TableSource, Read] = {}
+        self._scanned: dict[tuple[TableSource, str | None], Read] = {}
         self._converted: dict[tuple[str, Layout], Read] = {}
         self._decomposed = decomposed
         self._sources = sources
@@ -251,13 +251,15 @@ class _Planner:
             if isinstance(source, TableSource) and source.layout == layout
         )
         source = max(matching, key=lambda each: each.kept_as is not None)
-        if source not in self._scanned:
-            type_ = self._decomposed.program.types[name]
+        type_ = self._decomposed.program.types[name]
+        # What replaces an input must not replace others that read the same table.
+        scanned = source, name if type_.entries.varies else None
+        if scanned not in self._scanned:
             kept = source.key_axes is not None
             step = _layout_name(name, type_, layout) if kept else name
             scan = TableScan(source, type_, layout)
-            self._scanned[source] = self._add(step, name, scan, f"{name}: {source.origin}")
-        return self._scanned[source]
+            self._scanned[scanned] = self._add(step, name, scan, f"{name}: {source.origin}")
+        return self._scanned[scanned]
 
     def _load(self, name: str, needed: Layout) -> Read:
         (source,) = self._sources[name]
