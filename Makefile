@@ -16,7 +16,7 @@
 #   make sail-test    the same on Sail, a server of Spark Connect without Java
 #   make spark-bench  what they take there, and what moves, beside plain Spark SQL; with
 #                     BENCH=spark_memory a table of four times the executors' memory
-#   make gallery      the recipes of docs/gallery measured on full data, and their pages written
+#   make gallery      the jobs of docs/gallery measured on larger data, and the figures written on its pages
 #   make wheel        the sdist and this machine's wheels, into dist
 #   make wheel-test   the same, tried in environments of their own without compilers
 #   make environments all environments that the steps of .ci/run need
@@ -141,7 +141,7 @@ examples: .venv-examples/installed
 	.venv-examples/bin/python examples/training/k_means.py
 	.venv-examples/bin/python examples/training/page_rank.py
 	.venv-examples/bin/python examples/training/components.py
-	.venv-examples/bin/python examples/gallery/run.py
+	.venv-examples/bin/python benchmarks/gallery/run.py
 
 sqlmesh: .venv-sqlmesh/installed
 	PATH="$$PWD/.venv-sqlmesh/bin:$$PATH" .venv-sqlmesh/bin/python examples/sqlmesh/run.py
@@ -159,8 +159,9 @@ sail-test: .venv-sail/installed
 spark-bench: .venv-spark/installed
 	.venv-spark/bin/python -m benchmarks.$(BENCH) $(ARGS)
 
-gallery: .venv-examples/installed
-	.venv-examples/bin/python examples/gallery/run.py --full --write $(ARGS)
+gallery: .venv-examples/installed .venv/installed-test
+	.venv-examples/bin/python benchmarks/gallery/run.py --full --write $(ARGS)
+	.venv/bin/python -m pytest -q tests/project/test_docs.py -k 'fresh and gallery' --update-golden
 
 lint: .venv-lint/installed
 	.venv-lint/bin/ruff check .

@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 
 import click
+import gallery_pages
 import pipeline_picture
 from array_api_page import array_api_page
 from comparisons_page import comparisons_page
@@ -249,6 +251,8 @@ GENERATED: dict[str, Callable[[], str]] = {
     "commands.md": commands_page,
     "comparisons.md": lambda: comparisons_page(NOTE),
     "architecture.md": architecture_page,
+    "gallery/index.md": lambda: gallery_pages.gallery_index(NOTE),
+    **{f"gallery/{x}.md": partial(gallery_pages.write_figures, x) for x in gallery_pages.NAMES},
     "_static/layers.svg": picture,
     "_static/pipeline.svg": pipeline_picture.light,
     "_static/pipeline-dark.svg": pipeline_picture.dark,

@@ -50,23 +50,6 @@ def test_the_page_shows_the_examples_of_training() -> None:
         assert path.name == "tables.py" or f"(../examples/training/{path.name})" in page.read_text()
 
 
-def test_the_gallery_shows_its_recipes() -> None:
-    """A page for each, with the module as it is, a picture that is no large file, and a row."""
-    pages, modules = ROOT / "docs" / "gallery", EXAMPLES / "gallery"
-    listed = re.search(r"NAMES = \((.*?)\)", (modules / "recipe.py").read_text(), re.DOTALL)
-    assert listed is not None
-    names = re.findall(r'"(\w+)"', listed[1])
-    assert {path.stem for path in pages.glob("*.md")} == {*names, "index"}
-    table = (pages / "index.md").read_text()
-    for name in names:
-        page = (pages / f"{name}.md").read_text()
-        _, text, source = (modules / f"{name}.py").read_text().split('"""', 2)
-        assert source.lstrip() in page, f"{name}: `make gallery` writes the page again"
-        assert text.strip().partition("\n")[2].strip() in page
-        assert f"]({name}.md)" in table
-        assert (pages / f"{name}.svg").stat().st_size < 100_000
-
-
 def test_the_page_names_every_key_of_the_documents() -> None:
     page = (ROOT / "docs" / "pipelines.md").read_text()
     program = ucle.einsum_program("y[i] += A[i,j]", A=[[1.0, 0.0], [2.0, 3.0]])

@@ -33,11 +33,14 @@ def program(connection):
         p[i] = sigmoid(sum[a](X[i,a] * w[a]))
         gradient[a] = sum[i](X[i,a] * (bought[i] - p[i]))
         hessian[a,b] = sum[i](p[i] * (1 - p[i]) * X[i,a] * X[i,b])
+        move[a] = sum[b](inv[a,b](hessian[a,b]) * gradient[b])
+        next[a] = w[a] + move[a]
+        moved[] = max[a](abs(move[a]))
         """,
         X=ucle.table("customers", ["customer"], "x"),
         bought=ucle.table("customers", ["customer"], "bought"),
         w=ucle.parameter(np.zeros(count(connection, "max(len(x))", "customers"))),
-        outputs=["gradient", "hessian"],
+        outputs=["next"],
         database=connection,
     )
 
@@ -53,13 +56,8 @@ def newton(derivatives, width):
 
 
 def by_ucle(connection):
-    with program(connection).prepare() as run:
-
-        def derivatives(w):
-            found = run(w=w)
-            return found["gradient"].to_numpy(), found["hessian"].to_numpy()
-
-        return newton(derivatives, count(connection, "max(len(x))", "customers"))
+    with program(connection).iterate({"w": "next"}, until="moved[] < 1e-9") as found:
+        return found["next"].to_numpy()
 
 
 def by_sql(connection):

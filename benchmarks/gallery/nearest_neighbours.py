@@ -5,6 +5,7 @@ pass, as a product of matrices of which the ten best of each row are kept.
 """
 
 import numpy as np
+import scipy.sparse as sp
 from data import columns, vectors
 from tables import store
 
@@ -27,22 +28,20 @@ def program(connection):
     return ucle.einsum_program(
         """
         score[q,d] = sum[k](Q[q,k] * D[d,k])
-        best[q,rank] = top_k[d,rank](score[q,d])
-        document[q,rank] = arg_top_k[d,rank](score[q,d])
+        best[q,d] = when(among_top_k[d,rank](score[q,d]), score[q,d])
         """,
         Q="queries",
         D="documents",
         bounds={"rank": K},
-        outputs=["best", "document"],
+        outputs=["best"],
         database=connection,
     )
 
 
 def by_ucle(connection):
     with program(connection).execute() as result:
-        for name in ("best", "document"):
-            result[name].to_table(name, keys=["q", "rank"], rows="all", mode="replace")
-    return connection.table("best"), connection.table("document")
+        result["best"].to_table("best", mode="replace")
+    return connection.table("best")
 
 
 def by_sql(connection):
@@ -54,13 +53,9 @@ def by_sql(connection):
         ),
         best AS (SELECT q, max_by({{'d': d, 'score': score}}, score, {K}) AS best
             FROM scores GROUP BY q)
-        SELECT q, generate_subscripts(best, 1) - 1 AS rank, unnest(best, recursive := true)
-        FROM best
+        SELECT q, unnest(best, recursive := true) FROM best
     """)
-    return (
-        connection.sql("SELECT q, rank, score FROM found"),
-        connection.sql("SELECT q, rank, d FROM found"),
-    )
+    return connection.table("found")
 
 
 def arrays(connection):
@@ -72,13 +67,16 @@ def arrays(connection):
 
 def by_peer(queries, documents):
     scores = queries @ documents.T
-    found = np.argpartition(scores, -K, axis=1)[:, -K:]
-    order = np.argsort(-np.take_along_axis(scores, found, axis=1), axis=1)
-    document = np.take_along_axis(found, order, axis=1)
-    return np.take_along_axis(scores, document, axis=1), document
+    document = np.argpartition(scores, -K, axis=1)[:, -K:]
+    query = np.repeat(np.arange(len(queries)), K)
+    score = np.take_along_axis(scores, document, axis=1)
+    return sp.coo_array((score.ravel(), (query, document.ravel())), scores.shape).tocsr()
 
 
 def picture(axes, connection):
-    rank, score = columns(connection, "SELECT rank, val FROM best")
+    rank, score = columns(
+        connection,
+        "SELECT row_number() OVER (PARTITION BY q ORDER BY val DESC) - 1 AS rank, val FROM best",
+    )
     axes.boxplot([score[rank == n] for n in range(K)], tick_labels=range(1, K + 1))
     axes.set(xlabel="rank", ylabel="score", title="How near the nearest are")

@@ -42,22 +42,36 @@ def others(axis):
     return [other for other in range(3) if other != axis]
 
 
-def program(connection, axis=0):
-    order = [axis, *others(axis)]
-    keys, (i, j, k) = [AXES[n] for n in order], np.take(sizes(connection), order).tolist()
+def first_factors(size):
+    """Factors to begin with."""
+    rng = np.random.default_rng(1)
+    return [rng.random((n, RANK)) for n in size]
+
+
+def program(connection):
+    size = sizes(connection)
+    _, items, months = first_factors(size)
     return ucle.einsum_program(
-        "M[i,r] += X[i,j,k] * B[j,r] * C[k,r]",
-        X=ucle.table("sales", keys, "n", dtype="float64", bounds=[i, j, k]),
-        B=ucle.parameter(np.zeros((j, RANK))),
-        C=ucle.parameter(np.zeros((k, RANK))),
+        """
+        II[r,s] = sum[i](I[i,r] * I[i,s])
+        MM[r,s] = sum[m](M[m,r] * M[m,s])
+        P[p,r] = inv[r,s](II[r,s] * MM[r,s]) * sum[i,m](X[p,i,m] * I[i,s] * M[m,s])
+        PP[r,s] = sum[p](P[p,r] * P[p,s])
+        next_I[i,r] = inv[r,s](PP[r,s] * MM[r,s]) * sum[p,m](X[p,i,m] * P[p,s] * M[m,s])
+        JJ[r,s] = sum[i](next_I[i,r] * next_I[i,s])
+        next_M[m,r] = inv[r,s](PP[r,s] * JJ[r,s]) * sum[p,i](X[p,i,m] * P[p,s] * next_I[i,s])
+        """,
+        X=ucle.table("sales", list(AXES), "n", dtype="float64", bounds=size),
+        I=ucle.parameter(items),
+        M=ucle.parameter(months),
+        outputs=["P", "next_I", "next_M"],
         database=connection,
     )
 
 
 def decompose(mttkrp, size):
     """The factors after some sweeps over the axes."""
-    rng = np.random.default_rng(1)
-    factors = [rng.random((n, RANK)) for n in size]
+    factors = first_factors(size)
     for _ in range(SWEEPS):
         for axis in range(3):
             b, c = (factors[n] for n in others(axis))
@@ -66,13 +80,9 @@ def decompose(mttkrp, size):
 
 
 def by_ucle(connection):
-    with (
-        program(connection, 0).prepare() as users,
-        program(connection, 1).prepare() as items,
-        program(connection, 2).prepare() as months,
-    ):
-        runs = users, items, months
-        return decompose(lambda axis, b, c: runs[axis](B=b, C=c)["M"].to_numpy(), sizes(connection))
+    loop = program(connection).iterate({"I": "next_I", "M": "next_M"}, max_steps=SWEEPS)
+    with loop as found:
+        return tuple(found[name].to_numpy() for name in ("P", "next_I", "next_M"))
 
 
 def by_sql(connection):

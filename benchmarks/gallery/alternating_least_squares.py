@@ -32,26 +32,32 @@ def sizes(connection):
     return {name: count(connection, f'max("{name}") + 1', "ratings") for name in ("user", "item")}
 
 
-def program(connection, here="user", there="item"):
+def first_items(items):
+    """Vectors of items to begin with."""
+    return np.random.default_rng(1).normal(size=(items, RANK))
+
+
+def program(connection):
     size = sizes(connection)
-    keys, bounds = [here, there], [size[here], size[there]]
+    keys, bounds = list(size), list(size.values())
     return ucle.einsum_program(
         f"""
-        gram[u,a,b] = sum[i](rated[u,i] * V[i,a] * V[i,b]) + {PENALTY} * (a == b)
-        right[u,a] = sum[i](stars[u,i] * V[i,a])
-        next[u,a] = inv[a,b](gram[u,a,b]) * right[u,b]
+        P[u,a] = inv[a,b](sum[i](rated[u,i] * F[i,a] * F[i,b]) + {PENALTY} * (a == b)) *
+            sum[i](stars[u,i] * F[i,b])
+        next[i,a] = inv[a,b](sum[u](rated[u,i] * P[u,a] * P[u,b]) + {PENALTY} * (a == b)) *
+            sum[u](stars[u,i] * P[u,b])
         """,
         rated=ucle.table("ratings", keys, value=1, bounds=bounds),
         stars=ucle.table("ratings", keys, "stars", bounds=bounds),
-        V=ucle.parameter(np.zeros((size[there], RANK))),
-        outputs=["next"],
+        F=ucle.parameter(first_items(size["item"])),
+        outputs=["P", "next"],
         database=connection,
     )
 
 
 def sweep(users_of, items_of, items):
     """The vectors of users and of items after some sweeps, each from the other ones."""
-    has = np.random.default_rng(1).normal(size=(items, RANK))
+    has = first_items(items)
     for _ in range(SWEEPS):
         likes = users_of(has)
         has = items_of(likes)
@@ -59,12 +65,8 @@ def sweep(users_of, items_of, items):
 
 
 def by_ucle(connection):
-    def half(run):
-        return lambda others: run(V=others)["next"].to_numpy()
-
-    users, items = program(connection), program(connection, "item", "user")
-    with users.prepare() as to_users, items.prepare() as to_items:
-        return sweep(half(to_users), half(to_items), sizes(connection)["item"])
+    with program(connection).iterate({"F": "next"}, max_steps=SWEEPS) as found:
+        return found["P"].to_numpy(), found["next"].to_numpy()
 
 
 def solve(gram, right):

@@ -1,14 +1,13 @@
 """Load the recipes of the gallery, and list them.
 
-A recipe is a module of this folder: its docstring asks the question, and its functions answer it
-three times over. `load` makes a frozen `Recipe` of them. Functions that a module may leave out have
-a default here.
+A recipe is a module of this folder, whose functions do a job of the gallery three times over, on
+larger data than its page. `load` makes a frozen `Recipe` of them. What a module may leave out has a
+default here.
 """
 
 from __future__ import annotations
 
 import importlib
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -42,17 +41,13 @@ NAMES = (
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """A question, data for it, and three answers.
+    """Data for a job, and three answers.
 
     An answer is an array, a sparse matrix, a relation of DuckDB, or a tuple of such. The columns of
     a relation are integers that say where an entry is, and the entry, which may be a list.
     """
 
     name: str
-    text: str
-    """The docstring of the module: a title, and what is asked."""
-    source: str
-    """The source of the module below its docstring."""
     peer: str
     """The library beside which it is measured."""
     tolerance: float
@@ -73,35 +68,16 @@ class Recipe:
     picture: Callable[[Any, Connection], None]
     """Draws on axes of Matplotlib when `by_ucle` has run last."""
 
-    @property
-    def title(self) -> str:
-        """The first line of the text."""
-        return self.text.partition("\n")[0].rstrip(".")
-
-    @property
-    def question(self) -> str:
-        """The rest of it."""
-        return self.text.partition("\n")[2].strip()
-
 
 def load(name: str) -> Recipe:
     """The recipe that is the module of this name."""
     module = importlib.import_module(name)
-    text, source = split(inspect.getsource(module))
     functions = ("make_data", "program", "by_ucle", "by_sql", "arrays", "by_peer", "picture")
     return Recipe(
         name,
-        text,
-        source,
         module.PEER,
         getattr(module, "TOLERANCE", 1e-9),
         module.SMALL,
         module.FULL,
         **{function: getattr(module, function) for function in functions},
     )
-
-
-def split(source: str) -> tuple[str, str]:
-    """The docstring of a module, and the code below it."""
-    _, text, code = source.split('"""', 2)
-    return text.strip(), code.lstrip()
