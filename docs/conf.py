@@ -19,14 +19,15 @@ from ucle.foundation.version import __version__
 LINKED = {"../notebooks": "notebooks", "../benchmarks/results": "benchmarks"}
 """What lies elsewhere, and the symbolic links to it that are folders of the site."""
 
-MADE = ("operators", "array_api", "commands", "comparisons", "benchmarks/", "gallery/")
+MADE = ("operators", "array_api", "commands", "comparisons", "benchmarks/", "gallery/index")
 """Pages that programs write: nobody edits them."""
 
 
 def follow_links(app: Sphinx, page: str, source: list[str]) -> None:
     """Let what leads out of this folder, for readers of the files, lead to the pages."""
     for origin, folder in LINKED.items():
-        file = rf"\[([^\]]+)\]\({re.escape(origin)}/(\w+)\.(?:md|ipynb)\)"
+        above = "../" * page.count("/") + origin  # as a page in a folder writes it
+        file = rf"\[([^\]]+)\]\({re.escape(above)}/(\w+)\.(?:md|ipynb)\)"
         source[0] = re.sub(file, rf"{{doc}}`\1 </{folder}/\2>`", source[0])
 
 
@@ -40,8 +41,16 @@ def offer_editing(
         context["theme_source_directory"] = ""  # the link to the folder is no folder on GitHub
 
 
+def leave_out_constructors(
+    app: Sphinx, kind: str, name: str, member: object, skip: bool, options: object
+) -> bool | None:
+    """Skip `__init__` and `__new__` of classes: functions make their instances."""
+    return True if name in ("__init__", "__new__") else None
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.connect("autodoc-skip-member", leave_out_constructors)
     app.connect("source-read", follow_links)
     app.connect("html-page-context", offer_editing)
 
@@ -61,7 +70,7 @@ smartquotes = False  # they would be in the way of options and of code in docstr
 
 # A link to a heading is written as GitHub writes it.
 myst_heading_anchors = 4
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "html_image"]
 nb_execution_mode = "off"  # tests/project/test_notebooks.py executes them
 
 # `name` in a docstring is a link where there is something of that name, and code elsewhere; only
