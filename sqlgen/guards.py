@@ -16,7 +16,7 @@ from sqlglot import exp, select
 from ucle.foundation.dataclasses import dataclass
 from ucle.plan.sources import Dictionary, TableSource
 from ucle.plan.steps import Role
-from ucle.sqlgen.input_queries import wrong_shape
+from ucle.sqlgen.input_conditions import wrong_shape
 from ucle.sqlgen.input_tables import dictionary_values, source_table
 from ucle.sqlgen.plan_to_sql import SqlStep
 from ucle.sqlgen.sql_trees import add_alias, column, function, integer, scale_key, table, text

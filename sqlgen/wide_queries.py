@@ -12,7 +12,8 @@ from sqlglot import exp, select
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.plan.sources import Nulls, TableSource
 from ucle.sqlgen.dialects import DUCKDB_SQL
-from ucle.sqlgen.input_queries import Distinct, is_lost_by_narrowing, key_facts
+from ucle.sqlgen.input_conditions import is_lost_by_narrowing
+from ucle.sqlgen.input_queries import Distinct, key_facts
 from ucle.sqlgen.input_tables import is_null, whole_table, wide_value
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import cast, column, function, integer, number

@@ -24,6 +24,7 @@ from ucle.foundation.exact_numbers import HOLDS
 from ucle.ir.ranges import stored_values
 from ucle.operators.values import Real, Values
 from ucle.plan.sources import Nulls, TableSource
+from ucle.sqlgen import input_conditions as conditions
 from ucle.sqlgen import input_queries as sql
 from ucle.sqlgen.input_queries import Distinct
 from ucle.sqlgen.input_tables import is_null
@@ -441,7 +442,7 @@ class _Checks:
         if source.narrowed is None:
             return
         wider = "complex" if source.dtype.kind == "c" else "float"
-        if example := self._example(sql.is_lost_by_narrowing(source)):
+        if example := self._example(conditions.is_lost_by_narrowing(source)):
             raise ValueTypeError(
                 f"a number is none of {source.dtype.value}",
                 where=f"{self._where}, column {source.value}",
@@ -452,7 +453,7 @@ class _Checks:
 
     def arrays(self) -> None:
         """Check that every array exists, has the shape of the first, and holds no NULL."""
-        condition = sql.wrong_length(self.source)
+        condition = conditions.wrong_length(self.source)
         if example := self._example(condition):
             shape = " x ".join(map(str, self.source.dense))
             raise ValueTypeError(
@@ -490,7 +491,7 @@ class _Checks:
         """Check that no coordinate is negative or beyond 64 bits."""
         where = f"{self._where}, column {name}"
         if smallest is not None and (smallest < 0 or (largest or 0) >= 2**63 - 1):
-            example = self._example(sql.outside(name, 0, 2**63 - 1))
+            example = self._example(conditions.outside(name, 0, 2**63 - 1))
             raise CoordinateError(
                 "a coordinate is outside its bound",
                 where=where,
@@ -501,7 +502,7 @@ class _Checks:
 
     def null_values(self, nulls: int) -> None:
         """Raise the error that values are NULL, with an example row."""
-        example = self._example(sql.no_value(self.source))
+        example = self._example(conditions.no_value(self.source))
         raise ValueTypeError(
             "a value is NULL",
             where=f"{self._where}, column {self.source.value}",
