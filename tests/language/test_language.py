@@ -258,7 +258,7 @@ def test_what_would_be_dense_beyond_memory_is_refused() -> None:
     far = ucle.table(_sparse_table(), bounds=(10**6, 10**6))
     with pytest.raises(errors.MemoryLimitError) as info:
         ucle.einsum_program("T[i,j,k] = X[i,j] + y[k]", X=far, y=np.ones(10), memory_limit="1MB")
-    assert "met one by one" in str(info.value.hint)
+    assert "not stored count, too" in str(info.value.hint)
 
 
 def test_the_hint_names_the_sparse_convention() -> None:

@@ -82,7 +82,7 @@ def pinv(x: Any, /, rcond: Any = None, *, rtol: Any = None) -> Tensor:
         ValueTypeError: the matrices are complex.
 
     >>> import ucle
-    >>> ucle.linalg.pinv([[2.0, 0.0], [0.0, 0.0]]).to_numpy().tolist()
+    >>> ucle.linalg.pinv([[2.0, 0.0], [0.0, 0.0]]).to_numpy().round(12).tolist()
     [[0.5, 0.0], [0.0, 0.0]]
     """
     tensor = as_tensor(x)
