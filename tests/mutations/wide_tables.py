@@ -1,10 +1,11 @@
-"""Mistakes in wide tables: columns as an axis, and missing values."""
+"""Mistakes in wide tables: columns as an axis and back, missing values, and indexes of frames."""
 
 from __future__ import annotations
 
 from .mutation import Mutation
 
 _TESTS = "tests/inputs/test_wide_tables.py::"
+_FRAMES = "tests/run/test_wide_frames.py::"
 
 WIDE_TABLES: tuple[Mutation, ...] = (
     Mutation(
@@ -86,5 +87,85 @@ WIDE_TABLES: tuple[Mutation, ...] = (
         "        finite = True\n",
         "NaN in a large wide table goes unnoticed",
         (f"{_TESTS}test_nan_is_a_number_of_files[4000]",),
+    ),
+    Mutation(
+        "wide-frame-rows-in-no-order",
+        "ucle/run/wide_frames.py",
+        "    return np.lexsort(positions[::-1]) if positions else None\n",
+        "    return None\n",
+        "the rows of a wide frame are in the order in which the plan stored them",
+        (f"{_FRAMES}test_rows_are_in_the_order_of_coordinates[native]",),
+    ),
+    Mutation(
+        "wide-frame-last-axis-first",
+        "ucle/run/wide_frames.py",
+        "np.lexsort(positions[::-1])",
+        "np.lexsort(positions)",
+        "rows are ordered by their last axis first",
+        (f"{_FRAMES}test_rows_are_in_the_order_of_coordinates[native]",),
+    ),
+    Mutation(
+        "wide-frame-values-not-ordered",
+        "ucle/run/wide_frames.py",
+        "values if order is None else values[order]",
+        "values",
+        "the keys of a wide frame are put in order, and its values are not",
+        (f"{_FRAMES}test_rows_are_in_the_order_of_coordinates[native]",),
+    ),
+    Mutation(
+        "wide-frame-order-of-text",
+        "ucle/run/wide_frames.py",
+        "    return np.asarray(pc.index_in(plain_words(column), value_set=every))\n",
+        "    return np.asarray(pc.rank(plain_words(column)))\n",
+        "rows are in the order of their words, and not of the positions along the axis",
+        (f"{_FRAMES}test_rows_are_in_the_order_of_coordinates[native]",),
+    ),
+    Mutation(
+        "wide-frame-zeros-left-out",
+        "ucle/run/wide_frames.py",
+        'rows or ("all" if len(others) < 2 else None)',
+        "rows",
+        "rows that hold only zeros are missing in a frame with one other axis",
+        (f"{_FRAMES}test_zeros_are_rows_beside_one_axis",),
+    ),
+    Mutation(
+        "wide-frame-same-names",
+        "ucle/run/wide_frames.py",
+        "    if len({*keys, *names}) == len(keys) + len(names):\n        return\n",
+        "    return\n",
+        "a coordinate has the name of another axis",
+        (f"{_FRAMES}test_two_columns_of_the_same_name[to_arrow]",),
+    ),
+    Mutation(
+        "frame-index-as-positions",
+        "ucle/inputs/frame_index.py",
+        "encoded_keys=tuple(range(len(levels)))",
+        "encoded_keys=()",
+        "whole numbers in the index of a wide frame are positions",
+        (f"{_FRAMES}test_levels_of_an_index_are_keys",),
+    ),
+    Mutation(
+        "frame-index-of-text-counts",
+        "ucle/inputs/frame_index.py",
+        '    return _is_plain(index) and getattr(index.dtype, "kind", "") in "iu"\n',
+        "    return _is_plain(index)\n",
+        "an index of text or dates without a name is not read",
+        (f"{_FRAMES}test_levels_of_an_index_are_keys",),
+    ),
+    Mutation(
+        "frame-index-beside-a-column",
+        "ucle/inputs/frame_index.py",
+        "    check_distinct_names([*levels, *read], ",
+        "    check_distinct_names(read, ",
+        "a column takes the place of a level of the index with its name",
+        (f"{_FRAMES}test_an_index_that_cannot_be_read",),
+    ),
+    Mutation(
+        "xarray-without-coordinates",
+        "ucle/run/results.py",
+        "xarray.DataArray(self.to_numpy(), coordinates, labels, self.name)",
+        "xarray.DataArray(self.to_numpy(), {}, labels, self.name)",
+        "arrays of xarray have no coordinates",
+        (f"{_FRAMES}test_what_xarray_is_given",),
     ),
 )

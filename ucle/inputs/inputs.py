@@ -32,6 +32,7 @@ from ucle.inputs.files import (
     without_half_floats,
 )
 from ucle.inputs.formats import is_parquet, is_text_table, reader_of
+from ucle.inputs.frame_index import check_index, index_as_keys, with_index
 from ucle.inputs.labelled_arrays import labelled_table
 from ucle.inputs.metadata import (
     RelationNote,
@@ -136,9 +137,9 @@ def describe(name: str, value: Any, place: str) -> Described:
     if is_instance(relation, "pandas", "DataFrame"):
         if spec.columns_as is not None:
             check_distinct_names([str(x) for x in relation.columns], f"input {name}, pandas frame")
-        _check_index(name, spec)
+        check_index(name, spec)
         frame = frame_table(
-            f"input {name}, pandas frame", _with_index(spec), _find_needed_columns(spec)
+            f"input {name}, pandas frame", with_index(spec), _find_needed_columns(spec)
         )
         return DescribedTable(spec, InMemory("pandas frame", place), frame)
     if is_instance(relation, "pyarrow", "Table"):
@@ -185,6 +186,7 @@ def open_input(name: str, spec: TableInput) -> tuple[TableInput, RelationNote | 
         spec = spec if widened is None else replace(spec, relation=widened)
     if (labelled := labelled_table(name, spec)) is not None:
         return labelled, None
+    spec = index_as_keys(name, spec)
     stated = (spec.columns, spec.value, spec.columns_as, spec.shape, spec.bounds)
     if any(part is not None for part in stated):
         return spec, None
@@ -334,37 +336,6 @@ def value_array(values: NDArray[Any]) -> pa.Array:
     return pa.StructArray.from_arrays([arrow_array(part) for part in parts], ["re", "im"])
 
 
-def _check_index(name: str, spec: TableInput) -> None:
-    """Check that the index of a frame holds no data, unless the caller names the columns to read.
-
-    Whole numbers without a name are row numbers, some of which a filter may have removed.
-
-    Raises:
-        InputError: it holds data, and no columns are named.
-    """
-    index = spec.relation.index
-    names = [str(label) for label in index.names if label is not None]
-    counts = index.nlevels == 1 and not names and (len(index) == 0 or _is_whole(index))
-    if spec.columns is None and not counts:
-        raise InputError(
-            "the index of this frame is not read",
-            where=f"input {name}, pandas frame",
-            expected="columns of keys and values",
-            found="an index of "
-            + (
-                ", ".join(names)
-                or (f"{index.nlevels} levels" if index.nlevels > 1 else f"{index.dtype}")
-            ),
-            hint="frame.reset_index() makes columns of it, frame.reset_index(drop=True) drops it; "
-            "or name the columns and levels that are to be read: "
-            "ucle.table(frame, columns, value)",
-        )
-
-
-def _is_whole(index: Any) -> bool:
-    return getattr(index.dtype, "kind", "") in "iu"
-
-
 def _find_needed_columns(spec: TableInput) -> frozenset[str] | None:
     """The columns of a frame that are read, if the caller names them all; else None."""
     if spec.columns is None or (spec.value is None and spec.values is None):
@@ -387,15 +358,6 @@ def _drop_unread_columns(spec: TableInput, table: pa.Table) -> pa.Table:
     if not needed <= set(names) or len(needed) == len(names):
         return table  # one is missing; a later error lists the existing ones
     return table.select([n for n, name in enumerate(names) if name in needed])
-
-
-def _with_index(spec: TableInput) -> Any:
-    """The frame, with the index levels that the caller names as columns."""
-    frame = spec.relation
-    columns = [column if isinstance(column, str) else column[1] for column in spec.columns or ()]
-    named = {*columns, spec.value} - {None, *frame.columns}
-    levels = [level for level in frame.index.names if level in named]
-    return frame.reset_index(level=levels) if levels else frame
 
 
 def describe_array(name: str, spec: TableInput) -> DescribedArray:

@@ -100,7 +100,8 @@ def table(
         relation: the name of a table or view, the path of a file, or a table of Arrow, pandas or
             polars.
         columns: the key columns, one per promoted axis in the order of the axes, or a dict from
-            label to column. By default the leading columns.
+            label to column. By default the leading columns; with `columns_as`, the levels of the
+            index of a pandas frame, unless it is one of whole numbers without a name.
         value: the value column, with numbers or arrays over the remaining axes; or a number that is
             the value of every row, whatever other columns there are. By default the only column
             besides the keys; several such columns are an error, and a table that has only key

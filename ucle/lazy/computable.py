@@ -70,13 +70,14 @@ class Computable:
         with compute_tensors({"out": self.lazy}, database, **options) as result:
             return result["out"].to_scipy()
 
-    @validated(database=args.database, **FORM)
+    @validated(database=args.database, **FORM, columns=args.optional(args.text))
     def to_arrow(
         self,
         database: Database = None,
         *,
         keys: Sequence[str] | None = None,
         rows: str | None = None,
+        columns: str | None = None,
         max_rows: int = MAX_ROWS,
         **options: Any,
     ) -> pa.Table:
@@ -86,45 +87,53 @@ class Computable:
             database: where tables are; by default the one given to `ucle.tensor`.
             keys: axes that get a column, as for `to_table`.
             rows: the rows to export, as for `to_table`.
+            columns: an axis that becomes columns, as for `TensorRelation.to_arrow`.
             max_rows: the largest number of rows for ``rows="all"``.
             options: as for `program`.
         """
-        with compute_tensors(
-            {"out": self.lazy}, database, **self._pin_keys(keys, options)
-        ) as result:
-            return result["out"].to_arrow(keys, rows, max_rows=max_rows)
+        pinned = self._pin_keys(keys, options, columns)
+        with compute_tensors({"out": self.lazy}, database, **pinned) as result:
+            return result["out"].to_arrow(keys, rows, columns=columns, max_rows=max_rows)
 
-    @validated(database=args.database, **FORM)
+    @validated(database=args.database, **FORM, columns=args.optional(args.text))
     def to_pandas(
         self,
         database: Database = None,
         *,
         keys: Sequence[str] | None = None,
         rows: str | None = None,
+        columns: str | None = None,
         max_rows: int = MAX_ROWS,
         **options: Any,
     ) -> Any:
         """Compute the tensor as a pandas frame; arguments are as for `to_arrow`."""
-        with compute_tensors(
-            {"out": self.lazy}, database, **self._pin_keys(keys, options)
-        ) as result:
-            return result["out"].to_pandas(keys, rows, max_rows=max_rows)
+        pinned = self._pin_keys(keys, options, columns)
+        with compute_tensors({"out": self.lazy}, database, **pinned) as result:
+            return result["out"].to_pandas(keys, rows, columns=columns, max_rows=max_rows)
 
-    @validated(database=args.database, **FORM)
+    @validated(database=args.database, **FORM, columns=args.optional(args.text))
     def to_polars(
         self,
         database: Database = None,
         *,
         keys: Sequence[str] | None = None,
         rows: str | None = None,
+        columns: str | None = None,
         max_rows: int = MAX_ROWS,
         **options: Any,
     ) -> Any:
         """Compute the tensor as a polars frame; arguments are as for `to_arrow`."""
-        with compute_tensors(
-            {"out": self.lazy}, database, **self._pin_keys(keys, options)
-        ) as result:
-            return result["out"].to_polars(keys, rows, max_rows=max_rows)
+        pinned = self._pin_keys(keys, options, columns)
+        with compute_tensors({"out": self.lazy}, database, **pinned) as result:
+            return result["out"].to_polars(keys, rows, columns=columns, max_rows=max_rows)
+
+    def to_xarray(self, database: Database = None, **options: Any) -> Any:
+        """Compute the tensor as an `xarray.DataArray`; see `TensorRelation.to_xarray`.
+
+        Its dimensions are the axes; the arguments are those of `program`.
+        """
+        with compute_tensors({"out": self.lazy}, database, **options) as result:
+            return result["out"].to_xarray().rename(None)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Compute the tensor and export it as an Arrow stream, as `to_arrow` does."""
@@ -202,12 +211,17 @@ class Computable:
                 name, keys=keys, rows=rows, mode=mode, on=on, max_rows=max_rows, replace=replace
             )
 
-    def _pin_keys(self, keys: Sequence[str] | None, options: dict[str, Any]) -> dict[str, Any]:
+    def _pin_keys(
+        self, keys: Sequence[str] | None, options: dict[str, Any], columns: str | None = None
+    ) -> dict[str, Any]:
         """Add a decomposition with these keys to the options, unless they contain one.
 
-        Keys that the tensor does not have are ignored here; the export reports them.
+        Keys that the tensor does not have are ignored here; the export reports them. All axes are
+        keys but the one that becomes columns, if any.
         """
         axes = {axis.name for axis in self.lazy.axes}
+        if keys is None and columns in axes and None not in axes:
+            keys = [x.name for x in self.lazy.axes if x.name is not None and x.name != columns]
         by_axes = keys is not None and not isinstance(keys, str) and set(keys) <= axes
         pinned = {"decomposition": {"out": list(keys or ())}} if by_axes else {}
         return {**pinned, **options}

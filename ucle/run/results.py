@@ -14,12 +14,14 @@ from ucle.database.temporary_tables import Temporary, TemporaryTable
 from ucle.errors import ArgumentError, LabelError, OutputNameError, did_you_mean
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
+from ucle.foundation.arrow_numbers import numpy_array
 from ucle.foundation.libraries import optional, pa
 from ucle.inputs.inputs import parse_table_name
 from ucle.pipeline.artifacts import Compiled
 from ucle.plan.forms import FORM, MAX_ROWS, WrittenForm
 from ucle.run.description import result_html, result_text, tensor_html, tensor_text
 from ucle.run.stored_tensor import StoredTensor
+from ucle.run.wide_frames import plain_words, wide_frame
 from ucle.run.write_file import save, save_partitioned
 from ucle.run.write_table import MODES, WriteTarget, checked_mode, write_rows
 from ucle.sqlgen.script import sql_text
@@ -64,39 +66,56 @@ class TensorRelation(StoredTensor):
     """One output: a tensor that is stored in a temporary table of the connection.
 
     The table exists as long as its `Result`, or as long as an object derived from it. Export it
-    with `to_numpy`, `to_arrow`, `to_scipy`, `to_pandas`, `to_polars`, write it to a file with
-    `save`, or keep it in the database with `to_table`.
+    with `to_numpy`, `to_arrow`, `to_scipy`, `to_pandas`, `to_polars`, `to_xarray`, write it to a
+    file with `save`, or keep it in the database with `to_table`.
 
     All of these write the same form, whatever the layout in which the plan stored the tensor: a
     column for each axis, and a column ``val`` for the value. With ``keys=``, the other axes are in
     arrays. ``rows=`` selects the rows: ``"nonfill"`` is the default if the fill is 0 or the
     identity of the aggregation that computed the tensor; otherwise the default is ``"all"``, with
     at most `max_rows` rows. ``"stored"`` selects the rows that the plan has stored, as `stored`
-    shows them. Rows are in no particular order.
+    shows them. Rows are in no particular order. ``columns=`` of `to_pandas`, `to_polars` and
+    `to_arrow` makes a wide table.
     """
 
-    @validated(**FORM)
+    @validated(**FORM, columns=args.optional(args.text))
     def to_pandas(
         self,
         keys: Sequence[str] | None = None,
         rows: str | None = None,
         *,
+        columns: str | None = None,
         max_rows: int = MAX_ROWS,
     ) -> Any:
         """Export the tensor as a pandas frame; arguments and errors are as for `to_arrow`.
 
+        With ``columns=``, the coordinates of the other axes are the index, and the columns are the
+        coordinates themselves (text, dates, positions ...).
+
         Raises:
             MissingPackageError: pandas is not installed.
+
+        >>> import pandas, ucle
+        >>> X = pandas.DataFrame({"b": [1, 2], "a": [3, 4]}, pandas.Index(["x", "y"], name="id"))
+        >>> twice = ucle.einsum_program("Y[id,f] = 2 * X[id,f]", X=ucle.table(X, columns_as="f"))
+        >>> twice.execute()["Y"].to_pandas(columns="f")
+            b  a
+        id
+        x   2  6
+        y   4  8
         """
         optional("pandas", "to_pandas", AS_ARROW)
+        if columns is not None:
+            return wide_frame(self, columns, keys, rows, max_rows)
         return self.to_arrow(keys, rows, max_rows=max_rows).to_pandas()
 
-    @validated(**FORM)
+    @validated(**FORM, columns=args.optional(args.text))
     def to_polars(
         self,
         keys: Sequence[str] | None = None,
         rows: str | None = None,
         *,
+        columns: str | None = None,
         max_rows: int = MAX_ROWS,
     ) -> Any:
         """Export the tensor as a polars frame; arguments and errors are as for `to_arrow`.
@@ -105,7 +124,28 @@ class TensorRelation(StoredTensor):
             MissingPackageError: polars is not installed.
         """
         polars = optional("polars", "to_polars", AS_ARROW)
-        return polars.from_arrow(self.to_arrow(keys, rows, max_rows=max_rows))
+        return polars.from_arrow(self.to_arrow(keys, rows, columns=columns, max_rows=max_rows))
+
+    def to_xarray(self) -> Any:
+        """Export the dense tensor as an `xarray.DataArray`.
+
+        Its dimensions are the labels. Those with a dictionary have coordinates, in the order of
+        `coordinates`; times with a time zone are in UTC, as NumPy has none. Along the others,
+        coordinates are positions, and are left out.
+
+        Raises:
+            MemoryLimitError: the dense tensor does not fit into memory.
+            MissingPackageError: xarray is not installed.
+        """
+        hint = "pip install xarray; to_numpy() has the values, and coordinates(label) the rest"
+        xarray = optional("xarray", "to_xarray", hint)
+        labels = [axis.name for axis in self.type.axes]
+        coordinates = {
+            axis.name: (axis.name, numpy_array(plain_words(self.coordinates(axis.name))))
+            for axis in self.type.axes
+            if axis.dictionary is not None
+        }
+        return xarray.DataArray(self.to_numpy(), coordinates, labels, self.name)
 
     @validated(
         path=args.path,

@@ -58,6 +58,7 @@ from ucle.run.read_tuples import (
     tiles,
 )
 from ucle.run.row_values import row_batch
+from ucle.run.wide_frames import wide_table
 from ucle.sqlgen.script import called_functions, count_query, sql_text, values_query
 from ucle.sqlgen.sql_trees import VALUE, key_columns
 from ucle.sqlgen.write_statements import Query, copy_to_folder, count_rows_up_to, order_rows
@@ -152,12 +153,13 @@ class StoredTensor:
         place = where or f"result {self.name}"
         return form_of(self.type, self._nonfill, keys, rows, max_rows, place)
 
-    @validated(**FORM)
+    @validated(**FORM, columns=args.optional(args.text))
     def to_arrow(
         self,
         keys: Sequence[str] | None = None,
         rows: str | None = None,
         *,
+        columns: str | None = None,
         max_rows: int = MAX_ROWS,
     ) -> pa.Table:
         """Export the tensor as an Arrow table: labels, then ``val`` as a number or list of numbers.
@@ -168,13 +170,19 @@ class StoredTensor:
         Args:
             keys: labels that get a column, as for `to_table`.
             rows: the rows to export, as for `to_table`.
+            columns: an axis that becomes columns, which its coordinates name, in their order; the
+                table has no ``val``, and its rows are in the order of the coordinates. By default
+                every row is exported if there is at most one other axis.
             max_rows: the largest number of rows for ``rows="all"``.
 
         Raises:
-            ArgumentError: there are too many rows.
+            LabelError: the tensor has no such axis, or two columns would have the same name.
+            ArgumentError: there are too many rows or columns.
             MemoryLimitError: the rows need more memory than DuckDB may use.
             ResultClosedError: the result is gone.
         """
+        if columns is not None:
+            return wide_table(self, columns, keys, rows, max_rows)
         form = self.form(keys, rows, max_rows)
         self.check_memory(form)
         with self.batches(form) as (schema, batches):
