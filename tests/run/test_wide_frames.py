@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
-from types import SimpleNamespace
+from types import ModuleType
 
 import duckdb
 import numpy as np
@@ -351,7 +351,8 @@ def test_coordinates_of_xarray() -> None:
 
 def test_what_xarray_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same without xarray, which is not among the packages of the tests."""
-    stand_in = SimpleNamespace(DataArray=lambda *given: given)
+    stand_in = ModuleType("xarray")
+    vars(stand_in)["DataArray"] = lambda *given: given
     monkeypatch.setitem(sys.modules, "xarray", stand_in)
     series = pd.Series([1.0, 2.0], pd.Index(["y", "x"], name="who"))
     program = ucle.einsum_program("Y[who,k] = X[who] * w[k]", X=series, w=[1.0, 10.0])
