@@ -91,8 +91,8 @@ WIDE_TABLES: tuple[Mutation, ...] = (
     Mutation(
         "wide-frame-rows-in-no-order",
         "ucle/run/wide_frames.py",
-        "    return np.lexsort(positions[::-1]) if positions else None\n",
-        "    return None\n",
+        "    return np.lexsort(positions[::-1]) if positions else np.arange(rows)\n",
+        "    return np.arange(rows)\n",
         "the rows of a wide frame are in the order in which the plan stored them",
         (f"{_FRAMES}test_rows_are_in_the_order_of_coordinates[native]",),
     ),
@@ -107,8 +107,8 @@ WIDE_TABLES: tuple[Mutation, ...] = (
     Mutation(
         "wide-frame-values-not-ordered",
         "ucle/run/wide_frames.py",
-        "values if order is None else values[order]",
-        "values",
+        "positions, values[order])",
+        "positions, values)",
         "the keys of a wide frame are put in order, and its values are not",
         (f"{_FRAMES}test_rows_are_in_the_order_of_coordinates[native]",),
     ),

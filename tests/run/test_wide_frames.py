@@ -227,6 +227,7 @@ def test_complex_numbers_and_vectors(connection: duckdb.DuckDBPyConnection) -> N
     assert pairs == [{"re": 0.0, "im": 0.0}, {"re": 0.0, "im": -1.0}]
     vector = X.sum("i").to_pandas(connection, columns="j")
     assert_frame_equal(vector, pd.DataFrame([array.sum(axis=0)]))
+    vector.iloc[0, 0] = 5  # frames may be changed in place
     assert len(ucle.array([0, 0]).to_pandas(columns="i", rows="nonfill")) == 0
 
 

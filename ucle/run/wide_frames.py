@@ -8,7 +8,7 @@ others, in their order. `ucle.inputs.wide_tables` reads such tables.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +18,25 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import optional, pa, pc
 from ucle.foundation.names import unique_names
 from ucle.inputs.inputs import value_array
+from ucle.ir.tensor_types import TensorType
 from ucle.run.read_tuples import number_values, plain_strings
 from ucle.sqlgen.sql_trees import VALUE, key_columns
 
-if TYPE_CHECKING:
-    from ucle.run.stored_tensor import StoredTensor
-
 MAX_COLUMNS = 100_000
-"""The most columns that an axis becomes. Tables of more take minutes in most libraries."""
+"""The most columns that an axis becomes: of more, the axis is rather one of rows."""
+
+
+class Readable(Protocol):
+    """A stored tensor, as far as wide tables need it; see `ucle.run.stored_tensor.StoredTensor`."""
+
+    name: str
+    type: TensorType
+
+    def coordinates(self, label: str) -> pa.Array:
+        """The coordinates of the positions along a label, in order."""
+
+    def to_arrow(self, keys: Sequence[str] | None, rows: str | None, *, max_rows: int) -> pa.Table:
+        """Export the tensor as an Arrow table, with arrays over the axes that are no keys."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +54,7 @@ class WideRows:
 
 
 def wide_table(
-    tensor: StoredTensor,
+    tensor: Readable,
     columns: str,
     keys: Sequence[str] | None,
     rows: str | None,
@@ -60,7 +71,7 @@ def wide_table(
 
 
 def wide_frame(
-    tensor: StoredTensor,
+    tensor: Readable,
     columns: str,
     keys: Sequence[str] | None,
     rows: str | None,
@@ -86,7 +97,7 @@ def wide_frame(
 
 
 def read_wide(
-    tensor: StoredTensor,
+    tensor: Readable,
     columns: str,
     keys: Sequence[str] | None,
     rows: str | None,
@@ -127,7 +138,7 @@ def read_wide(
             hint=did_you_mean(columns, labels),
         )
     place = labels.index(columns)
-    count = tensor.shape[place]
+    count = tensor.type.shape[place]
     if count > MAX_COLUMNS:
         raise ArgumentError(
             "too many columns",
@@ -150,15 +161,12 @@ def read_wide(
         each if tensor.type.axes[n].dictionary is not None else each.cast(pa.int64())
         for n, each in zip(others, read, strict=True)
     ]
-    order = _row_order(places)
-    found = {
-        name: each if order is None else each.take(pa.array(order))
-        for name, each in zip(key_names, read, strict=True)
-    }
+    order = _row_order(places, len(table))
+    found = {name: each.take(pa.array(order)) for name, each in zip(key_names, read, strict=True)}
     numbers = table.column(VALUE).combine_chunks().flatten()
     values = number_values(numbers, tensor.type.dtype).reshape(len(table), count)
     positions = tensor.type.axes[place].dictionary is None
-    return WideRows(found, names, positions, values if order is None else values[order])
+    return WideRows(found, names, positions, values[order])
 
 
 def column_names(coordinates: Any) -> list[str]:
@@ -195,7 +203,7 @@ def _check_names(keys: Sequence[str], names: Sequence[str], where: str) -> None:
     )
 
 
-def _key_positions(tensor: StoredTensor, axis: int, column: Any) -> NDArray[Any]:
+def _key_positions(tensor: Readable, axis: int, column: Any) -> NDArray[Any]:
     """The positions along an axis of the coordinates in a column of keys."""
     label = tensor.type.axes[axis]
     if label.dictionary is None:
@@ -204,6 +212,6 @@ def _key_positions(tensor: StoredTensor, axis: int, column: Any) -> NDArray[Any]
     return np.asarray(pc.index_in(plain_words(column), value_set=every))
 
 
-def _row_order(positions: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
-    """The order of rows by positions along axes, the first of which counts most; None for none."""
-    return np.lexsort(positions[::-1]) if positions else None
+def _row_order(positions: Sequence[NDArray[Any]], rows: int) -> NDArray[Any]:
+    """The order of rows by positions along axes, the first of which counts most."""
+    return np.lexsort(positions[::-1]) if positions else np.arange(rows)
