@@ -98,11 +98,8 @@ class TensorRelation(StoredTensor):
         >>> import pandas, ucle
         >>> X = pandas.DataFrame({"b": [1, 2], "a": [3, 4]}, pandas.Index(["x", "y"], name="id"))
         >>> twice = ucle.einsum_program("Y[id,f] = 2 * X[id,f]", X=ucle.table(X, columns_as="f"))
-        >>> twice.execute()["Y"].to_pandas(columns="f")
-            b  a
-        id
-        x   2  6
-        y   4  8
+        >>> twice.execute()["Y"].to_pandas(columns="f").to_dict("index")
+        {'x': {'b': 2, 'a': 6}, 'y': {'b': 4, 'a': 8}}
         """
         optional("pandas", "to_pandas", AS_ARROW)
         if columns is not None:
