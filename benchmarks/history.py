@@ -86,6 +86,13 @@ COMPARISONS = (
     Comparison(
         "first_answer", "First answers of processes", ("answer",), "ratio", "the fastest of others"
     ),
+    Comparison(
+        "jobs",
+        "Jobs from files, processor time",
+        ("job",),
+        "second / alternative",
+        "the usual library",
+    ),
     Comparison("small_programs", "Small programs", ("program",), "run / NumPy", "NumPy"),
     Comparison(
         "aggregates",

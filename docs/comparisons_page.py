@@ -15,9 +15,10 @@ PAGE = """\
 # Comparisons
 
 ucle's time as a multiple of something else's: below 1 it is faster. Every comparison that
-`make bench` makes is here, won or lost; both sides ran in turn in one run on two threads, and had
-the same answers before their times counted. What is in memory and what in tables, and what is
-compiled apart, stands above each table of the [benchmarks](../benchmarks/results/levels.md).
+`make bench` and `python -m benchmarks.jobs.run` make is here, won or lost; both sides ran in turn
+in one run on two threads, and had the same answers before their times counted. What is in memory
+and what in tables, and what is compiled apart, stands above each table of the
+[benchmarks](../benchmarks/results/levels.md).
 
 Of {count} comparisons, ucle is at least as fast in **{won}**. A plan of a few statements takes some
 milliseconds to start, whatever it computes, so that small works are lost to libraries in memory.
