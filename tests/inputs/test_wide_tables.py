@@ -444,3 +444,11 @@ def test_positions_meet_the_order_of_the_columns() -> None:
     names = pd.Series([1.0, 1.0], ["a", "b"])
     with pytest.raises(ValueTypeError, match="in no order"):
         ucle.einsum_program("y[i] += X[i,f] * w[f] * v[f]", X=X, w=[1.0, 10.0], v=names)
+
+
+def test_bounds_of_a_wide_table_are_for_all_of_its_axes() -> None:
+    rows = pa.table({"who": [0, 1, 2], "p": [1.0, 2.0, 4.0], "q": [2.0, 1.0, 3.0]})
+    with pytest.raises(LabelError, match="bounds"):
+        ucle.tensor(ucle.table(rows, ["who"], columns_as="f", bounds=[3]))
+    whole = ucle.tensor(ucle.table(rows, ["who"], columns_as="f", bounds=[3, None]))
+    assert whole.to_numpy().tolist() == [[1.0, 2.0], [2.0, 1.0], [4.0, 3.0]]

@@ -312,3 +312,13 @@ def test_there_are_no_gradients() -> None:
     for loss in (linalg.det(x), linalg.svdvals(x).sum(), linalg.solve(x, np.ones(3)).sum()):
         with pytest.raises(UnsupportedError, match="derivative"):
             ucle.grad(loss, x).to_numpy()
+
+
+@pytest.mark.parametrize("function", [ucle.cov, ucle.corrcoef])
+def test_missing_values_are_no_observations(function: Any) -> None:
+    rows = pa.table({"who": [0, 1, 2], "p": [1.0, None, 4.0], "q": [2.0, 1.0, 3.0]})
+    table = ucle.table(rows, ["who"], columns_as="f", nulls="missing", bounds=[3, None])
+    with pytest.raises(UnsupportedError, match="missing values"):
+        function(ucle.tensor(table), rowvar=False)
+    whole = ucle.table(rows.select(["who", "q"]), ["who"], columns_as="f", bounds=[3, None])
+    assert np.allclose(np.asarray(function(ucle.tensor(whole), rowvar=False)).ravel()[0], 1.0)

@@ -50,9 +50,10 @@ def mean(
         UnsupportedError: ``stored=True``, and the tensor is computed of inputs; it may be renamed,
             permuted, cast, shifted and selected.
 
+    >>> import pyarrow as pa
     >>> import ucle
     >>> ratings = ucle.table(
-    ...     {"user": ["ann", "ann", "bob"], "item": [1, 7, 7], "stars": [4, 0, 5]},
+    ...     pa.table({"user": ["ann", "ann", "bob"], "item": [1, 7, 7], "stars": [4, 0, 5]}),
     ...     {"user": "user", "item": "item"}, "stars",
     ... )
     >>> ucle.mean(ratings, "item", stored=True).to_numpy()

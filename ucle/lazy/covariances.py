@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ucle.errors import ValueTypeError
+from ucle.errors import UnsupportedError, ValueTypeError
+from ucle.inputs.table_input import TableInput
 from ucle.lazy.axes import replace_axes
 from ucle.lazy.functions import conj, expand_dims, sqrt
-from ucle.lazy.nodes import Axis
+from ucle.lazy.nodes import Axis, Leaf, in_order
 from ucle.lazy.rearranging import known_size
 from ucle.lazy.tensor import Tensor, as_tensor
+from ucle.plan.sources import Nulls
 
 
 def cov(x: Any, *, rowvar: bool = True, bias: bool = False, ddof: float | None = None) -> Tensor:
@@ -32,12 +34,14 @@ def cov(x: Any, *, rowvar: bool = True, bias: bool = False, ddof: float | None =
 
     Raises:
         BoundError: only the data of a table determines the number of observations.
+        UnsupportedError: some observations are missing values of a table.
 
     >>> import ucle
     >>> ucle.cov([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]).to_numpy().tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
     """
     given = as_tensor(x)
+    _check_observed(given)
     tensor = given.unnamed() if given.lazy.named else given
     if tensor.ndim < 2:
         return cov(expand_dims(tensor, 0), bias=bias, ddof=ddof)
@@ -56,6 +60,21 @@ def cov(x: Any, *, rowvar: bool = True, bias: bool = False, ddof: float | None =
         return made
     ends = Axis(name, made.shape[-1]), Axis(f"{name}_2", made.shape[-1])
     return Tensor(replace_axes(made.lazy, (*given.lazy.axes[:-2], *ends)))
+
+
+def _check_observed(tensor: Tensor) -> None:
+    """Refuse observations some of which are missing: each would count as the fill."""
+    for node in in_order([tensor.lazy.node]):
+        value = node.value if isinstance(node, Leaf) else None
+        if isinstance(value, TableInput) and value.nulls is Nulls.MISSING:
+            raise UnsupportedError(
+                "covariances would count missing values as numbers",
+                where=f"cov or corrcoef, {tensor.lazy}",
+                expected="a table without nulls='missing'",
+                found="a table some of whose values are missing",
+                hint="sums over the pairs that ucle.observed has, as in 'Wide tables' of "
+                "docs/inputs_and_results.md",
+            )
 
 
 def corrcoef(x: Any, *, rowvar: bool = True) -> Tensor:

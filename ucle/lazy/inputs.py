@@ -179,7 +179,7 @@ def axes_by_name(spec: TableInput, names: Sequence[str | None]) -> dict[str, int
 
 def _table_rank(spec: TableInput) -> int | None:
     """The number of axes that a table's options imply; values are assumed to be numbers."""
-    if spec.bounds is not None:
+    if spec.bounds is not None and (spec.columns_as is None or spec.columns is None):
         return len(spec.bounds)
     if spec.columns is None:
         return None

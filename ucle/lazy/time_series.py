@@ -147,9 +147,11 @@ def resample(
         UnsupportedError: the times of the axis are not those of one table.
 
     >>> import datetime
+    >>> import pyarrow as pa
     >>> import ucle
     >>> days = [datetime.date(2024, 2, day) for day in (5, 6, 13)]
-    >>> sales = ucle.tensor({"day": days, "amount": [1.0, 2.0, 4.0]}, axes=("day",))
+    >>> rows = pa.table({"day": days, "amount": [1.0, 2.0, 4.0]})
+    >>> sales = ucle.tensor(ucle.table(rows, {"day": "day"}, "amount"))
     >>> weeks = ucle.resample(sales, "1w", axis="day").sum().to_arrow()
     >>> [(str(row["day"]), row["val"]) for row in weeks.sort_by("day").to_pylist()]
     [('2024-02-05', 3.0), ('2024-02-12', 4.0)]
