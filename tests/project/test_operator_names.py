@@ -25,7 +25,10 @@ MOST = 4
 NAMES = frozenset({*COMBINES, *REDUCES, *MAPS, PICK.name, PICK_OR_FILL.name})
 
 OTHER_MEANINGS: Mapping[str, Mapping[str, str]] = {
-    "all": {"ucle/plan/forms.py": "a choice of rows"},
+    "all": {
+        "ucle/run/wide_frames.py": "a value of an option",
+        "ucle/plan/forms.py": "a choice of rows",
+    },
     "count": {
         "sqlgen/database_queries.py": "a column of DuckDB's",
         "sqlgen/input_queries.py": "a function of SQL",
@@ -38,7 +41,10 @@ OTHER_MEANINGS: Mapping[str, Mapping[str, str]] = {
         "sqlgen/sql_trees.py": "a function of DuckDB's SQL",
     },
     "max": {"sqlgen/input_queries.py": "a function of SQL"},
-    "min": {"sqlgen/input_queries.py": "a function of SQL"},
+    "min": {
+        "sqlgen/input_queries.py": "a function of SQL",
+        "ucle/lazy/periods.py": "a unit of time",
+    },
     "mult": {"ucle/language/grammar_tables.py": "a rule of the grammar"},
     "sum": {
         "ucle/command/options.py": "a value of an option",
