@@ -76,6 +76,11 @@ class Optimisations:
     """Join the factors of products in another order than the written one, where that pays."""
     association_effort: int = 1500
     """The most decompositions of vertices that all tried join orders may have together."""
+    association_work: float = 20e6
+    """The work of changing join orders, in nanoseconds, that any program may take.
+
+    Infinity for all of it, whatever statements cost.
+    """
     association_gain: float = 0.01
     """The share of the cost that another join order than the written one has to gain."""
     skip_small: bool = True

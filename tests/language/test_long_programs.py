@@ -21,10 +21,13 @@ X = np.ones(3)
 
 
 def cpu(call: Callable[[], Any]) -> float:
-    """Seconds of CPU that a call takes."""
-    start = time.process_time()
-    call()
-    return time.process_time() - start
+    """Seconds of CPU that a call takes: the least of three times, as others use the machine, too."""
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        call()
+        times.append(time.process_time() - start)
+    return min(times)
 
 
 def test_a_sum_of_many_terms() -> None:

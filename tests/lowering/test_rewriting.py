@@ -30,7 +30,7 @@ from ucle.stats.estimators import DEFAULT, ESTIMATORS
 from ucle.testing.check_matrix import Routes, check_everywhere, recompiled
 from ucle.testing.generate import Case
 
-ALWAYS = Optimisations(rewrite_gain=-math.inf, rewrite_effort=math.inf)
+ALWAYS = Optimisations(rewrite_gain=-math.inf, rewrite_effort=math.inf, association_work=math.inf)
 """The form of the fewest tuples is taken, however small the program is."""
 
 FUZZ = int(os.environ.get("UCLE_FUZZ_PROGRAMS", "0"))

@@ -28,7 +28,7 @@ from ucle.options import Optimisations
 from ucle.testing.check_matrix import Routes, recompiled, some_decompositions
 from ucle.testing.oracle import assert_equal
 
-ANY = Optimisations(association_gain=-np.inf)
+ANY = Optimisations(association_gain=-np.inf, association_work=np.inf)
 """Whatever order comes first is taken, whether it gains anything or not."""
 
 MOST = 2**63 - 1

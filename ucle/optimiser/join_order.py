@@ -48,12 +48,9 @@ takes."""
 CONTRACTING = 100_000.0
 """Nanoseconds of work to contract a vertex and to find the best plan among known prices."""
 
-LEAST_WORK = 20e6
-"""Nanoseconds of work that changing orders may take, whatever a program costs."""
-
 WORTH = 0.1
-"""The work that changing orders may take beyond that, as a share of the cost of the best known
-plan, which is in nanoseconds, too."""
+"""The work that changing orders may take beyond `Optimisations.association_work`, as a share of the
+cost of the best known plan, which is in nanoseconds, too."""
 
 TREES = 6
 """The number of trees of one product that are tried before the neighbours of the best one."""
@@ -187,7 +184,7 @@ def associate(
     if association == "as-written" or not optimisations.association:
         return decide(contract(logical).program), None
     effort = optimisations.association_effort
-    search = _Search(logical, known, decide, work, effort)
+    search = _Search(logical, known, decide, work, effort, optimisations.association_work)
     base = search.contract_order(WRITTEN)
     small = _effort(base.program) <= effort / 3
     if small and optimisations.merge and fixed is not None:
@@ -218,6 +215,7 @@ class _Search:
         decide: Decide,
         work: Work,
         effort: int,
+        least_work: float,
     ) -> None:
         self.errors: list[UcleError] = []
         self._logical = logical
@@ -228,6 +226,7 @@ class _Search:
         self._takers: frozenset[str] = frozenset()
         self._tried: dict[JoinOrder, _Tried] = {}
         self._left = effort
+        self._least_work = least_work
         self._spent = 0.0
         """The work of orders that were priced within the budget."""
         self._is_cut = False
@@ -297,13 +296,13 @@ class _Search:
 
     def _may_save(self, best: _Tried) -> bool:
         """Return whether pricing more orders may save more time than it takes."""
-        return self._left > 0 and self._spent < LEAST_WORK + best.cost * WORTH
+        return self._left > 0 and self._spent < self._least_work + best.cost * WORTH
 
     def _dearest_first(
         self, products: Sequence[ContractedProduct], best: _Tried
     ) -> Sequence[ContractedProduct]:
         """The products whose statements cost more than another order of them takes to price."""
-        if best.contracted is None or best.decided is None:
+        if best.contracted is None or best.decided is None or math.isinf(self._least_work):
             return products
         costs: defaultdict[str, float] = defaultdict(float)
         for name, tensor in self._computed(best.contracted.program).items():
