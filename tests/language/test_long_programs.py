@@ -21,9 +21,13 @@ X = np.ones(3)
 
 
 def cpu(call: Callable[[], Any]) -> float:
-    """Seconds of CPU that a call takes: the least of three times, as others use the machine, too."""
+    """Seconds of CPU that a call takes: the least of three times, as others use the machine, too.
+
+    Nothing is kept from one call for the next.
+    """
     times = []
     for _ in range(3):
+        ucle.clear_caches()
         start = time.process_time()
         call()
         times.append(time.process_time() - start)
