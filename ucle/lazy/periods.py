@@ -7,17 +7,13 @@ relation (`ucle.plan.sources.TimePairs`): pairs of a time of the result and a ti
 from __future__ import annotations
 
 import datetime
-import math
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
 from ucle.errors import ArgumentError, UnsupportedError
-from ucle.foundation import arguments as args
-from ucle.foundation.arguments import validated
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 from ucle.inputs.operands import is_relation
@@ -25,13 +21,10 @@ from ucle.inputs.table_input import TableInput
 from ucle.lazy.constants import everywhere
 from ucle.lazy.elementwise import elementwise
 from ucle.lazy.nodes import AVERAGE, Apply, Axis, Lazy, Leaf, Node, NodeOperand, apply
-from ucle.lazy.reductions import root
+from ucle.lazy.series_aggregates import Result_co, SeriesAggregates
 from ucle.lazy.stored import is_empty_elsewhere, mask_along
 from ucle.operators import (
-    DIV,
     GREATEST,
-    LESS,
-    LESS_EQUAL,
     MAX,
     MIN,
     MULT,
@@ -103,32 +96,19 @@ def length_of_time(value: Any, where: str) -> Length:
     )
 
 
-Result_co = TypeVar("Result_co", covariant=True)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class Periods(Generic[Result_co]):
+class Periods(SeriesAggregates[Result_co]):
     """The entries of periods of time, made by `ucle.resample`; the methods aggregate them.
 
     `ucle.rolling` makes them for windows of a length of time.
     """
 
-    tensor: Lazy
-    place: int
-    """The axis of times."""
     pairs: Leaf
     """The times of results and those of their entries."""
-    min_periods: int
-    mask: Lazy | None
-    """The entries that count; None for all."""
-    stored: bool
-    """True if these are those that the input stores."""
-    make: Callable[[Lazy], Result_co]
-    """Makes a tensor, which a module above names."""
 
     def sum(self) -> Result_co:
         """Sums of the entries of each period."""
-        return self._with_enough(self._gather(self._numbers(1), WHEN.name, SUM.name), None)
+        return self._with_enough(self._gather(self._numbers(1), WHEN.name, SUM.name), 0)
 
     def mean(self) -> Result_co:
         """Means of the entries of each period."""
@@ -141,19 +121,6 @@ class Periods(Generic[Result_co]):
     def max(self) -> Result_co:
         """The greatest entry of each period."""
         return self._with_enough(self._end(WHEN_LOWEST.name, MAX.name))
-
-    @validated(ddof=args.real)
-    def var(self, ddof: float = 1) -> Result_co:
-        """Variances of the entries of each period; `ddof` is subtracted from their number.
-
-        It is NaN where there are no more entries than that, as in pandas.
-        """
-        return self.make(self._variance(ddof))
-
-    @validated(ddof=args.real)
-    def std(self, ddof: float = 1) -> Result_co:
-        """Standard deviations of the entries of each period: the roots of `var`."""
-        return self.make(root(self._variance(ddof)))
 
     def count(self) -> Result_co:
         """The number of entries of each period."""
@@ -237,13 +204,7 @@ class Periods(Generic[Result_co]):
             chosen = mask_along(self.tensor, self.mask).operand(range(rank))
             squares = apply(WHEN.name, [chosen, squares.operand(every)], both, every)
         total = apply(WHEN.name, [self._met, squares.operand(every)], axes, labels, reduce=SUM.name)
-        free = elementwise(SUB.name, count, ddof)
-        some = elementwise(LESS.name, 0, free)
-        if self.min_periods > 1:
-            enough = elementwise(LESS_EQUAL.name, self.min_periods, count)
-            some = elementwise("logical_and", some, enough)
-        spread = elementwise(DIV.name, total, elementwise("where", some, free, 1))
-        return elementwise("where", some, spread, math.nan)
+        return self._divide_by_freedom(total, count, ddof)
 
     def _at_end(self, kind: str) -> Result_co:
         if self.mask is not None:
@@ -258,14 +219,6 @@ class Periods(Generic[Result_co]):
         times = replace(spec.times, kind=kind)
         one = replace(self, pairs=replace(self.pairs, value=replace(spec, times=times)))
         return self.make(one._gather(self.tensor, WHEN.name, "dot"))
-
-    def _with_enough(self, values: Lazy, least: int | None = 1) -> Result_co:
-        """The aggregates, NaN in periods with less than `min_periods` entries, or with none."""
-        least = self.min_periods if least is None else max(self.min_periods, least)
-        if least <= (self.mask is None):
-            return self.make(values)
-        enough = elementwise(LESS_EQUAL.name, least, self._count())
-        return self.make(elementwise("where", enough, values, math.nan))
 
 
 def elementwise_by_place(function: str, tensor: Lazy) -> Lazy:

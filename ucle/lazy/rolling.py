@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import Generic, TypeVar
-
-from ucle.foundation import arguments as args
-from ucle.foundation.arguments import validated
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 from ucle.lazy.constants import everywhere
 from ucle.lazy.elementwise import elementwise
 from ucle.lazy.nodes import AVERAGE, Lazy
-from ucle.lazy.reductions import reduce_tensor, root
+from ucle.lazy.reductions import reduce_tensor
+from ucle.lazy.series_aggregates import Result_co, SeriesAggregates
 from ucle.lazy.stored import is_empty_elsewhere
 from ucle.lazy.windows import Join, Part, Parts, Window, along_windows, join_by, join_moments
 from ucle.operators import (
     ADD,
-    DIV,
     GREATEST,
     LEAST,
     LESS,
-    LESS_EQUAL,
     MAX,
     MULT,
     SUB,
@@ -31,31 +24,19 @@ from ucle.operators import (
     WHEN_LOWEST,
 )
 
-Result_co = TypeVar("Result_co", covariant=True)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rolling(Generic[Result_co]):
+class Rolling(SeriesAggregates[Result_co]):
     """Windows along an axis of a tensor, made by `ucle.rolling`; the methods aggregate them."""
 
-    tensor: Lazy
-    place: int
-    """The axis."""
     window: Window
-    min_periods: int
-    mask: Lazy | None
-    """The entries that count; None for all."""
-    stored: bool
-    """True if these are those that the input stores."""
     order: Lazy
     """The numbers of the positions along the axis, from 1 on."""
-    make: Callable[[Lazy], Result_co]
-    """Makes a tensor, which a module above names."""
 
     def sum(self) -> Result_co:
         """Sums of the entries in each window."""
         (total,) = self._aggregate(self._entries(self._numbers(1), WHEN.name), join_by(ADD.name))
-        return self._with_enough(total.values, self.min_periods)
+        return self._with_enough(total.values, 0)
 
     def mean(self) -> Result_co:
         """Means of the entries in each window."""
@@ -69,19 +50,6 @@ class Rolling(Generic[Result_co]):
     def max(self) -> Result_co:
         """The greatest entry in each window."""
         return self._end(WHEN_LOWEST.name, GREATEST.name)
-
-    @validated(ddof=args.real)
-    def var(self, ddof: float = 1) -> Result_co:
-        """Variances of the entries in each window; `ddof` is subtracted from their number.
-
-        It is NaN where there are no more entries than that, as in pandas.
-        """
-        return self.make(self._variance(ddof))
-
-    @validated(ddof=args.real)
-    def std(self, ddof: float = 1) -> Result_co:
-        """Standard deviations of the entries in each window: the roots of `var`."""
-        return self.make(root(self._variance(ddof)))
 
     def count(self) -> Result_co:
         """The number of entries in each window."""
@@ -134,21 +102,7 @@ class Rolling(Generic[Result_co]):
         else:
             ones = Part(elementwise(DType.INT64.value, self.mask), WHEN.name, mean.empty)
         count, mean, *squares = self._aggregate((ones, mean), join_moments)
-        free = elementwise(SUB.name, count.values, ddof)
-        some = elementwise(LESS.name, 0, free)
-        if self.min_periods > 1:
-            enough = elementwise(LESS_EQUAL.name, self.min_periods, count.values)
-            some = elementwise("logical_and", some, enough)
         # Windows of one position have 0, or NaN where that is NaN or infinite.
         own = elementwise(SUB.name, mean.values, mean.values)
         total = squares[0].values if squares else own
-        spread = elementwise(DIV.name, total, elementwise("where", some, free, 1))
-        return elementwise("where", some, spread, math.nan)
-
-    def _with_enough(self, values: Lazy, least: int | None = None) -> Result_co:
-        """The aggregates, NaN in windows with less than `min_periods` entries, or with none."""
-        least = max(self.min_periods, 1) if least is None else least
-        if least <= (self.mask is None):
-            return self.make(values)
-        enough = elementwise(LESS_EQUAL.name, least, self._count())
-        return self.make(elementwise("where", enough, values, math.nan))
+        return self._divide_by_freedom(total, count.values, ddof)

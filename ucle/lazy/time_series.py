@@ -105,7 +105,7 @@ def rolling(
                 hint="resample(x, '1mo') has steps of months",
             )
         pairs = pairs_of_times(tensor.lazy, place, "window", (0, micros), "rolling")
-        return Periods(tensor.lazy, place, pairs, min_periods, mask, stored, Tensor)
+        return Periods(tensor.lazy, place, min_periods, mask, stored, Tensor, pairs)
     args.count(1)(window, "rolling(window=...)")
     size = tensor.lazy.axes[place].size
     shape = Window.of(window, center)
@@ -119,7 +119,7 @@ def rolling(
             found=str(min_periods),
         )
     order = ordinals(tensor.lazy, place)
-    return Rolling(tensor.lazy, place, shape, min_periods, mask, stored, order, Tensor)
+    return Rolling(tensor.lazy, place, min_periods, mask, stored, Tensor, shape, order)
 
 
 @validated(axis=args.axis, stored=args.flag)
@@ -160,4 +160,4 @@ def resample(
     mask = mask_of(tensor, where, stored, "resample")
     place = find_axis(tensor.lazy, axis, "resample")
     pairs = pairs_of_times(tensor.lazy, place, "step", length_of_time(step, "resample"), "resample")
-    return Periods(tensor.lazy, place, pairs, 0, mask, stored, Tensor)
+    return Periods(tensor.lazy, place, 0, mask, stored, Tensor, pairs)
