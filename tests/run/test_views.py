@@ -143,6 +143,7 @@ def test_in_a_transaction_of_the_user(path: str) -> None:
 # Views without kernels
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("first", range(0, 100, 25))
 def test_plain_views_of_random_programs(first: int, tmp_path: Path) -> None:
     """A client without kernels reads from plain views what the program computes in SQL."""
