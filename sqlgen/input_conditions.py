@@ -56,10 +56,8 @@ def is_lost_by_narrowing(source: TableSource) -> exp.Expr:
 
 
 def _no_number_of(value: exp.Expr, source: TableSource) -> exp.Expr:
-    type_, parts = (
-        DUCKDB_SQL.types[source.dtype.real],
-        list_parts(value) if source.pairs else [value],
-    )
+    type_ = DUCKDB_SQL.types[source.dtype.real]
+    parts = list_parts(value) if source.pairs else [value]
     lost = [exp.TryCast(this=part.copy(), to=exp.DataType.build(type_)) for part in parts]
     if source.dtype.kind in "fc":
         pairs = zip(lost, parts, strict=True)

@@ -61,25 +61,25 @@ MOST_PARTS = 200
 class _Guard:
     """A bound that a condition puts on an expression.
 
-    `pick` and `bound` are the extreme that keeps the expression within it, None where there is no
-    bound; `nonzero` is True if the expression is not 0 either.
+    `bound` has the extreme that keeps the expression within it, and the number, if there is one;
+    `nonzero` is True if the expression is not 0 either.
     """
 
     expression: Expression
-    pick: Combine | None
-    bound: Number | None
+    bound: tuple[Combine, Number] | None
     nonzero: bool
 
     @property
     def is_fractional(self) -> bool:
         """True if integers become floats by the bound."""
-        return self.bound is not None and not isinstance(self.bound.value, int)
+        return self.bound is not None and not isinstance(self.bound[1].value, int)
 
     def apply(self, operand: Expression) -> Expression:
         """Return an operand that is within the bound wherever it is computed."""
         span = operand.span
-        if self.pick is not None and self.bound is not None:
-            operand = Binary(self.pick, operand, self.bound, span)
+        if self.bound is not None:
+            pick, number = self.bound
+            operand = Binary(pick, operand, number, span)
         return Call(ONE_IF_ZERO, (operand,), span) if self.nonzero else operand
 
 
@@ -138,15 +138,15 @@ def _list_guards(condition: Expression, *, holds: bool) -> Iterator[_Guard]:
             for one, other, above in ((left, right, not holds), (right, left, holds)):
                 if isinstance(other, Number) and not one.constant and _is_real(other):
                     nonzero = strict and other.value == 0
-                    yield _Guard(one, GREATEST if above else LEAST, other, nonzero)
+                    yield _Guard(one, (GREATEST if above else LEAST, other), nonzero)
         case Binary(operator, left, right) if operator is (NOT_EQUAL if holds else EQUAL):
             for one, other in ((left, right), (right, left)):
                 if isinstance(other, Number) and other.value == 0 and not one.constant:
-                    yield _Guard(one, None, None, nonzero=True)
+                    yield _Guard(one, None, nonzero=True)
         case Binary(operator) if operator in (AND, OR, EQUAL, NOT_EQUAL):
             return
         case _ if holds and not condition.constant:
-            yield _Guard(condition, None, None, nonzero=True)
+            yield _Guard(condition, None, nonzero=True)
 
 
 def _is_real(number: Number) -> bool:
