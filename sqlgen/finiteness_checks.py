@@ -1,9 +1,9 @@
-"""Queries that look for NaN and infinity in tensors that a script has made."""
+"""Queries that look for NaN, infinity and large numbers in tensors that a script has made."""
 
 from __future__ import annotations
 
 import cmath
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp, select
 
@@ -55,6 +55,21 @@ def _has_nan(stored: StoredPayload, calls: KernelCalls) -> exp.Expr:
     marks = calls.scalar("vec_isnan", value.copy(), dtype=dtype)
     marked = calls.scalar("any_not", marks, number(0, dtype), dtype=dtype)
     return when(finite, exp.false(), marked)
+
+
+def limit_query(name: str, largest: Mapping[str, float]) -> exp.Expr:
+    """Return a SELECT that has a row if a number without axes is NaN or above its limit.
+
+    Args:
+        name: the table.
+        largest: the limits by the columns of the numbers. NaN is above all of them.
+    """
+    within = (
+        exp.LTE(this=column(value), expression=number(limit, DType.FLOAT64))
+        for value, limit in largest.items()
+    )
+    outside = exp.not_(exp.and_(*within, copy=False), copy=False)
+    return select(integer(1)).from_(table(name)).where(outside).limit(1)
 
 
 def infinite_query(tensors: Sequence[StoredPayload], capabilities: Capabilities) -> exp.Expr:

@@ -20,7 +20,7 @@ from ucle.plan import relation_nodes as plan
 from ucle.plan.relation_tree import inputs
 from ucle.plan.steps import Plan, Role, Round, Step
 from ucle.sqlgen.capabilities import Capabilities
-from ucle.sqlgen.finiteness_checks import StoredPayload, nan_query
+from ucle.sqlgen.finiteness_checks import StoredPayload, limit_query, nan_query
 from ucle.sqlgen.from_clause import Joined, NestedExpression, SingleRow, cross_join
 from ucle.sqlgen.fused_steps import tape_query
 from ucle.sqlgen.index_maps import reindex_tensor
@@ -62,7 +62,7 @@ class SqlStep:
     """A step of the script: its name, its role, and its query (None: data from memory).
 
     `check` is a query that has a row if the computed data shows that this script is not valid for
-    it.
+    it, and `limit` one that has a row if a condition number is too large for it.
     """
 
     name: str
@@ -72,6 +72,7 @@ class SqlStep:
     check: exp.Expr | None = None
     rounds: tuple[SqlRound, ...] = ()
     """Queries that fill the table one after the other, in place of `query`, if any."""
+    limit: exp.Expr | None = None
 
 
 @dataclass(frozen=True)
@@ -105,12 +106,21 @@ def emit(
     ]
     for step in program_plan.steps:
         query = None if step.role is Role.INPUT else emitter.statement(step)
-        checked = [x for x in program_plan.checked if x.step == step.name]
-        check = None
-        if checked and step.role is Role.TABLE:
-            check = nan_query([locate_payload(read, prefix) for read in checked], capabilities)
+        check = limit = None
+        if step.role is Role.TABLE:
+            checks = [x for x in program_plan.checked if x.step == step.name]
+            read = [locate_payload(x.read, prefix) for x in checks if x.largest is None]
+            check = nan_query(read, capabilities) if read else None
+            limits = {
+                locate_payload(x.read, prefix).value: x.largest
+                for x in checks
+                if x.largest is not None
+            }
+            limit = limit_query(prefix + step.name, limits) if limits else None
         rounds = tuple(map(emitter.round, step.rounds))
-        steps.append(SqlStep(prefix + step.name, step.role, query, step.comment, check, rounds))
+        steps.append(
+            SqlStep(prefix + step.name, step.role, query, step.comment, check, rounds, limit)
+        )
     axes = [axis for read in program_plan.outputs.values() for axis in read.type.axes]
     dictionaries = {x.dictionary: prefix + x.dictionary for x in axes if x.dictionary is not None}
     outputs = {

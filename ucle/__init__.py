@@ -14,8 +14,8 @@ EXPORTS = {
     "ucle.database.open_sessions": "connect",
     "ucle.lazy.einsum": "einsum",
     "ucle.errors": (
-        "KernelsMissingWarning MetadataWarning NotConvergedWarning StaleStatisticsWarning "
-        "UcleError MeaningWarning"
+        "CancellationWarning KernelsMissingWarning MeaningWarning MetadataWarning "
+        "NotConvergedWarning StaleStatisticsWarning UcleError"
     ),
     "ucle.foundation.caches": "clear_caches",
     "ucle.inputs.table_options": "table",

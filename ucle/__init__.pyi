@@ -6,6 +6,7 @@ from ucle import linalg as linalg
 from ucle import optim as optim
 from ucle import random as random
 from ucle.database.open_sessions import connect as connect
+from ucle.errors import CancellationWarning as CancellationWarning
 from ucle.errors import KernelsMissingWarning as KernelsMissingWarning
 from ucle.errors import MeaningWarning as MeaningWarning
 from ucle.errors import MetadataWarning as MetadataWarning

@@ -79,6 +79,13 @@ class NotConvergedWarning(UserWarning):
     """A loop has reached its maximum number of steps, but its condition does not hold."""
 
 
+class CancellationWarning(UserWarning):
+    """A sum lost too many digits in its cheapest form and was computed again in a safe one.
+
+    The result is right; with ``rewrite="safe"`` it takes less time.
+    """
+
+
 class MetadataWarning(UserWarning):
     """A file or table describes a tensor that it does not hold; the description is ignored.
 

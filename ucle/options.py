@@ -43,7 +43,7 @@ ASSOCIATIONS = ("free", "as-written")
 SEARCHES = ("dag", "trees", "greedy")
 STATISTICS = ("auto", "transient", "exact")
 NONFINITE = ("exact", "sparse")
-REWRITES = ("safe", "algebraic", "none")
+REWRITES = ("auto", "safe", "algebraic", "none")
 ENGINES = ("auto", "spark", "duckdb")
 RUNS = 100
 """The number of runs that is assumed for a program that is made for a loop."""
@@ -70,6 +70,8 @@ class Optimisations:
     """The largest share of stored entries for which an input is used as a mask."""
     rewrite_gain: float = 0.1
     """The share of the cost that rewritten sums of products have to gain."""
+    rewrite_saving: float = 4.0
+    """How many times cheaper a form must be whose condition numbers decide whether it is used."""
     rewrite_effort: float = 1.0
     """The effort of the search for rewrites, relative to the default; 0 for no search."""
     association: bool = True
@@ -159,7 +161,9 @@ class Options:
     """Inputs to be stored in the layouts in which the program reads them; True for all."""
     statistics: str = "auto"
     association: str = "free"
-    rewrite: str = "safe"
+    rewrite: str = "auto"
+    rewrite_tolerance: float | None = None
+    """The largest relative error of sums in another form; None for that of their element type."""
     optimisations: Optimisations = field(default_factory=Optimisations)
     runs: int = 1
     """The number of runs in which only the data of replaceable inputs changes.

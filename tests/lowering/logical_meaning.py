@@ -16,13 +16,22 @@ Named = tuple[Labels, np.ndarray]
 
 def meaning(logical: LogicalProgram, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The outputs of a program, by name."""
+    known = known_tensors(logical, arrays)
+    return {name: known[name] for name in logical.outputs}
+
+
+def known_tensors(logical: LogicalProgram, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The tensors of all statements, by name.
+
+    Of arrays of fractions they are exact, as long as there are no functions but arithmetic.
+    """
     known: dict[str, Named] = {x: ((), np.asarray(arrays[x])) for x in logical.inputs}
     for statement in logical.statements:
         for step in statement.steps:
             known[step.name] = _step(step, known)
         labels, array = _use(statement.result, known)
-        known[statement.target] = (), _aligned((labels, array), statement.labels)
-    return {name: known[name][1] for name in logical.outputs}
+        known[statement.target] = (), aligned((labels, array), statement.labels)
+    return {statement.target: known[statement.target][1] for statement in logical.statements}
 
 
 def _use(use: Use, known: Mapping[str, Named]) -> Named:
@@ -34,11 +43,13 @@ def _use(use: Use, known: Mapping[str, Named]) -> Named:
         elif isinstance(function, Partial):
             pair = [array, function.constant]
             array = function.combine.numpy(*(pair[::-1] if function.constant_first else pair))
-        array = np.asarray(array).astype(function.result.numpy)
+        array = np.asarray(array)
+        if array.dtype != object:
+            array = array.astype(function.result.numpy)
     return labels, np.asarray(array)
 
 
-def _aligned(named: Named, every: Labels) -> np.ndarray:
+def aligned(named: Named, every: Labels) -> np.ndarray:
     """An array with an axis for each of some labels; a label that it lacks has one of length 1."""
     labels, array = named
     names = list(dict.fromkeys(labels))
@@ -51,7 +62,7 @@ def _aligned(named: Named, every: Labels) -> np.ndarray:
 def _step(step: Contraction, known: Mapping[str, Named]) -> Named:
     uses = [_use(factor.cast(step.dtype), known) for factor in step.factors]
     every = tuple(dict.fromkeys(x for labels, _ in uses for x in labels))
-    parts = [_aligned(use, every) for use in uses]
+    parts = [aligned(use, every) for use in uses]
     if step.combine is not None:
         numbers = [np.asarray(x.value, step.dtype.numpy) for x in step.constants]
         parts = [reduce(step.combine.numpy, [*parts, *numbers])]

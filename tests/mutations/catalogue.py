@@ -12,6 +12,7 @@ from .linear_algebra import LINEAR_ALGEBRA
 from .mutation import Mutation
 from .on_the_desk import ON_THE_DESK
 from .order_and_names import ORDER_AND_NAMES
+from .proven_forms import PROVEN_FORMS
 from .rows_and_words import ROWS_AND_WORDS
 from .time_to_answer import TIME_TO_ANSWER
 from .wide_tables import WIDE_TABLES
@@ -1289,6 +1290,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *LINEAR_ALGEBRA,
     *ORDER_AND_NAMES,
     *ROWS_AND_WORDS,
+    *PROVEN_FORMS,
     *TIME_TO_ANSWER,
     *WIDE_TABLES,
     *ON_THE_DESK,

@@ -166,8 +166,9 @@ def program_options(command: Callable[..., None]) -> Callable[..., None]:
             default=REWRITES[0],
             show_default=True,
             help="safe: sums of products are rewritten if that is cheaper and loses no digits. "
-            "algebraic: brackets whose terms may cancel are multiplied out, too. none: sums of "
-            "products are computed as written.",
+            "auto: brackets whose terms may cancel are multiplied out, too, if that is several "
+            "times cheaper and a bound of the error stays below 1e-9. algebraic: the same without "
+            "a bound. none: sums of products are computed as written.",
         ),
         click.option(
             "--bound",

@@ -59,6 +59,7 @@ def explain_head(compiled: Compiled, profile: str, route: str, reason: str) -> l
         f"cost profile: {profile}, total {figure(decomposed.total_cost)}",
         f"search: {decomposed.search or 'none, the decomposition is given'}",
         *(line for x in compiled.front.lowering.rewrites for line in _rewrite_lines(x)),
+        *(f"sums: {line}" for line in condition_lines(compiled)),
         *_association(compiled.association),
         *_optimistic(compiled),
         *(f"made dense: {line}" for line in compiled.made_dense),
@@ -158,6 +159,16 @@ def _rewrite_lines(rewrite: AppliedRewrite) -> list[str]:
             parts.append(f"in other forms {', '.join(map(figure, sorted(costs.others)))}")
         lines.append("; ".join(parts))
     return [f"{rewrite.key}: {line}" for line in lines]
+
+
+def condition_lines(compiled: Compiled) -> list[str]:
+    """Return a line on each sum in a form that may lose digits: when it is computed otherwise."""
+    tensors = {x.read.tensor: x.largest for x in compiled.plan.checked if x.largest is not None}
+    return [
+        f"{name.partition('.')[0]} may lose digits in this form; above {figure(largest)} of "
+        f"{name}, sum of absolute terms by result, the program runs again in a safe form"
+        for name, largest in tensors.items()
+    ]
 
 
 def _association(chosen: Association | None) -> list[str]:

@@ -212,6 +212,13 @@ def real(value: Any, where: str) -> None:
         _wrong_type(where, "a real number", value)
 
 
+def share(value: Any, where: str) -> None:
+    """Check that a value is a number above 0 and below 1."""
+    real(value, where)
+    if not 0 < value < 1:
+        _wrong_value(where, "a number above 0 and below 1", value)
+
+
 def function(value: Any, where: str) -> None:
     """Check that a value can be called."""
     if not callable(value):

@@ -74,7 +74,8 @@ ELSEWHERE |= {"keys": _OF_RESULTS, "rows": _OF_RESULTS}
 
 OPTION_NAMES = frozenset({
     "association", "bounds", "database", "decomposition", "engine", "inputs", "memory_limit",
-    "nonfinite", "outputs", "path", "profile", "rewrite", "search", "statistics", "store",
+    "nonfinite", "outputs", "path", "profile", "rewrite", "rewrite_tolerance", "search",
+    "statistics", "store",
 })  # fmt: skip
 """Keywords of `ucle.einsum_program`; a tensor with such a name is passed in ``inputs=``."""
 

@@ -64,9 +64,9 @@ def masked_products(program: Program, vertex: Vertex) -> Iterator[MaskedProduct]
 
 
 def reader_of(program: Program, producer: Vertex) -> Vertex | None:
-    """Return the only reader of a vertex; None if it has several, or if it is an output."""
+    """Return the only reader of a vertex; None if it has several, or if it is a result."""
     uses = program.uses[producer.name]
-    if len(uses) != 1 or producer.name in program.outputs:
+    if len(uses) != 1 or producer.name in program.results:
         return None
     return program.vertices[uses[0][0]]
 

@@ -253,7 +253,7 @@ def retype_program(program: Program, inputs: Mapping[str, TensorType]) -> Progra
         types[vertex.name] = type_ = vertex_type(vertex, types)
         vertices.append(replace(vertex, tensor=NamedTensor(vertex.name, type_)))
     tensors = tuple(NamedTensor(tensor.name, inputs[tensor.name]) for tensor in program.inputs)
-    return Program(tensors, tuple(vertices), program.outputs)
+    return replace(program, inputs=tensors, vertices=tuple(vertices))
 
 
 def vertex_type(vertex: Vertex, types: Mapping[str, TensorType]) -> TensorType:

@@ -237,6 +237,8 @@ class Program:
     inputs: tuple[NamedTensor, ...]
     vertices: tuple[Vertex, ...]
     outputs: tuple[str, ...]
+    condition_numbers: tuple[str, ...] = ()
+    """Tensors that say how much rewritten sums may have lost (`ucle.ir.rounding_bounds`)."""
 
     def __post_init__(self) -> None:
         types = {tensor.name: tensor.type for tensor in self.inputs}
@@ -252,8 +254,13 @@ class Program:
             if vertex.name in types:
                 raise NameResolutionError(f"{vertex.name} is defined twice")
             types[vertex.name] = vertex.tensor.type
-        if missing := set(self.outputs) - types.keys():
+        if missing := set(self.results) - types.keys():
             raise NameResolutionError(f"unknown outputs: {', '.join(sorted(missing))}")
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The tensors that an execution looks at: outputs and condition numbers."""
+        return (*self.outputs, *self.condition_numbers)
 
     @cached_property
     def types(self) -> dict[str, TensorType]:

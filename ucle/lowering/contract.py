@@ -69,7 +69,9 @@ def contract(
     for statement in logical.statements:
         contraction.add_statement(statement)
     inputs = tuple(NamedTensor(name, logical.types[name]) for name in logical.inputs)
-    program = Program(inputs, tuple(contraction.vertices), logical.outputs)
+    program = Program(
+        inputs, tuple(contraction.vertices), logical.outputs, logical.condition_numbers
+    )
     return Contracted(remove_dead_vertices(program), contraction.types, tuple(contraction.products))
 
 
@@ -96,15 +98,15 @@ class KnownContractions:
 
 
 def remove_dead_vertices(program: Program) -> Program:
-    """Drop the vertices and inputs that no output depends on."""
-    needed = set(program.outputs)
+    """Drop the vertices and inputs that no result depends on."""
+    needed = set(program.results)
     for vertex in reversed(program.vertices):
         if vertex.name in needed:
             needed |= {operand.tensor for operand in vertex.inputs}
-    return Program(
-        tuple(tensor for tensor in program.inputs if tensor.name in needed),
-        tuple(vertex for vertex in program.vertices if vertex.name in needed),
-        program.outputs,
+    return replace(
+        program,
+        inputs=tuple(tensor for tensor in program.inputs if tensor.name in needed),
+        vertices=tuple(vertex for vertex in program.vertices if vertex.name in needed),
     )
 
 

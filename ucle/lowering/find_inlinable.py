@@ -37,7 +37,7 @@ def find_merges(
     """
     known = known or KnownMerges()
     uses = Counter(name for statement in logical.statements for name in statement.reads)
-    stay = {*logical.outputs, *fixed}
+    stay = {*logical.results, *fixed}
     facts = _Facts(logical, types)
     now = dict(logical.by_name)
     merges: dict[str, str] = {}

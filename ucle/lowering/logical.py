@@ -263,7 +263,8 @@ class LogicalProgram:
 
     `types` are the types of inputs, statements' tensors and steps, if all factors are joined in the
     order of the text. `exact` is True if NaN and infinities meet entries that are not stored as in
-    NumPy.
+    NumPy. `condition_numbers` are tensors that say how much rewritten sums may have lost
+    (`ucle.lowering.condition_numbers`).
     """
 
     inputs: tuple[str, ...]
@@ -271,6 +272,12 @@ class LogicalProgram:
     outputs: tuple[str, ...]
     types: Mapping[str, TensorType]
     exact: bool = True
+    condition_numbers: tuple[str, ...] = ()
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The tensors that an execution looks at: outputs and condition numbers."""
+        return (*self.outputs, *self.condition_numbers)
 
     @cached_property
     def by_name(self) -> Mapping[str, LogicalStatement]:
@@ -332,13 +339,13 @@ def text_of(steps: Sequence[Contraction], result: Use) -> tuple[str | Label, ...
 def find_needed_statements(
     logical: LogicalProgram, statements: Sequence[LogicalStatement]
 ) -> list[LogicalStatement]:
-    """Return those of new statements for a program that its outputs need.
+    """Return those of new statements for a program that its results need.
 
     Statements that had no reader in the program stay, because a caller may ask for them.
     """
-    unread = {x.target for x in logical.statements}.difference(logical.outputs)
+    unread = {x.target for x in logical.statements}.difference(logical.results)
     unread -= {name for x in logical.statements for name in x.reads}
-    wanted, kept = {*logical.outputs, *unread}, list[LogicalStatement]()
+    wanted, kept = {*logical.results, *unread}, list[LogicalStatement]()
     for statement in reversed(statements):
         if statement.target in wanted:
             wanted.update(statement.reads)

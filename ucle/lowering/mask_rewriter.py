@@ -216,7 +216,7 @@ class Behind:
         inner = program.statements.get(name)
         if inner is None or inner.path is not None:
             return False
-        if name in program.outputs or name in program.fixed:
+        if name in program.results or name in program.fixed:
             return False
         if len(use.distinct) < len(use.labels) or not set(mask.labels).issubset(use.labels):
             return False

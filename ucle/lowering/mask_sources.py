@@ -28,7 +28,7 @@ class MaskedProgram:
         self.statements = dict(logical.by_name)
         self.types: dict[str, TensorType] = dict(logical.types)
         self.fixed = fixed
-        self.outputs = frozenset(logical.outputs)
+        self.results = frozenset(logical.results)
         self.exact = logical.exact
         self._sparse = sparse
         self._order = {name: place for place, name in enumerate(self.statements)}

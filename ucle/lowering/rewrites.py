@@ -21,10 +21,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.dtypes import DType
 from ucle.ir.layouts import Label
 from ucle.lowering.logical import Labels, LogicalProgram, LogicalStatement, Use
 from ucle.lowering.polynomials import Monomial, Polynomial, fresh
-from ucle.lowering.read_polynomials import Polynomials
+from ucle.lowering.read_polynomials import SIGNS, Polynomials
 from ucle.lowering.rounding import may_multiply_out, may_sum_terms
 
 OPEN, MULTIPLY_OUT, TAKE_OUT = "opened", "multiplied out", "taken out"
@@ -61,11 +62,15 @@ class Rewrite:
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A program with polynomials in place of uses; `sums` are those with names of their own."""
+    """A program with polynomials in place of uses; `sums` are those with names of their own.
+
+    `unsafe` are the statements with a rewrite that may lose digits (`ucle.lowering.rounding`).
+    """
 
     roots: Mapping[Root, Polynomial]
     sums: Mapping[Root, Polynomial]
     rewrites: tuple[Rewrite, ...] = ()
+    unsafe: frozenset[str] = frozenset()
 
     @property
     def key(self) -> object:
@@ -76,6 +81,14 @@ class Rewritten:
         """Return the polynomial of a root."""
         return self.sums[root] if root in self.sums else self.roots[root]
 
+    def roots_of(self, statement: str) -> dict[Use, Polynomial]:
+        """Return the polynomials of the uses in a statement."""
+        return {root.use: x for root, x in self.roots.items() if root.statement == statement}
+
+    def mark_unsafe(self, root: Root) -> Rewritten:
+        """Return this program with a root in which digits may be lost."""
+        return replace(self, unsafe=self.unsafe | {root.statement})
+
 
 class Rewriter:
     """The rewrites of one program.
@@ -84,13 +97,21 @@ class Rewriter:
         logical: the program.
         fixed: tensors whose statements stay as they are.
         algebraic: True if brackets may be opened even if that loses digits.
+        measured: True if the condition numbers of all that may lose digits are computed with it
+            (`ucle.lowering.condition_numbers`). Sums that have none stay as they are.
     """
 
     def __init__(
-        self, logical: LogicalProgram, fixed: Collection[str] = (), *, algebraic: bool = False
+        self,
+        logical: LogicalProgram,
+        fixed: Collection[str] = (),
+        *,
+        algebraic: bool = False,
+        measured: bool = False,
     ) -> None:
         self.logical = logical
         self.polynomials = Polynomials(logical, fixed)
+        self.measured = measured
         self._algebraic = algebraic
         self._worth: dict[Root, bool] = {}
         reads = Counter(x for statement in logical.statements for x in statement.reads)
@@ -221,40 +242,45 @@ class Rewriter:
         if self.polynomials.terms_summed(root.use) is not None:
             return True
         polynomial = opened.roots[root]
-        step = self.polynomials.step(root.use.tensor)
         products = any(len(term.factors) > 1 for term in polynomial.monomials)
-        if step is not None and step.combine is None and products:
+        if products and self._has_sum(root.use):
             return True  # a sum of a product, which is one chain with it
         if any(self._on(self.polynomials, root, polynomial)):
             return True
         gone = self._shared.difference(use.tensor for use in polynomial.uses)
         return not gone.isdisjoint(self.logical.by_name[root.statement].reads)
 
-    def _may_open(self, use: Use) -> bool:
-        return self._algebraic or may_sum_terms(self.polynomials, use)
+    def _has_sum(self, use: Use) -> bool:
+        """Return whether a use, or a term of it, is a sum of another tensor over labels."""
+        step = self.polynomials.step(use.tensor)
+        if step is None or step.combine is None:
+            return step is not None
+        return step.combine in SIGNS and any(map(self._has_sum, step.factors))
+
+    def _may_lose_digits(self, dtype: DType) -> bool:
+        return self._algebraic and (dtype.kind == "f" or not self.measured)
 
     def _may_multiply_out(self, known: Polynomials, polynomial: Polynomial, use: Use) -> bool:
         inner = known.of(use)
         if inner is None or len(inner.monomials) == 1 or not known.is_finite_inside(use):
             return False
-        return self._algebraic or all(
-            may_multiply_out(known, term, place)
-            for term in polynomial.monomials
-            for place, factor in enumerate(term.factors)
-            if _same(factor, use)
-        )
+        return self._may_lose_digits(polynomial.dtype) or _keeps_digits(known, polynomial, use)
 
     # ---- Laws ----
 
     def _open_brackets(self, now: Rewritten, root: Root) -> Rewritten | None:
         polynomial = self.polynomials.of(root.use)
-        if polynomial is None or not self._may_open(root.use):
+        if polynomial is None:
+            return None
+        safe = may_sum_terms(self.polynomials, root.use)
+        if not safe and not self._may_lose_digits(polynomial.dtype):
             return None
         flat = self._flat(self.build_polynomials(now), polynomial.simplify_terms())
         if flat is None:
             return None
         done = Rewrite(OPEN, root)
-        return Rewritten({**now.roots, root: flat}, now.sums, (*now.rewrites, done))
+        opened = replace(now, roots={**now.roots, root: flat}, rewrites=(*now.rewrites, done))
+        return opened if safe else opened.mark_unsafe(root)
 
     def _multiply_out(self, now: Rewritten, root: Root, factor: Use) -> Rewritten | None:
         polynomial = now.of(root)
@@ -263,8 +289,10 @@ class Rewriter:
         flat = self._flat(known, expanded)
         if flat is None:
             return None
+        safe = not self._algebraic or _keeps_digits(known, polynomial, factor)
         done = Rewrite(MULTIPLY_OUT, root, factor)
-        return self._replace_root(now, root, flat, done)
+        rewritten = self._replace_root(now, root, flat, done)
+        return rewritten if safe else rewritten.mark_unsafe(root)
 
     def _take_out_factor(self, now: Rewritten, root: Root, factor: Use) -> Rewritten | None:
         """Factor out: a factor times the sum of its cofactors, under labels of its first term."""
@@ -313,7 +341,18 @@ class Rewriter:
     ) -> Rewritten:
         roots, sums = dict(now.roots), dict(now.sums)
         (sums if root in sums else roots)[root] = polynomial
-        return Rewritten(roots, _find_needed_sums(roots, sums), (*now.rewrites, done))
+        needed = _find_needed_sums(roots, sums)
+        return replace(now, roots=roots, sums=needed, rewrites=(*now.rewrites, done))
+
+
+def _keeps_digits(known: Polynomials, polynomial: Polynomial, use: Use) -> bool:
+    """Return whether a factor may be multiplied out of all terms without losing digits."""
+    return all(
+        may_multiply_out(known, term, place)
+        for term in polynomial.monomials
+        for place, factor in enumerate(term.factors)
+        if _same(factor, use)
+    )
 
 
 def _same(one: Use, other: Use) -> bool:

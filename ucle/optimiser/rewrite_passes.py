@@ -86,28 +86,64 @@ def choose_sums_of_products(logical: LogicalProgram, context: RewriteContext, re
 
 
 def _cheapest_sums(logical: LogicalProgram, context: RewriteContext, rest: Rest) -> Choice:
-    """The cheapest choice where no decomposition is pinned."""
+    """The cheapest choice where no decomposition is pinned.
+
+    A form that may lose digits has to be cheaper by far, with its condition numbers: where they are
+    too large, the program runs again.
+    """
     written = _price(partial(rest, logical, context))
-    fixed, algebraic = pinned_by_paths(logical), context.options.rewrite == "algebraic"
-    forms = candidates(
-        logical,
-        context.contractions,
-        lambda program: _with_all_masks(program, context),
-        fixed,
-        algebraic=algebraic,
-        cost=written.cost * context.switches.rewrite_effort,
-    )
-    priced = [_price(partial(rest, form.program, context)) for form in forms]
-    best = min(range(len(forms)), key=lambda n: priced[n].cost, default=None)
-    if best is None or priced[best].choice is None:
-        return written.get()
-    if priced[best].cost > written.cost * (1 - context.switches.rewrite_gain):
-        return written.get()
-    others = tuple(x.cost for n, x in enumerate(priced) if n != best)
-    costs = RewriteCosts(priced[best].cost, written.cost, others)
-    lines = laws(logical, forms[best])
-    rewriting = RewrittenProgram(forms[best].rewrites, costs, fixed, algebraic, lines)
-    return _record(priced[best].get(), rewriting)
+    rewrite, switches = context.options.rewrite, context.switches
+    forms = _Forms(logical, context, rest, written.cost, pinned_by_paths(logical))
+    best = forms.cheapest(written, switches.rewrite_gain, algebraic=rewrite == "algebraic")
+    if rewrite == "auto":
+        best = forms.cheapest(best, 1 - 1 / switches.rewrite_saving, algebraic=True, measured=True)
+    return best.get()
+
+
+@dataclass(frozen=True)
+class _Forms:
+    """The forms of the sums of products of a program, and its cost in the written one."""
+
+    logical: LogicalProgram
+    context: RewriteContext
+    rest: Rest
+    written: float
+    fixed: frozenset[str]
+
+    def cheapest(
+        self, known: _Priced, gain: float, *, algebraic: bool, measured: bool = False
+    ) -> _Priced:
+        """The cheapest form; the known one unless another one gains some share of its cost.
+
+        `algebraic` and `measured` are those of `ucle.lowering.rewrites.Rewriter`.
+        """
+        context = self.context
+        forms = candidates(
+            self.logical,
+            context.contractions,
+            lambda program: _with_all_masks(program, context),
+            self.fixed,
+            algebraic=algebraic,
+            measured=measured,
+            cost=known.cost * context.switches.rewrite_effort,
+        )
+        priced = [_price(partial(self.rest, form.program, context)) for form in forms]
+        best = min(range(len(forms)), key=lambda n: priced[n].cost, default=None)
+        if best is None or priced[best].choice is None:
+            return known
+        if priced[best].cost > known.cost * (1 - gain):
+            return known
+        others = tuple(x.cost for n, x in enumerate(priced) if n != best)
+        costs = RewriteCosts(priced[best].cost, self.written, others)
+        rewriting = RewrittenProgram(
+            forms[best].rewrites,
+            costs,
+            self.fixed,
+            algebraic,
+            measured,
+            laws(self.logical, forms[best]),
+        )
+        return _Priced(_record(priced[best].get(), rewriting), None)
 
 
 def choose_mask_push_down(logical: LogicalProgram, context: RewriteContext, rest: Rest) -> Choice:

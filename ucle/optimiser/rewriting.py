@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from typing import ClassVar
 
 from ucle.errors import UcleError
@@ -20,7 +21,7 @@ from ucle.ir.vertices import Operand, Program
 from ucle.lowering.applied_rewrites import RewriteCosts
 from ucle.lowering.contract import KnownContractions
 from ucle.lowering.contraction_orders import joined_tuples
-from ucle.lowering.logical import LogicalProgram
+from ucle.lowering.logical import LogicalProgram, LogicalStatement, Use
 from ucle.lowering.rewrites import OPEN, Rewrite, Rewriter, Rewritten
 from ucle.lowering.write_polynomials import write_polynomials
 from ucle.stats.estimate import ProgramStatistics
@@ -36,6 +37,9 @@ LEAST_STATES = 6
 
 WORTH_LOOKING = 3e6
 """The plan cost from which other programs are considered."""
+
+WORTH_MEASURING = 3e7
+"""The plan cost from which forms that have to be measured are considered: a search of its own."""
 
 STATE_COST = 1.6e7
 """The plan cost that pays for each program considered: the search takes about a fifth of the time
@@ -70,19 +74,20 @@ SMALL = 0.01
 class RewrittenProgram:
     """Other sums of products than the written ones, by the rewrites that make them.
 
-    `fixed` and `algebraic` are the arguments of `ucle.lowering.rewrites.Rewriter`.
+    `fixed`, `algebraic` and `measured` are the arguments of `ucle.lowering.rewrites.Rewriter`.
     """
 
     rewrites: tuple[Rewrite, ...]
     costs: RewriteCosts
     fixed: frozenset[str] = frozenset()
     algebraic: bool = False
+    measured: bool = False
     lines: tuple[str, ...] = ()
     key: ClassVar[str] = "rewritten"
 
     def replay(self, logical: LogicalProgram) -> LogicalProgram | None:
         """A program that differs in sizes, rewritten in the same way; None if it cannot be."""
-        rewriter = Rewriter(logical, self.fixed, algebraic=self.algebraic)
+        rewriter = Rewriter(logical, self.fixed, algebraic=self.algebraic, measured=self.measured)
         rewritten = rewriter.again(self.rewrites)
         return None if rewritten is None else write_polynomials(rewriter, rewritten)
 
@@ -95,6 +100,20 @@ class Candidate:
     rewrites: tuple[Rewrite, ...]
     tuples: float
 
+    def write(self, statement: LogicalStatement) -> str:
+        """Return a statement as a person would write it, with the sums that stand apart."""
+
+        def text(use: Use) -> str:
+            apart = self.program.by_name.get(use.tensor)
+            if apart is None or not apart.target.startswith(f"{statement.target}."):
+                return statement.expression(use)
+            inner = apart.expression(apart.result)
+            for function in use.maps:
+                inner = function.apply_text(inner)
+            return inner
+
+        return text(statement.result)
+
 
 def candidates(
     logical: LogicalProgram,
@@ -103,6 +122,7 @@ def candidates(
     fixed: Collection[str],
     *,
     algebraic: bool,
+    measured: bool = False,
     cost: float,
 ) -> list[Candidate]:
     """Return rewritten programs whose joins emit fewer tuples than those of the written one.
@@ -113,12 +133,13 @@ def candidates(
         masked: pushes masks down.
         fixed: tensors whose statements stay as they are.
         algebraic: True if brackets may be opened even if that loses digits.
+        measured: as for `ucle.lowering.rewrites.Rewriter`.
         cost: cost of the best plan of the written program.
     """
     steps = sum(max(1, len(x.steps)) for x in logical.statements)
-    if cost < WORTH_LOOKING or steps > MOST_STEPS:
+    if cost < (WORTH_MEASURING if measured else WORTH_LOOKING) or steps > MOST_STEPS:
         return []
-    rewriter = Rewriter(logical, fixed, algebraic=algebraic)
+    rewriter = Rewriter(logical, fixed, algebraic=algebraic, measured=measured)
     if not rewriter.has_sums:
         return []
     tuples = _Tuples(known, masked)
@@ -130,8 +151,11 @@ def candidates(
             rewriter = rewriter.within(_with_tuples_to_spare(rewriter, vertices, statistics))
     if next(rewriter.neighbours(rewriter.written), None) is None:
         return []
+    normal = rewriter.normal_form()
+    if measured and not normal.unsafe:
+        return []  # all forms are safe
     search = _RewritingSearch(rewriter, tuples, cost, written)
-    search.run()
+    search.run(normal)
     return search.best()
 
 
@@ -215,10 +239,10 @@ class _RewritingSearch:
         self._seen: set[object] = {rewriter.written.key}
         self._found: list[Candidate] = []
 
-    def run(self) -> None:
-        """Rewrite the most promising programs, round by round."""
+    def run(self, normal: Rewritten) -> None:
+        """Rewrite the most promising programs, round by round, beside the normal form."""
         written = self._rewriter.written
-        beam = [(self._written, written), *self._try_programs([self._rewriter.normal_form()])]
+        beam = [(self._written, written), *self._try_programs([normal])]
         before = math.inf
         while beam and self._least <= FEWER * before and not self._is_over():
             before = self._least
@@ -261,9 +285,11 @@ class _RewritingSearch:
             too_long = weight > max(1, self._effort() - self._spent)
             self._spent += 1 if too_long else weight
             if program is not None and not too_long:
-                tuples = self._tuples.of(program)
+                # Forms are ranked by what computes them, and priced with what measures them.
+                tuples = self._tuples.of(replace(program, condition_numbers=()))
                 self._least = min(self._least, tuples)
-                self._found.append(Candidate(program, rewritten.rewrites, tuples))
+                if program.condition_numbers or not self._rewriter.measured:
+                    self._found.append(Candidate(program, rewritten.rewrites, tuples))
                 new.append((tuples, rewritten))
         return new
 
@@ -272,10 +298,12 @@ def laws(logical: LogicalProgram, chosen: Candidate) -> tuple[str, ...]:
     """Return the applied laws with what they rewrote, and the new form of changed statements."""
     lines = []
     for statement in chosen.program.statements:
-        written = logical.by_name[statement.target]
+        written = logical.by_name.get(statement.target)
+        if written is None:
+            continue  # it measures another one, or is a part of it
         own = [x for x in chosen.rewrites if x.root.statement == statement.target]
         lines += [x.text(written) for x in own if x.law != OPEN]
         if statement != written:
             target = Operand(statement.target, statement.labels)
-            lines.append(f"{target} = {statement.expression(statement.result)}")
+            lines.append(f"{target} = {chosen.write(statement)}")
     return tuple(lines)

@@ -77,6 +77,28 @@ def plan_annihilated(compiled: Compiled, options: Options) -> Compiled:
     return _plan_program(compiled, compiled.inputs, decomposed, options)
 
 
+def in_safe_form(compiled: Compiled, options: Options) -> Compiled:
+    """Return the program without rewrites that may lose digits: itself if it has none."""
+    return plan_safe(compiled, options) if compiled.program.condition_numbers else compiled
+
+
+def plan_safe(compiled: Compiled, options: Options) -> Compiled:
+    """Plan the program with no rewrite that may lose digits, for data on which one did.
+
+    Raises:
+        UcleError: as `ucle.optimiser.optimise.optimise`.
+    """
+    logical = syntax_to_logical(compiled.front.source)
+    decomposition = "relational" if compiled.decomposed.relational else options.decomposition
+    if not isinstance(decomposition, str):  # it is that of the rewritten program
+        decomposition = "auto"
+    options = replace(options, rewrite="safe", decomposition=decomposition)
+    decided, association = optimise(logical, compiled.inputs, options)
+    front = replace(compiled.front, lowering=decided.lowering)
+    planned = plan_decided(compiled.inputs, decided, compiled.dictionaries, options)
+    return Compiled.of(planned, front, association)
+
+
 def plan_as_written(compiled: Compiled, options: Options) -> Compiled:
     """Plan the program in its written order, for data on which integers overflow in another.
 

@@ -12,7 +12,9 @@ runs it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from ucle.database.session import Session
@@ -24,6 +26,7 @@ from ucle.inputs.binding import bind_inputs, one_row
 from ucle.inputs.dictionaries import Dictionaries
 from ucle.inputs.states import PlacedInput
 from ucle.inputs.stored_layouts import place_inputs
+from ucle.ir.rounding_bounds import Entries, largest_condition_numbers
 from ucle.language.statements import paths_by_tensor
 from ucle.language.syntax import Statement
 from ucle.lowering.syntax_to_logical import ResolvedProgram
@@ -117,7 +120,10 @@ def plan_decided(
 ) -> Planned:
     """Run the last stage: plan a program whose decomposition is known."""
     inputs, decomposed = inputs_read(inputs, decided.program), decided.decomposed
-    plan = _plan(decomposed, inputs, dictionaries)
+    numbers = largest_condition_numbers(
+        decided.program, partial(_entries_of, inputs), options.rewrite_tolerance
+    )
+    plan = _plan(decomposed, inputs, dictionaries, numbers)
     return Planned(
         inputs,
         decided.program,
@@ -132,16 +138,28 @@ def plan_decided(
     )
 
 
+def _entries_of(inputs: Mapping[str, PlacedInput], name: str) -> Entries:
+    """Upper bounds of the entries of an input."""
+    statistics, shape = inputs[name].statistics, inputs[name].shape
+    if statistics.exact or statistics.largest:
+        return Entries(statistics.entries, statistics.largest)
+    return Entries(float(math.prod(shape)))
+
+
 def _plan(
-    decomposed: DecomposedProgram, inputs: Mapping[str, PlacedInput], dictionaries: Dictionaries
+    decomposed: DecomposedProgram,
+    inputs: Mapping[str, PlacedInput],
+    dictionaries: Dictionaries,
+    condition_numbers: Mapping[str, float],
 ) -> Plan:
     """The plan of a decomposed program, which is kept as long as its choice is."""
     sources = {name: placed.sources for name, placed in inputs.items()}
 
     def make() -> Plan:
         check_decomposed(decomposed)
-        plan = plan_program(decomposed, sources, dictionaries.tables)
+        plan = plan_program(decomposed, sources, dictionaries.tables, condition_numbers)
         check_plan(plan)
         return plan
 
-    return _plans.get_or_make(ExactKey.find((Same(decomposed), sources, dictionaries.tables)), make)
+    key = ExactKey.find((Same(decomposed), sources, dictionaries.tables, condition_numbers))
+    return _plans.get_or_make(key, make)

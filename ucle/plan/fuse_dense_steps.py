@@ -91,7 +91,7 @@ def fuse_dense_steps(plan: Plan, context: PassContext) -> Plan:
         plan,
         steps=_in_order([replace(x, relation=reading(x.relation, columns)) for x in steps]),
         outputs={x: columns.get(read.step, read) for x, read in plan.outputs.items()},
-        checked=tuple(columns.get(read.step, read) for read in plan.checked),
+        checked=tuple(replace(x, read=columns.get(x.step, x.read)) for x in plan.checked),
     )
 
 

@@ -69,7 +69,8 @@ def hold(plan: Plan, tables: Mapping[str, Read]) -> Plan:
         else:
             relation = _in_layout(read, step.relation.layout)
             steps.append(replace(step, role=Role.VIEW, relation=relation))
-    return replace(plan, steps=_find_needed_steps(steps, [x.step for x in plan.outputs.values()]))
+    results = [x.step for x in (*plan.outputs.values(), *plan.checked)]
+    return replace(plan, steps=_find_needed_steps(steps, results))
 
 
 def held_steps(tables: Mapping[str, Read], why: str) -> Iterator[Step]:
@@ -85,9 +86,9 @@ def held_steps(tables: Mapping[str, Read], why: str) -> Iterator[Step]:
         yield Step(name, name, Role.INPUT, HeldRow(members), f"{', '.join(members)}: {why}")
 
 
-def _find_needed_steps(steps: Sequence[Step], outputs: Iterable[str]) -> tuple[Step, ...]:
-    """Return the steps that outputs depend on."""
-    read = set(outputs)
+def _find_needed_steps(steps: Sequence[Step], results: Iterable[str]) -> tuple[Step, ...]:
+    """Return the steps that results depend on."""
+    read = set(results)
     kept: list[Step] = []
     for step in reversed(steps):
         if step.name in read:

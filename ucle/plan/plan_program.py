@@ -40,13 +40,14 @@ from ucle.plan.relation_nodes import (
 )
 from ucle.plan.repartition_paths import ChangeKind, changes
 from ucle.plan.sources import ArraySource, Dictionary, InputSource, TableName, TableSource
-from ucle.plan.steps import Plan, Role, Step
+from ucle.plan.steps import Check, Plan, Role, Step
 
 
 def plan_program(
     decomposed: DecomposedProgram,
     sources: Mapping[str, tuple[InputSource, ...]],
     dictionaries: tuple[Dictionary, ...] = (),
+    condition_numbers: Mapping[str, float] | None = None,
 ) -> Plan:
     """Lower a decomposed program to a plan.
 
@@ -54,18 +55,20 @@ def plan_program(
         decomposed: the program with the decomposition of every vertex.
         sources: the sources of each input; tables in the layouts that the decomposition knows.
         dictionaries: dictionaries of the labels that have one.
+        condition_numbers: the largest values of the program's condition numbers.
     """
     planner = _Planner(decomposed, sources)
     planner.take_names(dictionary.name for dictionary in dictionaries)
     for vertex in decomposed.program.vertices:
         planner.plan_vertex(vertex)
     outputs = {name: planner.vertex_reads[name] for name in decomposed.program.outputs}
-    checked = {
-        planner.vertex_reads[x].step: planner.vertex_reads[x]
-        for x in checked_tensors(decomposed.program)
-    }
-    reads_checked = tuple(checked[step.name] for step in planner.steps if step.name in checked)
-    return Plan(tuple(planner.steps), outputs, dictionaries, reads_checked)
+    reads = (planner.vertex_reads[x] for x in checked_tensors(decomposed.program))
+    checks = {read.step: Check(read) for read in reads}
+    for name, largest in (condition_numbers or {}).items():
+        read = planner.vertex_reads[name]
+        checks[read.step] = Check(read, largest)
+    checked = tuple(checks[step.name] for step in planner.steps if step.name in checks)
+    return Plan(tuple(planner.steps), outputs, dictionaries, checked)
 
 
 class _Planner:

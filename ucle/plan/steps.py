@@ -62,6 +62,21 @@ class Round:
 
 
 @dataclass(frozen=True)
+class Check:
+    """A tensor by which an execution tells that the plan is not the right one for the data."""
+
+    read: Read
+    largest: float | None = None
+    """The largest value of a condition number (`ucle.ir.rounding_bounds`). None for a tensor in
+    which a NaN says so (`ucle.ir.annihilation`)."""
+
+    @property
+    def step(self) -> str:
+        """The name of the step that makes it."""
+        return self.read.step
+
+
+@dataclass(frozen=True)
 class Plan:
     """Steps in the order in which they are made, and the step of each output."""
 
@@ -69,8 +84,7 @@ class Plan:
     outputs: Mapping[str, Read]
     dictionaries: tuple[Dictionary, ...] = ()
     """Tables of coordinates that steps look up, made before all steps."""
-    checked: tuple[Read, ...] = ()
-    """Steps in which a NaN shows that the plan is not the right one (`ucle.ir.annihilation`)."""
+    checked: tuple[Check, ...] = ()
 
     def __str__(self) -> str:
         return "\n".join(_line(x) for step in self.steps for x in (*step.views, step))

@@ -26,6 +26,7 @@ from ucle.run.build import build_text
     database=args.database_or_spark,
     inputs=args.inputs,
     outputs=args.names,
+    rewrite_tolerance=args.share,
     profile=args.either((Profile, args.anything), otherwise=args.text),
     store=args.either((bool, args.anything), otherwise=args.names),
     engine=args.choice(*ENGINES),
@@ -48,7 +49,8 @@ def einsum_program(
     store: bool | str | Iterable[str] = False,
     statistics: str = "auto",
     association: str = "free",
-    rewrite: str = "safe",
+    rewrite: str = "auto",
+    rewrite_tolerance: float | None = None,
     engine: str = "auto",
     **tensors: Any,
 ) -> EinsumProgram:
@@ -95,9 +97,14 @@ def einsum_program(
             factors from left to right, except for brackets.
         rewrite: the rewrites of sums of products that are allowed if they cost less. ``"safe"``
             factors out and multiplies out brackets if that loses no digits: ``(U V' - X) V``
-            becomes ``U (V' V) - X V``. ``"algebraic"`` multiplies all brackets out, also those
-            whose terms cancel, such as ``(X - U V')^2``. ``"none"`` computes sums of products as
-            written, and so does ``association="as-written"``.
+            becomes ``U (V' V) - X V``. ``"auto"`` also multiplies out brackets whose terms may
+            cancel, such as ``(X - U V')^2``, if that is several times cheaper. It then computes a
+            bound of the error as well; where this exceeds `rewrite_tolerance`, the program runs
+            again in the safe form. ``"algebraic"`` multiplies all brackets out without a bound.
+            ``"none"`` computes sums of products as written, and so does
+            ``association="as-written"``.
+        rewrite_tolerance: the largest relative error of a sum in another form under
+            ``rewrite="auto"``; by default 1e-9, and 1e-4 for float32.
         engine: where a program over Spark tables runs: ``"auto"`` chooses a single DuckDB if that
             is faster by estimate; ``"spark"`` and ``"duckdb"`` force one of the two.
         tensors: inputs by tensor name: the name of a table or view, the path of a file,
@@ -127,6 +134,7 @@ def einsum_program(
         statistics,
         association,
         rewrite,
+        rewrite_tolerance,
     )
     named = {**(inputs or {}), **tensors}
     if args.is_spark(database):

@@ -16,7 +16,7 @@ from ucle.foundation.arguments import renamed, validated
 from ucle.foundation.libraries import LateModule
 from ucle.inputs.table_changes import Drift
 from ucle.options import GivenDecomposition
-from ucle.pipeline.replan import plan_decomposition
+from ucle.pipeline.replan import in_safe_form, plan_decomposition
 from ucle.plan.decomposition import VertexCost
 from ucle.plan.forms import MAX_ROWS, ROWS
 from ucle.plan.relation_nodes import Load
@@ -152,7 +152,8 @@ class CompiledProgram:
                 dialect lacks.
         """
         if DIALECTS[dialect].statements is not None:
-            return renderings.write_script_in(DIALECTS[dialect], self.compiled, keys, rows)
+            compiled = in_safe_form(self.compiled, self.options)
+            return renderings.write_script_in(DIALECTS[dialect], compiled, keys, rows)
         return renderings.write_script(self._build, keys, rows, max_rows)
 
     @validated(connection=args.connection)

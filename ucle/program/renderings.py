@@ -8,7 +8,13 @@ from ucle.errors import ArgumentError, UnsupportedError
 from ucle.explain.drawing import dot, svg
 from ucle.explain.json import explain_document, json_text
 from ucle.explain.model import explain
-from ucle.explain.text import explain_head, explain_html, explain_sections, explain_text
+from ucle.explain.text import (
+    condition_lines,
+    explain_head,
+    explain_html,
+    explain_sections,
+    explain_text,
+)
 from ucle.pipeline.artifacts import Compiled
 from ucle.plan.forms import MAX_ROWS
 from ucle.plan.steps import Plan, Role
@@ -79,6 +85,7 @@ def _write_header(build: Build) -> list[str]:
     lines += _how_to_load(target.capabilities)
     if compiled.optimistic:
         lines.append("If integers overflow, execute() takes the order of the text instead.")
+    lines += [f"{line[0].upper()}{line[1:]}." for line in condition_lines(compiled)]
     if described := _describe_inputs(compiled, compiled.physical):
         lines += ["Inputs from memory, put in place by program.register(connection):", *described]
     return lines

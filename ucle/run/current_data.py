@@ -4,10 +4,11 @@ A program is compiled for one version of its tables. Where they have changed sin
 them before it runs, after all checks. The result is remembered, so that this happens once for each
 version.
 
-If a reordered program overflows integers, it runs again in the written order, and that answer or
-error counts. Inside a user's transaction, which an error would end, it cannot run a second time:
-there only programs that cannot overflow run in another order. The same holds for views, whose
-future data is unknown.
+If a sum has lost too many digits in the form in which it was computed, the program runs again in a
+safe form. If a reordered program overflows integers, it runs again in the written order, and that
+answer or error counts. Inside a user's transaction, which an error would end, it cannot run a
+second time: there only programs that cannot overflow run in another order. The same holds for
+views, whose future data is unknown.
 """
 
 from __future__ import annotations
@@ -19,16 +20,22 @@ from typing import TypeVar
 from ucle.database.change_detection import Quiet
 from ucle.database.data_versions import in_transaction
 from ucle.database.session import Session
-from ucle.errors import NumberRangeError, StaleStatisticsWarning
+from ucle.errors import CancellationWarning, NumberRangeError, StaleStatisticsWarning
 from ucle.foundation.logs import EXECUTE, warn_caller
 from ucle.foundation.progress import Watch
 from ucle.inputs.states import BoundInput
 from ucle.inputs.table_changes import Drift, Versions, drifts, table_versions, tables_of
 from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled
-from ucle.pipeline.replan import plan_annihilated, plan_as_written
+from ucle.pipeline.replan import plan_annihilated, plan_as_written, plan_safe
 from ucle.pipeline.resize import follow_data
-from ucle.run.execute import NaNError, StepRun, execute_script, measure_steps
+from ucle.run.execute import (
+    IllConditionedError,
+    NaNError,
+    StepRun,
+    execute_script,
+    measure_steps,
+)
 from ucle.run.results import Result
 from ucle.run.script import Script, kept_script
 from ucle.run.store_inputs import keep_inputs
@@ -56,6 +63,9 @@ class Prepared:
         self._scripts = {} if scripts is None else scripts
         self._annihilated: Prepared | None = None
         self._as_written: Prepared | None = None
+        self._safe: Prepared | None = None
+        self._lost_digits = False
+        """True if a sum lost too many digits of the data in the chosen form."""
         self._overflowed = False
         """True if integers of the data overflowed in the chosen order."""
 
@@ -81,7 +91,9 @@ class Prepared:
 
     def attempt(self, session: Session, run: Callable[[Prepared], T]) -> T:
         """Run the plan that is right for the data, which may take two runs; return the result."""
-        return self._in_some_order(session, lambda order: order._or_annihilated(run))
+        return self._in_some_form(
+            lambda form: form._in_some_order(session, lambda order: order._or_annihilated(run))
+        )
 
     def measure(self, session: Session) -> tuple[Compiled, dict[str, StepRun]]:
         """Run each step by itself; return the program that ran and its measurements.
@@ -89,12 +101,16 @@ class Prepared:
         Raises:
             ExecutionError: DuckDB refused a statement. No temporary object is left behind.
         """
-        return self._in_some_order(
-            session, lambda order: (order.compiled, measure_steps(session, order.compiled))
+        return self._in_some_form(
+            lambda form: form._in_some_order(
+                session, lambda order: (order.compiled, measure_steps(session, order.compiled))
+            )
         )
 
     def for_views(self) -> Compiled:
-        """The program in an order that gives an answer on all data for which one exists."""
+        """The program in a form and an order that give the answer on all data that has one."""
+        if self.compiled.program.condition_numbers:
+            return self.safe().for_views()
         lowering = self.compiled.front.lowering
         return self.as_written().compiled if lowering.integers else self.compiled
 
@@ -110,6 +126,31 @@ class Prepared:
                 plan_as_written(self.compiled, self._options), self._options
             )
         return self._as_written
+
+    def safe(self) -> Prepared:
+        """The program without rewrites that may lose digits, planned on first use."""
+        if self._safe is None:
+            self._safe = Prepared(plan_safe(self.compiled, self._options), self._options)
+        return self._safe
+
+    def _in_some_form(self, run: Callable[[Prepared], T]) -> T:
+        """Run in the chosen form, or in the safe one if digits are lost; return the result."""
+        if not self.compiled.program.condition_numbers:
+            return run(self)
+        if self._lost_digits:
+            return run(self.safe())
+        try:
+            return run(self)
+        except IllConditionedError:
+            names = (x.partition(".")[0] for x in self.compiled.program.condition_numbers)
+            message = (
+                f"sums in {', '.join(dict.fromkeys(names))} lose digits in their cheapest form; "
+                'they are computed again, as with rewrite="safe"'
+            )
+            EXECUTE.info(message)
+            warn_caller(message, CancellationWarning)
+            self._lost_digits = True
+            return run(self.safe())
 
     def _in_some_order(self, session: Session, run: Callable[[Prepared], T]) -> T:
         """Run in the chosen order, or as written if integers overflow; return the result."""

@@ -49,6 +49,10 @@ class NaNError(Exception):
     """Signals a NaN that arose because a 0 was multiplied by a number that overflowed."""
 
 
+class IllConditionedError(Exception):
+    """Signals a sum that may have lost too many digits in the form in which it was computed."""
+
+
 @dataclass(frozen=True)
 class Executed:
     """The tables that a script leaves: one for each output, and dictionaries by name."""
@@ -93,6 +97,7 @@ def execute_script(
     Raises:
         ExecutionError: DuckDB refused a statement. Nothing is left behind.
         NaNError: the program has to run as `ucle.pipeline.replan.plan_annihilated` plans it.
+        IllConditionedError: it has to run as `ucle.pipeline.replan.plan_safe` plans it.
     """
     sweep(session)
     prefix = fresh_prefix()
@@ -220,6 +225,7 @@ class _Execution:
 
         Raises:
             NaNError: the script is not the right one for the data.
+            IllConditionedError: the script is not the right one for the data.
         """
         if not any(self._session.fetch(self._own(doubt)) for doubt in script.doubts):
             return
@@ -256,10 +262,14 @@ class _Execution:
 
         Raises:
             NaNError: it is not.
+            IllConditionedError: it is not.
         """
         for statement in statements:
+            name = statement.name.removeprefix(PLACEHOLDER)
             if statement.check is not None and self._session.fetch(self._own(statement.check)):
-                raise NaNError(statement.name.removeprefix(PLACEHOLDER))
+                raise NaNError(name)
+            if statement.limit is not None and self._session.fetch(self._own(statement.limit)):
+                raise IllConditionedError(name)
 
     @cached_property
     def _threads(self) -> int:

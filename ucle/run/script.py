@@ -51,6 +51,8 @@ class ScriptStatement:
 
     It is run when everything is made and there is a doubt, or when a later statement fails.
     """
+    limit: str | None = None
+    """A query that has a row if a condition number is too large; it is run as `check` is."""
     at_once: bool = False
     """True if `check` runs before the next statement, which might fail.
 
@@ -161,6 +163,8 @@ def script_of(
         # A number that is not finite is a doubt already.
         if step.check is not None and not later and places.results.get(step.name) not in infinite:
             doubts.append(step.check.copy())
+        if step.limit is not None:
+            doubts.append(step.limit.copy())
         statements.append(_statement(step, places, at_once=later > 0))
     called.update(*map(called_functions, doubts))
     asked = tuple(map(sql_text, doubt_queries(doubts)))
@@ -250,6 +254,7 @@ def _statement(step: SqlStep, places: _Places, *, at_once: bool) -> ScriptStatem
         places.results.get(step.name),
         step.name in places.dictionaries,
         check,
+        None if step.limit is None else sql_text(step.limit),
         check is not None and at_once,
         places.columns.get(step.name, {}),
         rounds,

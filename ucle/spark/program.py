@@ -197,6 +197,8 @@ def spark_program(
         standing = {name: each.standing for name, each in there.items()}
         given = {**inputs, **standing}
         options = replace(options, statistics="transient")
+        if options.rewrite == "auto":  # a fragment that has run cannot run again in another form
+            options = replace(options, rewrite="safe")
         seen = build_text(text, operands, given, session.connection, options, memory_limit)
         for name, each in there.items():
             bound = seen.compiled.all_inputs[name]

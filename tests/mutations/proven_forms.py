@@ -1,0 +1,103 @@
+"""Mistakes in forms of sums that may lose digits, and in what tells whether they have.
+
+In the form of `catalogue`, which has those of the compiler.
+"""
+
+from __future__ import annotations
+
+from .mutation import Mutation
+
+COUNTS = "tests/ir/test_rounding_bounds.py"
+NUMBERS = "tests/lowering/test_condition_numbers.py"
+FORMS = "tests/lowering/test_rewriting.py"
+
+PROVEN_FORMS: tuple[Mutation, ...] = (
+    Mutation(
+        "product-of-the-longer-factor",
+        "ucle/ir/rounding_bounds.py",
+        "count = sum(operands) + 1",
+        "count = max(operands) + 1",
+        "the error of a product is that of its worse factor",
+        (f"{COUNTS}::test_counts",),
+    ),
+    Mutation(
+        "sums-without-roundings",
+        "ucle/ir/rounding_bounds.py",
+        "return count + max(self._count_terms(vertex) - 1, 0)",
+        "return count",
+        "sums do not round",
+        (f"{COUNTS}::test_counts",),
+    ),
+    Mutation(
+        "degrees-of-summed-axes",
+        "ucle/ir/rounding_bounds.py",
+        "kept = [x in vertex.labels for x in operand.labels]",
+        "kept = [x not in vertex.labels for x in operand.labels]",
+        "the terms of a sum are bounded by the degrees of the axis that is summed",
+        (f"{COUNTS}::test_sums_of_few_entries",),
+    ),
+    Mutation(
+        "sums-of-few-entries-only",
+        "ucle/ir/rounding_bounds.py",
+        "        return vertex.combine is MULT\n    return all",
+        "        return True\n    return all",
+        "a sum of a sparse and a dense tensor has the terms of the sparse one",
+        (f"{COUNTS}::test_sums_of_few_entries",),
+    ),
+    Mutation(
+        "absolute-terms-with-signs",
+        "ucle/lowering/condition_numbers.py",
+        "return use.then(Map(ABS, use.dtype)) if may_be_negative else use",
+        "return use",
+        "the terms of a condition number cancel as those of the sum do",
+        (f"{NUMBERS}::test_errors_are_within_their_bounds",),
+    ),
+    Mutation(
+        "dominated-by-half",
+        "ucle/lowering/condition_numbers.py",
+        "SHARE = Fraction(5, 6)",
+        "SHARE = Fraction(1, 6)",
+        "a term that is hardly larger than the others stands for all",
+        (f"{NUMBERS}::test_the_safe_form_where_digits_are_lost",),
+    ),
+    Mutation(
+        "digits-lost-in-silence",
+        "ucle/run/execute.py",
+        "if statement.limit is not None and self._session.fetch(self._own(statement.limit)):",
+        "if False and self._session.fetch(self._own(statement.limit)):",
+        "a condition number is computed and never looked at",
+        (f"{NUMBERS}::test_the_safe_form_where_digits_are_lost",),
+    ),
+    Mutation(
+        "views-that-lose-digits",
+        "ucle/run/current_data.py",
+        "            return self.safe().for_views()",
+        "            return self.compiled",
+        "a view computes sums in a form of which nobody looks at the condition number",
+        (f"{NUMBERS}::test_views_and_scripts_for_others_have_the_safe_form",),
+    ),
+    Mutation(
+        "every-form-is-safe",
+        "ucle/lowering/rewrites.py",
+        "return rewritten if safe else rewritten.mark_unsafe(root)",
+        "return rewritten",
+        "brackets that cancel are multiplied out and not measured",
+        (f"{NUMBERS}::test_the_cheaper_form_by_default",),
+    ),
+    Mutation(
+        "sums-in-differences-stay",
+        "ucle/lowering/rewrites.py",
+        "return step.combine in SIGNS and any(map(self._has_sum, step.factors))",
+        "return False",
+        "a sum inside of a difference is computed as it is written",
+        (f"{FORMS}::test_forms",),
+    ),
+    Mutation(
+        "measured-tensors-that-nobody-reads",
+        "ucle/lowering/write_polynomials.py",
+        "measuring = tuple(y for x in needed for y in numbers.get(x.target, ()))",
+        "measuring = tuple(y for x in numbers.values() for y in x)",
+        "a statement that has no reader left is computed to be measured",
+        (f"{NUMBERS}::test_statements_without_readers_are_not_measured",),
+    ),
+)
