@@ -40,7 +40,7 @@ LAYERS = (
     ("optimiser",),
     ("pipeline",),
     ("run",),
-    ("explain", "gradients", "partitions"),
+    ("explain", "gradients", "maintenance", "partitions"),
     ("spark",),
     ("program",),
     ("lazy", "demo", "testing"),

@@ -60,6 +60,7 @@ EXPORTS = {
     "ucle.lazy.statistics": "count is_stored median quantile",
     "ucle.lazy.tensor": "Tensor",
     "ucle.lazy.time_series": "lag lead resample rolling",
+    "ucle.maintenance.maintained": "Maintained maintained",
     "ucle.program": "einsum_program EinsumProgram",
     "ucle.program.registry": "register_operator unregister_operator",
     "ucle.run.results": "Result TensorRelation",

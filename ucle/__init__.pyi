@@ -208,6 +208,8 @@ from ucle.lazy.time_series import lag as lag
 from ucle.lazy.time_series import lead as lead
 from ucle.lazy.time_series import resample as resample
 from ucle.lazy.time_series import rolling as rolling
+from ucle.maintenance.maintained import Maintained as Maintained
+from ucle.maintenance.maintained import maintained as maintained
 from ucle.program import EinsumProgram as EinsumProgram
 from ucle.program import einsum_program as einsum_program
 from ucle.program.registry import register_operator as register_operator

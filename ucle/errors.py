@@ -188,6 +188,10 @@ class ColumnsError(DatabaseError):
     """An existing table has other columns than the rows to be written."""
 
 
+class MaintenanceError(DatabaseError):
+    """What a maintained program has kept does not fit the data any more."""
+
+
 class ResultClosedError(DatabaseError):
     """A result or its connection was closed, or its transaction was rolled back."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from .around import AROUND
 from .coming_in import COMING_IN
 from .linear_algebra import LINEAR_ALGEBRA
+from .maintenance import MAINTENANCE
 from .mutation import Mutation
 from .on_the_desk import ON_THE_DESK
 from .order_and_names import ORDER_AND_NAMES
@@ -1290,6 +1291,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *LINEAR_ALGEBRA,
     *ORDER_AND_NAMES,
     *ROWS_AND_WORDS,
+    *MAINTENANCE,
     *PROVEN_FORMS,
     *TIME_TO_ANSWER,
     *WIDE_TABLES,

@@ -29,6 +29,7 @@ from ucle.explain.json import json_text
 from ucle.foundation.progress import progress_bar
 from ucle.foundation.version import __version__
 from ucle.inputs.formats import SUFFIXES, WRITTEN
+from ucle.maintenance import maintained as maintenance
 from ucle.optimiser.profiles import save_profile
 from ucle.plan.forms import MAX_ROWS
 from ucle.program.arguments import FORMATS
@@ -244,6 +245,64 @@ def calibrate(output: Path | None, threads: int | None, as_json: bool) -> None:
         return
     click.echo("\n".join(report(calibration)))  # before what may fail
     click.echo(f"\nwritten to {save_profile(calibration.profile, output)}")
+
+
+DATABASE_FILE = click.Path(exists=True, dir_okay=False)
+
+
+@main.command(epilog=EXIT_CODES)
+@click.argument("name")
+@program_options
+@click.option(
+    "--append-only",
+    multiple=True,
+    help="An input that is a table to which rows are only appended.",
+)
+def maintain(name: str, append_only: tuple[str, ...], **options: Any) -> None:
+    """Keep the outputs of a program as tables, under a NAME by which they are brought up to date.
+
+    The table of an output is called NAME; those of several outputs are called NAME_OUTPUT.
+    """
+    if options["database"] is None:
+        raise click.UsageError("maintain requires --database")
+    kept = compile_file(**options).maintain(name, append_only=append_only)
+    click.echo(", ".join(f"{x} in {table}" for x, table in kept.outputs.items()))
+
+
+@main.command("maintained", epilog=EXIT_CODES)
+@click.argument("database", type=DATABASE_FILE)
+@verbose_option
+@json_option
+def list_maintained(database: str, as_json: bool) -> None:
+    """List the programs that are maintained in a database, with the tables of their outputs.
+
+    `program.maintain(...)` in Python makes them.
+    """
+    with maintenance.open_database(database) as connection:
+        found = maintenance.list_maintained(connection)
+    if as_json:
+        click.echo(json_text(found), nl=False)
+        return
+    for name, outputs in found.items():
+        click.echo(f"{name}: {', '.join(f'{x} in {table}' for x, table in outputs.items())}")
+
+
+@main.command(epilog=EXIT_CODES)
+@click.argument("database", type=DATABASE_FILE)
+@click.argument("names", nargs=-1)
+@verbose_option
+@json_option
+def refresh(database: str, names: tuple[str, ...], as_json: bool) -> None:
+    """Bring maintained programs of a database up to date: those of these NAMES, or all."""
+    with maintenance.open_database(database) as connection:
+        chosen = names or tuple(maintenance.list_maintained(connection))
+        reports = {x: maintenance.maintained(x, connection).refresh() for x in chosen}
+    if as_json:
+        document = {x: {"changed": dict(y.changed), "rows": y.rows} for x, y in reports.items()}
+        click.echo(json_text(document), nl=False)
+        return
+    for name, done in reports.items():
+        click.echo(f"{name}\n  " + str(done).replace("\n", "\n  "))
 
 
 @main.command(epilog=f"{SET_UP}\n{EXIT_CODES}")

@@ -61,7 +61,7 @@ def fuse_dense_steps(plan: Plan, context: PassContext) -> Plan:
     if not context.tapes:
         return plan
     lines = {step.name: step for step in plan.steps if _is_line(step.relation)}
-    apart = {read.step for read in (*plan.outputs.values(), *plan.checked)}
+    apart = plan.results
     readers = _readers(plan.steps)
     taken = {fold_name(step.name) for step in plan.steps}
     steps, columns = list(plan.steps), dict[str, Read]()

@@ -30,7 +30,7 @@ from ucle.udf_kernels.kernel_limits import kernel_limits
 
 def fuse_maps(plan: Plan, context: PassContext) -> Plan:
     """Fuse functions of tensors without keys that are read by one function each into one call."""
-    apart = {read.step for read in (*plan.outputs.values(), *plan.checked)}
+    apart = plan.results
     # A step may also be read by other nodes: by a repartition, or by arithmetic with labels.
     readers = Counter(name for step in plan.steps for name in set(reads(step.relation)))
     parts: dict[str, _Part] = {}

@@ -69,8 +69,7 @@ def hold(plan: Plan, tables: Mapping[str, Read]) -> Plan:
         else:
             relation = _in_layout(read, step.relation.layout)
             steps.append(replace(step, role=Role.VIEW, relation=relation))
-    results = [x.step for x in (*plan.outputs.values(), *plan.checked)]
-    return replace(plan, steps=_find_needed_steps(steps, results))
+    return replace(plan, steps=_find_needed_steps(steps, plan.results))
 
 
 def held_steps(tables: Mapping[str, Read], why: str) -> Iterator[Step]:

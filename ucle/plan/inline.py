@@ -66,7 +66,7 @@ def inline_views(plan: Plan, context: PassContext) -> Plan:
 
 def keep_in_statement(plan: Plan, context: PassContext) -> Plan:
     """Move tables of one tuple into the one statement that reads them."""
-    apart = {read.step for read in (*plan.outputs.values(), *plan.checked)}
+    apart = plan.results
     statements = {step.name: step for step in plan.steps}
     readers = _readers(plan.steps)
     for step in plan.steps:

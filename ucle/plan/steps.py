@@ -86,6 +86,12 @@ class Plan:
     """Tables of coordinates that steps look up, made before all steps."""
     checked: tuple[Check, ...] = ()
 
+    @property
+    def results(self) -> frozenset[str]:
+        """The names of the steps that outputs and checks read."""
+        outputs = (read.step for read in self.outputs.values())
+        return frozenset((*outputs, *(check.step for check in self.checked)))
+
     def __str__(self) -> str:
         return "\n".join(_line(x) for step in self.steps for x in (*step.views, step))
 

@@ -28,6 +28,8 @@ from ucle.run.results import Result
 
 if TYPE_CHECKING:
     from ucle.gradients import build_gradient, build_training
+    from ucle.maintenance import maintained as maintenance
+    from ucle.maintenance.maintained import Maintained
     from ucle.optim.descent import Optimiser
     from ucle.program import renderings
     from ucle.run import iterate as loops
@@ -38,6 +40,7 @@ else:  # most programs are only executed
     build_gradient = LateModule("ucle.gradients.build_gradient")
     build_training = LateModule("ucle.gradients.build_training")
     loops = LateModule("ucle.run.iterate")
+    maintenance = LateModule("ucle.maintenance.maintained")
     prepared_program = LateModule("ucle.run.prepared_program")
     renderings = LateModule("ucle.program.renderings")
 
@@ -349,6 +352,41 @@ class EinsumProgram(CompiledProgram):
         except BaseException:
             session.close()
             raise
+
+    @validated(name=args.word, database=args.database, append_only=args.names)
+    def maintain(
+        self, name: str, database: Database = None, *, append_only: Sequence[str] = ()
+    ) -> Maintained:
+        """Keep the outputs as tables, and remember how to bring them up to date.
+
+        The program runs once. Later, also in another process, `ucle.maintained` finds it by its
+        name, and `Maintained.refresh` computes what a change of the inputs affects.
+
+        Args:
+            name: of the maintained program, and of the table of its output. The tables of several
+                outputs are called ``name_output``. A table has a row for each entry that differs
+                from the tensor's fill.
+            database: where the inputs are, and where everything is kept, as for `execute`.
+            append_only: inputs that are tables to which rows are only appended. Their changes are
+                found without a comparison.
+
+        Raises:
+            DatabaseError: there is a table of that name already.
+            UnsupportedError: an input lies in memory.
+
+        >>> import duckdb, ucle
+        >>> connection = duckdb.connect()
+        >>> _ = connection.execute("CREATE TABLE paid AS SELECT 1 AS shop, 2 AS day, 5.0 AS val")
+        >>> program = ucle.einsum_program(
+        ...     "S[shop] += paid[shop,day]", paid="paid", database=connection
+        ... )
+        >>> sums = program.maintain("sums", connection)
+        >>> _ = connection.execute("INSERT INTO paid VALUES (1, 3, 2.0)")
+        >>> sums.refresh().rows, connection.sql("FROM sums").fetchall()
+        (1, [(1, 7.0)])
+        """
+        where = self._build.target.database if database is None else database
+        return maintenance.maintain(self._build, name, where, append_only)
 
     @validated(
         database=args.database,

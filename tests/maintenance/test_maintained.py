@@ -1,0 +1,189 @@
+"""Maintained programs as a pipeline meets them: other processes, hand-made changes, failures."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+import ucle
+from ucle.errors import (
+    DatabaseError,
+    MaintenanceError,
+    NameResolutionError,
+    UcleError,
+    UnsupportedError,
+)
+
+TEXT = "T[i] += A[i,j] * x[j]; Z[i] = relu(T[i] - 1)"
+
+
+def new_database(path: str = ":memory:") -> duckdb.DuckDBPyConnection:
+    connection = ucle.connect(path)
+    connection.execute(
+        "CREATE TABLE A AS SELECT i % 7 AS i, i AS j, 1.0 AS val FROM range(20) r(i)"
+    )
+    connection.execute("CREATE TABLE x AS SELECT j, 0.5 * j AS val FROM range(20) r(j)")
+    return connection
+
+
+def new_program(connection: duckdb.DuckDBPyConnection) -> ucle.EinsumProgram:
+    return ucle.einsum_program(TEXT, A="A", x="x", database=connection)
+
+
+def kept_rows(connection: duckdb.DuckDBPyConnection, table: str = "scores") -> dict[int, float]:
+    return dict(connection.sql(f"FROM {table}").fetchall())
+
+
+def full_rows(connection: duckdb.DuckDBPyConnection) -> dict[int, float]:
+    program = new_program(connection)
+    return dict(program.execute()["Z"].shown(rows="nonfill").fetchall())
+
+
+def tables_of(connection: duckdb.DuckDBPyConnection) -> set[str]:
+    return {row[0] for row in connection.sql("SELECT table_name FROM duckdb_tables()").fetchall()}
+
+
+def test_outputs_are_tables_and_changes_are_found() -> None:
+    with new_database() as connection:
+        kept = new_program(connection).maintain("scores", connection)
+        assert kept.outputs == {"Z": "scores"}
+        assert kept_rows(connection) == full_rows(connection)
+        assert kept.refresh().changed == {}
+        connection.execute("INSERT INTO A VALUES (2, 19, 4.0)")
+        report = kept.refresh()
+        assert report.changed == {"A": 1}
+        assert report.rows >= 1
+        assert "A (1 keys)" in str(report)
+        assert kept_rows(connection) == full_rows(connection)
+
+
+def test_nothing_is_computed_where_nothing_changed() -> None:
+    """A change that leaves an intermediate as it was goes no further."""
+    with new_database() as connection:
+        kept = new_program(connection).maintain("scores", connection)
+        connection.execute("UPDATE A SET val = 3 WHERE j = 0")  # times 0
+        report = kept.refresh(way="affected keys")
+        assert report.changed == {"A": 1}
+        assert report.rows == 0
+
+
+def test_several_outputs_and_schemas() -> None:
+    with new_database() as connection:
+        connection.execute("CREATE SCHEMA s")
+        program = ucle.einsum_program(TEXT, A="A", x="x", database=connection, outputs=["T", "Z"])
+        kept = program.maintain("s.scores", connection)
+        assert kept.outputs == {"T": "s.scores_T", "Z": "s.scores_Z"}
+        assert kept_rows(connection, "s.scores_Z") == full_rows(connection)
+
+
+def test_another_process_refreshes(tmp_path: Path) -> None:
+    path = str(tmp_path / "data.duckdb")
+    with new_database(path) as connection:
+        new_program(connection).maintain("scores", connection)
+        connection.execute("INSERT INTO A VALUES (2, 19, 4.0)")
+    code = f"import ucle; print(ucle.maintained('scores', {path!r}).refresh().changed)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "{'A': 1}"
+    with ucle.connect(path) as connection:
+        assert kept_rows(connection) == full_rows(connection)
+        ucle.maintained("scores", connection).drop()
+        assert tables_of(connection) == {"A", "x", "maintained"}
+
+
+def test_a_table_that_others_changed_is_refused() -> None:
+    with new_database() as connection:
+        kept = new_program(connection).maintain("scores", connection)
+        connection.execute("DELETE FROM scores WHERE i = 3")
+        with pytest.raises(MaintenanceError, match="changed by others"):
+            kept.refresh()
+        kept.drop()
+        assert tables_of(connection) == {"A", "x", "maintained"}
+        with pytest.raises(NameResolutionError, match="'scores'"):
+            kept.refresh()
+
+
+def test_a_failed_refresh_leaves_everything_as_it_was() -> None:
+    with new_database() as connection:
+        kept = new_program(connection).maintain("scores", connection)
+        before = kept_rows(connection)
+        connection.execute("INSERT INTO A VALUES (-1, 3, 1.0)")
+        with pytest.raises(UcleError, match="outside its bound"):
+            kept.refresh()
+        assert kept_rows(connection) == before
+        connection.execute("DELETE FROM A WHERE i = -1")
+        connection.execute("INSERT INTO A VALUES (3, 19, 1.0)")
+        assert kept.refresh().changed == {"A": 1}
+        assert kept_rows(connection) == full_rows(connection)
+
+
+def test_a_transaction_of_the_user() -> None:
+    """A refresh is a part of it, and goes with it."""
+    with new_database() as connection:
+        kept = new_program(connection).maintain("scores", connection)
+        before = kept_rows(connection)
+        connection.begin()
+        connection.execute("INSERT INTO A VALUES (2, 19, 4.0)")
+        assert kept.refresh().changed == {"A": 1}
+        assert kept_rows(connection) != before
+        connection.rollback()
+        assert kept_rows(connection) == before
+        assert kept.refresh().changed == {}
+
+
+def test_tables_that_only_grow() -> None:
+    with new_database() as connection:
+        kept = new_program(connection).maintain("scores", connection, append_only=["A"])
+        connection.execute("INSERT INTO A VALUES (2, 19, 4.0), (30, 3, 1.0)")
+        assert kept.refresh().changed == {"A": 2}
+        assert kept_rows(connection) == full_rows(connection)
+        assert kept.refresh().changed == {}
+        connection.execute("DELETE FROM A WHERE i = 30")
+        with pytest.raises(MaintenanceError, match="only appended"):
+            kept.refresh()
+
+
+def test_files_of_a_pattern(tmp_path: Path) -> None:
+    with new_database() as connection:
+        for part in range(2):
+            connection.execute(
+                f"COPY (SELECT * FROM A WHERE j % 2 = {part}) TO '{tmp_path}/part{part}.parquet'"
+            )
+        program = ucle.einsum_program(
+            TEXT, A=f"{tmp_path}/part*.parquet", x="x", database=connection
+        )
+        kept = program.maintain("scores", connection)
+        connection.execute(
+            f"COPY (SELECT 2 AS i, 21 AS j, 1.0 AS val) TO '{tmp_path}/part2.parquet'"
+        )
+        connection.execute("INSERT INTO x VALUES (21, 7.0)")
+        assert kept.refresh().changed == {"A": 1, "x": 1}
+        connection.execute("INSERT INTO A VALUES (2, 21, 1.0)")
+        assert kept_rows(connection) == full_rows(connection)
+
+
+def test_what_cannot_be_maintained() -> None:
+    with new_database() as connection:
+        program = ucle.einsum_program(TEXT, A="A", x=np.ones(20), database=connection)
+        with pytest.raises(UnsupportedError, match="input x"):
+            program.maintain("scores", connection)
+        assert tables_of(connection) == {"A", "x"}
+        with pytest.raises(DatabaseError, match="already exists"):
+            new_program(connection).maintain("A", connection)
+        assert tables_of(connection) == {"A", "x"}
+        with pytest.raises(NameResolutionError, match="maintain"):
+            ucle.maintained("scores", connection)
+
+
+def test_a_table_that_is_gone() -> None:
+    with new_database() as connection:
+        kept = new_program(connection).maintain("scores", connection)
+        connection.execute("ALTER TABLE x RENAME TO y")
+        with pytest.raises(UcleError):
+            kept.refresh()
+        connection.execute("ALTER TABLE y RENAME TO x")
+        assert kept.refresh().changed == {}

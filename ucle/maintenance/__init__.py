@@ -1,0 +1,13 @@
+"""Results that follow their data: programs whose outputs are kept and brought up to date.
+
+affected        the keys of a statement's tensor that a change of what it reads may affect
+restricted      statements that are computed at these keys alone
+changes         what has changed in inputs since the last refresh
+document        the description of a maintained program, as JSON
+kept_documents  the table of these descriptions in the database
+refresh         one refresh: each kept tensor in the cheaper way
+maintained      the entry point: maintain, find, refresh, drop
+
+In: a compiled program, and a database with its inputs. Out: tables of its outputs, and programs
+that compute what a change affects. May import: `ucle.run` and modules below it.
+"""

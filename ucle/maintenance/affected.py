@@ -1,0 +1,255 @@
+"""Find the keys of a statement's tensor whose entries may differ after a change of what it reads.
+
+A statement ``T[out] = ...`` reads a tensor R at some labels. Where R has changed at the coordinates
+of a mask, T may have changed at every coordinate of `out` that agrees with one of them in the
+labels that they share: ``M[i] = any[l](R_changed[i,l])``. In a product, an entry is 0 before and
+after the change where another factor is, so that fewer keys are affected:
+``M[i,k] = any[j](R_changed[i,j] * (B[j,k] != 0))``. Both are statements of the language.
+
+The masks of a tensor, together, hold all of its coordinates that may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ucle.foundation.dataclasses import dataclass
+from ucle.language.resolve import resolve
+from ucle.language.syntax import (
+    Access,
+    Binary,
+    Expression,
+    First,
+    Number,
+    Reduction,
+    ScanExpression,
+    Size,
+    Statement,
+    children,
+    walk,
+)
+from ucle.operators import ANY, MULT, NOT_EQUAL, OR, SUM, WHEN, Combine
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Coordinates of a tensor that may differ: a truth value for coordinates of some of its axes.
+
+    A mask without axes stands for all coordinates, and has no tensor.
+    """
+
+    tensor: str
+    axes: tuple[int, ...]
+
+
+EVERYTHING = Mask("", ())
+"""The mask of a tensor of which nothing is known to be as before."""
+
+Changed = Mapping[str, tuple[Mask, ...]]
+"""The masks of tensors that may differ; the others are as before."""
+
+
+@dataclass(frozen=True)
+class AffectedKeys:
+    """The statements of the masks of a statement's tensor, and these masks."""
+
+    statements: tuple[Statement, ...]
+    masks: tuple[Mask, ...]
+
+    @property
+    def everything(self) -> bool:
+        """True if every entry may differ."""
+        return EVERYTHING in self.masks
+
+
+WHOLE = AffectedKeys((), (EVERYTHING,))
+
+
+def reads_of(statement: Statement) -> frozenset[str]:
+    """Return the tensors that a statement reads."""
+    return frozenset(x.tensor for x in walk(statement.expression) if isinstance(x, Access))
+
+
+def affected_keys(
+    statement: Statement, changed: Changed, names: Callable[[str], str]
+) -> AffectedKeys:
+    """Return the masks of a statement's tensor, by the labels that it shares with what it reads.
+
+    Args:
+        statement: of any form.
+        changed: the masks of tensors.
+        names: returns a new name for a tensor.
+
+    >>> from ucle.language.parse import parse_program
+    >>> from ucle.language.syntax_to_text import statement_text
+    >>> (statement,) = parse_program("T[i,m] += A[i,l] * H[l,m]")
+    >>> changed = {"A": (Mask("A_changed", (0, 1)),)}
+    >>> for each in affected_keys(statement, changed, lambda stem: f"{stem}_1").statements:
+    ...     print(statement_text(each))
+    T_mask_1[i] any= A_changed[i,l]
+    """
+    resolved = resolve(statement)
+    found = [
+        (access, blocked)
+        for read, blocked in _accesses(resolved.expression, frozenset())
+        for access in _changed_at(read, changed)
+    ]
+    return _masks(resolved, found, names)
+
+
+def affected_in_product(
+    statement: Statement,
+    changed: Changed,
+    names: Callable[[str], str],
+    is_zero: Callable[[str], bool],
+) -> AffectedKeys | None:
+    """Return the masks of a product, where it may be other than 0; None if it is none.
+
+    Args:
+        statement: of any form.
+        changed: the masks of tensors.
+        names: returns a new name for a tensor.
+        is_zero: True for a tensor whose entries are finite, and 0 where they are not stored.
+    """
+    resolved = resolve(statement)
+    product = resolved.expression
+    if isinstance(product, Reduction):
+        product = product.argument
+    factors = list(_factors(product))
+    if len(factors) < 2 or not all(isinstance(x, Access) and is_zero(x.tensor) for x in factors):
+        return None
+    found: list[tuple[Expression, frozenset[str]]] = []
+    for place, factor in enumerate(factors):
+        assert isinstance(factor, Access)
+        others = [_support(x, changed) for n, x in enumerate(factors) if n != place]
+        if None in others:
+            return None
+        for access in _changed_at(factor, changed):
+            if access is None:
+                return None
+            whole: Expression = access
+            for other in others:
+                assert other is not None
+                whole = Binary(MULT, whole, other, factor.span)
+            found.append((whole, frozenset()))
+    return _masks(resolved, found, names)
+
+
+def depends_on_sizes(statement: Statement, is_zero: Callable[[str], bool]) -> bool:
+    """Return whether entries may differ when coordinates are added that no changed entry has.
+
+    That is so unless the statement is a sum of products whose factors are 0 where they are not
+    stored and have all labels of the statement.
+    """
+    resolved = resolve(statement)
+    expression = resolved.expression
+    if any(isinstance(x, Size) for x in walk(expression)):
+        return True
+    labels = set(resolved.target.labels)
+    while isinstance(expression, Reduction):
+        if expression.operator not in (SUM, ANY):
+            return True
+        labels |= set(expression.over)
+        expression = expression.argument
+    covered: set[str] = set()
+    for factor in _factors(expression):
+        if isinstance(factor, Access) and factor.indices is None and is_zero(factor.tensor):
+            covered |= set(factor.labels)
+        elif any(isinstance(x, Reduction | ScanExpression | First) for x in walk(factor)):
+            return True
+    return not labels <= covered
+
+
+def _accesses(
+    expression: Expression, blocked: frozenset[str]
+) -> Iterator[tuple[Access, frozenset[str]]]:
+    """Yield the reads of an expression, with the labels along which what is read spreads."""
+    if isinstance(expression, Access):
+        yield expression, blocked
+    elif isinstance(expression, ScanExpression):
+        blocked |= set(expression.along.labels)
+    elif isinstance(expression, First):
+        blocked |= {expression.label}
+    for part in children(expression):
+        yield from _accesses(part, blocked)
+
+
+def _factors(expression: Expression) -> Iterator[Expression]:
+    if isinstance(expression, Binary) and expression.operator in (MULT, WHEN):
+        yield from _factors(expression.left)
+        yield from _factors(expression.right)
+    else:
+        yield expression
+
+
+def _changed_at(read: Access, changed: Changed) -> Iterator[Access | None]:
+    """Yield a read of each mask of a tensor in place of the tensor's; None where all may differ."""
+    for mask in changed.get(read.tensor, ()):
+        if mask == EVERYTHING:
+            yield None
+        elif read.indices is None:
+            labels = tuple(read.labels[axis] for axis in mask.axes)
+            yield Access(mask.tensor, labels, read.span)
+        else:
+            indices = tuple(read.indices[axis] for axis in mask.axes)
+            labels = tuple(dict.fromkeys(x for index in indices for x in index.labels))
+            yield Access(mask.tensor, labels, read.span, indices)
+
+
+def _support(factor: Expression, changed: Changed) -> Expression | None:
+    """Return where a factor differs from 0 before or after; None if that is not known."""
+    assert isinstance(factor, Access)
+    zero = Number(0, factor.span)
+    support: Expression = Binary(NOT_EQUAL, factor, zero, factor.span)
+    for access in _changed_at(factor, changed):
+        if access is None or set(access.labels) != set(factor.labels):
+            return None
+        support = Binary(OR, support, access, factor.span)
+    return support
+
+
+def _masks(
+    resolved: Statement,
+    found: Sequence[tuple[Expression | None, frozenset[str]]],
+    names: Callable[[str], str],
+) -> AffectedKeys:
+    """Return the masks of a statement's tensor, one for each choice of its labels."""
+    target, by_labels = resolved.target.labels, dict[tuple[str, ...], list[Expression]]()
+    for expression, blocked in found:
+        own = () if expression is None else expression.labels
+        shared = tuple(x for x in target if x in own and x not in blocked)
+        if expression is None or not shared:
+            return WHOLE
+        by_labels.setdefault(shared, []).append(expression)
+    statements, masks = list[Statement](), list[Mask]()
+    for labels, expressions in by_labels.items():
+        parts = [_any_of(x, labels) for x in dict.fromkeys(expressions)]
+        name = names(f"{resolved.target.tensor}_mask")
+        access = Access(name, labels, resolved.target.span)
+        accumulate = None
+        if len(parts) == 1 and isinstance(parts[0], Reduction):
+            accumulate, parts = ANY, [parts[0].argument]
+        statements.append(
+            replace(
+                resolved,
+                target=access,
+                accumulate=accumulate,
+                expression=_join(OR, parts),
+                aggregation=None,
+            )
+        )
+        masks.append(Mask(name, tuple(target.index(x) for x in labels)))
+    return AffectedKeys(tuple(statements), tuple(masks))
+
+
+def _any_of(expression: Expression, kept: Sequence[str]) -> Expression:
+    over = tuple(x for x in expression.labels if x not in kept)
+    return Reduction(ANY, over, expression, expression.span) if over else expression
+
+
+def _join(combine: Combine, parts: Sequence[Expression]) -> Expression:
+    joined, *others = parts
+    for part in others:
+        joined = Binary(combine, joined, part, part.span)
+    return joined

@@ -1,0 +1,414 @@
+"""Programs whose results follow their data: kept as tables, and brought up to date on request."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import duckdb
+
+from ucle.database.data_versions import Seen, in_transaction, look
+from ucle.database.engine import DUCKDB
+from ucle.database.macro_check import open_checked
+from ucle.database.open_sessions import connect
+from ucle.database.session import Database, Session
+from ucle.database.statistics_cache import known_facts
+from ucle.errors import ArgumentError, MaintenanceError, UnsupportedError
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import validated
+from ucle.foundation.dataclasses import dataclass
+from ucle.inputs.inputs import parse_table_name
+from ucle.inputs.states import BoundInput
+from ucle.inputs.table_input import TableInput
+from ucle.ir.tensor_types import TensorType
+from ucle.language.syntax_to_text import statement_text
+from ucle.maintenance.changes import ChangedInput, find_change, keep_state
+from ucle.maintenance.document import (
+    Document,
+    KeptTensor,
+    Parts,
+    WatchedInput,
+    input_of,
+    options_of,
+    spec_of,
+)
+from ucle.maintenance.kept_documents import (
+    forget_document,
+    list_documents,
+    own_table,
+    read_document,
+    write_document,
+)
+from ucle.maintenance.refresh import AUTO, WAYS, Refresh, TensorReport, entries_form, sizes_of
+from ucle.options import Options
+from ucle.pipeline.artifacts import Compiled
+from ucle.plan.resources import Resources
+from ucle.plan.sources import TableName, TableSource
+from ucle.run.build import Build, build_text
+from ucle.run.current_data import Preparations
+from ucle.run.write_table import WriteTarget, transaction
+from ucle.sqlgen.maintained_tables import digest_of_rows, drop_table
+from ucle.sqlgen.sql_trees import key_columns
+from ucle.stats.measure import MeasuredInput
+
+MOST_KEPT = 0.25
+"""The most entries of an intermediate tensor that is kept, relative to those of all inputs."""
+
+
+@dataclass(frozen=True)
+class RefreshReport:
+    """What a refresh found and did."""
+
+    changed: Mapping[str, int]
+    """The number of changed keys of each input that has changed."""
+    tensors: tuple[TensorReport, ...]
+    seconds: float
+
+    @property
+    def rows(self) -> int:
+        """The number of keys of outputs and intermediate tensors whose rows differ now."""
+        return sum(each.rows for each in self.tensors)
+
+    def __str__(self) -> str:
+        found = ", ".join(f"{name} ({count:,} keys)" for name, count in self.changed.items())
+        lines = [f"changed: {found or 'nothing'}; {self.seconds:.3f} s"]
+        for each in self.tensors:
+            lines.append(f"{each.tensor}: {each.way} ({each.reason}), {each.rows:,} keys differ")
+        return "\n".join(lines)
+
+
+class Maintained:
+    """A program whose outputs are kept as tables; returned by `maintain` and `maintained`."""
+
+    def __init__(self, name: str, database: Database) -> None:
+        """Refer to a program by its name; its description is in the database."""
+        self.name = name
+        self._database = database
+
+    @property
+    def outputs(self) -> Mapping[str, str]:
+        """The tables of the outputs, by the names of the tensors."""
+        with _session(self._database) as session:
+            kept = read_document(session, self.name).kept
+        own = own_table(self.name, "")[0]
+        return {x.tensor: ".".join(x.table) for x in kept if x.table[0] != own}
+
+    @validated(way=args.choice(*WAYS))
+    def refresh(self, *, way: str = AUTO) -> RefreshReport:
+        """Bring the outputs up to date, in one transaction.
+
+        Inputs are compared with their states as of the last refresh; what has not changed is not
+        computed again.
+
+        Args:
+            way: ``"affected keys"`` computes the entries that may differ, and ``"from scratch"``
+                all of them; by default, each tensor is computed in the cheaper way.
+
+        Returns:
+            What was found, how each tensor was computed, and how many of its keys differ.
+
+        Raises:
+            MaintenanceError: the table of an output was changed by others, or is gone.
+            UcleError: the inputs do not pass the checks of a program. All tables are as before.
+
+        >>> import ucle
+        >>> connection = ucle.connect()
+        >>> _ = connection.execute("CREATE TABLE x AS SELECT 1 AS i, 5.0 AS val")
+        >>> program = ucle.einsum_program("y[i] = 2 * x[i]", x="x", database=connection)
+        >>> doubled = program.maintain("doubled", connection)
+        >>> _ = connection.execute("INSERT INTO x VALUES (3, 1.5)")
+        >>> doubled.refresh().changed, connection.sql("FROM doubled ORDER BY i").fetchall()
+        ({'x': 1}, [(1, 10.0), (3, 3.0)])
+        """
+        started = time.perf_counter()
+        with _session(self._database) as session, session.writing(f"refresh {self.name!r}"):
+            document = read_document(session, self.name)
+            looked = None if in_transaction(session) else _look(session, document)
+            with transaction(session):
+                if looked is not None and not looked.still(session):
+                    looked = None
+                return self._refresh(session, document, looked, started, way)
+
+    def _refresh(
+        self,
+        session: Session,
+        document: Document,
+        looked: _Looked | None,
+        started: float,
+        way: str,
+    ) -> RefreshReport:
+        _check_kept(session, document)
+        if looked is None:
+            document = read_document(session, self.name)
+        made = _build_kept(document, session) if looked is None else looked.made
+        facts = {} if looked is None else looked.facts
+        compiled = made.compiled
+        changes: dict[str, ChangedInput] = {}
+        for watched in document.inputs:
+            bound = compiled.all_inputs[watched.name]
+            table = f"ucle_changed_{len(changes)}"
+            change = find_change(session, watched, bound, table)
+            if change is not None:
+                changes[watched.name] = change
+        refresh = Refresh(session, document, made, changes, facts, way)
+        sizes = refresh.run()
+        inputs = tuple(
+            keep_state(session, x, compiled.all_inputs[x.name])
+            if x.appended is not None and x.name in changes
+            else x
+            for x in document.inputs
+        )
+        kept = tuple(_with_digest(session, x) for x in refresh.kept)
+        document = replace(
+            document,
+            inputs=inputs,
+            kept=kept,
+            sizes=sizes,
+            finite=_finite(compiled),
+            refreshes=document.refreshes + 1,
+        )
+        write_document(session, document)
+        for change in changes.values():
+            session.run(drop_table(change.table), "refresh")
+        found = {name: change.keys for name, change in changes.items()}
+        return RefreshReport(found, tuple(refresh.reports), time.perf_counter() - started)
+
+    def drop(self) -> None:
+        """Drop the tables of the program, those of its outputs among them, and its description."""
+        with _session(self._database) as session:
+            document = read_document(session, self.name)
+            with session.writing(f"drop {self.name!r}"), transaction(session):
+                for each in document.kept:
+                    session.run(drop_table(each.table), "drop")
+                for watched in document.inputs:
+                    if watched.state is not None:
+                        session.run(drop_table(watched.state), "drop")
+                forget_document(session, self.name)
+
+    def __repr__(self) -> str:
+        return f"<Maintained {self.name!r}>"
+
+
+def maintain(
+    made: Build, name: str, database: Database, append_only: Collection[str] = ()
+) -> Maintained:
+    """Compute a program, keep its outputs as tables, and remember how to bring them up to date.
+
+    Args:
+        made: the program.
+        name: of the maintained program, and of the table of its output; the tables of several
+            outputs are called ``name_output``.
+        database: where its tables are, and where everything is kept.
+        append_only: inputs that are tables to which rows are only appended.
+
+    Raises:
+        ArgumentError: a table of that name exists.
+        UnsupportedError: an input lies in memory, or holds pairs of times.
+    """
+    with (
+        _session(database) as session,
+        session.writing(f"maintain {name!r}"),
+        transaction(session),
+    ):
+        forget_document(session, name)  # which makes the schema, too
+        request = made.request
+        text = "; ".join(map(statement_text, request.statements))
+        inputs = tuple(
+            _watch(name, x, request.inputs[x], bound, append_only)
+            for x, bound in made.compiled.all_inputs.items()
+        )
+        document = Document(name, text, options_of(made.options), inputs, (), {}, ())
+        whole = _build(document, session)
+        kept = _choose_kept(whole.compiled, name)
+        outputs = tuple(x.tensor for x in kept)
+        full = _build(document, session, outputs)
+        preparations = Preparations(full.compiled, full.options, {full.target.versions: ()})
+        own = open_checked(session.connection)
+        result = preparations.fresh(own).run(own, None)
+        for each in kept:
+            tensor, where = result[each.tensor], f"maintain, {each.tensor}"
+            tensor.write(entries_form(tensor, where), WriteTarget(each.table, "error", (), where))
+        result.close()
+        bound_now = full.compiled.all_inputs
+        document = replace(
+            document,
+            inputs=tuple(keep_state(session, x, bound_now[x.name]) for x in inputs),
+            kept=tuple(_with_digest(session, x) for x in kept),
+            sizes=sizes_of(full.compiled),
+            finite=_finite(full.compiled),
+        )
+        write_document(session, document)
+    return Maintained(name, database)
+
+
+@validated(name=args.word, database=args.database)
+def maintained(name: str, database: Database) -> Maintained:
+    """Return a program that is maintained in a database, by its name.
+
+    Args:
+        name: the name that `EinsumProgram.maintain` got.
+        database: a path or an open connection.
+
+    Raises:
+        NameResolutionError: there is none of this name.
+    """
+    with _session(database) as session:
+        read_document(session, name)
+    return Maintained(name, database)
+
+
+def list_maintained(database: Database) -> dict[str, dict[str, str]]:
+    """Return the tables of the outputs of all maintained programs, by the names of these."""
+    with _session(database) as session:
+        names = list(list_documents(session))
+    return {name: dict(Maintained(name, database).outputs) for name in names}
+
+
+@contextlib.contextmanager
+def open_database(path: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to the file of a database, which is closed after the block."""
+    with connect(path) as connection:
+        yield connection
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """The program, compiled before the transaction begins, and what was measured for it.
+
+    A transaction sees one state of the data, of which it cannot tell whether it was measured.
+    """
+
+    made: Build
+    sources: tuple[TableSource, ...]
+    states: tuple[Seen, ...]
+    facts: Mapping[str, MeasuredInput]
+
+    def still(self, session: Session) -> bool:
+        """True if the data has not changed since."""
+        now = look(session, self.sources)
+        return [x.state for x in now] == [x.state for x in self.states]
+
+
+def _look(session: Session, document: Document) -> _Looked | None:
+    """Compile a program for the present data; None if nothing tells when that has changed."""
+    made = _build_kept(document, session)
+    inputs = made.compiled.all_inputs
+    sources = {x: y.source for x, y in inputs.items() if isinstance(y.source, TableSource)}
+    states = tuple(look(session, tuple(sources.values())))
+    if not all(x.known for x in states) or made.target.versions.states != tuple(
+        x.state for x in states
+    ):
+        return None
+    facts = {
+        name: known_facts(session, name, source.apart, inputs[name].fill)
+        for name, source in sources.items()
+    }
+    return _Looked(made, tuple(sources.values()), states, facts)
+
+
+@contextlib.contextmanager
+def _session(database: Database) -> Iterator[Session]:
+    """A session on a connection; a file is open for as long as the block runs."""
+    if database is None or isinstance(database, str):
+        with connect(database or ":memory:") as connection, open_checked(connection) as session:
+            yield session
+    else:
+        with open_checked(database) as session:
+            yield session
+
+
+def _build(document: Document, session: Session, outputs: tuple[str, ...] | None = None) -> Build:
+    """Compile the program of a description for the present data."""
+    inputs = {x.name: input_of(x.spec) for x in document.inputs}
+    options = {**document.options}
+    if outputs is not None:
+        options["outputs"] = outputs
+    elif options["outputs"] is not None:
+        options["outputs"] = tuple(options["outputs"])
+    made = Options(DUCKDB.profile, Resources(), **options)
+    return build_text(document.text, (), inputs, session.connection, made, None)
+
+
+def _build_kept(document: Document, session: Session) -> Build:
+    """Compile the program of a description, with all tensors that it keeps as outputs."""
+    return _build(document, session, tuple(x.tensor for x in document.kept))
+
+
+def _watch(
+    name: str, tensor: str, given: Any, bound: BoundInput, append_only: Collection[str]
+) -> WatchedInput:
+    source = bound.source
+    if not isinstance(source, TableSource) or not source.from_database or source.times is not None:
+        raise UnsupportedError(
+            "nothing says how this input changes",
+            where=f"maintain, input {tensor}",
+            expected="a table, a view or a file, by its name",
+            found=type(getattr(given, "relation", given)).__name__,
+            hint="result.to_table and ucle.table put arrays into the database",
+        )
+    spec = given if isinstance(given, TableInput) else TableInput(given)
+    axes = source.key_axes if source.key_axes is not None else tuple(range(len(source.keys)))
+    appended = None
+    if tensor in append_only:
+        if not isinstance(source.origin, TableName) or not source.table:
+            raise ArgumentError(
+                "rows are appended to tables alone",
+                where=f"maintain, append_only, input {tensor}",
+                expected="a table of the database",
+                found=str(source.origin),
+            )
+        appended = (0, -1)
+    state = None if appended is not None else own_table(name, f"state of {tensor}")
+    return WatchedInput(tensor, spec_of(tensor, spec), source.keys, tuple(axes), state, appended)
+
+
+def _choose_kept(compiled: Compiled, name: str) -> tuple[KeptTensor, ...]:
+    """The tensors to keep: outputs, and intermediates that are no larger than the inputs."""
+    program, statistics = compiled.program, compiled.statistics
+    entries = sum(x.statistics.entries for x in compiled.all_inputs.values())
+    outputs, found = program.outputs, []
+    for statement in compiled.front.source.statements:
+        tensor = statement.target.tensor
+        if tensor not in program.types or statement.lifted:
+            continue
+        output = tensor in outputs
+        if not output and statistics.tensor(tensor).entries > MOST_KEPT * entries:
+            continue
+        table = own_table(name, tensor)
+        if output:
+            table = parse_table_name(name, "maintain").parts
+            if len(outputs) > 1:
+                table = (*table[:-1], f"{table[-1]}_{tensor}")
+        found.append(_kept(tensor, table, program.types[tensor]))
+    return tuple(found)
+
+
+def _kept(tensor: str, table: Parts, type_: TensorType) -> KeptTensor:
+    encoded = tuple(n for n, axis in enumerate(type_.axes) if axis.dictionary is not None)
+    return KeptTensor(tensor, table, tuple(key_columns(type_)), type_.fill, encoded, ())
+
+
+def _with_digest(session: Session, kept: KeptTensor) -> KeptTensor:
+    (found,) = session.fetch(digest_of_rows(kept.table, (*kept.keys, "val")))
+    return replace(kept, digest=tuple(None if x is None else int(x) for x in found))
+
+
+def _check_kept(session: Session, document: Document) -> None:
+    """Check that nobody else has changed what is kept."""
+    for kept in document.kept:
+        if _with_digest(session, kept) != kept:
+            raise MaintenanceError(
+                "a kept table was changed by others",
+                where=f"refresh {document.name!r}",
+                expected="the rows of the last refresh",
+                found=f"others in {'.'.join(kept.table)}",
+                hint="drop() and maintain() again",
+            )
+
+
+def _finite(compiled: Compiled) -> tuple[str, ...]:
+    types = compiled.front.source.types
+    return tuple(x for x in compiled.all_inputs if types[x].every.finite)
