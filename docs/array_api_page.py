@@ -1,4 +1,4 @@
-"""The page that says which functions of the Python array API standard there are."""
+"""The page that lists the functions of the Python array API standard that ucle has."""
 
 from __future__ import annotations
 
@@ -26,49 +26,49 @@ STANDARD: dict[str, str] = {
 }
 """The functions of the edition 2024.12, by its sections."""
 
-BY_DATA = "the shape of its result depends on data, which no lazy tensor's does"
+BY_DATA = "the shape of the result depends on data; that of a lazy tensor never does"
 MISSING: dict[str, str] = {
-    "nonzero": f"{BY_DATA}; `to_arrow()` gives the entries that differ from the fill",
+    "nonzero": f"{BY_DATA}; `to_arrow()` returns the entries that differ from the fill",
     **dict.fromkeys(
         ("unique_all", "unique_counts", "unique_inverse", "unique_values"),
-        f"{BY_DATA}; `SELECT DISTINCT` over `relation` of a result says it",
+        f"{BY_DATA}; use `SELECT DISTINCT` on the `relation` of a result",
     ),
-    "searchsorted": "there is no search in an order yet",
+    "searchsorted": "not implemented yet",
 }
-"""Why a function is not there."""
+"""Why a function is missing."""
 
 PAGE = """\
 {note}
 
 # The array API standard
 
-Lazy tensors have {there} of the {all} functions of the [Python array API
-standard](https://data-apis.org/array-api/2024.12/) under its names in `ucle`, and its numbers
-`e`, `inf`, `nan`, `newaxis` and `pi`. All of them are lazy: they give tensors that are computed
-when somebody asks, on tables of any size, and none of them fetches anything.
+Of the {all} functions of the [Python array API
+standard](https://data-apis.org/array-api/2024.12/), lazy tensors have {there}, with the same names
+in `ucle`, as well as the constants `e`, `inf`, `nan`, `newaxis` and `pi`. All of these functions
+are lazy and work on tables of any size: they fetch no data, and nothing is computed before you ask
+for the entries of a tensor.
 
 {table}
 
-What differs from the standard, and from NumPy:
+These points differ from the standard and from NumPy:
 
-- The element types are `bool`, `int64`, `float32`, `float64`, `complex64` and `complex128`;
-  `ucle.__array_namespace_info__()` says so. Of complex numbers there are the logarithm,
-  exponential, root, hyperbolic tangent and the operations of arithmetic, but no `sin` and its
-  like; asking for one is a `ValueTypeError`.
-- Integers that overflow are an error, also where `bitwise_left_shift` loses bits.
-- A zero has no sign, nor has NaN: `signbit(-0.0)` is false, and `copysign` takes them as
-  positive.
-- Indices do not count from the end where they are entries of a tensor (`take`,
-  `take_along_axis`).
-- There is no item assignment, and no mask picks entries. `__array_namespace__` is not there, as
-  it promises all of the standard.
-- Functions of named axes take names where the standard takes numbers.
+- The element types are `bool`, `int64`, `float32`, `float64`, `complex64` and `complex128`, as
+  `ucle.__array_namespace_info__()` reports. For complex numbers, ucle has arithmetic, the
+  logarithm, the exponential function, the square root and the hyperbolic tangent. Other functions,
+  such as `sin`, raise a `ValueTypeError`.
+- An integer overflow is an error, also if `bitwise_left_shift` loses bits.
+- Zero and NaN have no sign: `signbit(-0.0)` is false, and `copysign` treats both as positive.
+- If the indices are entries of a tensor (`take`, `take_along_axis`), negative indices do not count
+  from the end.
+- There is no item assignment. A mask does not select a list of entries; with named axes, `t[mask]`
+  sets the others to 0. `__array_namespace__` is missing, because it promises the whole standard.
+- If axes have names, functions take names where the standard has numbers of axes.
 
-A result that has a value of its own at each of its positions is computed as long as it fits into
-memory; where it does not, the compiler says so by a `MemoryLimitError`, before anything runs. So
-it is for `cumulative_sum`, `std` or `softmax` of a table with a million rows along two axes of a
-million positions, while sums of `cos` or `exp` of the same table take a fraction of a second:
-what is the same at all positions that are not stored is computed once.
+If an operation makes a tensor dense, it is computed only if the result fits into memory. Otherwise,
+you get a `MemoryLimitError` before anything runs. An example is `cumulative_sum`, `std` or
+`softmax` of a table with a million rows, along two axes of a million positions. Sums of `cos` or
+`exp` of the same table, on the other hand, take a fraction of a second, because the value of all
+entries that are not stored is the same and is computed once.
 
 ```python
 import numpy as np
@@ -85,18 +85,18 @@ print(round(np.linalg.norm(ucle.hypot(x, 3 * ucle.eye(1_000_000))).item(), 6))
 3162.27766
 ```
 
-NumPy's own functions of these names give lazy tensors when they are handed one, among them
-`np.dot`, `np.trace`, `np.diagonal`, `np.kron`, `np.cov`, `np.corrcoef` and what `ucle.linalg` has
-of `np.linalg`: `norm`, `trace` and `diagonal`, and of dense matrices, any number at a time,
-`solve`, `inv`, `det`, `slogdet`, `cholesky`, `eigh`, `eigvalsh`, `qr`, `svd`, `svdvals`,
-`lstsq`, `pinv`, `matrix_rank` and `cond`. What is computed can be read by `from_dlpack` of other
-libraries.
+NumPy's own functions accept lazy tensors and return lazy tensors. This includes `np.dot`,
+`np.trace`, `np.diagonal`, `np.kron`, `np.cov` and `np.corrcoef`, and in `np.linalg` the functions
+that `ucle.linalg` has: `norm`, `trace` and `diagonal`, and for stacks of dense matrices `solve`,
+`inv`, `det`, `slogdet`, `cholesky`, `eigh`, `eigvalsh`, `qr`, `svd`, `svdvals`, `lstsq`, `pinv`,
+`matrix_rank` and `cond`. Other libraries can read a lazy tensor with `from_dlpack`, which computes
+it.
 """
 
 
 def array_api_page(note: str) -> str:
-    """The functions of the standard by their sections, and why those are missing that are."""
-    rows = ["| section | here | not here |", "| --- | --- | --- |"]
+    """The functions of the standard by section, and why some are missing."""
+    rows = ["| section | available | missing |", "| --- | --- | --- |"]
     every, there = 0, 0
     for section, text in STANDARD.items():
         names = text.split()

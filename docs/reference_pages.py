@@ -46,48 +46,52 @@ OPERATORS = """\
 
 # Functions, aggregations and operators
 
-These are the tables that the compiler itself works with. `ucle.register_operator` adds to them
+The compiler uses the same tables. You can add operators with `ucle.register_operator`
 ([Language](language.md#operators-of-your-own)).
 
 ## Pointwise functions
 
-A function of one value, `f(x)`. Where a kind of number is not listed, values are converted to the
-next kind that is. "f(0)" is what entries that are not stored become: where it is not 0, the fill of
-the tensor changes, and the tensor stays sparse all the same.
+These are functions of one value, `f(x)`. Values of a type that is not listed under "computed on"
+are converted to the next type that is. The column "f(0)" is the result for entries that are not
+stored, if the fill is 0. If it is another number, the fill of the tensor changes, but the tensor
+stays sparse.
 
 {maps}
 
-`gelu` is the tanh approximation; `leaky_relu` has the slope 0.01 below 0; `round` goes to the even
-neighbour; `normal_quantile` is that of the standard normal distribution. The names of element types
-convert: {casts}.
+`gelu` is the tanh approximation; `leaky_relu` has the slope 0.01 below 0; `round` rounds halves to
+the even neighbour; `normal_quantile` is the quantile function of the standard normal distribution.
+The names of element types are functions that convert values: {casts}.
 
-## Functions that stand for others
+## Functions defined by others
 
 {functions}
 
 ## Operators and functions of two values
 
-The ⊗ of an EinSum. It *absorbs* where one operand decides the result whatever the other is: a join
-then drops the pairs in which that side is not stored. It *distributes over* an aggregation where
-the two may change places, which is what the order of products rests on.
+These are the ⊗ of an EinSum. An operator *absorbs* on one side if a certain value on that side
+decides the result, whatever the other operand is. If the fill has this value, a join can omit the
+pairs in which that operand is not stored. An operator *distributes over* an aggregation if the two
+can be exchanged; the orders of products depend on this.
 
 {combines}
 
-`when(c, x)` is x where c holds and 0 elsewhere, `unless(c, x)` the other way round; elsewhere
-`when_one(c, x)` is 1, `when_lowest(c, x)` what the maximum of nothing is (-inf, of integers the
-least, of truth values false) and `when_highest(c, x)` what the minimum is. `>` and `>=`
-are `<` and `<=` with their sides exchanged, and `**` is `^`. `random_bits(seed, position)` are 53
-bits of Philox4x32-10 ([Training](training.md#random-numbers)).
+`when(c, x)` is x where c is true, and 0 elsewhere; `unless(c, x)` is 0 where c is true, and x
+elsewhere. Where c is false, `when_one(c, x)` is 1, `when_lowest(c, x)` is the identity of the
+maximum (-inf, the least integer, or false) and `when_highest(c, x)` the identity of the minimum
+(inf, the greatest integer, or true). `>` and `>=` are `<` and `<=` with their operands exchanged,
+and `**` is `^`. `random_bits(seed, position)` returns 53 bits of Philox4x32-10
+([Training](training.md#random-numbers)).
 
 ## Aggregations
 
-The ⊕ of an EinSum, as the operator of a statement (`T[i] max= X[i,j]`) and as a function
-(`max[j](X[i,j])`). "Of nothing" is the result over a dimension of size 0; "n equal entries" is how
-entries that are not stored are counted without being made.
+These are the ⊕ of an EinSum, as the operator of a statement (`T[i] max= X[i,j]`) and as a function
+(`max[j](X[i,j])`). "Of nothing" is the result over an axis of size 0. "n equal entries x" is the
+result for n entries with the value x: ucle includes entries that are not stored in this way,
+without creating them.
 
 {reduces}
 
-These are written with others; `size` is the number of entries.
+These aggregations are defined by others; `size` is the number of entries.
 
 {derived}
 """

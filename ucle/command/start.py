@@ -22,7 +22,7 @@ from ucle.errors import UcleError
 EXIT_CODES = """\b
 Exit codes:
   0  success
-  1  the program, its inputs or the database are at fault; the message says where
+  1  an error in the program, its inputs or the database; the message says where
   2  the command line itself is wrong
 """
 
