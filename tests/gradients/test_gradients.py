@@ -198,7 +198,7 @@ def test_gradients_have_the_type_of_what_they_are_taken_by() -> None:
 
 def test_what_has_no_gradient_is_an_error() -> None:
     program = ucle.einsum_program("y[i] = x[i] * k[i]; loss = sum[i](y[i])", x=[1.0, 2.0], k=[1, 2])
-    with pytest.raises(LabelError, match="gradient of a number"):
+    with pytest.raises(LabelError, match="only a single number"):
         program.gradient("y", ["x"])
     with pytest.raises(NameResolutionError, match="no tensor z"):
         program.gradient("loss", ["z"])
@@ -209,9 +209,9 @@ def test_what_has_no_gradient_is_an_error() -> None:
     with pytest.raises(UnsupportedError, match="real numbers"):
         ucle.einsum_program("loss = real(sum[i](x[i] * 1j))", x=[1.0]).gradient("loss", ["x"])
     x, y, k = ucle.array([1.0, 2.0]), ucle.array([1.0]), ucle.array([1, 2])
-    with pytest.raises(LabelError, match="gradient of a number"):
+    with pytest.raises(LabelError, match="only a single number"):
         ucle.grad(x, x)
-    with pytest.raises(ArgumentTypeError, match="not made of this tensor"):
+    with pytest.raises(ArgumentTypeError, match="does not depend on this tensor"):
         ucle.grad(x.sum(), y)
     with pytest.raises(ValueTypeError, match="real numbers"):
         ucle.grad(k.sum(), k)

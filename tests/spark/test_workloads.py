@@ -174,7 +174,7 @@ def test_small_programs_run_on_one_duckdb(spark: Any) -> None:
         "y[i] += A[i,j] * x[j]", A=entries(spark, matrix, "i", "j"), x=np.ones(20), database=spark
     )
     assert program.engine == "duckdb"
-    assert 'engine="spark" insists' in program.explain()
+    assert 'engine="spark" overrides this' in program.explain()
     with program.execute() as result:
         np.testing.assert_allclose(result["y"].to_numpy(), matrix.sum(axis=1))
     text = program.to_sql()

@@ -111,9 +111,9 @@ def execution_error(error: duckdb.Error, where: str) -> UcleError:
         return InputError(
             "a file cannot be read",
             where=where,
-            expected="a whole file, as it was written",
+            expected="a complete file",
             found=gist(message),
-            hint="write it again: it is damaged, or not of the kind that its name says",
+            hint="the file is damaged, or its format is not that of its suffix; write it again",
         )
     if OUT_OF_RANGE.search(message):
         return NumberRangeError(

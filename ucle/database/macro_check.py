@@ -96,7 +96,7 @@ def _refuse_shadows(session: Session) -> None:
     names = session.fetch(engine_functions_query(tuple(sorted(full_names)))) if full_names else []
     if shadows := sorted(full_names[name] for (name,) in names):
         raise DatabaseError(
-            "macros take the place of functions, and answers would not be what the program says",
+            "macros take the place of functions, so results would not be those of the program",
             where="database",
             expected="macros whose names no function of DuckDB or of the kernels has",
             found=", ".join(shadows),

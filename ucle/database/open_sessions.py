@@ -79,7 +79,7 @@ def connect(
             where="connect(allow_unsigned_extensions=...)",
             expected="True, which is the default",
             found=repr(allowed),
-            hint="duckdb.connect(path) opens it without: ucle then takes the Arrow route",
+            hint="open the database with duckdb.connect(path); ucle then takes the Arrow route",
         )
     settings = dict(config) | _UNSIGNED
     try:
@@ -238,7 +238,7 @@ def _open_error(path: str, error: duckdb.Error) -> DatabaseError:
             where=path,
             expected="settings of a whole database, such as threads or memory_limit",
             found=message,
-            hint="SET what belongs to one connection after it is open",
+            hint="open the connection first, then SET the options that belong to it",
         )
     if locked:
         return DatabaseError(

@@ -251,7 +251,7 @@ def database(value: Any, where: str) -> None:
             where="database",
             expected="the path of a DuckDB file, ':memory:' or an open DuckDB connection",
             found=f"{type(value).__module__}.{type(value).__qualname__}",
-            hint="of an Ibis connection pass .con, in a dbt model session.cursor()",
+            hint="for an Ibis connection, pass .con; in a dbt model, pass session.cursor()",
         )
 
 

@@ -41,7 +41,7 @@ def typed_numbers(
             + ", ".join(member.value for member in DType)
             + " or of smaller numbers, or another kind of input",
             found=f"dtype {values.dtype}",
-            hint="astype(float) where the values are numbers",
+            hint="if the values are numbers, use astype(float)",
         )
     if values.dtype.kind == "c" and dtype.kind != "c":
         raise ValueTypeError(

@@ -71,7 +71,8 @@ def pass_to_operands(expression: Expression) -> Passed:
                 where=str(expression.span),
                 expected="operators with derivatives",
                 found=name,
-                hint="register_operator(derivative=...) says it for operators of your own",
+                hint="state the derivative of your own operators: "
+                "register_operator(derivative=...)",
             )
         yield operand, text
 

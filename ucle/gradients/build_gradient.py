@@ -71,7 +71,7 @@ def build_gradient(
     for name in stored:
         if name not in wrt or name not in inputs:
             raise NameResolutionError(
-                "the entries that are stored are those of an input that the gradient is taken by",
+                "stored= names a tensor that is not an input with a gradient",
                 where="gradient, stored",
                 expected="inputs among " + ", ".join(wrt),
                 found=name,
@@ -129,10 +129,9 @@ def of_both_passes(options: Options, request: Request) -> Options:
 
 def _not_real(name: str, dtype: DType) -> UnsupportedError:
     return UnsupportedError(
-        "gradients are those of real numbers",
+        "gradients exist only for real numbers",
         where=f"gradient, tensor {name}",
         expected="float64 or float32",
         found=dtype.value,
-        hint="ucle.table(..., dtype=...) says what numbers are to be; real(...) and imag(...) are "
-        "tensors of real numbers",
+        hint="state the type with ucle.table(..., dtype=...), or take real(...) or imag(...)",
     )

@@ -126,7 +126,7 @@ def _check(statements: tuple[Statement, ...], loss: str, wrt: Sequence[str]) -> 
             )
     if defined[loss].target.rank:
         raise LabelError(
-            "only the gradient of a number is a tensor like those it is taken by",
+            "only a single number has a gradient",
             where="gradient",
             expected=f"{loss} without axes",
             found=str(defined[loss].target),

@@ -273,7 +273,7 @@ def _look_again(
     measured = check_facts(session, name, source.apart, bound.fill, mode)
     if bound.values.finite and not measured.finite:
         raise ValueTypeError(
-            "a value is not finite, and all were when the program was compiled",
+            "a value is not finite, but all were when the program was compiled",
             where=f"input {name}, {source.origin}, column {source.value}",
             expected="finite numbers",
             found="NaN or infinity",

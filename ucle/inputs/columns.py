@@ -264,7 +264,7 @@ def check_tiles(source: TableSource, where: str) -> None:
             where=f"{where}, column {source.value}",
             expected=f"arrays of {' x '.join(map(str, sizes))} positions, and other axes behind",
             found=" x ".join(map(str, source.dense)),
-            hint="ucle.table(tiles=...) has the positions of a tile along each axis",
+            hint="ucle.table(tiles=...) states the size of a tile along each axis",
         )
 
 

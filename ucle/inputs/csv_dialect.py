@@ -85,7 +85,8 @@ def csv_form(
                 expected=f"the lines before the rows, and the columns, of {first[0]}: "
                 + _describe_file(first[1].file),
                 found=f"in {path} {_describe_file(form.file)}",
-                hint="one input for each form, or files written again with the same first line",
+                hint="use one input for each form, or write the files again with the same first "
+                "line",
             )
     if first is None:
         raise empty_file(where)
@@ -402,8 +403,8 @@ def _header_names(where: str, cells: Sequence[str], named: Sequence[str]) -> lis
                 where=where,
                 expected="different names",
                 found=", ".join(cells),
-                hint="ucle.table(path) without names takes columns from the left; or write the "
-                "file with other names",
+                hint="leave out the names, so that ucle.table(path) takes columns from the left; "
+                "or rename the columns in the file",
             )
     return unique_names(names, first=1)
 

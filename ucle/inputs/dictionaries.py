@@ -132,8 +132,8 @@ def _check_places(
                 where=f"input {moved[0]}, axis {label}",
                 expected=f"coordinates that increase, as the positions of input {name} do",
                 found="others",
-                hint="sort_index() of a series, and sortby() of an array, put them in order; "
-                "to_numpy() leaves them out",
+                hint="sort the coordinates with sort_index() (series) or sortby() (array), or "
+                "drop them with to_numpy()",
             )
 
 
@@ -181,8 +181,8 @@ def _common_type(inputs: Mapping[str, BoundInput], encoded: list[tuple[str, int]
         expected=f"values as in input {encoded[one][0]}, {table.origin}, column {column}: "
         + _shorten_type(types[one]),
         found=_shorten_type(types[other]),
-        hint="integers go together, and dates with timestamps that have no time zone, and text "
-        "with categories; cast one of the two, in a view or a new column",
+        hint="all integers match, dates match timestamps without a time zone, and text "
+        "matches categories; cast one of the two in a view or a new column",
     )
 
 

@@ -75,10 +75,10 @@ def check_index(name: str, spec: TableInput) -> None:
         where=f"input {name}, pandas frame",
         expected="columns of keys and values",
         found="an index of " + (", ".join(names) or levels),
-        hint="frame.reset_index() makes columns of it, frame.reset_index(drop=True) drops it; "
-        "or name the columns and levels that are to be read: "
-        "ucle.table(frame, columns, value); ucle.table(frame, columns_as='feature') reads a "
-        "matrix with the index and the names of the columns as coordinates",
+        hint="make columns of it with frame.reset_index(), or drop it with "
+        "frame.reset_index(drop=True); or name the columns and levels to read: "
+        "ucle.table(frame, columns, value); ucle.table(frame, columns_as='feature') "
+        "reads a matrix whose coordinates are the index and the names of the columns",
     )
 
 

@@ -184,8 +184,7 @@ def _key_array(where: str, coordinates: NDArray[Any]) -> Any:
             where=where,
             expected="whole numbers, text, dates or the like, as floats are seldom the same",
             found=f"{coordinates.dtype}",
-            hint="reset_index(drop=True) of a series, and drop_vars of an array, take positions in "
-            "their place",
+            hint="reset_index(drop=True) (series) or drop_vars (array) replaces them by positions",
         )
     return made
 
@@ -228,6 +227,6 @@ def _differing(label: str, where: str, expected: str, found: str) -> ValueTypeEr
         where=where,
         expected=expected,
         found=found,
-        hint="ucle.einsum_program reads labelled arrays by their coordinates; to_numpy() leaves "
-        "them out",
+        hint="ucle.einsum_program matches labelled arrays by their coordinates; "
+        "to_numpy() drops the coordinates",
     )

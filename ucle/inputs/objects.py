@@ -163,7 +163,7 @@ def check_unmasked(where: str, array: Any) -> None:
             where=where,
             expected="a number in every place",
             found=f"{int(np.ma.getmaskarray(array).sum())} masked entries",
-            hint="array.filled(0) puts a number in their places",
+            hint="array.filled(0) replaces them by a number",
         )
 
 
@@ -191,7 +191,7 @@ def arrow_numbers(where: str, array: Any) -> NDArray[Any]:
             where=where,
             expected="a number in every place",
             found=f"NULL at {place}, one of {array.null_count}",
-            hint="fill_null(0) puts a number in their places",
+            hint="fill_null(0) replaces them by a number",
         )
     type_ = array.type
     if isinstance(array, pa.FixedShapeTensorArray):
@@ -215,7 +215,7 @@ def arrow_numbers(where: str, array: Any) -> NDArray[Any]:
             where=where,
             expected="an array of numbers, or of lists of numbers",
             found=f"Arrow {type_}",
-            hint="cast(pyarrow.float64()) where the values are numbers",
+            hint="if the values are numbers, use cast(pyarrow.float64())",
         )
     return np.asarray(array.to_numpy(zero_copy_only=False))
 

@@ -92,8 +92,8 @@ def _unreadable(where: str, dtype: object, error: Exception | None) -> InputErro
         where=where,
         expected="numbers, text, dates, categories, or lists of numbers",
         found=f"dtype {dtype}{reason}",
-        hint="astype(float), or astype(str) where it holds coordinates; "
-        "ucle.table(frame, columns, value) reads the columns that it names alone",
+        hint="convert it with astype(float), or with astype(str) if it holds coordinates; "
+        "ucle.table(frame, columns, value) reads only the columns that it names",
     )
 
 
@@ -164,7 +164,7 @@ def object_array(where: str, values: Sequence[Any]) -> Any:
             expected="numbers, text, dates, or lists of numbers",
             found=", ".join(sorted(kind.__name__ for kind in kinds))
             + f": {str(error).splitlines()[0]}",
-            hint="astype(float), or astype(str) where they are coordinates",
+            hint="convert them with astype(float), or with astype(str) if they are coordinates",
         ) from error
 
 
@@ -177,13 +177,13 @@ def _several_types(where: str, values: Sequence[Any]) -> ValueTypeError:
         where=f"{where}, row {row}",
         expected=f"{type(first).__name__}, as in row {there[0][0]}",
         found=f"{other!r}, which is {type(other).__name__}",
-        hint="astype(str) makes text of all of them, astype(float) numbers",
+        hint="convert all of them to text with astype(str), or to numbers with astype(float)",
     )
 
 
 def _no_number(where: str, row: int, value: Any, expected: str) -> ValueTypeError:
     return ValueTypeError(
-        "a number is not one of the type that all others have",
+        "a number does not fit the type of all other values",
         where=f"{where}, row {row}",
         expected=expected,
         found=f"{value!r}",
@@ -269,7 +269,7 @@ def _dates(where: str, values: Sequence[Any]) -> list[Any]:
             where=f"{where}, row {row}",
             expected="a time zone, as others have one",
             found=repr(values[row]),
-            hint="pandas.to_datetime(column, utc=True) gives one to all of them",
+            hint="pandas.to_datetime(column, utc=True) gives all of them the same one",
         )
     midnight = dt.time()
     return [

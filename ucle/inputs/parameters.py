@@ -63,8 +63,8 @@ def parameter(data: Any, name: str | None = None) -> TableInput:
             where="parameter",
             expected="an array, nested lists or a number",
             found=f"{type(data).__module__.partition('.')[0]} {type(data).__qualname__}",
-            hint="tables, sparse arrays and arrays with coordinates are inputs by themselves; what "
-            "a table holds may change between executions",
+            hint="pass tables, sparse arrays and arrays with coordinates as ordinary inputs; "
+            "the contents of a table may change between executions",
         )
     title = "parameter" if name is None else name
     described = describe_array(title, TableInput(data))
@@ -137,7 +137,7 @@ def _with_numbers(name: str, bound: Bound, value: Any) -> Bound:
     described = describe_array(name, spec)
     if described.shape != bound.data.shape:
         raise InputError(
-            "the array has another shape than the one in whose place it comes",
+            "the array has another shape than the one that it replaces",
             where=f"input {name}",
             expected="shape " + _shape(bound.data.shape),
             found="shape " + _shape(described.shape),
@@ -146,11 +146,11 @@ def _with_numbers(name: str, bound: Bound, value: Any) -> Bound:
     _, numbers = typed_numbers(name, described.data, bound.dtype)
     if bound.values.finite and not np.isfinite(numbers).all():
         raise ValueTypeError(
-            "a number is not finite, and all were for which the program was compiled",
+            "a number is not finite, but all were when the program was compiled",
             where=f"input {name}",
             expected="finite numbers",
             found="NaN or infinity",
-            hint="a program that is compiled for such an array takes them, or one with "
+            hint="compile the program with an array that contains such numbers, or with "
             "nonfinite='sparse'",
         )
     data = np.ascontiguousarray(numbers).reshape(described.shape)

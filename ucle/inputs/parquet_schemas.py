@@ -158,7 +158,7 @@ def _check_keys(types: Mapping[str, str], name: str, where: str) -> None:
             where=f"{where}, column {name}",
             expected="one type, or integers, in all files",
             found=_list_types(types),
-            hint="files written again with one type; or one input for each type",
+            hint="write the files again with one type, or use one input for each type",
         )
 
 
@@ -172,7 +172,7 @@ def _check_values(types: Mapping[str, str], union: str, name: str, where: str) -
             where=f"{where}, column {name}",
             expected="numbers, or lists of numbers, in all files",
             found=_list_types(types),
-            hint="files written again with one type; or one input for each type",
+            hint="write the files again with one type, or use one input for each type",
         )
     wide = any(each is DType.INT64 and element_of(type_) not in EXACT_IN["FLOAT"]
                for each, type_ in zip(kinds, types, strict=True))  # fmt: skip
@@ -219,5 +219,5 @@ def _check_exact(
             found=f"{value} in row {row} of {file}, where the column is {type_}",
             hint="ucle.table(..., dtype=float) rounds such numbers"
             if wide != "FLOAT"
-            else "files written again with one type",
+            else "write the files again with one type",
         )

@@ -111,5 +111,5 @@ def check_tile_ends(
                 where=f"input {name}, {source.origin}, column {source.value}",
                 expected=f"{fill} beyond coordinate {size - 1} of axis {axis}",
                 found=f"{value} at ({', '.join(map(str, place))})",
-                hint="ucle.table(bounds=...) takes a larger one, or None for whole tiles",
+                hint="state a larger bound in ucle.table(bounds=...), or None for whole tiles",
             )

@@ -138,7 +138,7 @@ def _drop_line_breaks(stream: Iterator[Token]) -> Iterator[Token]:
                 where=f"line {token.line}, column {token.column}",
                 expected=f"at most {MOST_TOKENS} words and signs in one statement",
                 found="more",
-                hint="give parts of it a name, each in a statement of its own",
+                hint="split it: compute parts of it in statements of their own",
             )
         previous = token.type
         yield token
@@ -496,7 +496,7 @@ def _check_target(target: Access, accumulate: Reduce | None) -> None:
                 where=str(target.span),
                 expected="labels, as in Z[i,j], or entries of a tensor, as in Z[idx[i],j] += ...",
                 found=str(target),
-                hint="what is read may be shifted: Z[i] = A[i+1]",
+                hint="shift the read instead: Z[i] = A[i+1]",
             )
     if target.indices is not None and accumulate is None:
         raise ProgramSyntaxError(

@@ -47,7 +47,7 @@ def rewrite_scatter(
             where=str(span),
             expected="one of " + ", ".join(others),
             found=f"{target} {accumulate.assignment} ...",
-            hint="a mean is a sum divided by how many there are: N[idx[i]] += 1",
+            hint="a mean is a sum divided by a count: N[idx[i]] += 1",
         )
     taken = {*target.labels, *_labels(expression)}
     labels: list[str] = []

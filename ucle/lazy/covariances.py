@@ -72,8 +72,8 @@ def _check_observed(tensor: Tensor) -> None:
                 where=f"cov or corrcoef, {tensor.lazy}",
                 expected="a table without nulls='missing'",
                 found="a table some of whose values are missing",
-                hint="sums over the pairs that ucle.observed has, as in 'Wide tables' of "
-                "docs/inputs_and_results.md",
+                hint="compute sums over the values that ucle.observed selects, as in 'Wide "
+                "tables' of docs/inputs_and_results.md",
             )
 
 

@@ -55,11 +55,11 @@ def value_and_grad(loss: Tensor, by: Any) -> tuple[Tensor, Any]:
     whole = tensor_operand(loss)
     if whole.axes:
         raise LabelError(
-            "only the gradient of a number is a tensor like those it is taken by",
+            "only a single number has a gradient",
             where="grad",
             expected="a tensor without axes",
             found=str(whole),
-            hint="loss.sum() is one",
+            hint="use loss.sum()",
         )
     several = isinstance(by, list | tuple)
     tensors = [_differentiable(whole, x) for x in (by if several else [by])]
@@ -77,23 +77,23 @@ def _differentiable(loss: Lazy, by: Any) -> Lazy:
         by = Tensor(tensor_operand(by))
     if not isinstance(by, Tensor):
         raise ArgumentTypeError(
-            "a gradient is taken by tensors",
+            "gradients are taken with respect to tensors",
             where="grad",
-            expected="tensors or parameters that the loss is made of",
+            expected="tensors or parameters on which the loss depends",
             found=repr(by)[:80],
         )
     tensor, dtype = by.lazy, known_type(by.lazy)
     if tensor.node not in in_order([loss.node]):
         raise ArgumentTypeError(
-            "the loss is not made of this tensor",
+            "the loss does not depend on this tensor",
             where="grad",
             expected="a tensor that the loss was computed from, the very same object",
             found=str(tensor),
-            hint="W = ucle.array(...) once, and W in the loss and in grad",
+            hint="create W = ucle.array(...) once, and use W in the loss and in grad",
         )
     if dtype is not None and dtype.kind != "f":
         raise ValueTypeError(
-            "gradients are those of real numbers",
+            "gradients exist only for real numbers",
             where=f"grad, {tensor}",
             expected="float64 or float32",
             found=dtype.value,

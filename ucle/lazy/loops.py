@@ -353,11 +353,11 @@ def _number(value: Any, where: str) -> Lazy:
         )
     if value.axes:
         raise LabelError(
-            "this is not one number for the whole step",
+            "this is not one number",
             where=f"iterate, {where}",
             expected="a tensor without axes",
             found=str(value.lazy),
-            hint=".all(), .max() or .sum() makes one of it",
+            hint="reduce it with .all(), .max() or .sum()",
         )
     return value.lazy
 

@@ -168,7 +168,7 @@ def asarray(
             where="asarray",
             expected="copy=None or copy=False",
             found="copy=True",
-            hint="ucle.array(x.copy()) is of another array",
+            hint="copy the array: ucle.array(x.copy())",
         )
     made = obj if isinstance(obj, Tensor) else _lift_operand(obj)
     return made if dtype is None else made.astype(dtype)

@@ -46,7 +46,7 @@ def observed(data: Any) -> Any:
         where="observed(...)",
         expected="ucle.table(..., nulls='missing'), or the lazy tensor of one",
         found="a tensor that is computed" if isinstance(data, Tensor) else type(data).__name__,
-        hint="observed() of the input that it is computed from, before the computation",
+        hint="call observed() with the input from which it is computed",
     )
 
 

@@ -45,18 +45,18 @@ def known_size(tensor: Lazy, place: int, function: str) -> int:
     axis = tensor.axes[place]
     if axis.encoded:
         raise UnsupportedError(
-            "this axis goes by coordinates, which are no numbers to compute with",
+            "the coordinates of this axis are not numbers",
             where=f"{function}, axis {place} of {tensor}",
             expected="an axis whose coordinates are positions",
             found="coordinates that are looked up in a dictionary",
-            hint="number them in a column of their own",
+            hint="add a column that numbers the coordinates, and use it as the key",
         )
     if axis.size is None:
         raise BoundError(
             "the size of an axis is not known before the program is compiled",
             where=f"{function}, axis {place} of {tensor}",
             expected="an axis of a known size",
-            found="one whose size a table tells",
+            found="an axis whose size only the data of a table determines",
             hint="state it: ucle.table(..., bounds=[...])",
         )
     return axis.size

@@ -94,21 +94,21 @@ def _gather_positions(
     """
     if lists > 1 and tensor.named:
         raise UnsupportedError(
-            "lists of positions for several axes go together, which leaves no name for their axis",
+            "lists of positions for several axes are paired, so their joint axis has no name",
             where=f"[...] of {tensor}",
             expected="a list for one axis",
             found=f"lists for {lists} axes",
-            hint="t.take(positions, axis) one after the other for every combination of them; "
-            "t.unnamed()[...] for one entry of each list at a time, as in NumPy",
+            hint="for every combination, call t.take(positions, axis) for one axis after "
+            "another; to pair the lists, as in NumPy, write t.unnamed()[...]",
         )
     lengths = {len(positions) for positions in picked.values()} - {1}
     if len(lengths) > 1:
         raise PositionError(
-            "lists of positions do not go together",
+            "lists of positions have different lengths",
             where=f"[...] of {tensor}",
             expected="lists of one length, or of length 1",
             found="lengths " + ", ".join(str(len(positions)) for positions in picked.values()),
-            hint="t.take(positions, axis) one after the other takes every combination of them",
+            hint="for every combination, call t.take(positions, axis) for one axis after another",
         )
     joint_axis = Axis(tensor.axes[named].name, next(iter(lengths), 1))
     offsets = {
@@ -155,14 +155,15 @@ def _check_key(key: Any) -> None:
             where="[...]",
             expected="integers, slices, or a list of positions",
             found=f"an array of {np.asarray(key).dtype}, {np.ndim(key)} axes",
-            hint="ucle.where(condition, t, 0) keeps what meets a condition",
+            hint="ucle.where(condition, t, 0) keeps the entries that meet a condition",
         )
     raise ArgumentTypeError(
         "a tensor cannot be indexed by this",
         where="[...]",
         expected="integers, slices, lists of positions, ... and None",
         found=repr(key)[:80],
-        hint="t.sel({axis: coordinate}) goes by coordinates, ucle.where(condition, t, 0) by a mask",
+        hint="t.sel({axis: coordinate}) selects by coordinates, ucle.where(condition, t, "
+        "0) by a mask",
     )
 
 
@@ -265,8 +266,8 @@ def check_entries(dtype: np.dtype[Any] | None) -> None:
             where="[...]",
             expected="a tensor of integers",
             found=f"one of {dtype}",
-            hint="ucle.where(condition, t, 0) keeps what meets a condition, in the shape of t; "
-            "where(...).sum() / condition.sum() is its mean",
+            hint="ucle.where(condition, t, 0) keeps the entries that meet a condition, in the "
+            "shape of t; where(...).sum() / condition.sum() is their mean",
         )
 
 

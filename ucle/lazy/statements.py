@@ -221,11 +221,11 @@ def _check_shape(leaf: Leaf) -> None:
     now = tuple(array.shape) if hasattr(array, "shape") else np.shape(array)
     if now != before:
         raise InputError(
-            "the array has another shape than when the tensor was made of it",
+            "the array has another shape than when the tensor was made",
             where=f"input {leaf.name}",
             expected=f"shape {before}",
             found=f"shape {now}",
-            hint="make a new tensor of it",
+            hint="make a new lazy tensor from it",
         )
 
 

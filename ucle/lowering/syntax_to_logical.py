@@ -335,7 +335,7 @@ class _Lowering:
         name: str,
         what: str,
         span: Span,
-        hint: str = "number them in a column of their own",
+        hint: str = "add a column that numbers the coordinates, and use it as the key",
     ) -> None:
         """Check that the coordinates of a label are positions; otherwise `what` is the error."""
         if self._label(name).dictionary is not None:
@@ -571,5 +571,6 @@ def _check_positions(hit: Hit, dtype: DType) -> None:
             where=str(hit.span),
             expected=f"a tensor of integers in {hit.read}",
             found=dtype.value,
-            hint="int64(...) around it cuts fractions off; when(c[i], x[i]) goes by yes and no",
+            hint="int64(...) around it removes fractions; to select by a condition, write "
+            "when(c[i], x[i])",
         )

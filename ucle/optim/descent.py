@@ -209,7 +209,7 @@ def sgd(
     """
     if nesterov and not momentum:
         raise ArgumentError(
-            "there is no momentum to look ahead by",
+            "nesterov=True needs a momentum",
             where="sgd(nesterov=...)",
             expected="momentum greater than 0, too",
             found=f"momentum={momentum!r}",

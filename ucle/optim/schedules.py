@@ -145,7 +145,7 @@ def schedule_of(rate: float | Schedule, where: str) -> Schedule:
         return rate
     if isinstance(rate, bool) or not isinstance(rate, int | float):
         raise ArgumentTypeError(
-            "this is no learning rate",
+            "this is not a learning rate",
             where=where,
             expected="a number, or a schedule such as ucle.optim.cosine(1e-2, 200)",
             found=repr(rate)[:80],

@@ -209,8 +209,7 @@ def _holds_too_much(
         where=str(vertex.span) if vertex.span else f"vertex {vertex.name}",
         expected=f"at most {costed.resources.memory:.3g} bytes in aggregates and arrays",
         found=f"about {held:.3g} bytes for {vertex.text(decomposition)}",
-        hint="promote more labels (upper case), which makes the arrays shorter, or raise "
-        "memory_limit",
+        hint="promote more labels (upper case) to make the arrays shorter, or raise memory_limit",
     )
 
 

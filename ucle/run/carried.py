@@ -81,7 +81,7 @@ def check_state(
 
 def _stale(name: str, found: str) -> InputError:
     return InputError(
-        "what is carried belongs to rows that a table held before",
+        "the carried state belongs to earlier rows of a table",
         where=f"prepared program, input {name}",
         expected="tables with the same ids and sizes",
         found=found,
@@ -114,7 +114,7 @@ def _check_types(name: str, given: TensorType, output: str, made: TensorType) ->
             where=where,
             expected=" x ".join(map(str, given.shape)),
             found=" x ".join(map(str, made.shape)),
-            hint="bounds= says how long a label is",
+            hint="bounds= states the size of a label",
         )
     numbered = [axis.dictionary for axis in given.axes], [axis.dictionary for axis in made.axes]
     if numbered[0] != numbered[1]:

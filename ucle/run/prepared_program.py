@@ -99,11 +99,11 @@ class PreparedProgram:
         """
         if self._closed:
             raise ResultClosedError(
-                "the prepared program is gone",
+                "the prepared program is closed",
                 where="prepare",
                 expected="a program that was not closed",
                 found="it was closed",
-                hint="program.prepare() makes another one",
+                hint="call program.prepare() again",
             )
         given = inputs or {}
         marks = fingerprints({x: y for x, y in self._watched.items() if x not in given})
@@ -187,8 +187,8 @@ class PreparedProgram:
                     where=f"prepared program, input {name}",
                     expected="an array in the place of an array",
                     found=type(value).__name__,
-                    hint="execute(inputs=...) takes other kinds of inputs; tables that are named "
-                    "in swap= may hold other rows",
+                    hint="execute(inputs=...) takes other kinds of inputs; the rows of a table "
+                    "that swap= names may change",
                 )
         fixed = tuple(name for name in new if name not in self._changing)
         if fixed:

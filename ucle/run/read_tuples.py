@@ -130,7 +130,7 @@ def payload_matrix(values: pa.Array, width: int, dtype: DType) -> NDArray[Any]:
     expected = width * dtype.numpy.itemsize
     if values.null_count or (lengths != expected).any():
         raise ExecutionError(
-            "a stored array has not the length that its tensor says",
+            "a stored array does not have the length that its tensor requires",
             expected=f"{expected} bytes in each row",
             found="NULL" if values.null_count else f"between {lengths.min()} and {lengths.max()}",
         )

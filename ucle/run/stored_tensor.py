@@ -304,7 +304,7 @@ class StoredTensor:
                 where=f"result {self.name}, item",
                 expected="a tensor of one entry",
                 found="shape " + " x ".join(map(str, self.shape)),
-                hint="to_numpy() takes out all of its entries",
+                hint="to_numpy() returns all of its entries",
             )
         return self.to_numpy().item()
 
@@ -577,5 +577,5 @@ def _build_closed_error(where: str, found: str) -> ResultClosedError:
         where=where,
         expected="a result that was not closed, on a connection that is open",
         found=found,
-        hint="execute() the program again, or take out of a result what is needed before its end",
+        hint="execute() the program again, or read the entries before the result is closed",
     )

@@ -132,7 +132,7 @@ def guarded_sizes(
             where="create_views(capacity=...)",
             expected="arrays within the memory limit",
             found=str(dict(capacity)),
-            hint="a smaller capacity, or decomposition='relational', which needs none",
+            hint="state a smaller capacity, or use decomposition='relational', which needs none",
         )
     return Guarded(larger, guards, {})
 
@@ -294,9 +294,9 @@ def _capacities(groups: list[Axes], capacity: Mapping[str, int]) -> dict[str, in
 
 def _answer_depends(group: Axes) -> UnsupportedError:
     return UnsupportedError(
-        "there can be no capacity: the answer depends on how many coordinates there are",
+        "a capacity is not possible: the answer depends on the number of coordinates",
         where=f"create_views(capacity=...), {group.title}",
-        expected="a label whose size is no more than the length of arrays",
+        expected="a label whose size is used only as the length of arrays",
         found="a mean, a count, or another function of the size",
-        hint="bounds={...} of einsum_program states the size that means are to have",
+        hint="state the size with bounds={...} of einsum_program",
     )

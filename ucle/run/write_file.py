@@ -127,5 +127,5 @@ def _report_errors(target: Path) -> Iterator[None]:
             "the file cannot be written",
             where=str(target),
             found=str(error),
-            hint="the folder has to be there, and open for writing",
+            hint="the folder must exist and be writable",
         ) from error

@@ -198,7 +198,7 @@ def _check_columns(
             where=target.where,
             expected=_list_columns(new),
             found=_list_columns(old),
-            hint="keys= says which labels have columns; mode='replace' makes the table again",
+            hint="keys= states which labels become columns; mode='replace' creates the table again",
         )
     for name in target.on:
         if fold_name(name) not in old_kinds:

@@ -124,7 +124,7 @@ class SparkProgram:
         if self._asked != "auto":
             lines[0] += f' (engine="{self._asked}" was asked for)'
         elif self.engine == "duckdb":
-            lines.append('it is below the break-even; engine="spark" insists')
+            lines.append('one DuckDB is estimated to be faster; engine="spark" overrides this')
         stages = len(self.plan.fragments)
         plural = "s" if stages > 1 else ""
         lines.append(f"moves {self.plan.bytes:,.0f} bytes for {stages} stage{plural}")

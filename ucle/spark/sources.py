@@ -64,7 +64,7 @@ def _refuse_wide(name: str, spec: TableInput) -> None:
             where=f"input {name}",
             expected="a table with one value in a row, or arrays, and no NULL",
             found="columns_as=" if spec.columns_as is not None else "nulls='missing'",
-            hint="unpivot() of a DataFrame of Spark makes rows of the columns",
+            hint="turn the columns into rows with unpivot() of the DataFrame",
         )
 
 

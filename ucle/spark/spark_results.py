@@ -80,7 +80,7 @@ class SparkTensor:
         form = form_of(self.type, nonfill, None, rows, max_rows, f"result {self.name}")
         if form.rows == "stored":
             raise UnsupportedError(
-                "what is stored lies in fragments on Spark",
+                "rows='stored' is not available on Spark",
                 where=f"result {self.name}",
                 expected="rows='nonfill' or rows='all'",
                 found="rows='stored'",
@@ -197,7 +197,7 @@ class SparkResult(Outputs[SparkTensor]):
                 where="result",
                 expected="one that is open",
                 found="a closed one",
-                hint="read outputs inside of the with block, or keep them with to_table",
+                hint="read outputs inside the with block, or store them with to_table",
             )
 
     def entries(self, name: str, frame: Frame) -> Any:
