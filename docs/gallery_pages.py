@@ -44,11 +44,11 @@ INDEX = """\
 
 # Gallery
 
-Common tasks to copy. Each page has a script that runs as it is, in any folder: it makes a small
-table with names, does the job in DuckDB, and prints the result. Replace the table with your own
-table or Parquet file.
+Each page has a script for a common task, which you can copy and run without changes in any folder.
+The script creates a small table, does the job in DuckDB, and prints the result. Replace the table
+with your own table or Parquet file.
 
-Below each task you see how fast ucle is on larger data, compared with SQL on the same tables and
+Below each task, you see how fast ucle is on larger data, compared with SQL on the same tables and
 with a library that has the data in memory ([results](../../benchmarks/results/gallery.md)).
 
 {groups}
