@@ -52,7 +52,7 @@ def build_training(
     for name in wrt:
         if name not in request.inputs:
             raise NameResolutionError(
-                f"{name} is no input, so that nothing can take its place",
+                f"{name} is no input, so it cannot be replaced",
                 where="minimize",
                 expected="one of " + ", ".join(request.inputs),
                 found=name,

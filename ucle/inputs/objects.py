@@ -281,7 +281,7 @@ def narrow_decimals(where: str, table: pa.Table) -> pa.Table:
             raise ValueTypeError(
                 "a decimal has more digits than can be read",
                 where=f"{where}, column {field.name}",
-                expected="decimals of up to 38 digits, with as many behind the point",
+                expected="decimals of up to 38 digits, all of which may be after the point",
                 found=f"{field.type}: {str(error).splitlines()[0]}",
                 hint="cast(pyarrow.float64()) rounds them",
             ) from error

@@ -213,7 +213,7 @@ def _check_exact(
     if rows:
         row, value = rows[0]
         raise ValueTypeError(
-            "a number is none of the type that the values of all files have",
+            "a number does not fit the type that the values of all files have",
             where=f"{where}, column {name}",
             expected=f"numbers of {wide}, as other files of the pattern hold them",
             found=f"{value} in row {row} of {file}, where the column is {type_}",

@@ -156,7 +156,7 @@ def shape_of_data(session: Session, name: str, source: TableSource, prefix: str)
         value = value[0] if value else None
     if len(shape) != source.nesting:
         raise ValueTypeError(
-            "the first array does not tell a shape",
+            "the first array does not determine a shape",
             where=f"input {name}, {source.origin}, column {source.value}",
             expected=f"lists {source.nesting} deep, none of them NULL or empty",
             found=repr(rows[0][0]) if rows else "an empty table",

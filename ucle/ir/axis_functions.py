@@ -144,7 +144,7 @@ def matrix_dtype(name: str, dtype: DType, where: str) -> DType:
     """
     if dtype.kind == "c":
         raise ValueTypeError(
-            f"{name} is of matrices of real numbers",
+            f"{name} needs matrices of real numbers",
             where=where,
             expected="real numbers, integers or truth values",
             found=dtype.value,

@@ -191,7 +191,7 @@ def _check_shape(along: MatrixMap, sizes: Mapping[str, int]) -> None:
     rows, columns, shape = sizes[along.row], sizes[along.column], along.function.shape
     if not shape.fits(rows, columns):
         raise BoundError(
-            f"{along.name} is of {shape.name.lower()} matrices",
+            f"{along.name} needs {shape.name.lower()} matrices",
             where=f"{along.name}[{','.join(along.labels)}]",
             expected=shape.value.format(row=along.row, column=along.column),
             found=f"{along.row}: {rows}, {along.column}: {columns}",

@@ -401,7 +401,7 @@ class _Builder:
         if name in MATRIX_MAPS:
             if len(set(over)) != 2 or len(over) != 2:
                 raise ProgramSyntaxError(
-                    f"{name} is of a matrix, which has two labels",
+                    f"{name} needs a matrix, which has two labels",
                     where=str(span),
                     expected=f"{name}[i,j](...)",
                     found=f"{name}[{','.join(over)}](...)",
@@ -500,7 +500,8 @@ def _check_target(target: Access, accumulate: Reduce | None) -> None:
             )
     if target.indices is not None and accumulate is None:
         raise ProgramSyntaxError(
-            "it is not said what becomes of entries that meet at one place of the left side",
+            "the statement does not say what happens to entries that meet at one place "
+            "of the left side",
             where=str(target.span),
             expected="an aggregation, such as +=, max= or min=",
             found=f"{target} = ...",

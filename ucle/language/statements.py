@@ -206,7 +206,7 @@ def paths_by_tensor(
     if not isinstance(path, Mapping):
         if len(names) != 1:
             raise NameResolutionError(
-                "a contraction path does not say which statement it is for",
+                "a contraction path does not state for which statement it is",
                 where="path",
                 expected="a dict from tensor to path, as the program has several statements",
                 found=str(path),

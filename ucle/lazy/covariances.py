@@ -93,7 +93,7 @@ def corrcoef(x: Any, *, rowvar: bool = True) -> Tensor:
     given = as_tensor(x)
     if given.dtype is not None and given.dtype.kind == "c":
         raise ValueTypeError(
-            "correlations are of real numbers",
+            "correlations exist only for real numbers",
             where="corrcoef",
             expected="real numbers, integers or truth values",
             found=str(given.dtype),

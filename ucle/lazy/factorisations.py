@@ -112,7 +112,7 @@ def svd(
     """
     if hermitian:
         raise UnsupportedError(
-            "singular values are those of matrices of any shape",
+            "hermitian=True is not supported for singular values",
             where="linalg.svd",
             expected="hermitian=False",
             found="hermitian=True",
@@ -160,7 +160,7 @@ def _plain(x: Any, function: str) -> tuple[Tensor, int, int]:
     tensor = as_tensor(x)
     if tensor.ndim < 2:
         raise AxisError(
-            f"{function} is of matrices",
+            f"{function} needs matrices",
             where=f"linalg.{function}",
             expected="at least two axes",
             found=f"{tensor.ndim}",

@@ -492,7 +492,7 @@ def dropout(x: Any, rate: float, *, seed: int | Tensor) -> Tensor:
     args.real(rate, "dropout(rate=...)")
     if not 0 <= rate <= 1:
         raise ArgumentError(
-            "this is no probability",
+            "this is not a probability",
             where="dropout(rate=...)",
             expected="a number from 0 to 1",
             found=repr(rate),

@@ -119,7 +119,7 @@ def _lift_table(spec: TableInput, axes: Names, ndim: int | None, title: str, dat
     rank = _table_rank(spec) if ndim is None else ndim
     if rank is None:
         raise LabelError(
-            "nothing says how many axes the tensor has",
+            "it is not known how many axes the tensor has",
             where=f"input {title}",
             expected="axes=('src', 'dst') with their names, or ndim=2 for axes without names",
             found=str(spec.relation)[:80] if isinstance(spec.relation, str) else "a table",

@@ -54,7 +54,7 @@ def matrix_rank(x: Any, /, tol: Any = None, *, rtol: Any = None) -> Tensor:
     """
     if tol is not None and rtol is not None:
         raise ArgumentTypeError(
-            "there are two tolerances",
+            "two tolerances are given",
             where="linalg.matrix_rank",
             expected="tol or rtol",
             found=f"tol={tol!r}, rtol={rtol!r}",
@@ -123,7 +123,7 @@ def lstsq(a: Any, b: Any, /, rcond: Any = None) -> LeastSquares:
     matrix, sides = as_tensor(a), as_tensor(b)
     if matrix.lazy.named or sides.lazy.named:
         raise UnsupportedError(
-            "least squares go by positions of axes",
+            "least squares need axes without names",
             where="linalg.lstsq",
             expected="axes without names",
             found=f"{matrix.lazy} and {sides.lazy}",

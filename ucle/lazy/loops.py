@@ -307,7 +307,7 @@ def _condition(value: Any) -> dict[str, tuple[Lazy, str]]:
         return {CONDITION: (Lazy(left, ()), f"{CONDITION}[] {sign} {number!r}")}
     if known_type(lazy) not in (DType.BOOL, None):
         raise ValueTypeError(
-            "a condition is true or false",
+            "a condition must be true or false",
             where="iterate, until",
             expected="a comparison, such as abs(new - old).max() < 1e-9",
             found=str(Tensor(lazy).dtype),
@@ -334,7 +334,7 @@ def _find_comparison(node: Node) -> tuple[Node, str, float] | None:
 def _lift_watched(numbers: Any) -> dict[str, Tensor]:
     if not isinstance(numbers, Mapping):
         raise ArgumentTypeError(
-            "numbers that are watched have names",
+            "watched numbers must have names",
             where="iterate, watch",
             expected="a dict from name to tensor",
             found=type(numbers).__qualname__,

@@ -85,7 +85,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: AxisLike | None = None) -> Tensor:
     """
     if isinstance(repeats, Tensor):
         raise UnsupportedError(
-            "how often is repeated has to be known before anything is computed",
+            "the number of repetitions must be known before anything is computed",
             where="repeat",
             expected="a number, or a list of them",
             found="a lazy tensor",
@@ -99,7 +99,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: AxisLike | None = None) -> Tensor:
     counts = [operator.index(repeats)] if np.ndim(repeats) == 0 else integers(repeats)
     if any(n < 0 for n in counts) or len(counts) not in (1, size):
         raise ArgumentTypeError(
-            "these do not say how often each position is repeated",
+            "these are not numbers of repetitions",
             where="repeat",
             expected=f"a number of at least 0, or {size} of them",
             found=repr(repeats)[:80],
@@ -130,7 +130,7 @@ def tile(x: Any, repetitions: int | Sequence[int], /) -> Tensor:
     times = [operator.index(n) for n in given]
     if any(n < 0 for n in times):
         raise ArgumentTypeError(
-            "these do not say how often the tensor is repeated",
+            "these are not numbers of repetitions",
             where="tile",
             expected="integers of at least 0",
             found=repr(repetitions)[:80],
@@ -156,7 +156,7 @@ def _nothing(tensor: Lazy, axes: Sequence[Axis]) -> Lazy:
     dtype = Tensor(tensor).dtype
     if dtype is None:
         raise UnsupportedError(
-            "a tensor of nothing has the type of a table that is not read",
+            "the element type of an empty tensor is not known before the table is read",
             where="a repetition",
             expected="a tensor of a known type",
             found=str(tensor),
@@ -256,7 +256,7 @@ def _cumulative(
     tensor = as_tensor(x)
     if axis is None and tensor.ndim != 1:
         raise AxisError(
-            "nothing says along which axis",
+            "the axis is not stated",
             where=name,
             expected="axis=..., as the tensor has not just one",
             found=str(tensor.lazy),

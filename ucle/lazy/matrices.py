@@ -178,7 +178,7 @@ def _solve_systems(
     (*batch, rows, columns), (*other_batch, equations, count) = shape, other_shape
     if rows != columns or rows != equations:
         raise BoundError(
-            "these are no systems of linear equations",
+            "these are not systems of linear equations",
             where="linalg.solve",
             expected="square matrices, and as many right-hand sides in the second last axis",
             found=f"{matrix.lazy} and {sides.lazy}",
@@ -241,7 +241,7 @@ def map_matrices(name: str, x: Any) -> Tensor:
     axes = tensor.axes
     if len(axes) < 2:
         raise AxisError(
-            f"{name} is of matrices",
+            f"{name} needs matrices",
             where=f"linalg.{name}",
             expected="at least two axes",
             found=f"{len(axes)}",
@@ -250,7 +250,7 @@ def map_matrices(name: str, x: Any) -> Tensor:
     square = MATRIX_FUNCTIONS[name].shape is MatrixShape.SQUARE
     if square and None not in (rows.size, columns.size) and rows.size != columns.size:
         raise BoundError(
-            f"{name} is of square matrices",
+            f"{name} needs square matrices",
             where=f"linalg.{name}",
             expected="two last axes of one size",
             found=str(tensor),

@@ -110,7 +110,7 @@ def arange(
         _check_number(value, "arange")
     if not step:
         raise ArgumentTypeError(
-            "a step of 0 goes nowhere", where="arange", expected="another step", found=repr(step)
+            "the step is 0", where="arange", expected="another step", found=repr(step)
         )
     size = max(math.ceil((stop - start) / step), 0)
     found = nearest(np.result_type(start, stop, step))
@@ -201,13 +201,16 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     """
     if indexing not in ("xy", "ij"):
         raise ArgumentTypeError(
-            "this is no order of axes", where="meshgrid", expected="'xy' or 'ij'", found=indexing
+            "this is not an order of axes",
+            where="meshgrid",
+            expected="'xy' or 'ij'",
+            found=indexing,
         )
     vectors = [tensor_operand(x) for x in arrays]
     for vector in vectors:
         if len(vector.axes) > 1 or vector.named:
             raise ArgumentTypeError(
-                "a grid is of vectors",
+                "a grid needs vectors",
                 where="meshgrid",
                 expected="one axis, without a name",
                 found=str(vector),
@@ -230,7 +233,7 @@ def _check_device(device: Any, where: str) -> None:
     """
     if device not in (None, DEVICE):
         raise UnsupportedError(
-            "lazy tensors are on no other device",
+            "lazy tensors have only one device",
             where=f"{where}(device=...)",
             expected=f"None or {DEVICE!r}",
             found=repr(device),

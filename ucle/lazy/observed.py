@@ -42,7 +42,7 @@ def observed(data: Any) -> Any:
     if isinstance(data, Tensor) and (mask := _mask_of(data.lazy.node)) is not None:
         return Tensor(Lazy(mask, data.lazy.axes))
     raise ArgumentError(
-        "nothing says which values of this are missing",
+        "it is not known which values of this are missing",
         where="observed(...)",
         expected="ucle.table(..., nulls='missing'), or the lazy tensor of one",
         found="a tensor that is computed" if isinstance(data, Tensor) else type(data).__name__,

@@ -209,7 +209,7 @@ class Periods(SeriesAggregates[Result_co]):
     def _at_end(self, kind: str) -> Result_co:
         if self.mask is not None:
             raise UnsupportedError(
-                "the first and the last of some entries are not known by their times alone",
+                "the first and the last of only some entries are not supported",
                 where=kind,
                 expected="all entries: neither where= nor stored=True",
                 found="a mask",

@@ -164,9 +164,9 @@ def tensordot(
     else:
         if isinstance(axes, str) or not isinstance(axes, Sequence) or len(axes) != 2:
             raise ArgumentTypeError(
-                "this does not say which axes are summed over",
+                "these are not axes to sum over",
                 where="tensordot",
-                expected="how many, or a pair: axes of the one and axes of the other",
+                expected="a number of axes, or a pair of lists of axes",
                 found=repr(axes)[:80],
             )
         left_axes, right_axes = (

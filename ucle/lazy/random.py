@@ -200,7 +200,7 @@ def _make_tensor(
             raise LabelError(
                 "names of axes do not say how long these are",
                 where=f"{where}(axes=...)",
-                expected="shape=, too",
+                expected="also shape=",
                 found=", ".join([axes] if isinstance(axes, str) else axes),
             )
         return spec

@@ -77,7 +77,7 @@ def keep_mask(like: Lazy, rate: float, seed: int | Lazy) -> Lazy:
             )
     if isinstance(seed, Lazy) and seed.axes:
         raise LabelError(
-            "a seed is one number",
+            "a seed must be one number",
             where="dropout, seed",
             expected="an integer, or a tensor without axes",
             found=str(seed),
@@ -130,7 +130,7 @@ def check_dtype(dtype: DType | None, distribution: str) -> None:
     """
     if dtype is not None and dtype.kind != "f" and distribution != BERNOULLI:
         raise ValueTypeError(
-            "random numbers are real",
+            "random numbers must be real",
             where=f"random.{distribution}(dtype=...)",
             expected="float64 or float32",
             found=dtype.value,

@@ -392,7 +392,7 @@ def reshape_tensor(tensor: Lazy, shape: Any) -> Lazy:
     """
     if tensor.named:
         raise LabelError(
-            "nothing says what the axes of another shape are called",
+            "the names of the axes of another shape are not known",
             where="reshape",
             expected="axes without names",
             found=str(tensor),
@@ -439,7 +439,7 @@ def diagonal(tensor: Lazy, offset: int, axis1: AxisLike, axis2: AxisLike) -> Laz
     places = [find_axis(tensor, axis, "diagonal") for axis in (axis1, axis2)]
     if places[0] == places[1]:
         raise AxisError(
-            "a diagonal is one of two axes",
+            "a diagonal needs two axes",
             where="diagonal",
             expected="two axes",
             found=f"{axis1!r} twice",
@@ -479,7 +479,7 @@ def triangle(tensor: Lazy, offset: int, *, lower: bool) -> Lazy:
     rank, function = len(tensor.axes), "tril" if lower else "triu"
     if rank < 2:
         raise AxisError(
-            "a triangle is one of two axes",
+            "a triangle needs two axes",
             where=function,
             expected="at least two axes",
             found=str(tensor),
@@ -515,7 +515,7 @@ def kronecker(left: Lazy, right: Lazy) -> Lazy:
     names = [one.name for one in left.axes]
     if names != [one.name for one in right.axes]:
         raise LabelError(
-            "the axes of the tensors are called differently",
+            "the axes of the tensors have different names",
             where="kron",
             expected=f"the axes of {left}",
             found=str(right),

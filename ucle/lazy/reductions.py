@@ -104,7 +104,7 @@ def _count(tensor: Lazy, axis: Along, where: str) -> int:
             "the size of an axis is not known before the program is compiled",
             where=where,
             expected=f"sizes of all its axes: {tensor}",
-            found="an axis whose size a table tells",
+            found="an axis whose size only the data of a table determines",
             hint="state it: ucle.table(..., bounds=[...])",
         )
     return math.prod(size for size in sizes if size is not None)
@@ -190,7 +190,7 @@ def first_entries(
         )
     if row.gives is Gives.POSITIONS and along.encoded:
         raise UnsupportedError(
-            "the coordinates of this axis are values, and no positions",
+            "the coordinates of this axis are not positions",
             where=function,
             expected="an axis whose coordinates are positions",
             found=str(tensor),

@@ -204,7 +204,7 @@ def _range(key: slice, tensor: Lazy, place: int) -> range:
     start, stop, step = key.start or 0, key.stop, 1 if key.step is None else key.step
     if stop is None or min(start, stop) < 0 or step < 1:
         raise BoundError(
-            "where the axis ends is not known before the program is compiled",
+            "the end of the axis is not known before the program is compiled",
             where=f"axis {place} of {tensor}",
             expected="a start and a stop of at least 0",
             found=str(key),
@@ -318,7 +318,7 @@ def _check_positions(tensor: Lazy, place: int, positions: Sequence[int]) -> list
     axis = tensor.axes[place]
     if axis.encoded:
         raise UnsupportedError(
-            "this axis goes by coordinates",
+            "this axis is selected by coordinates",
             where=f"axis {place} of {tensor}",
             expected="coordinates, as they stand in the table",
             found="positions",
@@ -395,7 +395,7 @@ def _slice_axis(tensor: Lazy, place: int, key: slice, where: str) -> Lazy:
         return tensor
     if tensor.axes[place].size is None or tensor.axes[place].encoded or not whole:
         raise UnsupportedError(
-            "which coordinates lie in a slice, only the data of the table tells",
+            "only the data of the table determines which coordinates are in a slice",
             where=where,
             expected="coordinates, one or a list of them",
             found=f"{key.start!r} to {key.stop!r}",
@@ -448,7 +448,7 @@ def _at_coordinates(tensor: Lazy, place: int, values: pa.Array, single: bool, wh
         raise LabelError(
             "a coordinate is given twice",
             where=where,
-            expected="each coordinate once, as they stay those of the axis",
+            expected="each coordinate once, because the axis keeps its coordinates",
             found=repr(values.to_pylist())[:80],
         )
     new_axis = Axis(axis.name, 1) if single else Axis(axis.name, None, encoded=True)

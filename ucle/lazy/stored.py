@@ -87,7 +87,7 @@ def _presence(node: Node, present: dict[Node, Node], tensor: Lazy, function: str
         read = NodeOperand(present[moved.source], moved.labels, moved.indices)
         return replace(node, function=node.function if picked else None, operands=(*picked, read))
     raise UnsupportedError(
-        "this tensor is computed, so that nothing tells which of its entries are stored",
+        "this tensor is computed, so it is not known which of its entries are stored",
         where=f"{function}, {tensor}",
         expected="an input, as it is or with its axes moved or selected",
         found=node.title if isinstance(node, Apply) and node.title else "a computed tensor",

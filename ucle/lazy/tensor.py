@@ -159,7 +159,7 @@ class Tensor(Computable, SeriesMethods, Arithmetic["Tensor"]):
         places = moves.find_axes(self.lazy, tuple(axes), "permute_dims")
         if len(places) != self.ndim:
             raise ArgumentTypeError(
-                "not every axis is given a place",
+                "not every axis has a place",
                 where="permute_dims",
                 expected=f"all axes of {self.lazy}",
                 found=repr(axes),

@@ -167,7 +167,7 @@ def _beta_pair(value: Any, where: str) -> None:
     args.several(_fraction, "two numbers")(value, where)
     if len(tuple(value)) != 2:
         raise ArgumentError(
-            "there is one number for each mean",
+            "each mean needs a number",
             where=where,
             expected="two numbers",
             found=repr(value),

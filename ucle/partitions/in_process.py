@@ -87,7 +87,7 @@ class InProcess:
                 self._session.unregister(name)
         if len(rows) != dictionary.size:
             raise CoordinateError(
-                "there are other ids than the program was compiled for",
+                "the number of ids differs from that for which the program was compiled",
                 where=f"dictionary {dictionary.name}",
                 expected=f"{dictionary.size} different ids",
                 found=str(len(rows)),

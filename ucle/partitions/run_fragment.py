@@ -116,7 +116,7 @@ def run_fragment(
     for each in task.coordinates:
         if found := session.read(each.query(tables), f"input {each.tensor}"):
             raise CoordinateError(
-                "a coordinate is not one that the program was compiled for",
+                "the program was not compiled for this coordinate",
                 where=f"input {each.tensor}, column {each.column}",
                 expected=f"integers from 0 to {each.bound - 1}"
                 if each.dictionary is None

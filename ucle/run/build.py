@@ -124,9 +124,9 @@ def _check_operands(text: str, operands: Sequence[Any]) -> None:
     """Check that operands belong to subscripts: statements take inputs by their names."""
     if not {"=", "["}.isdisjoint(text):
         raise ArgumentTypeError(
-            "inputs of statements have names",
+            "inputs of statements must have names",
             where="einsum_program",
-            expected="each by its name, and database= for where tables are",
+            expected="each input by its name, and the database of the tables as database=",
             found=f"{type(operands[0]).__name__} behind the text",
             hint='einsum_program(text, A="edges", H=features, database=connection)',
         )
@@ -269,7 +269,7 @@ def _memory(limit: str | int) -> float:
     size = parse_size(str(limit))
     if not size:
         raise ArgumentError(
-            "nothing fits into a limit of 0",
+            "the memory limit is 0",
             where="memory limit",
             expected="more than 0 bytes",
             found=repr(limit),

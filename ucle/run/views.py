@@ -210,7 +210,7 @@ def _forms(
     if keys is not None and not isinstance(keys, Mapping):
         if len(outputs) > 1:
             raise ArgumentError(
-                "keys do not say which output they are for",
+                "keys= does not state for which output it is",
                 where=caller,
                 expected="a dict from output to labels, as there are several outputs",
                 found=f"keys={keys!r}",
