@@ -515,7 +515,7 @@ def kronecker(left: Lazy, right: Lazy) -> Lazy:
     names = [one.name for one in left.axes]
     if names != [one.name for one in right.axes]:
         raise LabelError(
-            "the axes of the tensors have different names",
+            "the axes of the tensors are called differently",
             where="kron",
             expected=f"the axes of {left}",
             found=str(right),

@@ -92,7 +92,7 @@ class Stages:
         for name, output in self._finite.items():
             if output in executed.infinite:
                 raise ValueTypeError(
-                    "a number is NaN, or exceeds the range of its type",
+                    "a number outgrew its type, or is NaN",
                     where=f"prepared program, {output} in the place of {name}",
                     expected="finite numbers",
                     found="NaN or infinity",
