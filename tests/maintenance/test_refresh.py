@@ -129,3 +129,48 @@ def test_refresh_equals_a_full_run(name: str, seed: int) -> None:
         data.change()
         report = kept.refresh(way="affected keys" if seed % 4 else "auto")
         check(data, outputs, report)
+
+
+def tables(connection: duckdb.DuckDBPyConnection, **entries: dict[tuple[int, ...], float]) -> None:
+    """Create tables of a few entries."""
+    for name, own in entries.items():
+        keys = [f"k{n} BIGINT" for n in range(len(next(iter(own))))]
+        connection.execute(f"CREATE TABLE {name} ({', '.join(keys)}, val DOUBLE)")
+        for key, value in own.items():
+            connection.execute(f"INSERT INTO {name} VALUES ({', '.join(map(str, (*key, value)))})")
+
+
+@pytest.mark.parametrize(
+    ("text", "entries", "changes"),
+    [
+        (  # both factors of a term vanish at once
+            PROGRAMS["product of two graphs"],
+            {"A": {(0, 1): 2, (3, 3): 1, (1, 2): 4}, "B": {(1, 0): 5, (3, 2): 1, (2, 1): 1}},
+            ["DELETE FROM A WHERE k0 = 0; DELETE FROM B WHERE k0 = 1"],
+        ),
+        (  # a new column has entries wherever x has
+            "T[i,j] = B[i,j] + x[i]",
+            {"B": {(0, 1): 2, (3, 3): 1}, "x": {(0,): 1, (3,): 2, (1,): 5}},
+            ["INSERT INTO B VALUES (0, 7, 1)"],
+        ),
+        (  # a row of which nothing is left is 0 / 0
+            PROGRAMS["attention"],
+            {
+                "A": {(i, j): 1 + i + j for i in range(4) for j in range(3)},
+                "H": {(j, k): j - k for j in range(3) for k in range(2)},
+            },
+            ["DELETE FROM A WHERE k0 = 2", "INSERT INTO A VALUES (2, 1, 3)"],
+        ),
+    ],
+)
+def test_what_is_easily_forgotten(text: str, entries: Any, changes: list[str]) -> None:
+    with ucle.connect() as connection:
+        tables(connection, **entries)
+        inputs = {name: name for name in entries}
+        data = Data.__new__(Data)
+        data.connection = connection
+        data.program = ucle.einsum_program(text, inputs=inputs, database=connection)
+        kept = maintain(data.program._build, "kept", connection)
+        for change in changes:
+            connection.execute(change)
+            check(data, dict(kept.outputs), kept.refresh(way="affected keys"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from .mutation import Mutation
 
+FORGOTTEN = "tests/maintenance/test_refresh.py::test_what_is_easily_forgotten"
 REFRESH = "tests/maintenance/test_refresh.py::test_refresh_equals_a_full_run"
 KEPT = "tests/maintenance/test_maintained.py"
 
@@ -17,7 +18,7 @@ MAINTENANCE: tuple[Mutation, ...] = (
         "sides = [(one, other), (other, one)]",
         "sides = [(one, other), (one, other)]",
         "rows that are gone are no change",
-        (REFRESH,),
+        (f"{REFRESH}[aggregation-1]",),
     ),
     Mutation(
         "a-scan-stays-at-its-key",
@@ -25,7 +26,10 @@ MAINTENANCE: tuple[Mutation, ...] = (
         "        blocked |= set(expression.along.labels)",
         "        pass",
         "a changed entry affects no sum behind it",
-        (REFRESH,),
+        (
+            f"{REFRESH}[scan-1]",
+            f"{REFRESH}[scan-2]",
+        ),
     ),
     Mutation(
         "supports-as-they-are-now",
@@ -33,7 +37,7 @@ MAINTENANCE: tuple[Mutation, ...] = (
         "        support = Binary(OR, support, access, factor.span)",
         "        pass",
         "a key is not affected where both factors of a product have vanished",
-        (REFRESH,),
+        ("tests/maintenance/test_affected.py::test_products_where_the_other_factor_is_or_was",),
     ),
     Mutation(
         "sizes-change-nothing",
@@ -41,7 +45,7 @@ MAINTENANCE: tuple[Mutation, ...] = (
         "    return not labels <= covered",
         "    return False",
         "entries at new coordinates that no changed entry has are not made",
-        (REFRESH,),
+        (FORGOTTEN,),
     ),
     Mutation(
         "coordinates-never-move",
@@ -49,15 +53,7 @@ MAINTENANCE: tuple[Mutation, ...] = (
         "                moved.append(axis)",
         "                pass",
         "a word that takes the place of another one is no new coordinate",
-        (REFRESH,),
-    ),
-    Mutation(
-        "fills-never-change",
-        "ucle/maintenance/refresh.py",
-        "        same = same_value(before.fill, kept.fill)",
-        "        same = True",
-        "entries that were not kept as they held the fill are not looked for when that changes",
-        (REFRESH,),
+        (f"{REFRESH}[outer-5]",),
     ),
     Mutation(
         "changed-by-others",
@@ -73,7 +69,7 @@ MAINTENANCE: tuple[Mutation, ...] = (
         "            with transaction(session):",
         "            with contextlib.nullcontext():",
         "a refresh that fails forgets what it had found",
-        (f"{KEPT}::test_a_failed_refresh_leaves_everything_as_it_was",),
+        (f"{KEPT}::test_an_error_in_the_middle",),
     ),
     Mutation(
         "removed-rows-of-growing-tables",

@@ -36,7 +36,7 @@ from ucle.maintenance.changes import ChangedInput
 from ucle.maintenance.document import Document, KeptTensor, Parts, input_of
 from ucle.maintenance.restricted import restrict
 from ucle.pipeline.artifacts import Compiled
-from ucle.plan.forms import WrittenForm
+from ucle.plan.forms import EVERY_ROW, NONFILL, WrittenForm
 from ucle.run.build import Build, Request, build
 from ucle.run.current_data import Preparations
 from ucle.run.results import Result, TensorRelation
@@ -54,8 +54,8 @@ from ucle.sqlgen.maintained_tables import (
 )
 from ucle.stats.measure import MeasuredInput
 
-ROWS = 2**62
-"""No limit for the rows that are written."""
+NO_LIMIT = 2**62
+"""The most rows that are written."""
 
 
 AUTO, AFFECTED, SCRATCH = WAYS = ("auto", "affected keys", "from scratch")
@@ -299,7 +299,7 @@ class Refresh:
         form = entries_form(found, where)
         other = kept is not None and not same_value(found.type.fill, kept.fill)
         if other and found.type.rank:
-            form = found.form(None, "all", ROWS, where)
+            form = found.form(None, EVERY_ROW, NO_LIMIT, where)
         with found.query(form) as query:
             rows = without_value(query, kept.fill) if kept is not None and other else query
             self.session.run(create_as(table, rows, temporary=True), where)
@@ -361,7 +361,7 @@ class Refresh:
 
 def entries_form(tensor: TensorRelation, where: str) -> WrittenForm:
     """Return the form of the entries of a tensor that differ from its fill, or of a number."""
-    return tensor.form(None, "nonfill" if tensor.type.rank else "all", ROWS, where)
+    return tensor.form(None, NONFILL if tensor.type.rank else EVERY_ROW, NO_LIMIT, where)
 
 
 def types_of_statements(compiled: Compiled) -> Mapping[str, TensorType]:

@@ -23,7 +23,7 @@ from ucle.operators.rows import Extreme
 MAX_ROWS = 10**8
 """The most rows that are written of a tensor with every entry, unless the caller allows more."""
 
-ROWS = ("nonfill", "all", "stored")
+NONFILL, EVERY_ROW, STORED = ROWS = ("nonfill", "all", "stored")
 """The choices of rows that are written.
 
 - ``nonfill``: those that hold an entry that differs from the fill.
