@@ -90,13 +90,63 @@ def dense_statistics(shape: Sequence[int]) -> TensorStatistics:
     return TensorStatistics(float(entries), distinct, exact=True, largest=largest)
 
 
-def any_values(array: NDArray[Any], dtype: DType) -> Values:
+def varying_statistics(
+    array: NDArray[Any], fill: Scalar, infinity: float | None = None
+) -> TensorStatistics:
+    """T and V of an array that others are going to replace.
+
+    All elements count as entries, whatever the first array holds. Only of a state that is known to
+    hold no infinity but its fill are they estimated by the first array, as those of a table are.
+
+    >>> varying_statistics(np.array([0.0, np.inf, np.inf]), np.inf, infinity=np.inf).entries
+    1.0
+    >>> varying_statistics(np.array([0.0, np.inf, np.inf]), np.inf).entries
+    3.0
+    """
+    if infinity is None or infinity != fill:
+        return dense_statistics(array.shape)
+    counted = array_statistics(array, fill)
+    return TensorStatistics(counted.entries, counted.distinct)
+
+
+def any_values(
+    array: NDArray[Any], fill: Scalar, dtype: DType, infinity: float | None = None
+) -> Values:
     """The range of entries when other numbers, as finite as the array's own, replace them.
 
-    >>> any_values(np.array([True]), DType.BOOL)
-    Values(low=0, high=1, nonzero=False, finite=True, overflows=False, full=False, varies=True)
+    Args:
+        array: the present numbers.
+        fill: what no entry is.
+        dtype: the element type.
+        infinity: the one infinity that is among the numbers if it is known to remain the only one.
+
+    >>> any_values(np.array([True]), False, DType.BOOL).high
+    1
+    >>> any_values(np.array([0.0, np.inf]), np.inf, DType.FLOAT64, np.inf).finite
+    True
     """
-    return replace(anything(dtype, finite=bool(np.isfinite(array).all())), varies=True)
+    if infinity is not None and infinity == fill:
+        return replace(anything(dtype), varies=True)
+    finite = bool(np.isfinite(array).all())
+    values = replace(anything(dtype, finite=finite), varies=True)
+    return values if finite else replace(values, infinity=infinity)
+
+
+def find_infinity(array: NDArray[Any]) -> float | None:
+    """Return the one infinity in an array; 0 if all numbers are finite.
+
+    It is None if there are NaN, both infinities, or complex numbers that are not finite.
+
+    >>> find_infinity(np.array([1.0, np.inf])), find_infinity(np.array([1.0, np.nan]))
+    (inf, None)
+    """
+    if array.dtype.kind not in "fc":
+        return 0.0
+    found = array[~np.isfinite(array)]
+    if not found.size:
+        return 0.0
+    one = found[0]
+    return float(one) if array.dtype.kind == "f" and bool((found == one).all()) else None
 
 
 def array_values(array: NDArray[Any], fill: Scalar, dtype: DType) -> Values:
@@ -110,4 +160,5 @@ def array_values(array: NDArray[Any], fill: Scalar, dtype: DType) -> Values:
     finite = bool(np.isfinite(entries).all())
     bounded = finite and entries.size and dtype.kind != "c"
     extremes = (entries.min().item(), entries.max().item()) if bounded else None
-    return stored_values(entries.size, extremes, fill, dtype, finite=finite)
+    infinity = None if finite else find_infinity(entries)
+    return stored_values(entries.size, extremes, fill, dtype, finite=finite, infinity=infinity)

@@ -82,6 +82,47 @@ def test_every_operator_stays_in_its_interval(ends: tuple[int, int], dtype: str)
             check_entries(ucle.einsum_program(case.text, inputs=given), case)
 
 
+@pytest.mark.parametrize("ends", [(INF, INF), (-INF, -INF), (INF, -INF), (INF, 1), (-INF, 1)])
+def test_the_one_infinity_is_that_of_numpy(ends: tuple[float, float]) -> None:
+    """Of operands that hold at most one infinity each, the same one or two different ones."""
+    x, y = np.array([ends[0], 0, -2, 3, 3]), np.array([1, ends[1], 2, 0, ends[1]])
+    pairs = [name for name, row in COMBINES.items() if row.compiled and "f" in row.kinds]
+    unary = [name for name, row in MAPS.items() if row.compiled and "f" in row.kinds]
+    texts = [f"{name}(X[i])" for name in unary] + [f"{name}(X[i], Y[i])" for name in pairs]
+    reduced = [f"{name}[i]({x})" for name in ("min", "max", "sum") for x in ("X[i]", "X[i] + Y[i]")]
+    statements = [f"T[i] = {text}" for text in texts] + [f"T[] = {text}" for text in reduced]
+    for text in statements:
+        given = {"X": x, "Y": y} if "Y" in text else {"X": x}
+        case = Case(text, given, dict(given), {})
+        try:
+            with np.errstate(all="ignore"):
+                expected = case.expected()["T"]
+        except (UndefinedError, TypeError, ValueError, OverflowError):
+            continue
+        with np.errstate(all="ignore"):
+            type_ = ucle.einsum_program(text, inputs=given).compiled.program.types["T"]
+        if not (one := type_.every).finite and one.infinity is not None:
+            assert (np.isfinite(expected) | (expected == one.infinity)).all(), (text, one)
+    program = ucle.einsum_program("T[i] = min(X[i] + Y[i], Y[i])", X=x, Y=y)
+    kept = program.compiled.program.types["T"].entries.infinity
+    assert kept == (None if ends[1] not in (ends[0], 1) else ends[0])
+
+
+@pytest.mark.parametrize("sign", "+-*/")
+def test_fills_and_infinities(sign: str, routes: Routes) -> None:
+    """A fill absorbs the one infinity that it meets, or gives NaN with it, as in NumPy."""
+    stored = np.array([[3.0, 1], [2, 4]])
+    for fill in (INF, -INF, 0.0):
+        A = np.where(np.eye(2, dtype=bool), stored, fill)
+        for infinity in (INF, -INF):
+            x = np.array([1.0, infinity])
+            given = {"A": ucle.table(A, fill=fill), "x": x}
+            for text in (f"A[i,j] {sign} x[j]", f"x[j] {sign} A[i,j]"):
+                case = Case(f"T[i,j] = {text}", {"A": A, "x": x}, given, {})
+                with np.errstate(all="ignore"):
+                    check_everywhere(case, routes, 0, sample=2)
+
+
 LOG = np.array([1.0, 0.0])
 DEGREES = np.array([3.0, 0.0, 1.0])
 GRAPH = np.array([[1.0, 0, 2], [0, 0, 0], [0, 1, 0]])

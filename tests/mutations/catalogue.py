@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .around import AROUND
 from .coming_in import COMING_IN
+from .infinite_states import INFINITE_STATES
 from .linear_algebra import LINEAR_ALGEBRA
 from .maintenance import MAINTENANCE
 from .mutation import Mutation
@@ -37,7 +38,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "infinite-operands-dropped",
         "ucle/ir/ranges.py",
-        "operator.absorbs_left(fills[0]) and (operator.absorbs_all or tame(right, left))",
+        "operator.absorbs_left(fills[0]) and absorbed(right, left, left=True)",
         "operator.absorbs_left(fills[0])",
         "0 * inf and 0 * NaN become 0 where the 0 is not stored",
     ),
@@ -1290,6 +1291,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *COMING_IN,
     *LINEAR_ALGEBRA,
     *ORDER_AND_NAMES,
+    *INFINITE_STATES,
     *ROWS_AND_WORDS,
     *MAINTENANCE,
     *PROVEN_FORMS,

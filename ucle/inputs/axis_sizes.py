@@ -100,7 +100,8 @@ def _with_coverage(type_: TensorType, bound: SizedInput) -> TensorType:
     known, source = bound.statistics, bound.source
     if isinstance(source, TableSource) and source.sum_duplicates:  # sums may equal the fill
         return type_
-    if isinstance(source, TableSource) and bound.described.spec.varies:
+    spec = bound.described.spec
+    if spec.varies and (isinstance(source, TableSource) or spec.infinity == type_.fill):
         return type_
     full = 0 < math.prod(type_.shape) <= known.entries
     type_ = replace(type_, values=replace(type_.entries, full=full))

@@ -55,7 +55,7 @@ from ucle.stats.model import (
     any_values,
     array_statistics,
     array_values,
-    dense_statistics,
+    varying_statistics,
 )
 
 NUMBERS = {
@@ -160,15 +160,15 @@ def _bind_array(name: str, described: DescribedArray, labels: Sequence[str]) -> 
     array, dtype = described.data, described.dtype
     fill = _fill(name, described, dtype)
     bounds = tuple(AxisBound(n, True, f"input {name}, axis {a}") for a, n in enumerate(array.shape))
-    varies = described.spec.varies
+    varies, infinity = described.spec.varies, described.spec.infinity
     return BoundInput(
         described,
         ArraySource(name, array.shape),
-        dense_statistics(array.shape) if varies else array_statistics(array, fill),
+        varying_statistics(array, fill, infinity) if varies else array_statistics(array, fill),
         bounds,
         dtype,
         fill,
-        any_values(array, dtype) if varies else array_values(array, fill, dtype),
+        any_values(array, fill, dtype, infinity) if varies else array_values(array, fill, dtype),
         tuple(labels),
     )
 

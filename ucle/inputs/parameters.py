@@ -26,6 +26,7 @@ from ucle.inputs.sparse_arrays import is_sparse
 from ucle.inputs.states import BoundInput
 from ucle.inputs.table_input import TableInput
 from ucle.plan.sources import ArraySource
+from ucle.stats.model import find_infinity
 
 
 @validated(name=args.text)
@@ -95,6 +96,18 @@ def takes_numbers(bound: BoundInput, value: Any, *, may_vary: bool = False) -> b
     return coordinates_of("input", relation) is None
 
 
+def keeps_infinity(bound: BoundInput, value: Any) -> bool:
+    """True if an array holds no NaN, and no infinity but the one that its program counts on.
+
+    An array of which the program knows no infinity may hold anything, as far as this goes.
+    """
+    known = bound.described.spec.infinity
+    if known is None or isinstance(value, RandomTensor):
+        return True
+    spec = value if isinstance(value, TableInput) else TableInput(value)
+    return find_infinity(describe_array("input", spec).data) in (0, known)
+
+
 def with_numbers(inputs: Mapping[str, Bound], new: Mapping[str, Any]) -> dict[str, Bound]:
     """Replace the arrays of inputs that may vary.
 
@@ -144,7 +157,9 @@ def _with_numbers(name: str, bound: Bound, value: Any) -> Bound:
             hint="program.recompile() and ucle.einsum_program take other sizes",
         )
     _, numbers = typed_numbers(name, described.data, bound.dtype)
-    if bound.values.finite and not np.isfinite(numbers).all():
+    known = bound.described.spec.infinity
+    allowed = (0,) if known is None else (0, known)
+    if bound.values.finite and find_infinity(numbers) not in allowed:
         raise ValueTypeError(
             "a number is not finite, but all were when the program was compiled",
             where=f"input {name}",

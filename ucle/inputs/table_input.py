@@ -50,6 +50,8 @@ class TableInput(Arithmetic[Any]):
     """True if each row stands for its first two coordinates in either order."""
     varies: bool = False
     """True if other data may replace its data, so that no plan relies on the current values."""
+    infinity: float | None = None
+    """The one infinity that data which replaces an array may hold; None if it may hold NaN, too."""
     name: str | None = None
     """Its name in lazy tensors; by default that of its relation."""
     measured: MeasuredInput | None = None

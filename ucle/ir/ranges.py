@@ -22,6 +22,7 @@ from ucle.operators.values import (
     Real,
     Values,
     anything,
+    common_infinity,
     hull,
     interval,
     is_nonzero,
@@ -38,6 +39,7 @@ def stored_values(
     dtype: DType,
     *,
     finite: bool,
+    infinity: float | None = None,
 ) -> Values:
     """Return the values of the stored entries of an input.
 
@@ -47,16 +49,18 @@ def stored_values(
         fill: what no stored entry is.
         dtype: the element type.
         finite: whether all are finite.
+        infinity: the only one among them that is not finite, if there is no other.
 
-    >>> stored_values(3, (0.5, 2.0), 0.0, DType.FLOAT64, finite=True)
-    Values(low=0.5, high=2.0, nonzero=True, finite=True, overflows=False, full=False, varies=False)
+    >>> values = stored_values(3, (0.5, 2.0), 0.0, DType.FLOAT64, finite=True)
+    >>> values.low, values.high, values.nonzero
+    (0.5, 2.0, True)
     """
     if not entries:
         held = point(fill, dtype) if is_finite(fill) else anything(dtype)
         return replace(held, finite=True)
     bounded = finite and extremes is not None
     values = Values(*extremes) if bounded and extremes else anything(dtype, finite=finite)
-    return replace(values, nonzero=finite and fill == 0, finite=finite)
+    return replace(values, nonzero=finite and fill == 0, finite=finite, infinity=infinity)
 
 
 # ---- Vertices ----
@@ -91,14 +95,25 @@ def absorbs(
     """Return whether the fill of the left, and of the right, absorbs whatever it meets.
 
     What it meets may outgrow its type, unless the other side holds NaN or infinities: which zeros
-    annihilate could then not be told.
+    annihilate could then not be told. It may hold the one infinity that is absorbed as well, as
+    inf + inf is inf.
     """
 
     def tame(other: Values, own: Values) -> bool:
         return other.finite and (own.finite or not other.overflows)
 
-    by_left = operator.absorbs_left(fills[0]) and (operator.absorbs_all or tame(right, left))
-    by_right = operator.absorbs_right(fills[1]) and (operator.absorbs_all or tame(left, right))
+    def absorbed(other: Values, own: Values, *, left: bool) -> bool:
+        if operator.absorbs_all or tame(other, own):
+            return True
+        if other.infinity is None or not (own.finite or not other.overflows):
+            return False
+        fill, infinity = fills[0] if left else fills[1], other.infinity
+        one, two = (fill, infinity) if left else (infinity, fill)
+        met = operator.scalar(one, two, dtype)
+        return same_value(met, absorbed_worth(operator, fill, dtype, left=left))
+
+    by_left = operator.absorbs_left(fills[0]) and absorbed(right, left, left=True)
+    by_right = operator.absorbs_right(fills[1]) and absorbed(left, right, left=False)
     if operator.division is Division.TRUE and fills[0] == 0:
         divisor = with_fill(right, fills[1], dtype)
         by_left = divisor.excludes_zero and tame(right, left)
@@ -166,7 +181,10 @@ def combine_values(operator: Combine, left: Values, right: Values, dtype: DType)
         values = rule(left, right, dtype)
     if operator.indicates:
         return values
-    return of_operands(values, (left, right), dtype)
+    values = of_operands(values, (left, right), dtype)
+    if operator.keeps_infinity and not values.finite:
+        return replace(values, infinity=common_infinity(left, right))
+    return values
 
 
 def map_values(function: PointwiseMap, values: Values, dtype: DType) -> Values:

@@ -37,7 +37,8 @@ def difference_values(a: Values, b: Values, dtype: DType) -> Values:
 
 def opposite_values(a: Values) -> Values:
     """Return the values of -x."""
-    return replace(a, low=-a.high, high=-a.low)
+    infinity = None if a.infinity is None else -a.infinity
+    return replace(a, low=-a.high, high=-a.low, infinity=infinity)
 
 
 def product_values(a: Values, b: Values, dtype: DType) -> Values:

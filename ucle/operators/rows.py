@@ -123,6 +123,8 @@ class Combine:
     keeps_nan: bool = False
     """True if ⊗ of NaN and what is stored is NaN. (What a 0 annihilates, it annihilates in either
     form.)"""
+    keeps_infinity: bool = False
+    """True if ⊗ of numbers that are finite or one and the same infinity is such a number, too."""
     sparse: Combine | None = None
     """The form in which 0 annihilates all that it meets, NaN and infinities too."""
     exactness: Exactness = Exactness.ROUNDED

@@ -30,7 +30,9 @@ class Values:
     the interval, is not among them; `finite` that none is NaN or infinite, unless it outgrew its
     type, which `overflows` admits. `full` says that every entry of the tensor is such a value, and
     `varies` that they are made of numbers which others are going to replace: then `overflows` is
-    said of all that a type can hold, and not of any data.
+    said of all that a type can hold, and not of any data. Of values that are not `finite`,
+    `infinity` is the one that may be there besides finite ones, inf or -inf; it is None where there
+    may be NaN or both.
 
     >>> Values(1.0, 2.0).excludes_zero, Values(0.0, 2.0).excludes_zero
     (True, False)
@@ -43,6 +45,7 @@ class Values:
     overflows: bool = False
     full: bool = False
     varies: bool = False
+    infinity: float | None = None
 
     @property
     def excludes_zero(self) -> bool:
@@ -81,7 +84,9 @@ def point(value: Scalar, dtype: DType) -> Values:
     if not is_finite(value):
         infinite = dtype.kind == "f" and not math.isnan(float(value.real))
         side = float(value.real)
-        return Values(side, side, finite=False) if infinite else Values(finite=False)
+        if infinite:
+            return Values(side, side, finite=False, infinity=side)
+        return Values(finite=False)
     if isinstance(value, complex):
         return Values(nonzero=value != 0)
     return Values(value, value, nonzero=value != 0)
@@ -97,7 +102,19 @@ def hull(one: Values, other: Values) -> Values:
         one.overflows or other.overflows,
         one.full and other.full,
         one.varies or other.varies,
+        common_infinity(one, other),
     )
+
+
+def common_infinity(one: Values, other: Values) -> float | None:
+    """Return the one infinity that may be among two sets of values; None if there is none.
+
+    >>> common_infinity(Values(0.0, 1.0), point(math.inf, DType.FLOAT64))
+    inf
+    """
+    if one.finite or other.finite:
+        return one.infinity if other.finite else other.infinity
+    return one.infinity if one.infinity == other.infinity else None
 
 
 def with_fill(values: Values, fill: Scalar, dtype: DType) -> Values:
@@ -115,6 +132,7 @@ def of_operands(values: Values, operands: tuple[Values, ...], dtype: DType) -> V
         finite=finite,
         nonzero=values.nonzero and finite,
         overflows=values.overflows or any(x.overflows for x in operands),
+        infinity=None,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
+from types import MappingProxyType
 from typing import Any
 
 from ucle.database.data_versions import observing
@@ -19,6 +20,7 @@ from ucle.errors import ArgumentError, ArgumentTypeError, UcleError
 from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.fingerprints import fingerprints
 from ucle.inputs.operands import assignment, parse_subscripts
+from ucle.inputs.states import BoundInput
 from ucle.inputs.table_changes import Versions, table_versions
 from ucle.inputs.table_input import TableInput
 from ucle.language.parse import parse_program
@@ -27,9 +29,13 @@ from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled
 from ucle.pipeline.stages import compile_statements
 from ucle.plan.resources import Resources
-from ucle.plan.sources import TableSource
+from ucle.plan.sources import ArraySource, TableSource
 from ucle.run.store_inputs import keep_inputs
 from ucle.sqlgen import PLAIN, Capabilities
+from ucle.stats.model import find_infinity
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+"""The outputs that replace inputs, where none do."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +162,7 @@ def vary_inputs(
     database: Database,
     names: Collection[str],
     *,
-    carried: Collection[str] = (),
+    carried: Mapping[str, str] = NOTHING,
     runs: int = 1,
 ) -> Build:
     """Return the program with the named inputs made replaceable.
@@ -182,7 +188,7 @@ def extend_program(
     statements: Sequence[Statement] = (),
     outputs: Collection[str] = (),
     varying: Collection[str] = (),
-    carried: Collection[str] = (),
+    carried: Mapping[str, str] = NOTHING,
     runs: int = 1,
 ) -> Build:
     """Return a program with more statements, more outputs and more replaceable inputs.
@@ -193,7 +199,7 @@ def extend_program(
         statements: statements to be added.
         outputs: tensors to be returned, too, if statements define them.
         varying: the inputs to be made replaceable, as in `vary_inputs`.
-        carried: those of them that an output replaces after the first run.
+        carried: those of them that an output replaces after the first run, with these outputs.
         runs: the number of runs on the same data of its other inputs.
     """
     request, options = made.request, made.options
@@ -205,8 +211,9 @@ def extend_program(
         options = replace(options, outputs=(*before, *more))
     inputs = made.compiled.all_inputs
     fixed = [x for x in varying if x in inputs and not inputs[x].described.spec.varies]
+    infinities = {x: y for x in carried if x not in options.carried and (y := _infinity(inputs, x))}
+    request = replace(request, inputs=_varying(request.inputs, fixed))
     if fixed:
-        request = replace(request, inputs=_varying(request.inputs, fixed))
         # The first size of an axis may be the number of entries that an index reaches.
         sizes = made.compiled.front.source.bounds.sizes.items()
         reached = {label: size for (_, label), size in sizes if label in fixed}
@@ -217,14 +224,59 @@ def extend_program(
     options = replace(
         options, runs=max(runs, options.runs), carried=options.carried | frozenset(carried)
     )
-    if not (more or statements or fixed or planned_again):
+    if not (more or statements or fixed or planned_again or infinities):
         return made
+    if infinities:
+        limited = replace(request, inputs=_limited(request.inputs, infinities))
+        extended = _build_extended(limited, database, options, fixed)
+        if all(_stays_infinite(extended, x, carried[x]) for x in infinities):
+            return extended
+    return _build_extended(request, database, options, fixed)
+
+
+def allow_any_numbers(made: Build, database: Database) -> Build:
+    """Return the program for states that may hold NaN, too, and any infinity."""
+    given = made.request.inputs
+    limited = {x for x, y in given.items() if isinstance(y, TableInput) and y.infinity is not None}
+    inputs = _limited(given, dict.fromkeys(limited))
+    return build(replace(made.request, inputs=inputs), database, made.options)
+
+
+def _build_extended(
+    request: Request, database: Database, options: Options, fixed: Collection[str]
+) -> Build:
+    """Compile a request; a decomposition may be for the data of inputs that are no longer fixed."""
     try:
         return build(request, database, options)
     except UcleError:
         if not fixed or isinstance(options.decomposition, str):
             raise
         return build(request, database, replace(options, decomposition="auto"))
+
+
+def _infinity(inputs: Mapping[str, BoundInput], name: str) -> float | None:
+    """The one infinity in an array; 0 or None if it has none, or has NaN or both."""
+    if name not in inputs or not isinstance(inputs[name].source, ArraySource):
+        return None
+    return find_infinity(inputs[name].data)
+
+
+def _limited(inputs: Mapping[str, Any], infinities: Mapping[str, float | None]) -> dict[str, Any]:
+    """Return the inputs, with the infinity that each of the named ones may hold."""
+    return {**inputs, **{x: replace(inputs[x], infinity=y) for x, y in infinities.items()}}
+
+
+def _stays_infinite(made: Build, name: str, output: str) -> bool:
+    """True if an output has no infinity but that of the input that it replaces, and no NaN.
+
+    The program is compiled for inputs of which this holds: by induction it holds of all states. As
+    elsewhere, numbers that outgrow their type are not counted.
+    """
+    given, type_ = made.compiled.all_inputs[name], made.compiled.program.types[output]
+    infinity = given.described.spec.infinity
+    if infinity == given.fill and type_.fill != given.fill:
+        return False  # entries that equal the fill of the input are entries of the output
+    return type_.every.finite or type_.every.infinity == infinity
 
 
 def _has_parts_of_both_kinds(made: Build, varying: Collection[str]) -> bool:

@@ -11,11 +11,11 @@ from ucle.database.temporary_tables import Temporary
 from ucle.errors import ArgumentError, ResultClosedError
 from ucle.foundation.logs import EXECUTE
 from ucle.inputs.fingerprints import fingerprints
-from ucle.inputs.parameters import check_names, takes_numbers, with_numbers
+from ucle.inputs.parameters import check_names, keeps_infinity, takes_numbers, with_numbers
 from ucle.inputs.table_changes import Drift, Versions
 from ucle.options import RUNS
 from ucle.plan.sources import InputSource, TableSource
-from ucle.run.build import Build, vary_inputs, with_outputs
+from ucle.run.build import Build, allow_any_numbers, vary_inputs, with_outputs
 from ucle.run.carried import check_carry, check_state
 from ucle.run.current_data import Preparations, Prepared
 from ucle.run.execute import Executed, execute_script
@@ -193,6 +193,9 @@ class PreparedProgram:
         fixed = tuple(name for name in new if name not in self._changing)
         if fixed:
             self._swap += fixed
+            self._compile()
+        if not all(keeps_infinity(known[name], value) for name, value in new.items()):
+            self._build = allow_any_numbers(self._build, self._session.connection)
             self._compile()
         read = {name: value for name, value in new.items() if name in self._inputs}
         self._inputs = with_numbers(self._inputs, read)
