@@ -180,6 +180,27 @@ def test_lengths_of_time(type_: str, seed: int, connection: duckdb.DuckDBPyConne
         np.testing.assert_allclose(found, expected, 1e-6, 1e-6, err_msg=f"{name} {length}")
 
 
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("kind", ["positions", "length", "steps"])
+def test_methods_take_what_is_stored(kind: str, connection: duckdb.DuckDBPyConnection) -> None:
+    """`mean(stored=True)` skips what is missing, as pandas does with ``min_periods=1``."""
+    wide = make(connection, "DATE", 5)
+    x, there = tensor(connection), pd.Series(1, wide.index).resample("MS").sum() > 0
+    made: Any = ucle.resample(x, "1mo", "t")
+    if kind != "steps":
+        made = x.rolling(3 if kind == "positions" else "4d", "t")
+    expected = wide.rolling(3 if kind == "positions" else pd.Timedelta("4D"), min_periods=1)
+    for name in METHODS if kind == "positions" else ("mean", "std", "count"):
+        if kind == "steps":
+            value = getattr(wide.resample("MS"), name)()[there]
+        else:
+            value = getattr(expected, name)()
+        if name == "count":
+            value = value.fillna(0)
+        found = getattr(made, name)(stored=True).to_numpy()
+        np.testing.assert_allclose(found, value, 1e-6, 1e-6, err_msg=name)
+
+
 def test_steps_have_dates(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(
         "CREATE OR REPLACE TABLE sales AS "
@@ -245,6 +266,14 @@ def test_errors() -> None:
         ucle.rolling(sales, "1mo")
     with pytest.raises(UnsupportedError, match="some entries"):
         ucle.resample(sales, "1mo", stored=True).last()
+    with pytest.raises(UnsupportedError, match="some entries"):
+        ucle.resample(sales, "1mo").first(stored=True)
+    with pytest.raises(UnsupportedError, match="is computed"):
+        ucle.rolling(2 * ucle.array([1.0, 2.0]), 2).mean(stored=True)
+    with pytest.raises(ArgumentError, match="two masks"):
+        ucle.rolling([1.0, 2.0], 2, where=[True, False]).mean(stored=True)
+    with pytest.raises(ArgumentTypeError):
+        ucle.rolling([1.0, 2.0], 2).mean(stored="yes")
 
 
 @pytest.mark.parametrize("type_", ["TIME", "TIMESTAMPTZ", "INTEGER", "VARCHAR"])

@@ -112,4 +112,12 @@ ORDER_AND_NAMES: tuple[Mutation, ...] = (
         "variances of windows leave the distance between the means of their halves out",
         ("tests/lazy/test_time_series.py::test_windows_of_arrays[1]",),
     ),
+    Mutation(
+        "windows-of-all-entries",
+        "ucle/lazy/series_aggregates.py",
+        "        if not stored or self.stored:\n",
+        "        if self.stored or self.mask is None:\n",
+        "mean(stored=True) of a window counts what is not stored as 0",
+        ("tests/lazy/test_time_series.py::test_methods_take_what_is_stored[native-positions]",),
+    ),
 )

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from ucle.errors import ArgumentError, UnsupportedError
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import validated
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 from ucle.inputs.operands import is_relation
@@ -106,40 +108,52 @@ class Periods(SeriesAggregates[Result_co]):
     pairs: Leaf
     """The times of results and those of their entries."""
 
-    def sum(self) -> Result_co:
+    @validated(stored=args.flag)
+    def sum(self, *, stored: bool = False) -> Result_co:
         """Sums of the entries of each period."""
-        return self._with_enough(self._gather(self._numbers(1), WHEN.name, SUM.name), 0)
+        own = self._choose(stored)
+        return own._with_enough(own._gather(own._numbers(1), WHEN.name, SUM.name), 0)
 
-    def mean(self) -> Result_co:
+    @validated(stored=args.flag)
+    def mean(self, *, stored: bool = False) -> Result_co:
         """Means of the entries of each period."""
-        return self._with_enough(self._mean(self._count()))
+        own = self._choose(stored)
+        return own._with_enough(own._mean(own._count()))
 
-    def min(self) -> Result_co:
+    @validated(stored=args.flag)
+    def min(self, *, stored: bool = False) -> Result_co:
         """The smallest entry of each period."""
-        return self._with_enough(self._end(WHEN_HIGHEST.name, MIN.name))
+        own = self._choose(stored)
+        return own._with_enough(own._end(WHEN_HIGHEST.name, MIN.name))
 
-    def max(self) -> Result_co:
+    @validated(stored=args.flag)
+    def max(self, *, stored: bool = False) -> Result_co:
         """The greatest entry of each period."""
-        return self._with_enough(self._end(WHEN_LOWEST.name, MAX.name))
+        own = self._choose(stored)
+        return own._with_enough(own._end(WHEN_LOWEST.name, MAX.name))
 
-    def count(self) -> Result_co:
+    @validated(stored=args.flag)
+    def count(self, *, stored: bool = False) -> Result_co:
         """The number of entries of each period."""
-        if self.mask is not None:
-            return self.make(self._count())
-        every = everywhere(self.tensor, 1, DType.INT64)
-        return self.make(self._gather(every, WHEN.name, SUM.name))
+        own = self._choose(stored)
+        if own.mask is not None:
+            return own.make(own._count())
+        every = everywhere(own.tensor, 1, DType.INT64)
+        return own.make(own._gather(every, WHEN.name, SUM.name))
 
-    def first(self) -> Result_co:
+    @validated(stored=args.flag)
+    def first(self, *, stored: bool = False) -> Result_co:
         """The entry at the first time of each period.
 
         Raises:
             UnsupportedError: only some entries count.
         """
-        return self._at_end("first")
+        return self._choose(stored)._at_end("first")
 
-    def last(self) -> Result_co:
+    @validated(stored=args.flag)
+    def last(self, *, stored: bool = False) -> Result_co:
         """The entry at the last time of each period; errors are as for `first`."""
-        return self._at_end("last")
+        return self._choose(stored)._at_end("last")
 
     def __repr__(self) -> str:
         return f"<Periods of {self.tensor}>"

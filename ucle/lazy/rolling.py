@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import validated
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 from ucle.lazy.constants import everywhere
@@ -33,30 +35,40 @@ class Rolling(SeriesAggregates[Result_co]):
     order: Lazy
     """The numbers of the positions along the axis, from 1 on."""
 
-    def sum(self) -> Result_co:
+    @validated(stored=args.flag)
+    def sum(self, *, stored: bool = False) -> Result_co:
         """Sums of the entries in each window."""
-        (total,) = self._aggregate(self._entries(self._numbers(1), WHEN.name), join_by(ADD.name))
-        return self._with_enough(total.values, 0)
+        own = self._choose(stored)
+        (total,) = own._aggregate(own._entries(own._numbers(1), WHEN.name), join_by(ADD.name))
+        return own._with_enough(total.values, 0)
 
-    def mean(self) -> Result_co:
+    @validated(stored=args.flag)
+    def mean(self, *, stored: bool = False) -> Result_co:
         """Means of the entries in each window."""
-        (total,) = self._aggregate(self._entries(self._numbers(1.0), WHEN.name), join_by(ADD.name))
-        return self._with_enough(elementwise(AVERAGE, total.values, self._count()))
+        own = self._choose(stored)
+        (total,) = own._aggregate(own._entries(own._numbers(1.0), WHEN.name), join_by(ADD.name))
+        return own._with_enough(elementwise(AVERAGE, total.values, own._count()))
 
-    def min(self) -> Result_co:
+    @validated(stored=args.flag)
+    def min(self, *, stored: bool = False) -> Result_co:
         """The smallest entry in each window."""
-        return self._end(WHEN_HIGHEST.name, LEAST.name)
+        own = self._choose(stored)
+        return own._end(WHEN_HIGHEST.name, LEAST.name)
 
-    def max(self) -> Result_co:
+    @validated(stored=args.flag)
+    def max(self, *, stored: bool = False) -> Result_co:
         """The greatest entry in each window."""
-        return self._end(WHEN_LOWEST.name, GREATEST.name)
+        own = self._choose(stored)
+        return own._end(WHEN_LOWEST.name, GREATEST.name)
 
-    def count(self) -> Result_co:
+    @validated(stored=args.flag)
+    def count(self, *, stored: bool = False) -> Result_co:
         """The number of entries in each window."""
-        if self.mask is not None:
-            return self.make(self._count())
-        every = everywhere(self.tensor, 1, DType.INT64)
-        return self.make(elementwise(MULT.name, every, self._count()))
+        own = self._choose(stored)
+        if own.mask is not None:
+            return own.make(own._count())
+        every = everywhere(own.tensor, 1, DType.INT64)
+        return own.make(elementwise(MULT.name, every, own._count()))
 
     def __repr__(self) -> str:
         return f"<Rolling of {self.tensor}, {self.window.before + self.window.behind} positions>"

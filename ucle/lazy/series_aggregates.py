@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from dataclasses import replace
+from typing import Generic, Self, TypeVar
 
+from ucle.errors import ArgumentError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
 from ucle.foundation.dataclasses import dataclass
 from ucle.lazy.elementwise import elementwise
 from ucle.lazy.nodes import Lazy
 from ucle.lazy.reductions import root
+from ucle.lazy.stored import stored_entries
 from ucle.operators import DIV, LESS, LESS_EQUAL, SUB
 
 Result_co = TypeVar("Result_co", covariant=True)
@@ -20,7 +23,11 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SeriesAggregates(ABC, Generic[Result_co]):
-    """Groups of entries along an axis of a tensor; the methods aggregate each of them."""
+    """Groups of entries along an axis of a tensor; the methods aggregate each of them.
+
+    With ``stored=True``, a method counts only the entries that the input stores, like all methods
+    of groups that are made with it.
+    """
 
     tensor: Lazy
     place: int
@@ -33,18 +40,37 @@ class SeriesAggregates(ABC, Generic[Result_co]):
     make: Callable[[Lazy], Result_co]
     """Makes a tensor, which a module above names."""
 
-    @validated(ddof=args.real)
-    def var(self, ddof: float = 1) -> Result_co:
+    @validated(ddof=args.real, stored=args.flag)
+    def var(self, ddof: float = 1, *, stored: bool = False) -> Result_co:
         """Variances of the entries of each group; `ddof` is subtracted from their number.
 
         It is NaN where there are no more entries than that, as in pandas.
         """
-        return self.make(self._variance(ddof))
+        return self.make(self._choose(stored)._variance(ddof))
 
-    @validated(ddof=args.real)
-    def std(self, ddof: float = 1) -> Result_co:
+    @validated(ddof=args.real, stored=args.flag)
+    def std(self, ddof: float = 1, *, stored: bool = False) -> Result_co:
         """Standard deviations of the entries of each group: the roots of `var`."""
-        return self.make(root(self._variance(ddof)))
+        return self.make(root(self._choose(stored)._variance(ddof)))
+
+    def _choose(self, stored: bool) -> Self:
+        """Return the same groups; with `stored`, of the entries that the input stores.
+
+        Raises:
+            ArgumentError: there is a mask of other entries.
+            UnsupportedError: the tensor is computed, so that nothing tells what is stored.
+        """
+        if not stored or self.stored:
+            return self
+        if self.mask is not None:
+            raise ArgumentError(
+                "two masks are stated",
+                where=f"{self}, stored=True",
+                expected="stored=True or where=mask",
+                found="both",
+                hint="where=ucle.logical_and(ucle.is_stored(x), mask)",
+            )
+        return replace(self, mask=stored_entries(self.tensor, "stored=True"), stored=True)
 
     @abstractmethod
     def _count(self) -> Lazy:
