@@ -18,6 +18,9 @@ Name = Sequence[str]
 KEY, STATE = "k{}", "state"
 """The columns of the state of an input: its keys, by number, and its value or a digest of it."""
 
+SIDE = "which side"
+"""A column beside others that bear the names of labels, none of which has a blank."""
+
 
 def state_query(source: TableSource, last: int | None = None) -> exp.Select:
     """Return a query for the state of an input: the keys of each row, with its value.
@@ -92,13 +95,24 @@ def without_value(query: exp.Query, value: Scalar) -> exp.Select:
     return select(exp.Star()).from_(query.subquery("entries")).where(other)
 
 
-def differing_keys(one: exp.Query, other: exp.Query, keys: Sequence[str]) -> exp.Select:
-    """Return the keys of the rows that two queries do not have alike, each once."""
-    sides = [(one, other), (other, one)]
-    parts = [exp.except_(a.copy(), b.copy(), distinct=False).subquery("part") for a, b in sides]
-    selects = [select(*map(column, keys)).from_(part) for part in parts]
-    both = exp.union(*selects, distinct=False).subquery("both_sides")
-    return select(*map(column, keys)).distinct().from_(both)
+def differing_keys(
+    one: exp.Query, other: exp.Query, columns: Sequence[str], keys: Sequence[str]
+) -> exp.Select:
+    """Return the keys of the rows that two queries with these columns do not have alike.
+
+    Rows are counted: one that both have, but not as often, differs, too.
+    """
+    sides = [
+        select(*map(column, columns), integer(sign).as_(SIDE, quoted=True)).from_(
+            query.copy().subquery("rows")
+        )
+        for query, sign in ((one, 1), (other, -1))
+    ]
+    both = exp.union(*sides, distinct=False).subquery("both_sides")
+    unequal = exp.NEQ(this=exp.Sum(this=column(SIDE)), expression=integer(0))
+    rows = select(*map(column, columns)).from_(both).group_by(*map(column, columns))
+    differing = rows.having(unequal).subquery("differing")
+    return select(*map(column, keys)).distinct().from_(differing)
 
 
 def matching(name: Name, mask: Name, keys: Sequence[str]) -> exp.Select:
@@ -132,14 +146,29 @@ def drop_table(name: Name) -> str:
     return sql_text(exp.Drop(tables=[table(*name)], kind="TABLE", exists=True))
 
 
-def digest_of_rows(name: Name, columns: Sequence[str]) -> str:
-    """Return a query for the number of rows and a digest of them, whatever their order."""
+def digest_of_rows(query: exp.Query, columns: Sequence[str]) -> str:
+    """Return a query for the number of rows of another one, and a digest of these columns.
+
+    It does not depend on the order of the rows.
+    """
     digest = function("hash", *map(column, columns)).as_("digest")
-    digests = select(digest).from_(table(*name)).subquery("digests")
+    digests = select(digest).from_(query.copy().subquery("rows")).subquery("digests")
     upper = exp.BitwiseRightShift(this=column("digest"), expression=integer(24))
     total = exp.Sum(this=exp.cast(exp.paren(upper), "BIGINT"))
-    query = select(exp.Count(this=exp.Star()), function("bit_xor", column("digest")), total)
-    return sql_text(query.from_(digests))
+    found = select(exp.Count(this=exp.Star()), function("bit_xor", column("digest")), total)
+    return sql_text(found.from_(digests))
+
+
+def state_columns(source: TableSource) -> list[str]:
+    """Return the columns of `state_query`."""
+    keys = [KEY.format(n) for n in range(len(source.keys))]
+    return keys if source.value is None else [*keys, STATE]
+
+
+def insert_matching(name: Name, query: exp.Query, mask: Name, keys: Sequence[str]) -> str:
+    """Return INSERT of the rows of a query whose keys are those of a row of a table."""
+    rows = select(exp.Star()).from_(query.copy().subquery(alias=identifier("kept")))
+    return insert_from(name, rows.where(_exists(mask, keys)))
 
 
 def create_registry(name: Name, columns: Sequence[str]) -> tuple[str, ...]:

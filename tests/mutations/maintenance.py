@@ -13,11 +13,11 @@ KEPT = "tests/maintenance/test_maintained.py"
 
 MAINTENANCE: tuple[Mutation, ...] = (
     Mutation(
-        "one-side-of-a-change",
+        "no-other-side",
         "sqlgen/maintained_tables.py",
-        "sides = [(one, other), (other, one)]",
-        "sides = [(one, other), (one, other)]",
-        "rows that are gone are no change",
+        "for query, sign in ((one, 1), (other, -1))",
+        "for query, sign in ((one, 1), (one, -1))",
+        "rows are compared with themselves",
         (f"{REFRESH}[aggregation-1]",),
     ),
     Mutation(

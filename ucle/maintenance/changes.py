@@ -23,10 +23,14 @@ from ucle.sqlgen.maintained_tables import (
     count_behind,
     count_rows,
     create_as,
+    delete_matching,
     differing_keys,
+    digest_of_rows,
     drop_table,
+    insert_matching,
     rows_and_last,
     rows_of,
+    state_columns,
     state_query,
 )
 from ucle.sqlgen.write_statements import Query
@@ -90,28 +94,28 @@ def find_change(
     where = f"refresh, input {watched.name}"
     table = ("temp", "main", name)
     keys = [KEY.format(n) for n in range(len(source.keys))]
-    now, moved = ("temp", "main", f"{name}_now"), list[int]()
+    moved = list[int]()
     if watched.appended is not None:
         query, before = _appended(session, watched, source)
-        session.run(create_as(table, query, temporary=True), where)
         sides = [before]
     else:
         assert watched.state is not None
-        session.run(create_as(now, state_query(source), temporary=True), where)
-        changed = differing_keys(rows_of(now), rows_of(watched.state), keys)
-        session.run(create_as(table, changed, temporary=True), where)
-        sides = [rows_of(now), rows_of(watched.state)]
+        if _digest(session, source) == watched.digest:
+            return None
+        columns = state_columns(source)
+        sides = [state_query(source), rows_of(watched.state, columns)]
+        query = differing_keys(sides[0], sides[1], columns, keys)
+    session.run(create_as(table, query, temporary=True), where)
     ((count,),) = session.fetch(count_rows(table))
-    if count:
-        for key, axis in zip(keys, watched.axes, strict=True):
-            if any(session.fetch(absent_keys(table, key, side)) for side in sides):
-                moved.append(axis)
-    if watched.state is not None and count:
-        session.run(create_as(watched.state, rows_of(now)), where)
-    session.run(drop_table(now), where)
     if not count:
         session.run(drop_table(table), where)
         return None
+    for key, axis in zip(keys, watched.axes, strict=True):
+        if any(session.fetch(absent_keys(table, key, side)) for side in sides):
+            moved.append(axis)
+    if watched.state is not None:
+        session.run(delete_matching(watched.state, table, keys), where)
+        session.run(insert_matching(watched.state, state_query(source), table, keys), where)
     return ChangedInput(watched, table, count, tuple(moved))
 
 
@@ -125,7 +129,18 @@ def keep_state(session: Session, watched: WatchedInput, bound: BoundInput) -> Wa
         return replace(watched, appended=(rows, last))
     assert watched.state is not None
     session.run(create_as(watched.state, state_query(source)), where)
-    return watched
+    return with_digest(session, watched, bound)
+
+
+def with_digest(session: Session, watched: WatchedInput, bound: BoundInput) -> WatchedInput:
+    """Return an input with the digest of its present rows."""
+    assert isinstance(bound.source, TableSource)
+    return replace(watched, digest=_digest(session, bound.source))
+
+
+def _digest(session: Session, source: TableSource) -> tuple[int | None, ...]:
+    (found,) = session.read(digest_of_rows(state_query(source), state_columns(source)))
+    return tuple(None if x is None else int(x) for x in found)
 
 
 def _appended(session: Session, watched: WatchedInput, source: TableSource) -> tuple[Query, Query]:

@@ -66,6 +66,8 @@ class WatchedInput:
     """The axes of these keys."""
     state: Parts | None
     """The table that holds its keys and values as of the last refresh."""
+    digest: tuple[int | None, ...] = ()
+    """The number of its rows, and a digest of them, as of the last refresh."""
     appended: tuple[int, int] | None = None
     """The number of rows, and the last rowid, of a table to which rows are only appended."""
 

@@ -25,7 +25,7 @@ from ucle.inputs.states import BoundInput
 from ucle.inputs.table_input import TableInput
 from ucle.ir.tensor_types import TensorType
 from ucle.language.syntax_to_text import statement_text
-from ucle.maintenance.changes import ChangedInput, find_change, keep_state
+from ucle.maintenance.changes import ChangedInput, find_change, keep_state, with_digest
 from ucle.maintenance.document import (
     Document,
     KeptTensor,
@@ -50,7 +50,7 @@ from ucle.plan.sources import TableName, TableSource
 from ucle.run.build import Build, build_text
 from ucle.run.current_data import Preparations
 from ucle.run.write_table import WriteTarget, transaction
-from ucle.sqlgen.maintained_tables import digest_of_rows, drop_table
+from ucle.sqlgen.maintained_tables import digest_of_rows, drop_table, rows_of
 from ucle.sqlgen.sql_trees import key_columns
 from ucle.stats.measure import MeasuredInput
 
@@ -156,8 +156,10 @@ class Maintained:
         refresh = Refresh(session, document, made, changes, facts, way)
         sizes = refresh.run()
         inputs = tuple(
-            keep_state(session, x, compiled.all_inputs[x.name])
-            if x.appended is not None and x.name in changes
+            (keep_state if x.appended is not None else with_digest)(
+                session, x, compiled.all_inputs[x.name]
+            )
+            if x.name in changes
             else x
             for x in document.inputs
         )
@@ -362,7 +364,9 @@ def _watch(
             )
         appended = (0, -1)
     state = None if appended is not None else own_table(name, f"state of {tensor}")
-    return WatchedInput(tensor, spec_of(tensor, spec), source.keys, tuple(axes), state, appended)
+    return WatchedInput(
+        tensor, spec_of(tensor, spec), source.keys, tuple(axes), state, appended=appended
+    )
 
 
 def _choose_kept(compiled: Compiled, name: str) -> tuple[KeptTensor, ...]:
@@ -392,7 +396,7 @@ def _kept(tensor: str, table: Parts, type_: TensorType) -> KeptTensor:
 
 
 def _with_digest(session: Session, kept: KeptTensor) -> KeptTensor:
-    (found,) = session.fetch(digest_of_rows(kept.table, (*kept.keys, "val")))
+    (found,) = session.fetch(digest_of_rows(rows_of(kept.table), (*kept.keys, "val")))
     return replace(kept, digest=tuple(None if x is None else int(x) for x in found))
 
 

@@ -327,7 +327,8 @@ class Refresh:
         changed = ("temp", "main", f"{self._prefix}{kept.tensor}_changed")
         self._temporary.append(changed)
         columns = (*kept.keys, "val")
-        keys = differing_keys(rows_of(old, columns), rows_of(new, columns), kept.keys or ("val",))
+        sides = rows_of(old, columns), rows_of(new, columns)
+        keys = differing_keys(*sides, columns, kept.keys or ("val",))
         run(create_as(changed, keys, temporary=True), where)
         ((rows,),) = self.session.fetch(count_rows(changed))
         if rows and kept.keys:
