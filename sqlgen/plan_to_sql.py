@@ -41,6 +41,7 @@ from ucle.sqlgen.sql_trees import (
     column,
     constant,
     either,
+    function,
     group_by_keys,
     identifier,
     in_list,
@@ -121,11 +122,10 @@ def emit(
         steps.append(
             SqlStep(prefix + step.name, step.role, query, step.comment, check, rounds, limit)
         )
-    axes = [axis for read in program_plan.outputs.values() for axis in read.type.axes]
-    dictionaries = {x.dictionary: prefix + x.dictionary for x in axes if x.dictionary is not None}
+    dictionaries = {name: prefix + name for name in program_plan.shown_dictionaries}
     outputs = {
         name: result_query(locate_payload(read, prefix), capabilities, dictionaries)
-        for name, read in program_plan.outputs.items()
+        for name, read in program_plan.shown.items()
     }
     return tuple(steps), outputs
 
@@ -146,7 +146,7 @@ def result_query(
         dictionaries: the tables of dictionaries by their names.
     """
     type_, layout = stored.type, stored.layout
-    alias = "T" if any(axis.dictionary for axis in type_.axes) else None
+    alias = "T" if type_.dictionaries else None
     source = table(stored.name, alias=alias)
     return select_readable(
         source, alias, type_, layout, capabilities, dictionaries, value=stored.value
@@ -179,7 +179,25 @@ def select_readable(
     payload: exp.Expr = column(value, alias)
     if lists and not layout.scalar:
         payload = KernelCalls(capabilities).scalar("vec_to_list", payload, dtype=type_.dtype)
+    if type_.positions_in is not None:
+        named = table(dictionaries[type_.positions_in], alias=f"{VALUE}_ids")
+        if layout.scalar:  # a position that a larger bound allows has no coordinate: NULL
+            match = exp.EQ(this=column("id", f"{VALUE}_ids"), expression=payload)
+            query = join(query, named, "LEFT", on=match)
+            payload = column("value", f"{VALUE}_ids")
+        elif lists:
+            payload = _named_list(payload, named)
     return query.select(*keys, add_alias(payload, VALUE), copy=False)
+
+
+def _named_list(positions: exp.Expr, named: exp.Expr) -> exp.Expr:
+    """Return the list of the coordinates at a list of positions."""
+    order = exp.Order(this=column("value"), expressions=[exp.Ordered(this=column("id"))])
+    every = exp.select(function("list", order)).from_(named)
+    place = exp.to_identifier("place")
+    after = exp.Add(this=exp.column(place.copy()), expression=integer(1))
+    shifted = exp.Lambda(this=after, expressions=[place], colon=True)
+    return function("list_select", every.subquery(), function("list_transform", positions, shifted))
 
 
 class _Emitter:

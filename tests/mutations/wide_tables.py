@@ -6,6 +6,7 @@ from .mutation import Mutation
 
 _TESTS = "tests/inputs/test_wide_tables.py::"
 _FRAMES = "tests/run/test_wide_frames.py::"
+_POSITIONS = "tests/run/test_named_positions.py::"
 
 WIDE_TABLES: tuple[Mutation, ...] = (
     Mutation(
@@ -163,9 +164,49 @@ WIDE_TABLES: tuple[Mutation, ...] = (
     Mutation(
         "xarray-without-coordinates",
         "ucle/run/results.py",
-        "xarray.DataArray(self.to_numpy(), coordinates, labels, self.name)",
-        "xarray.DataArray(self.to_numpy(), {}, labels, self.name)",
+        "xarray.DataArray(values, coordinates, labels, self.name)",
+        "xarray.DataArray(values, {}, labels, self.name)",
         "arrays of xarray have no coordinates",
         (f"{_FRAMES}test_what_xarray_is_given",),
+    ),
+    Mutation(
+        "positions-of-any-condition",
+        "ucle/lowering/tensors_of_positions.py",
+        "set(type_.shape) <= {1} and type_.every.excludes_zero",
+        "type_.every.excludes_zero and False",
+        "the best entry of an axis that keeps size 1 is written as a number",
+        (f"{_POSITIONS}test_an_axis_of_size_1_keeps_names",),
+    ),
+    Mutation(
+        "positions-called-values",
+        "ucle/lowering/tensors_of_positions.py",
+        "    return isinstance(expression, Reindexed) and expression.indices[-1].affine == half\n",
+        "    return isinstance(expression, Reindexed)\n",
+        "whole numbers that are values of a top-k are written as names",
+        (f"{_POSITIONS}test_values_are_no_names",),
+    ),
+    Mutation(
+        "positions-0-left-out",
+        "ucle/plan/forms.py",
+        '    if chosen == "nonfill" and type_.positions_in is not None:\n',
+        '    if chosen == "none" and type_.positions_in is not None:\n',
+        "the first name is left out of results",
+        (f"{_POSITIONS}test_every_way_out[native-auto]",),
+    ),
+    Mutation(
+        "positions-in-no-dictionary",
+        "sqlgen/plan_to_sql.py",
+        'query = join(query, named, "LEFT", on=match)',
+        "query = join(query, named, on=match)",
+        "a position that a larger bound allows has no row",
+        (f"{_POSITIONS}test_a_larger_bound_has_no_names[native]",),
+    ),
+    Mutation(
+        "wide-times-with-values",
+        "ucle/lazy/periods.py",
+        "        value=1 if wide else leaf.value.value,\n",
+        "        value=leaf.value.value,\n",
+        "wide tables have no steps and no windows of time",
+        ("tests/lazy/test_time_series.py::test_wide_tables_have_steps[native]",),
     ),
 )

@@ -21,7 +21,8 @@ class TensorType:
     coordinate has an entry whose value `entries` describes, for example the nodes of a graph in
     which each node has an edge; `occupied` is True if there is such an entry anywhere
     (`ucle.ir.coverage`). Along the axes that are `decided` together, there is at most one entry for
-    each position of the other axes.
+    each position of the other axes. If the values are positions along an axis with a dictionary,
+    `positions_in` is the name of that dictionary; it is known of outputs only.
     """
 
     axes: tuple[Label, ...]
@@ -31,6 +32,7 @@ class TensorType:
     covered: frozenset[int] = frozenset()
     occupied: bool = False
     decided: frozenset[int] = frozenset()
+    positions_in: str | None = None
 
     def __hash__(self) -> int:
         return self._hash
@@ -39,7 +41,7 @@ class TensorType:
     def _hash(self) -> int:
         """The hash of all fields: types are parts of the keys of what has been worked out."""
         facts = self.fill, self.values, self.covered, self.occupied, self.decided
-        return hash((self.axes, self.dtype, *facts))
+        return hash((self.axes, self.dtype, *facts, self.positions_in))
 
     @cached_property
     def entries(self) -> Values:
@@ -61,6 +63,12 @@ class TensorType:
         return replace(
             self, axes=axes, covered=move_axes(self.covered), decided=move_axes(self.decided)
         )
+
+    @property
+    def dictionaries(self) -> tuple[str, ...]:
+        """The dictionaries of the axes, and of values that are positions."""
+        names = (*(axis.dictionary for axis in self.axes), self.positions_in)
+        return tuple(dict.fromkeys(name for name in names if name is not None))
 
     @property
     def rank(self) -> int:

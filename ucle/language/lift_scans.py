@@ -126,8 +126,7 @@ class _ScanLift:
         source = self.known.get(key) or self._name_expression(argument, labels)
         self.known[key] = source
         part, rank = self._fresh_label("part"), first.rank or self._fresh_label("rank")
-        told = function.gives is Gives.POSITIONS
-        pairs = Pairs(function.order, first.label, rank, part, source, span, told)
+        pairs = Pairs(function.order, first.label, rank, part, source, span)
         sizes = {part: PAIR} if first.rank is not None else {part: PAIR, rank: 1}
         made = self._add("first", pairs.labels, pairs, sizes)
         *kept, _, _ = pairs.labels

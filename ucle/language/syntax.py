@@ -304,8 +304,6 @@ class Pairs:
     part: str
     source: Access
     span: Span
-    positions: bool = False
-    """True if positions are requested, so that they have to be meaningful."""
     constant: ClassVar[bool] = False
 
     @property

@@ -26,11 +26,11 @@ def top_k(x: Any, k: int, axis: AxisLike = -1) -> FirstEntries:
 
     Returns:
         The ``values`` and the ``positions`` of the entries, with the shape of `x`, except that the
-        axis has size k.
+        axis has size k. If the axis goes by names or dates, `to_pandas`, `to_arrow` and all that
+        writes rows have these in place of positions.
 
     Raises:
         BoundError: there are fewer entries.
-        UnsupportedError: the coordinates of the axis are not positions; use `among_top_k`.
 
     >>> import ucle
     >>> best = ucle.top_k(ucle.array([[0.5, 3.0, 0.0], [1.0, 0.0, 2.0]]), 2)

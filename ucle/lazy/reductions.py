@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ucle.errors import BoundError, UnsupportedError
+from ucle.errors import BoundError
 from ucle.ir.axis_functions import RUNNING
 from ucle.language.functions import ALONG, FIRST, Gives
 from ucle.language.parse import template
@@ -170,7 +170,6 @@ def first_entries(
 
     Raises:
         BoundError: there are fewer entries.
-        UnsupportedError: positions are requested, but coordinates of the axis are not positions.
 
     >>> from ucle.lazy.elementwise import ones
     >>> print(first_entries("top_k", ones((Axis("node", 4), Axis("feature", 3))), "node", 2))
@@ -187,14 +186,6 @@ def first_entries(
             where=function,
             expected="at least 1" + ("" if size is None else f", at most {size}"),
             found=f"{1 if count is None else count} of {tensor}",
-        )
-    if row.gives is Gives.POSITIONS and along.encoded:
-        raise UnsupportedError(
-            "the coordinates of this axis are not positions",
-            where=function,
-            expected="an axis whose coordinates are positions",
-            found=str(tensor),
-            hint="among_top_k(k, axis) tells which entries come first, by their coordinates",
         )
     if along.unit:
         return _of_one(tensor, place, row.gives, count)

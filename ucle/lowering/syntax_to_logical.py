@@ -280,10 +280,6 @@ class _Lowering:
                 found=f"{pairs.source} of {use.dtype.value}",
                 hint="abs, real and imag make real numbers of them",
             )
-        if pairs.positions:
-            what = f"positions along the label {pairs.label!r} mean nothing"
-            hint = "among_top_k tells which entries come first, by their coordinates"
-            self._check_no_dictionary(pairs.label, what, pairs.span, hint)
         largest = pairs.order is Direction.GREATEST
         use = use.cast(dtype)
         if pairs.order is Direction.LEAST_OR_NAN and dtype.kind == "f":

@@ -19,6 +19,7 @@ from ucle.inputs.states import BoundInput, PlacedInput, small_arrays
 from ucle.ir.overflow import may_overflow
 from ucle.ir.vertices import Program
 from ucle.lowering.syntax_to_logical import ResolvedProgram
+from ucle.lowering.tensors_of_positions import tensors_of_positions
 from ucle.optimiser.join_order import Association, Lowering
 from ucle.optimiser.made_dense import describe_dense_tensors
 from ucle.options import Optimisations
@@ -172,8 +173,14 @@ class Compiled(Planned):
 
     @cached_property
     def nonfill(self) -> frozenset[str]:
-        """Tensors in which an entry equal to the fill says nothing (`ucle.plan.forms`)."""
-        reduces, types = find_aggregations(self.front.source.statements), self.program.types
+        """Tensors in which an entry equal to the fill says nothing (`ucle.plan.forms`).
+
+        Position 0 says as much as the others.
+        """
+        source, types = self.front.source, self.program.types
+        reduces, positions = find_aggregations(source.statements), tensors_of_positions(source)
         return frozenset(
-            x for x, by in reduces.items() if x in types and says_nothing(types[x], by)
+            x
+            for x, by in reduces.items()
+            if x in types and x not in positions and says_nothing(types[x], by)
         )

@@ -95,7 +95,9 @@ def plan_safe(compiled: Compiled, options: Options) -> Compiled:
     options = replace(options, rewrite="safe", decomposition=decomposition)
     decided, association = optimise(logical, compiled.inputs, options)
     front = replace(compiled.front, lowering=decided.lowering)
-    planned = plan_decided(compiled.inputs, decided, compiled.dictionaries, options)
+    planned = plan_decided(
+        compiled.inputs, decided, compiled.dictionaries, options, compiled.front.source
+    )
     return Compiled.of(planned, front, association)
 
 
@@ -124,7 +126,9 @@ def plan_as_written(compiled: Compiled, options: Options) -> Compiled:
         options = replace(options, decomposition="auto")
         decided, _ = optimise(logical, compiled.inputs, options)
     front = replace(compiled.front, lowering=decided.lowering)
-    planned = plan_decided(compiled.inputs, decided, compiled.dictionaries, options)
+    planned = plan_decided(
+        compiled.inputs, decided, compiled.dictionaries, options, compiled.front.source
+    )
     return Compiled.of(planned, front, None)
 
 
@@ -164,4 +168,6 @@ def _plan_program(
     """Plan a program under a decomposition; `statistics` replace those of the compilation."""
     statistics = statistics or compiled.statistics
     decided = Decided(decomposed.program, statistics, decomposed, compiled.front.lowering)
-    return compiled.with_plan(plan_decided(inputs, decided, compiled.dictionaries, options))
+    source = compiled.front.source
+    planned = plan_decided(inputs, decided, compiled.dictionaries, options, source)
+    return compiled.with_plan(planned)

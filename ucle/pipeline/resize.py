@@ -116,7 +116,7 @@ def _plan_alike(
     decided = refit(old, front.source, inputs, options)
     if decided is None:
         return None
-    planned = plan_decided(inputs, decided, dictionaries, options)
+    planned = plan_decided(inputs, decided, dictionaries, options, front.source)
     return Compiled.of(planned, front, compiled.association)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -30,6 +31,7 @@ from ucle.ir.rounding_bounds import Entries, largest_condition_numbers
 from ucle.language.statements import paths_by_tensor
 from ucle.language.syntax import Statement
 from ucle.lowering.syntax_to_logical import ResolvedProgram
+from ucle.lowering.tensors_of_positions import tensors_of_positions
 from ucle.optimiser.join_order import Decided
 from ucle.optimiser.optimise import inputs_read
 from ucle.options import Options
@@ -93,7 +95,7 @@ def compile_sized(
     placed = place_inputs(session, sized.inputs, options.store)
     source = source_of(resolved, sized, options)
     decided, association = choose_plan(source, placed, options)
-    planned = plan_decided(placed, decided, sized.dictionaries, options)
+    planned = plan_decided(placed, decided, sized.dictionaries, options, source)
     return Compiled.of(planned, Front(sized.bound, source, decided.lowering), association)
 
 
@@ -117,13 +119,25 @@ def plan_decided(
     decided: Decided,
     dictionaries: Dictionaries,
     options: Options,
+    source: ResolvedProgram | None = None,
 ) -> Planned:
-    """Run the last stage: plan a program whose decomposition is known."""
+    """Run the last stage: plan a program whose decomposition is known.
+
+    Args:
+        inputs: the inputs.
+        decided: the program with its decomposition.
+        dictionaries: those of its axes.
+        options: of the compilation.
+        source: the statements; None for a program of no text, such as a copy of an input.
+    """
     inputs, decomposed = inputs_read(inputs, decided.program), decided.decomposed
     numbers = largest_condition_numbers(
         decided.program, partial(_entries_of, inputs), options.rewrite_tolerance
     )
     plan = _plan(decomposed, inputs, dictionaries, numbers)
+    found = {} if source is None else tensors_of_positions(source)
+    if named := {name: dictionary for name, dictionary in found.items() if dictionary is not None}:
+        plan = replace(plan, positions_in=named)
     return Planned(
         inputs,
         decided.program,

@@ -102,6 +102,8 @@ def form_of(
     layout = Layout.of(name in promoted for name in names)
     # A scalar is one number, whatever it is.
     chosen = rows or ("nonfill" if nonfill and type_.rank else "all")
+    if chosen == "nonfill" and type_.positions_in is not None:
+        chosen = "all"  # position 0 has a name like the others
     count = math.prod(type_.shape[axis] for axis in layout.promoted)
     if chosen == "all" and count > max_rows:
         raise ArgumentError(

@@ -189,6 +189,7 @@ def split(
             {name: x for name, x in plan.outputs.items() if name not in done},
             (),
             tuple(x for x in plan.checked if x.step not in fixed),
+            plan.positions_in,
         ),
         done,
     )

@@ -12,7 +12,9 @@ with views of its own, which may run in rounds.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field, replace
 from enum import Enum
+from functools import cached_property
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.plan.relation_nodes import Read, Relation
@@ -85,6 +87,24 @@ class Plan:
     dictionaries: tuple[Dictionary, ...] = ()
     """Tables of coordinates that steps look up, made before all steps."""
     checked: tuple[Check, ...] = ()
+    positions_in: Mapping[str, str] = field(default_factory=dict)
+    """The dictionaries of the outputs whose values are positions along an axis that has one."""
+
+    @cached_property
+    def shown_dictionaries(self) -> tuple[str, ...]:
+        """The dictionaries that readers of the outputs need."""
+        names = (name for read in self.shown.values() for name in read.type.dictionaries)
+        return tuple(dict.fromkeys(names))
+
+    @cached_property
+    def shown(self) -> Mapping[str, Read]:
+        """The outputs as they are read and written: with the dictionaries of their values."""
+        return {
+            name: replace(read, type=replace(read.type, positions_in=self.positions_in[name]))
+            if name in self.positions_in
+            else read
+            for name, read in self.outputs.items()
+        }
 
     @property
     def results(self) -> frozenset[str]:

@@ -147,5 +147,9 @@ def _describe_rows(tensor: StoredTensor) -> str:
 def _cell(value: Any) -> str:
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         return f"{value:.6g}" if isinstance(value, float | complex) else str(value)
-    numbers = ", ".join(f"{number:.4g}" for number in value[:NUMBERS])
-    return f"[{numbers}]" if len(value) <= NUMBERS else f"[{numbers}, ...]"
+    shown = ", ".join(map(_entry, value[:NUMBERS]))
+    return f"[{shown}]" if len(value) <= NUMBERS else f"[{shown}, ...]"
+
+
+def _entry(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, int | float | complex) else str(value)

@@ -246,7 +246,7 @@ class PreparedProgram:
             made = first.outputs[stage.done[output]] if output in stage.done else None
             tensors[output] = TensorRelation(
                 output,
-                read.type,
+                order.compiled.plan.shown[output].type,
                 read.layout,
                 executed.outputs[output] if made is None else made,
                 self._session,

@@ -19,6 +19,7 @@ from ucle.foundation.libraries import optional, pa
 from ucle.inputs.inputs import parse_table_name
 from ucle.pipeline.artifacts import Compiled
 from ucle.plan.forms import FORM, MAX_ROWS, WrittenForm
+from ucle.run.arrow_rows import coordinates_at
 from ucle.run.description import result_html, result_text, tensor_html, tensor_text
 from ucle.run.stored_tensor import StoredTensor
 from ucle.run.wide_frames import plain_words, wide_frame
@@ -142,7 +143,11 @@ class TensorRelation(StoredTensor):
             for axis in self.type.axes
             if axis.dictionary is not None
         }
-        return xarray.DataArray(self.to_numpy(), coordinates, labels, self.name)
+        values, named = self.to_numpy(), self.value_coordinates
+        if named is not None:
+            at = coordinates_at(named, values.reshape(-1))
+            values = at.to_numpy(zero_copy_only=False).reshape(values.shape)
+        return xarray.DataArray(values, coordinates, labels, self.name)
 
     @validated(
         path=args.path,
@@ -370,7 +375,7 @@ class Result(Outputs[TensorRelation]):
         """
         tensors = {}
         for output in compiled.program.outputs:
-            read = compiled.plan.outputs[output]
+            read = compiled.plan.shown[output]
             tensors[output] = TensorRelation(
                 output,
                 read.type,

@@ -237,8 +237,7 @@ class _Places:
         if keep_dictionaries:
             names = [dictionary.name for dictionary in plan.dictionaries]
         else:
-            axes = (axis for read in plan.outputs.values() for axis in read.type.axes)
-            names = [axis.dictionary for axis in axes if axis.dictionary]
+            names = list(plan.shown_dictionaries)
         return cls(results, columns, frozenset(PLACEHOLDER + name for name in names))
 
 

@@ -39,20 +39,16 @@ from ucle.foundation.arrow_numbers import numpy_array
 from ucle.foundation.dtypes import Scalar, differs_from
 from ucle.foundation.libraries import pa, scipy_module
 from ucle.foundation.logs import RESULT
-from ucle.inputs.inputs import value_array
-from ucle.inputs.metadata import description, with_description
 from ucle.inputs.sparse_arrays import SparseArray
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.forms import FORM, MAX_ROWS, WrittenForm, form_of
+from ucle.run.arrow_rows import coordinates_at, list_batch, list_schema, value_blocks
 from ucle.run.read_tuples import (
     batch_rows,
     copy_tiles,
-    number_values,
-    payload_matrix,
     payloads,
     plain_strings,
-    plain_values,
     stored_batches,
     tile_starts,
     tiles,
@@ -244,7 +240,22 @@ class StoredTensor:
             )
         if axis.dictionary is None:
             return pa.array(np.arange(axis.bound))
-        query = values_query(self._dictionaries[axis.dictionary].name)
+        return self._values_of(axis.dictionary)
+
+    @property
+    def value_coordinates(self) -> pa.Array | None:
+        """The coordinates, in order, of which the values are positions; None for other values.
+
+        `argmax`, `arg_top_k` and similar functions compute positions. Along an axis with a
+        dictionary, whatever writes rows writes the coordinates at these positions; `to_numpy`
+        exports the positions.
+        """
+        name = self.type.positions_in
+        return None if name is None else self._values_of(name)
+
+    def _values_of(self, dictionary: str) -> pa.Array:
+        """The values of a dictionary, in order."""
+        query = values_query(self._dictionaries[dictionary].name)
         with self._reading():
             table = self._session.table(sql_text(query))
         return plain_strings(table.column(0).combine_chunks())
@@ -281,7 +292,7 @@ class StoredTensor:
         for batch in self._batches():
             *keys, values = batch.columns
             shape = (len(values), *self.type.dense_shape(self.layout))
-            blocks = self._blocks(values, self.layout).reshape(shape)
+            blocks = value_blocks(values, self.type, self.layout).reshape(shape)
             if keys:
                 target[tuple(numpy_array(key) for key in keys)] = blocks
             elif len(blocks):
@@ -350,7 +361,7 @@ class StoredTensor:
             return [np.concatenate(parts) for parts in coordinates], np.concatenate(data)
         for batch in self._batches():
             *keys, values = batch.columns
-            blocks = self._blocks(values, self.layout)
+            blocks = value_blocks(values, self.type, self.layout)
             rows, places = np.nonzero(differs_from(blocks, self.fill))
             data.append(blocks[rows, places])
             for axis, key in zip(self.layout.promoted, keys, strict=True):
@@ -384,13 +395,19 @@ class StoredTensor:
         form = WrittenForm(self.layout.shown, "stored")
         names = key_columns(self.type)
         keys = [names[axis] for axis in form.layout.promoted]
+        named = None if form.layout.scalar else self.value_coordinates
         with self._reading(), self._wide(form.layout), self.query(form, lists=False) as query:
             table = self._session.table(sql_text(order_rows(query, keys).limit(rows)))
         found: list[tuple[Any, ...]] = []
         for batch in table.to_batches():
             *coordinates, values = batch.columns
-            blocks = self._blocks(values, form.layout)[:, :numbers].tolist()
-            shown = [block[0] for block in blocks] if form.layout.scalar else blocks
+            if form.layout.scalar and self.type.positions_in is not None:
+                shown = values.to_pylist()
+            else:
+                blocks = value_blocks(values, self.type, form.layout)[:, :numbers]
+                shown = blocks[:, 0].tolist() if form.layout.scalar else blocks.tolist()
+                if named is not None:
+                    shown = [coordinates_at(named, block).to_pylist() for block in blocks]
             found += zip(*(x.to_pylist() for x in coordinates), shown, strict=True)
         return found
 
@@ -434,10 +451,11 @@ class StoredTensor:
             form: the columns and rows.
         """
         layout = form.layout
+        named = None if layout.scalar else self.value_coordinates
         with self._reading(), self._wide(layout), self.query(form, lists=False) as query:
             reader = self._reader(sql_text(query), layout)
-            schema = self._schema(reader.schema, layout)
-            yield schema, (self._list_values(batch, schema, layout) for batch in reader)
+            schema = list_schema(reader.schema, self.type, layout, named)
+            yield schema, (list_batch(each, schema, self.type, layout, named) for each in reader)
 
     def check_memory(self, form: WrittenForm) -> None:
         """Check that the rows of a form fit into the memory that DuckDB may use.
@@ -542,33 +560,6 @@ class StoredTensor:
                 yield row_batch(value, self.type, self.layout)
                 return
             yield from stored_batches(self._session, self._table.place, self.type, self.layout)
-
-    def _blocks(self, values: pa.Array, layout: Layout) -> NDArray[Any]:
-        """View the payloads of a batch as the rows of a matrix; arrays are not copied."""
-        values = plain_values(values, self.type.dtype if layout.scalar else None)
-        if layout.scalar:
-            return number_values(values, self.type.dtype).reshape(-1, 1)
-        return payload_matrix(values, self.type.dense_size(layout), self.type.dtype)
-
-    def _list_values(
-        self, batch: pa.RecordBatch, schema: pa.Schema, layout: Layout
-    ) -> pa.RecordBatch:
-        *keys, values = batch.columns
-        if not layout.scalar:
-            blocks = self._blocks(values, layout)
-            width = blocks.shape[1]
-            offsets = np.arange(len(blocks) + 1, dtype=np.int64) * width
-            entries = value_array(blocks.reshape(-1))
-            values = pa.LargeListArray.from_arrays(offsets, entries)
-        return pa.RecordBatch.from_arrays([*keys, values], schema=schema)
-
-    def _schema(self, batch_schema: pa.Schema, layout: Layout) -> pa.Schema:
-        """The schema of batches with lists, including the description of the tensor."""
-        *keys, value = batch_schema
-        if not layout.scalar:
-            number = value_array(np.empty(0, self.dtype)).type
-            value = pa.field(value.name, pa.large_list(number))
-        return with_description(pa.schema([*keys, value]), description(self.type, layout))
 
 
 def _build_closed_error(where: str, found: str) -> ResultClosedError:

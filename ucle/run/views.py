@@ -178,7 +178,7 @@ def build_output_queries(
     Arguments and errors are as for `create_views`.
     """
     forms = _forms(compiled, keys, rows, max_rows, "to_sql")
-    return _build_queries(compiled, compiled.physical.outputs, forms, capabilities)
+    return _build_queries(compiled, compiled.physical.shown, forms, capabilities)
 
 
 def _build_queries(
@@ -206,7 +206,7 @@ def _forms(
     compiled: Compiled, keys: Keys, rows: str | None, max_rows: int, caller: str
 ) -> dict[str, WrittenForm]:
     """The form of each output."""
-    outputs = compiled.plan.outputs
+    outputs = compiled.plan.shown
     if keys is not None and not isinstance(keys, Mapping):
         if len(outputs) > 1:
             raise ArgumentError(
@@ -279,7 +279,7 @@ class Written:
     def queries(self, compiled: Compiled) -> tuple[tuple[SqlStep, ...], dict[str, Query]]:
         """The steps of a program, and for each output the SELECT that shows it in its form."""
         steps, _ = emit(compiled.after(LASTING), self.capabilities)
-        return steps, _build_queries(compiled, compiled.plan.outputs, self.forms, self.capabilities)
+        return steps, _build_queries(compiled, compiled.plan.shown, self.forms, self.capabilities)
 
     def texts(self, compiled: Compiled) -> dict[str, str]:
         """The SQL of the outputs."""

@@ -65,7 +65,10 @@ def wide_table(
     Arguments and errors are those of `read_wide`. Coordinates other than text are written as text.
     """
     read = read_wide(tensor, columns, keys, rows, max_rows)
-    values = [value_array(each) for each in np.ascontiguousarray(read.values.T)]
+    if tensor.type.positions_in is None:
+        values = [value_array(each) for each in np.ascontiguousarray(read.values.T)]
+    else:
+        values = [pa.array(each, from_pandas=True) for each in read.values.T]
     names = [*read.keys, *column_names(read.names)]
     return pa.table([*read.keys.values(), *values], names=names)
 
@@ -164,7 +167,11 @@ def read_wide(
     order = _row_order(places, len(table))
     found = {name: each.take(pa.array(order)) for name, each in zip(key_names, read, strict=True)}
     numbers = table.column(VALUE).combine_chunks().flatten()
-    values = number_values(numbers, tensor.type.dtype).reshape(len(table), count)
+    if tensor.type.positions_in is None:
+        values = number_values(numbers, tensor.type.dtype)
+    else:
+        values = np.asarray(plain_words(numbers).to_pandas(), dtype=object)
+    values = values.reshape(len(table), count)
     positions = tensor.type.axes[place].dictionary is None
     return WideRows(found, names, positions, values[order])
 

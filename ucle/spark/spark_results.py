@@ -35,7 +35,7 @@ class SparkTensor:
         self._result = result
         self._frame = frame
         self.name = name
-        read = result.compiled.plan.outputs[name]
+        read = result.compiled.plan.shown[name]
         self.type, self.layout = read.type, read.layout
 
     @property
@@ -213,7 +213,7 @@ class SparkResult(Outputs[SparkTensor]):
 
     def shown(self, name: str, frame: Frame, *, every: bool) -> Any:
         """Return the entries with the coordinates of the data, and every entry if wanted."""
-        type_ = self.compiled.plan.outputs[name].type
+        type_ = self.compiled.plan.shown[name].type
         rows = self.entries(name, frame)
         if every:
             rows = with_every_entry(self._spark, type_, rows)
@@ -225,6 +225,13 @@ class SparkResult(Outputs[SparkTensor]):
                 )
                 rows = rows.join(table, rows[f"`{label}`"] == table["ucle_id"]).drop("ucle_id")
                 rows = rows.drop(label).withColumnRenamed("ucle_value", label)
+        if type_.positions_in is not None:
+            ids = self.dictionaries[type_.positions_in]
+            table = self._spark.createDataFrame(
+                pa.table({"ucle_id": ids["id"], "ucle_value": ids["value"]})
+            )
+            rows = rows.join(table, rows["`val`"] == table["ucle_id"], "left").drop("ucle_id")
+            rows = rows.drop("val").withColumnRenamed("ucle_value", "val")
         return rows.select(*(f"`{x}`" for x in (*key_columns(type_), "val")))
 
     def __enter__(self) -> SparkResult:
