@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import ucle
@@ -214,6 +215,24 @@ def test_steps_have_dates(connection: duckdb.DuckDBPyConnection) -> None:
     assert x.resample("1mo", "day").last().to_numpy().tolist() == [1, 2, 4]
     smooth = x.rolling(2, "day").sum()
     assert smooth.resample("1mo", "day").last().to_numpy().tolist() == [1, 3, 7]
+
+
+def test_wide_tables_have_steps(connection: duckdb.DuckDBPyConnection) -> None:
+    """Their value columns are an axis, and their keys have the times."""
+    days = pd.Index(pd.to_datetime(["2024-02-27", "2024-02-01", "2024-01-30"]), name="day")
+    frame = pd.DataFrame({"p": [3.0, None, 1.0], "q": [6.0, 5.0, 4.0]}, index=days)
+    columns = [pa.array(frame[x], from_pandas=True) for x in ("p", "q")]
+    flat = pa.table([pa.array(days.date), *columns], names=["day", "p", "q"])
+    for table in (
+        ucle.table(frame, columns_as="what", nulls="missing"),
+        ucle.table(flat, ["day"], columns_as="what", nulls="missing"),
+    ):
+        x, filled = ucle.tensor(table), frame.fillna(0).sort_index()
+        for stored, expected in ((False, filled), (True, frame.sort_index())):
+            found = x.resample("1mo", "day", stored=stored).mean().to_numpy(connection)
+            np.testing.assert_allclose(found, expected.resample("MS").mean())
+            found = x.rolling("5d", "day", stored=stored).mean().to_numpy(connection)
+            np.testing.assert_allclose(found, expected.rolling("5D").mean())
 
 
 def test_windows_of_days(connection: duckdb.DuckDBPyConnection) -> None:

@@ -37,7 +37,7 @@ from ucle.operators import (
     WHEN_HIGHEST,
     WHEN_LOWEST,
 )
-from ucle.plan.sources import TimePairs
+from ucle.plan.sources import Nulls, TimePairs
 
 UNITS = {
     "us": (0, 1),
@@ -266,9 +266,14 @@ def pairs_of_times(tensor: Lazy, place: int, kind: str, length: Length, where: s
         )
     leaf, axis = next(iter(found))
     months, micros = length
+    wide = leaf.value.columns_as is not None  # its value columns are left out
     spec = replace(
         leaf.value,
-        times=TimePairs(axis, len(leaf.axes), kind, months, micros),
+        times=TimePairs(axis, len(leaf.axes) - wide, kind, months, micros),
+        value=1 if wide else leaf.value.value,
+        columns_as=None,
+        values=None,
+        nulls=Nulls.REFUSED if wide else leaf.value.nulls,
         dtype=DType.BOOL,
         fill=False,
         bounds=None,
