@@ -178,14 +178,6 @@ WIDE_TABLES: tuple[Mutation, ...] = (
         (f"{_POSITIONS}test_an_axis_of_size_1_keeps_names",),
     ),
     Mutation(
-        "positions-called-values",
-        "ucle/lowering/tensors_of_positions.py",
-        "    return isinstance(expression, Reindexed) and expression.indices[-1].affine == half\n",
-        "    return isinstance(expression, Reindexed)\n",
-        "whole numbers that are values of a top-k are written as names",
-        (f"{_POSITIONS}test_values_are_no_names",),
-    ),
-    Mutation(
         "positions-0-left-out",
         "ucle/plan/forms.py",
         '    if chosen == "nonfill" and type_.positions_in is not None:\n',

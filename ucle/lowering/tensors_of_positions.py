@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ucle.foundation.dtypes import DType
-from ucle.ir.affine import Affine
-from ucle.ir.axis_functions import POSITION
 from ucle.ir.tensor_types import TensorType
 from ucle.language.syntax import Access, Binary, Call, Expression, Pairs, Reindexed
 from ucle.lowering.syntax_to_logical import ResolvedProgram
@@ -28,7 +26,7 @@ def tensors_of_positions(source: ResolvedProgram) -> Found:
     positions is a number.
     """
     pairs: Found = {}  # tensors of values and positions
-    halves: Found = {}  # the positions of these, before their cast to integers
+    halves: Found = {}  # parts of these; only positions are cast to integers, values to their type
     positions: Found = {}
     for statement in source.statements:
         name = statement.target.tensor
@@ -63,7 +61,7 @@ def _follow_expression(
     read = _read_tensor(expression)
     if read in positions:
         positions[name] = positions[read]
-    elif read in pairs and _reads_positions(expression):
+    elif read in pairs:
         halves[name] = pairs[read]
 
 
@@ -77,9 +75,3 @@ def _read_tensor(expression: Expression) -> str:
         ):
             return tensor
     return ""
-
-
-def _reads_positions(expression: Expression) -> bool:
-    """True if an expression reads the positions of pairs, and not their values."""
-    half = Affine((), POSITION)
-    return isinstance(expression, Reindexed) and expression.indices[-1].affine == half

@@ -1,0 +1,224 @@
+"""Random frames of every library, type and kind of coordinates x operations, against pandas."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+from random_frames import DAYS, SOURCES, TYPES, Frame, make_frame
+
+import ucle
+
+Pairs = Iterator[tuple[ucle.Tensor, Any]]
+"""Tensors, and what pandas says of them: a frame, a series, or values without coordinates."""
+
+OPERATIONS: dict[str, Callable[[Frame], Pairs]] = {}
+
+
+def operation(function: Callable[[Frame], Pairs]) -> Callable[[Frame], Pairs]:
+    """Add an operation."""
+    OPERATIONS[function.__name__] = function
+    return function
+
+
+@operation
+def sums(f: Frame) -> Pairs:
+    yield f.tensor.sum("day"), f.filled.sum()
+    yield f.tensor.sum("who"), f.filled.sum(axis=1)
+    yield f.tensor.sum(), f.filled.to_numpy().sum()
+
+
+@operation
+def means(f: Frame) -> Pairs:
+    yield f.tensor.mean("day"), f.filled.mean()
+    yield f.tensor.mean("who", stored=True), f.values.mean(axis=1)
+    yield f.tensor.mean("day", stored=True), f.values.mean()
+
+
+@operation
+def spreads(f: Frame) -> Pairs:
+    yield f.tensor.std("day"), f.filled.std(ddof=0)
+    yield f.tensor.var("day", ddof=1, stored=True), f.values.var()
+    yield f.tensor.std("who", ddof=1, stored=True), f.values.std(axis=1)
+
+
+@operation
+def extremes(f: Frame) -> Pairs:
+    yield f.tensor.max("day"), f.filled.max()
+    yield f.tensor.min("who"), f.filled.min(axis=1)
+    yield f.tensor.max(), f.filled.to_numpy().max()
+
+
+@operation
+def counts(f: Frame) -> Pairs:
+    yield ucle.count(f.tensor, "day", stored=True), f.values.count()
+    yield ucle.count(f.tensor, "who"), f.filled.count(axis=1)
+    yield f.tensor.count_nonzero("day"), (f.filled != 0).sum()
+
+
+@operation
+def scans(f: Frame) -> Pairs:
+    if f.ordered:
+        yield f.tensor.cumsum("day"), f.filled.cumsum()
+        yield f.tensor.cummax("day"), f.filled.cummax()
+
+
+@operation
+def shifts(f: Frame) -> Pairs:
+    if f.ordered:
+        yield ucle.lag(f.tensor, 1, "day"), f.filled.shift(1, fill_value=0)
+        yield ucle.lead(f.tensor, 2, "day"), f.filled.shift(-2, fill_value=0)
+        floats = f.tensor.astype("float64")
+        yield ucle.lag(floats, 1, "day", fill_value=np.nan), f.filled.shift(1)
+
+
+@operation
+def windows(f: Frame) -> Pairs:
+    if f.ordered:
+        yield f.tensor.rolling(2, "day").mean(), f.filled.rolling(2, min_periods=1).mean()
+        longest = f.values.rolling(3, min_periods=1).max()
+        yield f.tensor.rolling(3, "day", stored=True).max(), longest
+    if f.timed:
+        yield f.tensor.rolling("5d", "day").sum(), f.filled.rolling("5D").sum()
+
+
+@operation
+def steps(f: Frame) -> Pairs:
+    if f.timed:
+        there = pd.Series(1, f.filled.index).resample("MS").sum() > 0
+        yield f.tensor.resample("1mo", "day").sum(), f.filled.resample("MS").sum()[there]
+        yield f.tensor.resample("1mo", "day").last(), f.filled.resample("MS").last()[there]
+        stored = f.tensor.resample("1mo", "day", stored=True)
+        yield stored.mean(), f.values.resample("MS").mean()[there]
+
+
+@operation
+def arithmetic(f: Frame) -> Pairs:
+    x, values = f.tensor.astype("float64"), f.filled
+    yield f.tensor * 2 + 1, values * 2 + 1
+    yield f.tensor / 2, values / 2
+    yield abs(f.tensor), abs(values)
+    yield x - x.mean("day"), values - values.mean()
+    yield ucle.where(f.tensor > 0, f.tensor, 5), values.where(values > 0, 5)
+    powers = np.exp(values.sub(values.max(axis=1), axis=0))
+    yield x.softmax("who"), powers.div(powers.sum(axis=1), axis=0)
+
+
+@operation
+def masks(f: Frame) -> Pairs:
+    x, values = f.tensor, f.filled
+    yield x > 0, values > 0
+    yield (x >= 0) & (x < 1), (values >= 0) & (values < 1)
+    yield x == 0, values == 0
+    yield x[x > 0], values.where(values > 0, 0)
+    yield (x > 0).any("who"), (values > 0).any(axis=1)
+
+
+@operation
+def row_masks(f: Frame) -> Pairs:
+    kept = (f.filled.sum(axis=1) > 0).astype(float)
+    yield f.tensor[f.tensor.sum("who") > 0], f.filled.mul(kept, axis=0)
+
+
+@operation
+def renames(f: Frame) -> Pairs:
+    yield f.tensor.rename({"who": "name"}), f.filled
+    yield f.tensor.T, f.filled.T
+    yield f.tensor.rename({"day": "who", "who": "day"}).T, f.filled.T
+
+
+@operation
+def products(f: Frame) -> Pairs:
+    x, values = f.tensor.astype("float64"), f.filled
+    yield x @ x.rename({"day": "other"}), values @ values.T
+    yield x.dot(x, "day"), (values * values).sum()
+
+
+@operation
+def alignment(f: Frame) -> Pairs:
+    """The coordinates of both operands, in sorted order; 0 where one of them has no entry."""
+    if not isinstance(f.filled.columns[0], str):
+        return
+    names = [*f.filled.columns[1:], "new"]
+    weights = pd.Series(np.arange(1.0, len(names) + 1), index=names)
+    every = sorted({*f.filled.columns, *names})
+    values, own = f.filled.reindex(columns=every, fill_value=0), weights.reindex(every).fillna(0)
+    x, w = f.tensor.astype("float64"), ucle.tensor(weights, axes=("who",))
+    yield x + w, values + own
+    yield x * w, values * own
+    yield x @ w, values @ own
+    yield ucle.maximum(x, w), values.clip(lower=own, axis=1)
+
+
+@operation
+def selections(f: Frame) -> Pairs:
+    day, who = f.filled.index[0], f.filled.columns[-1]
+    yield f.tensor.sel(who=who), f.filled[who]
+    yield f.tensor.sel(day=day), f.filled.loc[day]
+    yield f.tensor.sel(who=[who]), f.filled[[who]]
+
+
+@operation
+def first_positions(f: Frame) -> Pairs:
+    values = f.filled.to_numpy()
+    count = min(2, values.shape[1])
+    order = np.argsort(-values, axis=1, kind="stable")[:, :count]
+    yield f.tensor.argmax("who"), values.argmax(axis=1)
+    yield f.tensor.argmin("day"), values.argmin(axis=0)
+    yield f.tensor.top_k(count, "who").positions, order
+    yield f.tensor.top_k(count, "who").values, np.take_along_axis(values, order, axis=1)
+    among = np.zeros(values.shape)
+    np.put_along_axis(among, order, 1, axis=1)
+    yield f.tensor.among_top_k(count, "who"), f.filled * 0 + among
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("seed", range(200))
+def test_operations(seed: int, routes: dict[str, Any]) -> None:
+    rng = np.random.default_rng(seed)
+    connection = routes[["native", "arrow"][seed % 2]]
+    if (source := SOURCES[seed % len(SOURCES)]) == "xarray":
+        pytest.importorskip("xarray")
+    dtype, days = str(rng.choice(TYPES)), str(rng.choice(DAYS))
+    frame = make_frame(seed, connection, source, dtype, days)
+    for name in rng.permutation(list(OPERATIONS))[:6]:
+        for number, (tensor, expected) in enumerate(OPERATIONS[name](frame)):
+            where = f"{source}, {dtype}, {days}: {name} {number}"
+            with tensor.program(connection).execute() as result:
+                check(result["out"], expected, where)
+
+
+def check(found: Any, expected: Any, where: str) -> None:
+    """Check values, and coordinates if pandas has some."""
+    axes = [axis.name for axis in found.type.axes]
+    labels = {pd.DataFrame: ("index", "columns"), pd.Series: ("index",)}.get(type(expected), ())
+    for axis, label in zip(axes, labels, strict=False):
+        own = [plain(x) for x in found.coordinates(axis).to_pylist()]
+        assert own == [plain(x) for x in getattr(expected, label)], where
+    values = np.asarray(expected, float)
+    np.testing.assert_allclose(found.to_numpy().astype(float), values, 1e-5, 1e-5, err_msg=where)
+
+
+def plain(coordinate: Any) -> Any:
+    """A coordinate as pandas compares it: dates are their midnights."""
+    return pd.Timestamp(coordinate) if isinstance(coordinate, dt.date) else coordinate
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("source", [x for x in SOURCES if x not in ("xarray", "series")])
+@pytest.mark.parametrize("seed", range(200, 206))
+def test_frames_come_back(seed: int, source: str, connection: duckdb.DuckDBPyConnection) -> None:
+    """By columns as they were, and by names the coordinates of the greatest entries."""
+    frame = make_frame(seed, connection, source, TYPES[seed % 7], DAYS[seed % 5])
+    found = frame.tensor.to_pandas(connection, columns="who")
+    assert [plain(x) for x in found.index] == [plain(x) for x in frame.filled.index]
+    assert list(map(str, found.columns)) == list(map(str, frame.filled.columns))
+    np.testing.assert_allclose(found.to_numpy().astype(float), frame.filled.to_numpy())
+    best = frame.tensor.argmax("who").to_pandas(connection).set_index("day")["val"]
+    best.index = pd.Index([plain(x) for x in best.index])
+    assert best.sort_index().tolist() == frame.filled.idxmax(axis=1).tolist()
