@@ -78,7 +78,7 @@ def by_trees(costed: CostedProgram, domains: Domains) -> Solution:
     cheapest for that tree, whatever its readers need.
     """
     exact = not _open_layouts(costed.program, domains)
-    return Solution(_read_back(costed, _tables(costed, domains, settle=True)), exact)
+    return Solution(_read_back(costed, _tables(costed, domains, settle=True), {}), exact)
 
 
 def greedily(costed: CostedProgram, domains: Domains) -> Solution:
@@ -185,6 +185,11 @@ class _Table:
         least = np.stack([each[options.layout_of == at].min(axis=0) for at in positions])
         return cls(options, shared, each, least)
 
+    def at(self, fixed: Mapping[str, int]) -> tuple[Floats, Floats]:
+        """Return `each` and `least` where the shared tensors are made in these layouts."""
+        place: tuple[Any, ...] = (slice(None), *(fixed[name] for name in self.shared))
+        return self.each[place], self.least[place]
+
     def keep_cheapest(self) -> _Table:
         """Return the rows that make the cheapest layout, when no shared vertex is open."""
         at = int(np.argmin(self.least))
@@ -283,10 +288,7 @@ def _solve(costed: CostedProgram, domains: Domains) -> dict[str, Decomposition]:
             factors.append(_Factor((vertex.name, *table.shared), table.least))
         elif len(costed.program.uses[vertex.name]) != 1:
             factors.append(_Factor(table.shared, table.least.min(axis=0)))
-    if best := _eliminate(factors):
-        shared_layouts = {name: tables[name].options.layouts[at] for name, at in best.items()}
-        tables = _tables(costed, domains.making(costed.program, shared_layouts))
-    return _read_back(costed, tables)
+    return _read_back(costed, tables, _eliminate(factors))
 
 
 def _eliminate(factors: Sequence[_Factor]) -> dict[str, int]:
@@ -366,27 +368,32 @@ def _largest(program: Program, domains: Domains, lengths: Mapping[str, int]) -> 
     return max(largest, *eliminated) if lengths else largest
 
 
-def _read_back(costed: CostedProgram, tables: Mapping[str, _Table]) -> dict[str, Decomposition]:
-    """Follow the least costs from the consumers down; every shared vertex has one layout left."""
-    layout_numbers: dict[str, int] = {}
+def _read_back(
+    costed: CostedProgram, tables: Mapping[str, _Table], fixed: Mapping[str, int]
+) -> dict[str, Decomposition]:
+    """Follow the least costs from the consumers down.
+
+    `fixed` are the numbers of the layouts in which shared vertices are made; the others have one.
+    """
+    layout_numbers = dict(fixed)
     chosen: dict[str, Decomposition] = {}
     for vertex in reversed(costed.program.vertices):
-        table = tables[vertex.name]
-        at = layout_numbers.get(vertex.name, int(np.argmin(table.least)))
-        able = np.flatnonzero(table.options.layout_of == at)
-        best = int(able[np.argmin(table.each.reshape(-1)[able])])
-        chosen[vertex.name] = table.options.decompositions[best]
+        options = tables[vertex.name].options
+        each, least = tables[vertex.name].at(fixed)
+        at = layout_numbers.get(vertex.name, int(np.argmin(least)))
+        able = np.flatnonzero(options.layout_of == at)
+        best = int(able[np.argmin(each[able])])
+        chosen[vertex.name] = options.decompositions[best]
         for operand, needed, of in zip(
-            vertex.inputs, table.options.needed, table.options.needed_of, strict=True
+            vertex.inputs, options.needed, options.needed_of, strict=True
         ):
             if len(costed.program.uses[operand.tensor]) == 1 and operand.tensor in tables:
-                source = tables[operand.tensor]
+                layouts = tables[operand.tensor].options.layouts
+                _, totals = tables[operand.tensor].at(fixed)
                 target = needed[of[best]]
-                totals = [
+                moved = [
                     float(total) + costed.repartition_cost(operand.tensor, layout, target)
-                    for layout, total in zip(
-                        source.options.layouts, source.least.reshape(-1), strict=True
-                    )
+                    for layout, total in zip(layouts, totals, strict=True)
                 ]
-                layout_numbers[operand.tensor] = int(np.argmin(totals))
+                layout_numbers[operand.tensor] = int(np.argmin(moved))
     return chosen
