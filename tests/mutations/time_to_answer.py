@@ -18,6 +18,7 @@ GRAMMAR = "tests/language/test_grammar.py"
 IMPORTS = "tests/project/test_imports.py"
 ROWS = "tests/run/test_small_rows.py"
 TILES = "tests/run/test_reading_tiles.py"
+SEARCH = "tests/optimiser/test_search.py"
 PRICES = "tests/optimiser/test_known_prices.py"
 POSITIONS = "tests/stats/test_positions.py"
 SPELLED = "tests/pipeline/test_spelled_out.py"
@@ -90,6 +91,30 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
         "*read, *labels",
         "a vertex that makes a side dense has the price of one that does not",
         (f"{PRICES}::test_known_prices_are_those_computed_anew[0-False]",),
+    ),
+    Mutation(
+        "alike-wherever-labels-are",
+        "ucle/optimiser/known_prices.py",
+        "read, places, *work",
+        "read, *work",
+        "a product with a transposed factor counts as the same product",
+        (f"{SEARCH}::test_structural_numbers_tell_apart_where_labels_are",),
+    ),
+    Mutation(
+        "optimum-by-names-of-another-program",
+        "ucle/ir/layouts.py",
+        "frozenset((role, names[name]) for",
+        "frozenset((role, name) for",
+        "a known optimum compresses labels by their names in the program that it was found for",
+        (f"{SEARCH}::test_compressed_labels_are_renamed_with_the_others",),
+    ),
+    Mutation(
+        "shared-layouts-not-read-back",
+        "ucle/optimiser/dynamic_program.py",
+        "layout_numbers = dict(fixed)",
+        "layout_numbers = dict[str, int]()",
+        "shared vertices are made in the layout that is cheapest without their readers",
+        (f"{SEARCH}::test_layouts_that_pay_with_some_layout_of_a_shared_vertex[305]",),
     ),
     Mutation(
         "alike-in-each-run",

@@ -19,10 +19,12 @@ from costed_programs import (
 
 import ucle
 from ucle.errors import InputError
-from ucle.ir.layouts import Label
+from ucle.ir.layouts import RESULT, Decomposition, Label, Level
 from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.operators import ADD, MULT, SUM
+from ucle.optimiser import sparse_einsum as sparse_einsum_module
+from ucle.optimiser.known_prices import Prices
 from ucle.optimiser.pricing import CostedProgram
 from ucle.optimiser.sparse_einsum import METHODS, cheapest_plans, sparse_einsum
 from ucle.options import Optimisations
@@ -51,6 +53,64 @@ def test_dags_are_optimal(seed: int) -> None:
     assert found.search is not None
     assert found.search.exact
     assert found.total_cost == pytest.approx(optimum_by_layouts(costed), rel=1e-12, abs=1e-9)
+
+
+def _with_other_names(program: Program) -> Program:
+    """The same program with other names of its vertices and labels; only its inputs keep theirs."""
+
+    def rename(labels: tuple[Label, ...]) -> tuple[Label, ...]:
+        return tuple(replace(label, name=f"of_{label.name}") for label in labels)
+
+    names = {vertex.name: f"other_{vertex.name}" for vertex in program.vertices}
+    vertices = [
+        replace(
+            vertex,
+            tensor=NamedTensor(
+                names[vertex.name],
+                replace(vertex.tensor.type, axes=rename(vertex.tensor.type.axes)),
+            ),
+            inputs=tuple(
+                Operand(names.get(operand.tensor, operand.tensor), rename(operand.labels))
+                for operand in vertex.inputs
+            ),
+            labels=rename(vertex.labels),
+        )
+        for vertex in program.vertices
+    ]
+    outputs = tuple(names.get(name, name) for name in program.outputs)
+    return Program(program.inputs, tuple(vertices), outputs)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_optimum_is_known_by_other_names(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    costed = random_dag(seed)
+    sparse_einsum(costed)
+    program = _with_other_names(costed.program)
+    statistics = replace(costed.statistics, program=program)
+    other = replace(costed, program=program, statistics=statistics)
+    anew = sparse_einsum(replace(other, prices=Prices()))
+    monkeypatch.setattr(sparse_einsum_module, "first_domains", None)
+    found = sparse_einsum(other)
+    assert found.decompositions == anew.decompositions
+    assert found.costs == anew.costs
+
+
+def test_compressed_labels_are_renamed_with_the_others() -> None:
+    levels, compressed = (Level.TILED, Level.DENSE), frozenset({(0, "j"), (RESULT, "j")})
+    renamed = Decomposition(("i", "j"), levels, compressed).rename_labels(("j", "k"))
+    assert renamed == Decomposition(("j", "k"), levels, frozenset({(0, "k"), (RESULT, "k")}))
+
+
+def test_structural_numbers_tell_apart_where_labels_are() -> None:
+    i, j, k = (Label(name, 4) for name in "ijk")
+    A, B = (NamedTensor(name, TensorType((i, j))) for name in "AB")
+    operands = [(Operand("A", (i, j)), Operand("B", x)) for x in [(j, k), (k, j)]]
+    vertices = tuple(
+        Vertex(NamedTensor(f"T{n}", TensorType((i, k))), each, (i, k), MULT, reduce=SUM)
+        for n, each in enumerate(operands)
+    )
+    numbers = Prices().number_tensors(Program((A, B), vertices, ("T0", "T1")))
+    assert numbers["T0"] != numbers["T1"]
 
 
 @pytest.mark.parametrize("seed", [305, 833, 862])

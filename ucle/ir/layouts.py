@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from enum import Enum
 from functools import cached_property, lru_cache
 from itertools import product
@@ -343,6 +343,18 @@ class Decomposition:
         """
         keys = {names[axis] for axis in layout.promoted}
         return self.promoting(self.labels, self.promoted.difference(names) | keys)
+
+    def rename_labels(self, labels: tuple[str, ...]) -> Decomposition:
+        """Return the decomposition of the same work whose labels have other names.
+
+        >>> print(Decomposition.promoting(("i", "j"), {"i"}).rename_labels(("k", "i")))
+        K,i
+        """
+        names = dict(zip(self.labels, labels, strict=True))
+        if self.plain:
+            return self.promoting(labels, {names[name] for name in self.promoted})
+        compressed = frozenset((role, names[name]) for role, name in self.compressed)
+        return replace(self, labels=labels, compressed=compressed)
 
     def flip_label(self, name: str) -> Decomposition:
         """Return this decomposition with one label's level changed: promoted to demoted or back."""

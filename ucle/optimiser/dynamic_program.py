@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Operand, Program, Vertex
+from ucle.optimiser.alternatives import Alternatives
 from ucle.optimiser.domains import Domains
 from ucle.optimiser.pricing import CostedProgram
 
@@ -109,47 +110,6 @@ def greedily(costed: CostedProgram, domains: Domains) -> Solution:
 
 
 @dataclass(frozen=True)
-class _Options:
-    """The decompositions of one vertex, with the layouts that they make and need."""
-
-    decompositions: tuple[Decomposition, ...]
-    layouts: tuple[Layout, ...]
-    layout_of: NDArray[np.intp]
-    """The position among `layouts`, by decomposition."""
-    needed: tuple[tuple[Layout, ...], ...]
-    needed_of: tuple[NDArray[np.intp], ...]
-    """The positions among `needed`, by decomposition, for each operand."""
-
-    @classmethod
-    def of(cls, vertex: Vertex, choices: tuple[Decomposition, ...]) -> _Options:
-        """Compute the layouts of a vertex under each of its decompositions."""
-        layouts, layout_of = _number_layouts(vertex.makes(p) for p in choices)
-        read = [vertex.reads(p) for p in choices]
-        pairs = [_number_layouts(layouts[n] for layouts in read) for n in range(len(vertex.inputs))]
-        return cls(
-            choices, layouts, layout_of, tuple(n for n, _ in pairs), tuple(of for _, of in pairs)
-        )
-
-    def making(self, at: int) -> _Options:
-        """Return the decompositions that make the layout at a position."""
-        matching = np.flatnonzero(self.layout_of == at)
-        return _Options(
-            tuple(self.decompositions[n] for n in matching),
-            (self.layouts[at],),
-            np.zeros(len(matching), np.intp),
-            self.needed,
-            tuple(of[matching] for of in self.needed_of),
-        )
-
-
-def _number_layouts(layouts: Iterable[Layout]) -> tuple[tuple[Layout, ...], NDArray[np.intp]]:
-    """Return the distinct layouts, and the position of each given one among them."""
-    positions: dict[Layout, int] = {}
-    of = np.array([positions.setdefault(layout, len(positions)) for layout in layouts], np.intp)
-    return tuple(positions), of
-
-
-@dataclass(frozen=True)
 class _Factor:
     """Costs by the layouts of shared tensors: an axis for each, after `leading` other axes."""
 
@@ -169,16 +129,16 @@ class _Factor:
 class _Table:
     """Costs of a vertex and all below it: by decomposition, and the least cost by layout."""
 
-    options: _Options
+    options: Alternatives
     shared: tuple[str, ...]
     each: Floats
     least: Floats
 
     @classmethod
-    def of(cls, own: Floats, options: _Options, messages: Sequence[_Factor]) -> _Table:
+    def of(cls, options: Alternatives, messages: Sequence[_Factor]) -> _Table:
         """Add up the costs of a vertex and of its operands."""
         shared = tuple(dict.fromkeys(name for m in messages for name in m.shared))
-        each = own.reshape(-1, *(1 for _ in shared))
+        each = options.costs.reshape(-1, *(1 for _ in shared))
         for message, of in zip(messages, options.needed_of, strict=True):
             each = each + message.spread(shared, leading=1)[of]
         positions = range(len(options.layouts))
@@ -201,14 +161,12 @@ def _tables(costed: CostedProgram, domains: Domains, *, settle: bool = False) ->
     """Compute the table of every vertex; `settle` fixes shared ones as soon as theirs is known."""
     tables: dict[str, _Table] = {}
     for vertex in costed.program.vertices:
-        choices = domains.choices[vertex.name]
-        options = _Options.of(vertex, choices)
-        own = np.array([costed.vertex_cost(vertex, p).total for p in choices])
+        options = costed.alternatives(vertex, domains.choices[vertex.name])
         messages = [
             _message(costed, operand, needed, tables)
             for operand, needed in zip(vertex.inputs, options.needed, strict=True)
         ]
-        table = _Table.of(own, options, messages)
+        table = _Table.of(options, messages)
         fixed = settle and _is_shared(costed.program, vertex.name)
         tables[vertex.name] = table.keep_cheapest() if fixed else table
     return tables
@@ -236,6 +194,8 @@ def _message(
         return _Factor((name,), moves) if moves.shape[1] > 1 else _Factor((), moves[:, 0])
     floors = table.least.reshape(len(table.options.layouts), -1).min(axis=1)
     cheapest_first = np.argsort(floors, kind="stable")
+    if not table.shared:
+        return _Factor((), _move_alone(costed, name, needed, table, cheapest_first))
     rows = []
     for target in needed:
         row = np.full(table.least.shape[1:], math.inf)
@@ -252,6 +212,28 @@ def _message(
             row = np.minimum(row, table.least[at] + move)
         rows.append(row)
     return _Factor(table.shared, np.stack(rows))
+
+
+def _move_alone(
+    costed: CostedProgram,
+    name: str,
+    needed: Sequence[Layout],
+    table: _Table,
+    cheapest_first: NDArray[np.intp],
+) -> Floats:
+    """Return what `_message` does below no open shared vertex, by numbers, which are faster."""
+    layouts, least = table.options.layouts, table.least.tolist()
+    order = [(least[at], layouts[at]) for at in cheapest_first.tolist()]
+    rows = []
+    for target in needed:
+        row = least[layouts.index(target)] if target in layouts else math.inf
+        for floor, source in order:
+            if floor >= row:
+                break
+            if floor + costed.least_repartition_cost(name, source, target) < row:
+                row = min(row, floor + costed.repartition_cost(name, source, target))
+        rows.append(row)
+    return np.array(rows)
 
 
 # ---- Shared vertices ----

@@ -268,7 +268,8 @@ class _Search:
         merged = self.contract_order(JoinOrder(self._takers))
         trees = _trees(merged)
         all_merged = JoinOrder(self._takers & {tensor for tensor, _ in trees}, trees)
-        best = min(best, self.price(all_merged), key=_cost)
+        contracted = merged if all_merged.merged == self._takers else None
+        best = min(best, self.price(all_merged, contracted), key=_cost)
         before = math.inf
         while best.cost < before and self._may_save(best):
             before = best.cost

@@ -7,19 +7,21 @@ statistics; the range of the entries, which is another one in each step, matters
 absorbs the other side's entries.
 
 Signatures are numbers of two kinds. A *structural* number stands for the same operations on the
-same inputs: it needs no statistics. A *signature* stands for all tensors or vertices that look
-alike to prices. It needs the statistics of a tensor in all layouts, so that tensors with many axes
-have a signature of their own.
+same inputs, whatever their labels are called: it needs no statistics. A *signature* stands for all
+tensors or vertices that look alike to prices. It needs the statistics of a tensor in all layouts,
+so that tensors with many axes have a signature of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 
 from ucle.ir.fills import absorbed_sides
 from ucle.ir.layouts import Decomposition, Layout
+from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Program, Vertex
+from ucle.optimiser.alternatives import Alternatives
 from ucle.optimiser.sizes import SizedProgram
 from ucle.plan.decomposition import VertexCost
 
@@ -29,6 +31,11 @@ repartition: by least squares over some 500 programs of the searches of the benc
 
 MOST_AXES = 4
 """The most axes of a tensor whose statistics are compared: it has 2^axes layouts."""
+
+
+Wiring = tuple[tuple[int, ...], ...]
+"""The numbers of a program's inputs, the places of its outputs, and for each vertex its number and
+the places of its operands."""
 
 
 class Prices:
@@ -45,6 +52,10 @@ class Prices:
         """Both by structural number."""
         self.asked: dict[tuple[int, Decomposition], VertexCost] = {}
         """The prices of vertices that one search asked for, by structural number."""
+        self.alternatives: dict[tuple[int, tuple[Decomposition, ...]], Alternatives] = {}
+        """By structural number."""
+        self.solutions: dict[Wiring, tuple[Decomposition, ...]] = {}
+        """The optima of the programs of one search that were solved exactly."""
         self._numbers: dict[tuple[object, ...], int] = {}
         self._signatures: dict[tuple[object, ...], int] = {}
         self._tensors: dict[int, int] = {}
@@ -54,7 +65,7 @@ class Prices:
     def for_search(self) -> Prices:
         """Return the same cache for another search, whose effort is counted from 0."""
         other = copy(self)
-        other.asked = {}
+        other.asked, other.alternatives, other.solutions = {}, {}, {}
         return other
 
     @property
@@ -70,10 +81,12 @@ class Prices:
         """Return the structural number of every tensor of a program."""
         number_of = {x.name: self._number(x.name, x.type) for x in program.inputs}
         for vertex in program.vertices:
-            operands = tuple(
-                (number_of[operand.tensor], operand.labels) for operand in vertex.inputs
-            )
-            number_of[vertex.name] = self._number(vertex.tensor.type, operands, *_work(vertex))
+            place_of = {name: place for place, name in enumerate(vertex.label_names)}
+            labels = vertex.names, *(operand.names for operand in vertex.inputs)
+            places = tuple(tuple([place_of[name] for name in names]) for names in labels)
+            read = tuple(number_of[operand.tensor] for operand in vertex.inputs)
+            work = _work(vertex, {name: str(place) for name, place in place_of.items()})
+            number_of[vertex.name] = self._number(*_facts(vertex.tensor.type), read, places, *work)
         return number_of
 
     def _number(self, *work: object) -> int:
@@ -114,7 +127,8 @@ class Prices:
             types = [sized.program.types[operand.tensor] for operand in vertex.inputs]
             absorbed = absorbed_sides(vertex, *types) if len(types) == 2 else None
             labels = vertex.labels, *(operand.labels for operand in vertex.inputs)
-            signature = self._sign(made, *read, absorbed, *labels, *_work(vertex))
+            own = {name: name for name in vertex.label_names}
+            signature = self._sign(made, *read, absorbed, *labels, *_work(vertex, own))
             self._vertices[number] = signature
         return signature
 
@@ -122,7 +136,14 @@ class Prices:
         return self._signatures.setdefault(seen, len(self._signatures))
 
 
-def _work(vertex: Vertex) -> tuple[object, ...]:
-    """The operators of a vertex."""
-    plain = vertex.combine, vertex.maps, vertex.reduce
-    return *plain, vertex.index, vertex.along, vertex.top
+def _facts(type_: TensorType) -> tuple[object, ...]:
+    """A type without the names of its labels."""
+    entries = type_.values, type_.covered, type_.occupied, type_.decided
+    return type_.shape, type_.dtype, type_.fill, *entries
+
+
+def _work(vertex: Vertex, names: Mapping[str, str]) -> tuple[object, ...]:
+    """The operators of a vertex, with these names of its labels."""
+    named = vertex.index, vertex.along, vertex.top
+    renamed = (each and each.rename_labels(names) for each in named)
+    return vertex.combine, vertex.maps, vertex.reduce, *renamed

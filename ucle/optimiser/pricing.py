@@ -17,7 +17,8 @@ from ucle.ir.layouts import RESULT, TILE, Decomposition, Layout
 from ucle.ir.masked_products import masked_products, reader_of
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser import limits, repartition_cost
-from ucle.optimiser.known_prices import Prices
+from ucle.optimiser.alternatives import Alternatives
+from ucle.optimiser.known_prices import Prices, Wiring
 from ucle.optimiser.sizes import SizedProgram, key_bytes
 from ucle.optimiser.tiled_and_compressed import all_blocked, list_levelled, stored_blocks
 from ucle.options import Optimisations
@@ -97,6 +98,18 @@ class CostedProgram(SizedProgram):
         """The signatures of tensors and of vertices, as far as they were needed."""
         return {}, {}
 
+    @cached_property
+    def wiring(self) -> Wiring:
+        """The program without the names of its vertices: equal ones have the same optimum."""
+        places = {name: place for place, name in enumerate(self.program.types)}
+        inputs = tuple(self._numbers[tensor.name] for tensor in self.program.inputs)
+        outputs = tuple(places[name] for name in self.program.outputs)
+        vertices = (
+            (self._numbers[vertex.name], *(places[operand.tensor] for operand in vertex.inputs))
+            for vertex in self.program.vertices
+        )
+        return inputs, outputs, *vertices
+
     def _sign_tensor(self, name: str) -> int:
         signatures, _ = self._signatures
         if (signature := signatures.get(name)) is None:
@@ -169,6 +182,16 @@ class CostedProgram(SizedProgram):
     def total(self, chosen: Mapping[str, Decomposition]) -> float:
         """Return the cost of the whole program under a decomposition of every vertex."""
         return price(self, chosen).total_cost
+
+    def alternatives(self, vertex: Vertex, choices: tuple[Decomposition, ...]) -> Alternatives:
+        """Return decompositions of a vertex with their costs and layouts."""
+        key, known = (self._numbers[vertex.name], choices), self.prices.alternatives
+        if (alternatives := known.get(key)) is None:
+            costs = [self.vertex_cost(vertex, each).total for each in choices]
+            alternatives = Alternatives.of(vertex, choices, costs)
+            if all(each.deferred is None for each in choices):
+                known[key] = alternatives
+        return alternatives
 
     def vertex_cost(self, vertex: Vertex, decomposition: Decomposition) -> VertexCost:
         """Return the cost of a vertex's join, kernel and aggregation (section 7.2)."""

@@ -49,16 +49,36 @@ def sparse_einsum(
         MemoryLimitError: no decomposition of some vertex stays below the limits.
     """
     pins = dict(pinned or {})
-    skipped = costed.optimisations.skip_small and method == "dag" and not pins
-    solution = _whole(costed) if skipped else None
-    if solution is None:
+    if pins or method != "dag":
         solution = _search(costed, first_domains(costed, pins), method)
+    else:
+        solution = _known_optimum(costed) or _find_optimum(costed)
     search = None
     if len(pins) < len(costed.program.vertices):  # otherwise there was nothing to find
         search = Search(
             method, solution.exact, levels_to_choose(costed.program, pins), costed.priced
         )
     return replace(price(costed, solution.chosen), search=search)
+
+
+def _known_optimum(costed: CostedProgram) -> Solution | None:
+    """Return the optimum that was found for the same program with other names; None if none was."""
+    if (known := costed.prices.solutions.get(costed.wiring)) is None:
+        return None
+    pairs = zip(costed.program.vertices, known, strict=True)
+    chosen = {vertex.name: each.rename_labels(vertex.label_names) for vertex, each in pairs}
+    return Solution(chosen, exact=True)
+
+
+def _find_optimum(costed: CostedProgram) -> Solution:
+    """Search all decompositions, and remember the optimum if that is what was found."""
+    solution = _whole(costed) if costed.optimisations.skip_small else None
+    if solution is None:
+        solution = _search(costed, first_domains(costed, {}), "dag")
+    if solution.exact:
+        names = (vertex.name for vertex in costed.program.vertices)
+        costed.prices.solutions[costed.wiring] = tuple(solution.chosen[name] for name in names)
+    return solution
 
 
 def cheapest_plans(
