@@ -272,10 +272,18 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "repartition-forgotten",
         "ucle/optimiser/dynamic_program.py",
-        "            row = np.minimum(row, table.least[at] + move)\n",
-        "            row = np.minimum(row, table.least[at])\n",
+        "row = min(row, floor + costed.repartition_cost(name, source, target))",
+        "row = min(row, floor)",
         "the dynamic program takes a change of layout for free",
         ("tests/optimiser/test_sparse_einsum.py::test_trees_are_optimal[7-paper]",),
+    ),
+    Mutation(
+        "repartition-forgotten-below-shared",
+        "ucle/optimiser/dynamic_program.py",
+        "            row = np.minimum(row, table.least[at] + move)\n",
+        "            row = np.minimum(row, table.least[at])\n",
+        "the dynamic program takes a change of layout above a shared vertex for free",
+        ("tests/optimiser/test_search.py::test_dags_are_optimal[98]",),
     ),
     Mutation(
         "limits-ignored",
