@@ -50,8 +50,8 @@ MAINTENANCE: tuple[Mutation, ...] = (
     Mutation(
         "coordinates-never-move",
         "ucle/maintenance/changes.py",
-        "                moved.append(axis)",
-        "                pass",
+        "            moved.append(axis)",
+        "            pass",
         "a word that takes the place of another one is no new coordinate",
         (f"{REFRESH}[outer-5]",),
     ),
