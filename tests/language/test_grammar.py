@@ -22,9 +22,10 @@ PROGRAMS = (
     "u[] = f[]\nv = max[](w[i,j])\n",
     "any = any[i](x[i] >= .5); any any= x[i] != 1.; max = max(1, 2)",
     "h[i,n] = relu(A[i,l]*X[l,m]*W[m,n])\n\n",
+    "b[i] = x[i] & 7 | y[i] << 2 >> 1; c = True\nd[i] = 0 < z[idx[i] & 3] <= 5 != a and False\n",
 )
-SIGNS = "()[]+-*/^~,;=<>!%&#.\n\r \t0a_é"
-WORDS = ("+=", "**", "//", "==", "max=", "any", "or", "and", "not", "xor", "sum=", "1e5", "\n\n")
+SIGNS = "()[]+-*/^~,;=<>!%&|#.\n\r \t0a_é"
+WORDS = ("+=", "**", "//", "==", "max=", "any", "or", "and", "not", "xor", "sum=", "1e5", "\n\n", "<<", ">>", "True")
 PIECES = (*SIGNS, *WORDS, "")
 """What is put into programs."""
 

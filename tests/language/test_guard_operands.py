@@ -35,6 +35,13 @@ GUARDED = {
     "when(x[i] > 0 and d[i] != 0, log(x[i]) / d[i])": (
         "log(one_if_zero(max(x[i], 0))) / one_if_zero(d[i])"
     ),
+    "when((x[i] > 0) & (d[i] != 0), log(x[i]) / d[i])": (
+        "log(one_if_zero(max(x[i], 0))) / one_if_zero(d[i])"
+    ),
+    "unless((x[i] <= 0) | (d[i] == 0), log(x[i]) / d[i])": (
+        "log(one_if_zero(max(x[i], 0))) / one_if_zero(d[i])"
+    ),
+    "when(0 < d[i] <= 1, 1 / sqrt(d[i]))": "1 / sqrt(one_if_zero(max(min(d[i], 1), 0)))",
     "when(d[i] > -1 and d[i] < 1, acos(d[i]))": "acos(max(min(d[i], 1), -1))",
     "when(2 * d[i] > 0, 1 / (2 * d[i]))": "1 / one_if_zero(max(2 * d[i], 0))",
     "where(d[i] > 0, 1 / d[i], x[i])": "1 / one_if_zero(max(d[i], 0))",

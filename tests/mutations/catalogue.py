@@ -7,6 +7,7 @@ run is short. Here are those of the compiler; `around` has those of what stands 
 from __future__ import annotations
 
 from .around import AROUND
+from .bits_and_chains import BITS_AND_CHAINS
 from .coming_in import COMING_IN
 from .infinite_states import INFINITE_STATES
 from .linear_algebra import LINEAR_ALGEBRA
@@ -1296,6 +1297,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/lazy/test_places.py::test_numpy_agrees[diagonal of a running sum-integers]",),
     ),
     *AROUND,
+    *BITS_AND_CHAINS,
     *COMING_IN,
     *LINEAR_ALGEBRA,
     *ORDER_AND_NAMES,

@@ -40,7 +40,8 @@ from ucle.testing.oracle_operators import FOLDS
 NEWEST = not duckdb.__version__.startswith("1.")
 # fmt: off
 RARE = (
-    34, 42, 56, 89, 94, 108, 109, 111, 114, 120, 122, 124, 129, 148, 190, 210, 223, 237, 254, 293,
+    30, 33, 34, 38, 42, 46, 47, 56, 68, 69, 86, 91, 109, 120, 122, 127, 129, 168, 209, 211, 212,
+    228, 254, 278, 281,
 )
 # fmt: on
 """Seeds of programs that have what the first 30 lack, so that all of the language is drawn."""
@@ -99,10 +100,12 @@ def test_the_generator_covers_the_language() -> None:
     """Were the generator to lose a feature, the matrix would be green for the wrong reason."""
     cases = [random_case(seed) for seed in RANDOM_PROGRAMS]
     text = "\n".join(case.text for case in cases)
-    for word in (*ACCUMULATES, *INFIX):
+    for word in (*ACCUMULATES, *INFIX, "<<", ">>"):
         assert f" {word} " in text, word
     for name in (*CALLS, *CASTS, *FOLDS, "where", "clip", "when", "unless", "min", "max"):
         assert re.search(rf"\b{name}[\[(=]", text), name
+    assert re.search(r"\bxor\(", text)
+    assert re.search(r"< .* <=", text), "no chain of comparisons"
     arrays = [array for case in cases for array in case.arrays.values()]
     assert {array.ndim for array in arrays} == {0, 1, 2, 3, 4, 5}
     assert {array.dtype.name for array in arrays} == {dtype.value for dtype in DType}

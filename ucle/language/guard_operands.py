@@ -31,6 +31,8 @@ from ucle.language.syntax import (
 from ucle.language.syntax_to_text import expression_text
 from ucle.operators import (
     AND,
+    BIT_AND,
+    BIT_OR,
     EQUAL,
     GREATEST,
     LEAST,
@@ -52,6 +54,10 @@ from ucle.operators.rows import Division
 
 SELECTIONS = {WHEN: True, WHEN_ONE: True, WHEN_LOWEST: True, WHEN_HIGHEST: True, UNLESS: False}
 """For each selection, whether its second operand is read where the first holds or where not."""
+
+CONJUNCTIONS, DISJUNCTIONS = (AND, BIT_AND), (OR, BIT_OR)
+"""Operators that hold where both operands hold, or fail where both fail: of integers, one way
+alone, which is the way that guards need."""
 
 MOST_PARTS = 200
 """The number of parts up to which operands are compared with conditions."""
@@ -130,7 +136,7 @@ def _list_guards(condition: Expression, *, holds: bool) -> Iterator[_Guard]:
     match condition:
         case Call(PointwiseMap() as function, (argument,)) if function is NOT:
             yield from _list_guards(argument, holds=not holds)
-        case Binary(operator, left, right) if operator is (AND if holds else OR):
+        case Binary(operator, left, right) if operator in (CONJUNCTIONS if holds else DISJUNCTIONS):
             yield from _list_guards(left, holds=holds)
             yield from _list_guards(right, holds=holds)
         case Binary(operator, left, right) if operator in (LESS, LESS_EQUAL):

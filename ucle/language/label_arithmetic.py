@@ -208,11 +208,11 @@ def _number(value: Scalar) -> Fraction | None:
 
 def _join_conditions(operator: Combine, left: Condition, right: Condition) -> Condition | None:
     match operator:
-        case operators.AND:
+        case operators.AND | operators.BIT_AND:
             return All((left, right))
-        case operators.OR:
+        case operators.OR | operators.BIT_OR:
             return Some((left, right))
-        case operators.XOR | operators.NOT_EQUAL:
+        case operators.XOR | operators.BIT_XOR | operators.NOT_EQUAL:
             return Some((All((left, right.negated)), All((left.negated, right))))
         case operators.EQUAL:
             return Some((All((left, right)), All((left.negated, right.negated))))

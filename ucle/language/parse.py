@@ -34,6 +34,7 @@ from ucle.language.syntax import (
     Access,
     Binary,
     Call,
+    Comparisons,
     Coordinate,
     Expression,
     First,
@@ -54,6 +55,11 @@ from ucle.language.templates import substitute
 from ucle.operators import (
     ADD,
     AND,
+    BIT_AND,
+    BIT_OR,
+    BIT_XOR,
+    BITWISE_LEFT_SHIFT,
+    BITWISE_RIGHT_SHIFT,
     COMBINES,
     DIV,
     LESS,
@@ -65,6 +71,7 @@ from ucle.operators import (
     POW,
     REDUCES,
     SUB,
+    TRUTHS,
     XOR,
     Combine,
     Reduce,
@@ -74,6 +81,7 @@ OPENING, CLOSING = frozenset({"LPAR", "LSQB"}), frozenset({"RPAR", "RSQB"})
 CONTINUING = frozenset(
     {"PLUS", "MINUS", "STAR", "SLASH", "CIRCUMFLEX", "__ANON_0", "ASSIGN", "REDUCE", "COMMA"}
     | {"COMPARISON", "AND", "OR", "XOR", "NOT", "FLOOR", "PERCENT"}
+    | {"VBAR", "AMPERSAND", "SHIFT"}
 )
 
 GOES_ON = "a statement ends with its line, unless that ends with an operator or within brackets"
@@ -118,7 +126,15 @@ TERMINALS = {
     "CIRCUMFLEX": "'^'",
     "__ANON_0": "'**'",
     "TILDE": "'~'",
+    "VBAR": "'|'",
+    "AMPERSAND": "'&'",
+    "SHIFT": "'<<', '>>'",
+    "TRUE": "'True'",
+    "FALSE": "'False'",
 }
+
+BITS = {"xor": BIT_XOR, "<<": BITWISE_LEFT_SHIFT, ">>": BITWISE_RIGHT_SHIFT}
+"""Operators on bits by how they are written; ``xor`` is one where it is called as a function."""
 
 
 def _drop_line_breaks(stream: Iterator[Token]) -> Iterator[Token]:
@@ -229,6 +245,14 @@ def _raise_syntax_error(error: UnexpectedError, text: str) -> NoReturn:
         found=f"{unexpected} in {source.strip()!r}",
         hint=GOES_ON if goes_on and line > 1 and not source[: column - 1].strip() else None,
     ) from None
+
+
+def comparison(left: Expression, right: Expression, sign: str) -> Binary:
+    """Return the comparison of two expressions by a sign; ``x > y`` is ``y < x``."""
+    if (swapped := SWAPPED.get(sign)) is not None:
+        return Binary(swapped, right, left, left.span)
+    operator = next(row for row in COMBINES.values() if row.symbol == sign)
+    return Binary(operator, left, right, left.span)
 
 
 @dataclass(frozen=True)
@@ -377,7 +401,7 @@ class _Builder:
 
     def call(self, children: list[Any]) -> Expression:
         name, *arguments = children
-        if len(arguments) == 2 and (operator := COMBINES.get(name)) is not None:
+        if len(arguments) == 2 and (operator := BITS.get(name, COMBINES.get(name))) is not None:
             left, right = arguments
             return Binary(operator, left, right, self._span(name))
         if len(arguments) == 2 and (swapped := SWAPPED.get(name)) is not None:
@@ -423,12 +447,25 @@ class _Builder:
             return substitute(template(ALONG[name]), {"x": argument}, over, span)
         return Reduction(_aggregation(str(name), span), over, argument, span)
 
-    def compare(self, children: list[Any]) -> Binary:
+    def compare(self, children: list[Any]) -> Expression:
+        operands, signs = tuple(children[::2]), tuple(map(str, children[1::2]))
+        if len(signs) > 1:
+            return Comparisons(operands, signs, operands[0].span)
+        return comparison(*operands, signs[0])
+
+    def bit_or(self, children: list[Expression]) -> Binary:
+        return self._binary(BIT_OR, children)
+
+    def bit_and(self, children: list[Expression]) -> Binary:
+        return self._binary(BIT_AND, children)
+
+    def shift(self, children: list[Any]) -> Binary:
         left, sign, right = children
-        if (swapped := SWAPPED.get(sign)) is not None:
-            return Binary(swapped, right, left, left.span)
-        operator = next(row for row in COMBINES.values() if row.symbol == sign)
-        return Binary(operator, left, right, left.span)
+        return self._binary(BITS[sign], [left, right])
+
+    def truth(self, children: list[Token]) -> Number:
+        (token,) = children
+        return Number(TRUTHS[token], self._span(token))
 
     def or_(self, children: list[Expression]) -> Binary:
         return self._binary(OR, children)
@@ -489,6 +526,13 @@ class _Builder:
 
 def _check_target(target: Access, accumulate: Reduce | None) -> None:
     """Check that the left side has labels, or entries of tensors with an aggregation."""
+    if target.tensor in TRUTHS:
+        raise ProgramSyntaxError(
+            f"{target.tensor} is a constant, and no name of a tensor",
+            where=str(target.span),
+            expected="another name on the left side",
+            found=str(target),
+        )
     for index in target.indices or ():
         if index.plain is None and (index.entries is None or index.permissive):
             raise ProgramSyntaxError(

@@ -26,6 +26,9 @@ from ucle.operators import (
     Typing,
 )
 
+OF_BITS = "int64(x) converts numbers, and comparisons need parentheses: (a > 0) & (b > 0)"
+"""The hint where bitwise operators, which bind more tightly than comparisons, have no integers."""
+
 WIDER = {"b": DType.INT64, "i": DType.FLOAT64}
 """The promoted type of an operand whose kind of number a function does not support."""
 
@@ -58,7 +61,8 @@ def combine_signature(
         case Typing.COMPARISON:
             compute = _common(left, right)
         case _:
-            compute = _of_function(operator.name, operator.numpy, (left, right), where)
+            name = operator.symbol
+            compute = _of_function(name, operator.numpy, (left, right), where, operator.kinds)
     while compute.kind not in operator.kinds:
         compute = _wider(operator.name, compute, where)
     return Signature(compute, DType.BOOL if operator.indicates else compute)
@@ -169,19 +173,24 @@ def _common(left: DType | Scalar, right: DType | Scalar) -> DType:
 
 
 def _of_function(
-    name: str, function: Any, operands: tuple[DType | Scalar, ...], where: str | None
+    name: str,
+    function: Any,
+    operands: tuple[DType | Scalar, ...],
+    where: str | None,
+    kinds: str = "",
 ) -> DType:
     samples = [np.ones(1, op.numpy) if isinstance(op, DType) else op for op in operands]
     try:
         with np.errstate(all="ignore"):
             result_type = nearest(np.asarray(function(*samples)).dtype)
     except (TypeError, ValueError, OverflowError) as error:
+        of_bits = bool(kinds) and set(kinds) <= {"b", "i"}
         raise ValueTypeError(
             f"NumPy has no {name} of these operands",
             where=where,
-            expected="operands of other types",
+            expected="booleans or integers" if of_bits else "operands of other types",
             found=" and ".join(op.value if isinstance(op, DType) else repr(op) for op in operands),
-            hint=str(error).splitlines()[0],
+            hint=OF_BITS if of_bits else str(error).splitlines()[0],
         ) from error
     assert result_type is not None
     # For two booleans, or small constants, NumPy returns small integers and half floats.

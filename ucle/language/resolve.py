@@ -7,6 +7,8 @@ Takes a syntax tree and returns one in which nothing is implied:
 - With `=`, a label that is missing on the left is summed over the smallest subexpression that holds
   all of its occurrences, so ``relu(T[i,m] * W[m,n])`` is the relu of a sum.
 - Functions and aggregations that are defined by others (`ucle.language.functions`) are expanded.
+- A chain of comparisons becomes the conjunction of those of neighbours. Its sums are around the
+  operands by then, each of which is one expression, though it is compared on both sides.
 - The labels of an aggregation are local: if another label of the statement has the same name, they
   are renamed.
 """
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 
 from ucle.errors import LabelError, NameResolutionError, did_you_mean
 from ucle.foundation.dataclasses import dataclass
@@ -24,10 +26,12 @@ from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING
 from ucle.ir.vertices import Span
 from ucle.language.functions import ALONG, CASTS, FIRST, FUNCTIONS
-from ucle.language.parse import template
+from ucle.language.parse import comparison, template
 from ucle.language.syntax import (
     Access,
+    Binary,
     Call,
+    Comparisons,
     Coordinate,
     Expression,
     First,
@@ -45,7 +49,7 @@ from ucle.language.syntax import (
     with_indices,
 )
 from ucle.language.templates import substitute
-from ucle.operators import MAPS, REDUCES, SUM
+from ucle.operators import AND, MAPS, REDUCES, SUM
 
 
 def resolve(statement: Statement, keep: Collection[str] = ()) -> Statement:
@@ -140,6 +144,9 @@ def _expand_expression(
             raise (_without_labels if aggregates else _unknown_function)(expression)
         case Call():
             _check_count(expression, 1)
+        case Comparisons(_, signs, span):
+            each = map(comparison, parts, parts[1:], signs)
+            return reduce(lambda left, right: Binary(AND, left, right, span), each)
         case ScanExpression(along, argument):
             missing = [label for label in along.labels if label not in argument.labels]
             if missing:

@@ -219,6 +219,31 @@ class Binary:
 
 
 @dataclass(frozen=True)
+class Comparisons:
+    """A chain of comparisons, ``0 < x <= 3``: true where all hold of neighbours.
+
+    `signs` are those between the operands. A resolved expression contains none.
+    """
+
+    operands: tuple[Expression, ...]
+    signs: tuple[str, ...]
+    span: Span
+
+    def __post_init__(self) -> None:
+        _know_facts(self)
+
+    @cached_property
+    def constant(self) -> bool:
+        """True if there is no tensor in the operands."""
+        return all(operand.constant for operand in self.operands)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Distinct labels of the operands, in order of first use."""
+        return tuple(dict.fromkeys(x for operand in self.operands for x in operand.labels))
+
+
+@dataclass(frozen=True)
 class Reduction:
     """⊕ of an expression over labels: ``sum[j](...)``. The labels are local to it."""
 
@@ -403,7 +428,9 @@ class Reindexed:
     constant: ClassVar[bool] = False
 
 
-def _know_facts(expression: Call | Binary | Reduction | ScanExpression | First) -> None:
+def _know_facts(
+    expression: Call | Binary | Comparisons | Reduction | ScanExpression | First,
+) -> None:
     """Compute the cached properties now: later this would recurse once per level."""
     expression.labels, expression.constant  # noqa: B018
 
@@ -415,6 +442,7 @@ Expression = (
     | LabelDivision
     | Call
     | Binary
+    | Comparisons
     | Reduction
     | ScanExpression
     | First
@@ -463,6 +491,8 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return (source,) if written is None else (source, written)
         case Call(_, arguments):
             return arguments
+        case Comparisons(operands):
+            return operands
         case Binary(_, left, right):
             return (left, right)
         case Reduction(_, _, argument) | ScanExpression(_, argument) | LabelDivision(argument):
@@ -490,6 +520,8 @@ def with_children(expression: Expression, parts: Iterable[Expression]) -> Expres
             return replace(expression, entries=part)
         case Call(function, _, span):
             return Call(function, tuple(parts), span)
+        case Comparisons(_, signs, span):
+            return Comparisons(tuple(parts), signs, span)
         case Binary(operator, _, _, span):
             left, right = parts
             return Binary(operator, left, right, span)

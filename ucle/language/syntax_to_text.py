@@ -14,6 +14,7 @@ from ucle.language.syntax import (
     Access,
     Binary,
     Call,
+    Comparisons,
     Coordinate,
     Expression,
     First,
@@ -28,12 +29,17 @@ from ucle.language.syntax import (
     Size,
     Statement,
 )
-from ucle.operators import (
-    POW,
-)
+from ucle.operators import ADD, AND, BIT_OR, EQUAL, MULT, POW
 
-ATOM = 9
-"""The precedence of names, calls and numbers; that of ``not`` is 3, that of a minus sign 7."""
+NOT = AND.binding + 1
+COMPARISON = EQUAL.binding
+COMPARED = BIT_OR.binding
+"""The lowest precedence of what may be compared without parentheses."""
+SUM, PRODUCT = ADD.binding, MULT.binding
+MINUS = PRODUCT + 1
+POWER = POW.binding
+ATOM = POWER + 1
+"""The precedence of names, calls and numbers."""
 
 
 def statement_text(statement: Statement) -> str:
@@ -66,15 +72,15 @@ def _text(expression: Expression) -> tuple[str, int]:
         case Coordinate(label):
             return label, ATOM
         case Hit(entries, label):
-            return f"{_within(entries, 5)} == {label}", 4
+            return f"{_within(entries, COMPARED)} == {label}", COMPARISON
         case Reindexed(source, indices):
             return f"{source.tensor}[{','.join(map(str, indices))}]", ATOM
         case LabelDivision(argument, by):
-            return f"{_within(argument, 6)} {expression.sign} {by}", 6
+            return f"{_within(argument, PRODUCT)} {expression.sign} {by}", PRODUCT
         case Call(operators.NOT, (argument,)):
-            return f"not {_within(argument, 3)}", 3
+            return f"not {_within(argument, NOT)}", NOT
         case Call(operators.NEG, (argument,)):
-            return f"-{_within(argument, 8)}", 7
+            return f"-{_within(argument, POWER)}", MINUS
         case Call(_, arguments):
             return f"{expression.name}({', '.join(map(expression_text, arguments))})", ATOM
         case Reduction(operator, over, argument):
@@ -95,12 +101,16 @@ def _text(expression: Expression) -> tuple[str, int]:
             return f"size[{','.join(over)}]", ATOM
         case Binary(operator, left, right) if operator.binding:
             binding, power = operator.binding, operator is POW
-            # Comparisons do not chain; a power binds to the right, the others to the left.
-            first = binding + (power or binding == 4)
-            second = 7 if power else binding + 1
+            # Comparisons would chain; a power binds to the right, the others to the left.
+            first = binding + (power or binding == COMPARISON)
+            second = MINUS if power else binding + 1
             return operator.text(_within(left, first), _within(right, second)), binding
         case Binary(operator, left, right):
             return operator.text(expression_text(left), expression_text(right)), ATOM
+        case Comparisons(operands, signs):
+            first, *others = (_within(operand, COMPARED) for operand in operands)
+            pairs = zip(signs, others, strict=True)
+            return " ".join([first, *(f"{sign} {text}" for sign, text in pairs)]), COMPARISON
 
 
 def _within(expression: Expression, least: int) -> str:
@@ -110,12 +120,12 @@ def _within(expression: Expression, least: int) -> str:
 
 def _number(value: Scalar) -> tuple[str, int]:
     if isinstance(value, bool):
-        return f"bool({int(value)})", ATOM
+        return str(value), ATOM
     if isinstance(value, complex):
         sign = "-" if value.imag < 0 else "+"
-        return f"{_number(value.real)[0]} {sign} {_number(abs(value.imag))[0]}j", 5
+        return f"{_number(value.real)[0]} {sign} {_number(abs(value.imag))[0]}j", SUM
     if math.isnan(value):
-        return "1e999 - 1e999", 5
+        return "1e999 - 1e999", SUM
     if abs(value) == math.inf:
-        return ("1e999", ATOM) if value > 0 else ("-1e999", 7)
-    return repr(value), 7 if value < 0 else ATOM
+        return ("1e999", ATOM) if value > 0 else ("-1e999", MINUS)
+    return repr(value), MINUS if value < 0 else ATOM

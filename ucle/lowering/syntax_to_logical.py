@@ -52,6 +52,7 @@ from ucle.language.syntax import (
     Statement,
     walk,
 )
+from ucle.lowering.bits_of_booleans import bits_as_logic
 from ucle.lowering.logical import (
     MOST_MAPS,
     Constant,
@@ -181,6 +182,7 @@ class _Lowering:
                 expected="at least one tensor in the expression",
                 found=repr(value)[:80],
             )
+        expression = bits_as_logic(expression, self.types)
         expression = finite_products(ones_as_casts(expression, self.types), self.types)
         result = run(self._lower(expression))
         type_ = self._step_types.of_use(result, self._span)

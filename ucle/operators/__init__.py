@@ -149,10 +149,15 @@ MAPS: dict[str, PointwiseMap] = {
     )
 }
 
-WORDS = frozenset(
-    row.symbol for row in COMBINES.values() if row.infix and row.symbol.isidentifier()
-) | {NOT.name}
-"""The operators that are words, which nothing else may be called."""
+TRUTHS = {"True": True, "False": False}
+"""The constants that are words."""
+
+WORDS = (
+    frozenset(row.symbol for row in COMBINES.values() if row.infix and row.symbol.isidentifier())
+    | {NOT.name}
+    | TRUTHS.keys()
+)
+"""The operators and constants that are words, which nothing else may be called."""
 
 __all__ = [
     "ABS",
@@ -240,6 +245,7 @@ __all__ = [
     "TAN",
     "TANH",
     "TRUNC",
+    "TRUTHS",
     "UNLESS",
     "WHEN",
     "WHEN_HIGHEST",

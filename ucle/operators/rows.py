@@ -159,7 +159,7 @@ class Combine:
 
     def text(self, left: str, right: str) -> str:
         """Return the expression as it is written in a program."""
-        return f"{left} {self.symbol} {right}" if self.infix else f"{self.name}({left}, {right})"
+        return f"{left} {self.symbol} {right}" if self.infix else f"{self.symbol}({left}, {right})"
 
 
 @dataclass(frozen=True, eq=False)

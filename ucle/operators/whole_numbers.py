@@ -137,14 +137,14 @@ FLOOR_DIVIDE = Combine(
 
 BIT_AND = Combine(
     "bit_and",
-    "bit_and",
+    "&",
     "bi",
     np.bitwise_and,
     absorbs_left=is_integer(0),
     absorbs_right=is_integer(0),
     commutative=True,
     associative=True,
-    infix=False,
+    binding=6,
     rule=_any_bits,
     texts={"i": "x & y", "b": "x AND y"},
     derivatives=FLAT,
@@ -152,14 +152,14 @@ BIT_AND = Combine(
 
 BIT_OR = Combine(
     "bit_or",
-    "bit_or",
+    "|",
     "bi",
     np.bitwise_or,
     absorbs_left=is_integer(-1),
     absorbs_right=is_integer(-1),
     commutative=True,
     associative=True,
-    infix=False,
+    binding=5,
     rule=_any_bits,
     texts={"i": "x | y", "b": "x OR y"},
     derivatives=FLAT,
@@ -167,7 +167,7 @@ BIT_OR = Combine(
 
 BIT_XOR = Combine(
     "bit_xor",
-    "bit_xor",
+    "xor",
     "bi",
     np.bitwise_xor,
     commutative=True,
@@ -180,11 +180,11 @@ BIT_XOR = Combine(
 
 BITWISE_LEFT_SHIFT = Combine(
     "bitwise_left_shift",
-    "bitwise_left_shift",
+    "<<",
     "i",
     np.left_shift,
     absorbs_left=is_integer(0),
-    infix=False,
+    binding=7,
     rule=_any_bits,
     texts={"i": formulas.LEFT_SHIFT},
     derivatives=FLAT,
@@ -192,11 +192,11 @@ BITWISE_LEFT_SHIFT = Combine(
 
 BITWISE_RIGHT_SHIFT = Combine(
     "bitwise_right_shift",
-    "bitwise_right_shift",
+    ">>",
     "i",
     np.right_shift,
     absorbs_left=is_integer(0),
-    infix=False,
+    binding=7,
     rule=_right_shift_values,
     texts={"i": formulas.RIGHT_SHIFT},
     derivatives=FLAT,

@@ -25,6 +25,8 @@ from ucle.language.parse import parse_program
 from ucle.language.syntax import accesses
 from ucle.operators import (
     AND,
+    BIT_AND,
+    BIT_OR,
     EXPM1,
     GREATEST,
     ISINF,
@@ -64,7 +66,8 @@ CALLS = tuple(
 )
 ACCUMULATES = ("=", "+=", "max=", "min=", "*=", "any=", "all=", "count=", "mean=", "logsumexp=")
 LOGICAL = tuple(row.symbol for row in (AND, OR, XOR))
-INFIX = ("+", "-", "/", "*", "^", "<", ">=", "==", "!=", *LOGICAL)
+BITS = tuple(row.symbol for row in (BIT_AND, BIT_OR))
+INFIX = ("+", "-", "/", "*", "^", "<", ">=", "==", "!=", *LOGICAL, *BITS)
 CHOICES = tuple(row.name for row in (LEAST, GREATEST, WHEN, UNLESS))
 DTYPES = ("float64", "float32", "int64", "bool", "complex128", "complex64")
 LABELS = ("i", "j", "k", "I", "row", "val")
@@ -383,7 +386,7 @@ class ProgramDraw:
     def _binary(self, left: str, right: str) -> str:
         if self._rng.random() < 0.15:
             return f"{self._pick(CHOICES)}({left}, {right})"
-        operator = self._pick(INFIX, (8, 8, 4, 8, 2, 2, 2, 2, 1, 2, 1, 1))
+        operator = self._pick(INFIX, (8, 8, 4, 8, 2, 2, 2, 2, 1, 2, 1, 1, 2, 2))
         return f"({left} {operator} {right})"
 
     def _reduction(self, argument: str, labels: list[str]) -> tuple[str, list[str]]:
@@ -397,6 +400,7 @@ class ProgramDraw:
             "({c} * {x})", "({x} * {c})", "({x} + {c})", "({c} - {x})", "({x} - {c})",
             "({x} / {c})", "({c} / {x})", "(({x}) ^ 2)", "(({x}) ^ 0.5)", "(({c}) ^ ({x}))",
             "({x} > {c})", "max({x}, {c})", "clip({x}, 0, {c})", "({x} == {c})", "(({x}) ^ 3)",
+            "({x} << {c})", "({x} >> {c})", "(0 < {x} <= {c})", "xor({x}, {c})",
         )  # fmt: skip
         return str(self._pick(templates)).format(c=constant, x=expression)
 

@@ -46,6 +46,7 @@ from ucle.language.syntax import (
     Access,
     Binary,
     Call,
+    Comparisons,
     Coordinate,
     Expression,
     First,
@@ -66,6 +67,7 @@ from ucle.testing.oracle_operators import (
     FUNCTIONS,
     MATRICES,
     OPERATORS,
+    SIGNS,
     STEPS,
     YES_OR_NO,
     Array,
@@ -209,6 +211,8 @@ class Evaluation:
                 sides = [self._child(argument, kept) for argument in arguments]
                 meaning = _find_meaning(FUNCTIONS, expression.name)
                 return self._apply(meaning, sides, expression.name in YES_OR_NO)
+            case Comparisons(operands, signs):
+                return self._all_compared([self._child(x, kept) for x in operands], signs)
             case Binary(operator, left, right):
                 sides = [self._child(side, kept) for side in (left, right)]
                 name = operator.name
@@ -216,6 +220,14 @@ class Evaluation:
                     name = {"mult": "sparse_mult", "div": "sparse_div"}.get(name, name)
                 return self._apply(_find_meaning(OPERATORS, name), sides, True)
         raise AssertionError(expression)
+
+    def _all_compared(self, operands: list[Named], signs: tuple[str, ...]) -> Named:
+        """True where each operand compares with the next one as the sign between them says."""
+        result: Named = (), True  # type: ignore[assignment]  # as a number
+        for one, other, sign in zip(operands, operands[1:], signs, strict=False):
+            compared = self._apply(SIGNS[sign], [one, other], True)
+            result = self._apply(_find_meaning(OPERATORS, "and"), [result, compared], True)
+        return result
 
     def _matrix_map(self, matrix: MatrixMap, operand: Named) -> Named:
         """A function of the matrices that two axes are."""

@@ -228,6 +228,15 @@ OPERATORS: dict[str, Meaning] = {
     "when_lowest": Meaning(lambda c, x: np.where(c != 0, x, np.full_like(x, _end(x, -1)))),
     "when_highest": Meaning(lambda c, x: np.where(c != 0, x, np.full_like(x, _end(x, 1)))),
 }
+SIGNS: dict[str, Meaning] = {
+    "<": Meaning(np.less),
+    "<=": Meaning(np.less_equal),
+    ">": Meaning(np.greater),
+    ">=": Meaning(np.greater_equal),
+    "==": Meaning(np.equal, "bifc"),
+    "!=": Meaning(np.not_equal, "bifc"),
+}
+"""The comparisons of a chain."""
 FOLDS: dict[str, Meaning] = {
     "sum": Meaning(np.sum, "bifc"),
     "prod": Meaning(np.prod, "bifc"),
