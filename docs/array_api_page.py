@@ -33,9 +33,14 @@ MISSING: dict[str, str] = {
         ("unique_all", "unique_counts", "unique_inverse", "unique_values"),
         f"{BY_DATA}; use `SELECT DISTINCT` on the `relation` of a result",
     ),
+<<<<<<< HEAD
     "searchsorted": "not implemented yet",
 }
 """Why a function is missing."""
+=======
+}
+"""Why a function is not there: under its name is an error that says the same."""
+>>>>>>> 27af1a09 (Fourier transforms and look-ups in sorted tables, of lazy tensors)
 
 PAGE = """\
 {note}
@@ -85,12 +90,66 @@ print(round(np.linalg.norm(ucle.hypot(x, 3 * ucle.eye(1_000_000))).item(), 6))
 3162.27766
 ```
 
+<<<<<<< HEAD
 NumPy's own functions accept lazy tensors and return lazy tensors. This includes `np.dot`,
 `np.trace`, `np.diagonal`, `np.kron`, `np.cov` and `np.corrcoef`, and in `np.linalg` the functions
 that `ucle.linalg` has: `norm`, `trace` and `diagonal`, and for stacks of dense matrices `solve`,
 `inv`, `det`, `slogdet`, `cholesky`, `eigh`, `eigvalsh`, `qr`, `svd`, `svdvals`, `lstsq`, `pinv`,
 `matrix_rank` and `cond`. Other libraries can read a lazy tensor with `from_dlpack`, which computes
 it.
+=======
+NumPy's own functions of these names give lazy tensors when they are handed one, among them
+`np.dot`, `np.trace`, `np.diagonal`, `np.kron`, `np.cov`, `np.corrcoef` and what `ucle.linalg` has
+of `np.linalg`: `norm`, `trace` and `diagonal`, and of dense matrices, any number at a time,
+`solve`, `inv`, `det`, `slogdet`, `cholesky`, `eigh`, `eigvalsh`, `qr`, `svd`, `svdvals`,
+`lstsq`, `pinv`, `matrix_rank` and `cond`. What is computed can be read by `from_dlpack` of other
+libraries.
+
+## Fourier transforms
+
+`ucle.fft` has all functions of the extension `fft`, and NumPy's `fft2` and its like: `fft`,
+`ifft`, `rfft`, `irfft`, `hfft`, `ihfft`, `fftn`, `ifftn`, `rfftn`, `irfftn`, `fftfreq`,
+`rfftfreq`, `fftshift` and `ifftshift`, with NumPy's arguments. A transform is a product with a
+matrix of roots of unity, whose entries are functions of their positions. So it joins the other
+products of a program, and takes tensors from tables; but it takes time proportional to the
+square of the number of points, where NumPy takes `n * log(n)`. Measured for `rfft` of 100 signals
+on one core, everything included:
+
+| points | `ucle.fft.rfft` | `numpy.fft.rfft` |
+| --- | --- | --- |
+| 64 | 0.017 s | 0.0001 s |
+| 256 | 0.018 s | 0.0002 s |
+| 1,024 | 0.05 s | 0.0003 s |
+| 2,048 | 0.24 s | 0.0007 s |
+| 4,096 | 0.9 s | 0.001 s |
+
+Up to about a thousand points, the product costs no more than any small program does. Longer
+signals are better read with `to_numpy()` and transformed by NumPy.
+
+```python
+signal = ucle.sin(ucle.arange(64) * (2 * np.pi * 5 / 64))
+power = ucle.square(ucle.abs(ucle.fft.rfft(signal)))
+print(ucle.argmax(power).item())
+```
+
+```text
+5
+```
+
+## Look-ups in sorted tables
+
+`searchsorted` returns the positions of values in a sorted table; `take` reads there. Both are lazy.
+
+```python
+limits, prices = ucle.array([0, 10, 100]), ucle.array([5.0, 4.0, 2.5])
+amounts = ucle.array([[3, 10], [99, 1000]])
+print(ucle.take(prices, ucle.searchsorted(limits, amounts, side="right") - 1).to_numpy().tolist())
+```
+
+```text
+[[5.0, 4.0], [4.0, 2.5]]
+```
+>>>>>>> 27af1a09 (Fourier transforms and look-ups in sorted tables, of lazy tensors)
 """
 
 
@@ -100,14 +159,14 @@ def array_api_page(note: str) -> str:
     every, there = 0, 0
     for section, text in STANDARD.items():
         names = text.split()
-        here = [name for name in names if name in ucle.__all__]
-        missing = [name for name in names if name not in here]
+        here = [name for name in names if name not in MISSING]
+        missing = [name for name in names if name in MISSING]
         every, there = every + len(names), there + len(here)
         reasons: dict[str, list[str]] = {}
         for name in missing:
             reasons.setdefault(MISSING[name], []).append(f"`{name}`")
         absent = "; ".join(f"{', '.join(group)}: {why}" for why, group in reasons.items())
         rows.append(f"| {section} | {', '.join(f'`{name}`' for name in here)} | {absent} |")
-    if stale := MISSING.keys() & set(ucle.__all__):
-        raise AssertionError(f"{stale} are there by now")
+        if absent_here := set(here) - set(ucle.__all__):
+            raise AssertionError(f"{absent_here} are not there")
     return PAGE.format(note=note, there=there, all=every, table="\n".join(rows))

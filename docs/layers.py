@@ -55,7 +55,7 @@ Arrows = Mapping[str, frozenset[str]]
 BOX, HIGH, ROW, MARGIN, GAP = 132, 34, 66, 20, 24
 """Widths and heights in the picture, in pixels."""
 
-HANDED_ON = {"ucle.cost", "ucle.init", "ucle.linalg", "ucle.progress", "ucle.random"}
+HANDED_ON = {"ucle.cost", "ucle.fft", "ucle.init", "ucle.linalg", "ucle.progress", "ucle.random"}
 """Public modules that import names of other packages and define none."""
 
 

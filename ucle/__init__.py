@@ -10,7 +10,7 @@ from importlib import import_module
 from ucle import errors as errors  # `except ucle.errors.UcleError` needs no import of its own
 
 EXPORTS = {
-    "ucle": "init linalg optim random",
+    "ucle": "fft init linalg optim random",
     "ucle.database.open_sessions": "connect",
     "ucle.lazy.einsum": "einsum",
     "ucle.errors": (
@@ -52,6 +52,9 @@ EXPORTS = {
     ),
     "ucle.lazy.observed": "observed",
     "ucle.lazy.ordering": "among_bottom_k among_top_k argsort bottom_k sort top_k",
+    "ucle.lazy.searching": (
+        "nonzero searchsorted unique_all unique_counts unique_inverse unique_values"
+    ),
     "ucle.lazy.standard_functions": (
         "acos acosh asin asinh atan atan2 atanh bitwise_left_shift bitwise_right_shift "
         "copysign cos cosh expm1 floor_divide hypot isinf log10 log2 logaddexp nextafter "

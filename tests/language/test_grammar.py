@@ -25,7 +25,10 @@ PROGRAMS = (
     "b[i] = x[i] & 7 | y[i] << 2 >> 1; c = True\nd[i] = 0 < z[idx[i] & 3] <= 5 != a and False\n",
 )
 SIGNS = "()[]+-*/^~,;=<>!%&|#.\n\r \t0a_é"
-WORDS = ("+=", "**", "//", "==", "max=", "any", "or", "and", "not", "xor", "sum=", "1e5", "\n\n", "<<", ">>", "True")
+WORDS = (
+    *("+=", "**", "//", "==", "<<", ">>", "max=", "any", "or", "and", "not", "xor", "sum=", "1e5"),
+    *("\n\n", "True"),
+)
 PIECES = (*SIGNS, *WORDS, "")
 """What is put into programs."""
 

@@ -13,8 +13,8 @@ BITS_AND_CHAINS: tuple[Mutation, ...] = (
     Mutation(
         "shifts-before-sums",
         "ucle/operators/whole_numbers.py",
-        'np.left_shift,\n    absorbs_left=is_integer(0),\n    binding=7,',
-        'np.left_shift,\n    absorbs_left=is_integer(0),\n    binding=9,',
+        "np.left_shift,\n    absorbs_left=is_integer(0),\n    binding=7,",
+        "np.left_shift,\n    absorbs_left=is_integer(0),\n    binding=9,",
         "the text of a shift of sums is read back as a sum of shifts",
         (f"{TESTS}::test_operators_bind_as_in_python",),
     ),
@@ -48,9 +48,6 @@ BITS_AND_CHAINS: tuple[Mutation, ...] = (
         "case operators.OR | operators.BIT_OR:\n            return Some((left, right))",
         "case operators.OR | operators.BIT_OR:\n            return All((left, right))",
         "of two conditions on labels joined by |, both have to hold",
-        (
-            f"{TESTS}::test_chains_of_comparisons"
-            "[z[i,j] = when((i < j) | (i < 1), x[i,j])-float64]",
-        ),
+        (f"{TESTS}::test_chains_of_comparisons[z[i,j] = when((i < j) | (i < 1), x[i,j])-float64]",),
     ),
 )

@@ -11,6 +11,7 @@ from .bits_and_chains import BITS_AND_CHAINS
 from .coming_in import COMING_IN
 from .infinite_states import INFINITE_STATES
 from .linear_algebra import LINEAR_ALGEBRA
+from .look_ups import LOOK_UPS
 from .maintenance import MAINTENANCE
 from .mutation import Mutation
 from .on_the_desk import ON_THE_DESK
@@ -1300,6 +1301,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *BITS_AND_CHAINS,
     *COMING_IN,
     *LINEAR_ALGEBRA,
+    *LOOK_UPS,
     *ORDER_AND_NAMES,
     *INFINITE_STATES,
     *ROWS_AND_WORDS,

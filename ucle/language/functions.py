@@ -103,6 +103,21 @@ FUNCTIONS: dict[str, DerivedFunction] = {
 }
 """Functions of two arguments that are a ⊗ of `ucle.operators` need no row."""
 
+_TRANSFORM = "ucle.fft.{name}(x) is a lazy tensor, and may be an input of the program"
+_SEARCH = "sum[k](table[k] < x[i]) is the position of x in a table in ascending order"
+_COLLECTED = "the number of entries depends on data: {name} is of results, as arrays or by SQL"
+ELSEWHERE: dict[str, str] = {
+    "searchsorted": _SEARCH,
+    **{
+        name: _TRANSFORM.format(name=name)
+        for kind in ("fft", "ifft", "rfft", "irfft")
+        for name in (kind, f"{kind}2", f"{kind}n")
+    },
+    **{name: _TRANSFORM.format(name=name) for name in ("hfft", "ihfft", "fftshift", "ifftshift")},
+    **{name: _COLLECTED.format(name=name) for name in ("nonzero", "unique")},
+}
+"""What to write instead of functions that people look for and the language does not have."""
+
 _DEVIATION = "(x - mean(x))"
 _VARIANCE = "mean(square(x - mean(x)))"
 

@@ -26,7 +26,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING, MatrixMap, Running
 from ucle.ir.vertices import Span
-from ucle.language.functions import ALONG, FIRST, function_named
+from ucle.language.functions import ALONG, ELSEWHERE, FIRST, function_named
 from ucle.language.label_arithmetic import LARGEST, affine_of
 from ucle.language.lr_parser import Parser, Token, UnexpectedError, build
 from ucle.language.scatter import rewrite_scatter
@@ -451,7 +451,7 @@ class _Builder:
         operands, signs = tuple(children[::2]), tuple(map(str, children[1::2]))
         if len(signs) > 1:
             return Comparisons(operands, signs, operands[0].span)
-        return comparison(*operands, signs[0])
+        return comparison(operands[0], operands[1], signs[0])
 
     def bit_or(self, children: list[Expression]) -> Binary:
         return self._binary(BIT_OR, children)
@@ -573,6 +573,7 @@ def _aggregation(name: str, span: Span) -> Reduce:
             where=str(span),
             expected="one of " + ", ".join(sorted({*REDUCES, *RUNNING, *MATRIX_MAPS, *ALONG})),
             found=name,
-            hint=did_you_mean(name, [*REDUCES, *RUNNING, *MATRIX_MAPS, *ALONG]),
+            hint=ELSEWHERE.get(name)
+            or did_you_mean(name, [*REDUCES, *RUNNING, *MATRIX_MAPS, *ALONG]),
         )
     return REDUCES[name]

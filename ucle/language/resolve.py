@@ -25,7 +25,7 @@ from ucle.foundation.names import find_free_name
 from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING
 from ucle.ir.vertices import Span
-from ucle.language.functions import ALONG, CASTS, FIRST, FUNCTIONS
+from ucle.language.functions import ALONG, CASTS, ELSEWHERE, FIRST, FUNCTIONS
 from ucle.language.parse import comparison, template
 from ucle.language.syntax import (
     Access,
@@ -330,7 +330,7 @@ def _unknown_function(call: Call) -> NameResolutionError:
         where=str(call.span),
         expected="one of " + ", ".join(names),
         found=call.name,
-        hint=did_you_mean(call.name, names),
+        hint=ELSEWHERE.get(call.name) or did_you_mean(call.name, names),
     )
 
 

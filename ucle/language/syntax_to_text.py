@@ -108,9 +108,9 @@ def _text(expression: Expression) -> tuple[str, int]:
         case Binary(operator, left, right):
             return operator.text(expression_text(left), expression_text(right)), ATOM
         case Comparisons(operands, signs):
-            first, *others = (_within(operand, COMPARED) for operand in operands)
-            pairs = zip(signs, others, strict=True)
-            return " ".join([first, *(f"{sign} {text}" for sign, text in pairs)]), COMPARISON
+            texts = [_within(operand, COMPARED) for operand in operands]
+            links = (f" {sign} {text}" for sign, text in zip(signs, texts[1:], strict=True))
+            return texts[0] + "".join(links), COMPARISON
 
 
 def _within(expression: Expression, least: int) -> str:

@@ -10,6 +10,7 @@ from ucle.lazy import (
     aggregations,
     covariances,
     factorisations,
+    fourier,
     functions,
     least_squares,
     linear_algebra,
@@ -17,6 +18,7 @@ from ucle.lazy import (
     matrices,
     new_tensors,
     ordering,
+    searching,
     standard_functions,
     statistics,
 )
@@ -77,11 +79,14 @@ for module in (
     standard_functions,
     manipulation,
     linear_algebra,
+    searching,
     statistics,
 ):
     NUMPY_FUNCTIONS.update({x.__name__: x for x in _public(module)})
 NUMPY_FUNCTIONS.update({name: _clear_of(getattr(new_tensors, name)) for name in NEW})
 NUMPY_FUNCTIONS.update(sort=_in_order(ordering.sort), argsort=_in_order(ordering.argsort))
 NUMPY_FUNCTIONS.update(OTHER_NAMES)
+NUMPY_FUNCTIONS.update(unique=searching.unique_values)
 for own in (matrices, factorisations, least_squares):
     NUMPY_FUNCTIONS.update({f"linalg.{name}": getattr(own, name) for name in own.NAMES})
+NUMPY_FUNCTIONS.update({f"fft.{name}": getattr(fourier, name) for name in fourier.NAMES})

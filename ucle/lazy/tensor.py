@@ -521,8 +521,8 @@ class Tensor(Computable, SeriesMethods, Arithmetic["Tensor"]):
         self, function: Any, types: Iterable[type], arguments: Any, options: Any
     ) -> Any:
         ours = None
-        if function.__module__ == "numpy.linalg":
-            ours = _numpy_function(f"linalg.{function.__name__}")
+        if (module := function.__module__) in ("numpy.linalg", "numpy.fft"):
+            ours = _numpy_function(f"{module.removeprefix('numpy.')}.{function.__name__}")
         ours = ours or _numpy_function(function.__name__)
         return NotImplemented if ours is None else ours(*arguments, **options)
 
