@@ -1,6 +1,7 @@
 """The public names for type checkers: written by docs/public_names.py, not by hand."""
 
 from ucle import errors as errors
+from ucle import fft as fft
 from ucle import init as init
 from ucle import linalg as linalg
 from ucle import optim as optim
@@ -171,6 +172,12 @@ from ucle.lazy.ordering import argsort as argsort
 from ucle.lazy.ordering import bottom_k as bottom_k
 from ucle.lazy.ordering import sort as sort
 from ucle.lazy.ordering import top_k as top_k
+from ucle.lazy.searching import nonzero as nonzero
+from ucle.lazy.searching import searchsorted as searchsorted
+from ucle.lazy.searching import unique_all as unique_all
+from ucle.lazy.searching import unique_counts as unique_counts
+from ucle.lazy.searching import unique_inverse as unique_inverse
+from ucle.lazy.searching import unique_values as unique_values
 from ucle.lazy.standard_functions import acos as acos
 from ucle.lazy.standard_functions import acosh as acosh
 from ucle.lazy.standard_functions import asin as asin

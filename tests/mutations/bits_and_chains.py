@@ -37,8 +37,8 @@ BITS_AND_CHAINS: tuple[Mutation, ...] = (
     Mutation(
         "xor-of-words",
         "ucle/language/parse.py",
-        'BITS = {"xor": BIT_XOR,',
-        'BITS = {"xor": XOR,',
+        "BITS = {row.symbol: row for row in (BIT_XOR,",
+        "BITS = {row.symbol: row for row in (XOR,",
         "xor(a, b) of integers is a boolean",
         (f"{TESTS}::test_bits[xor({{x}}, {{y}})-int64-int64]",),
     ),

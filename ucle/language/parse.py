@@ -133,7 +133,7 @@ TERMINALS = {
     "FALSE": "'False'",
 }
 
-BITS = {"xor": BIT_XOR, "<<": BITWISE_LEFT_SHIFT, ">>": BITWISE_RIGHT_SHIFT}
+BITS = {row.symbol: row for row in (BIT_XOR, BITWISE_LEFT_SHIFT, BITWISE_RIGHT_SHIFT)}
 """Operators on bits by how they are written; ``xor`` is one where it is called as a function."""
 
 
