@@ -91,8 +91,8 @@ ON_THE_DESK: tuple[Mutation, ...] = (
     Mutation(
         "guards-of-either",
         "ucle/language/guard_operands.py",
-        "if operator is (AND if holds else OR):",
-        "if operator in (AND, OR):",
+        "if operator in (CONJUNCTIONS if holds else DISJUNCTIONS):",
+        "if operator in (*CONJUNCTIONS, *DISJUNCTIONS):",
         "one of two conditions counts as both",
         (f"{GUARDS}::test_other_operands_are_left_alone[when(d[i] > 0 or x[i] > 0, 1 / d[i])]",),
     ),
