@@ -33,14 +33,8 @@ MISSING: dict[str, str] = {
         ("unique_all", "unique_counts", "unique_inverse", "unique_values"),
         f"{BY_DATA}; use `SELECT DISTINCT` on the `relation` of a result",
     ),
-<<<<<<< HEAD
-    "searchsorted": "not implemented yet",
 }
-"""Why a function is missing."""
-=======
-}
-"""Why a function is not there: under its name is an error that says the same."""
->>>>>>> 27af1a09 (Fourier transforms and look-ups in sorted tables, of lazy tensors)
+"""Why a function is missing: under its name is an error that says the same."""
 
 PAGE = """\
 {note}
@@ -90,29 +84,21 @@ print(round(np.linalg.norm(ucle.hypot(x, 3 * ucle.eye(1_000_000))).item(), 6))
 3162.27766
 ```
 
-<<<<<<< HEAD
 NumPy's own functions accept lazy tensors and return lazy tensors. This includes `np.dot`,
 `np.trace`, `np.diagonal`, `np.kron`, `np.cov` and `np.corrcoef`, and in `np.linalg` the functions
 that `ucle.linalg` has: `norm`, `trace` and `diagonal`, and for stacks of dense matrices `solve`,
 `inv`, `det`, `slogdet`, `cholesky`, `eigh`, `eigvalsh`, `qr`, `svd`, `svdvals`, `lstsq`, `pinv`,
 `matrix_rank` and `cond`. Other libraries can read a lazy tensor with `from_dlpack`, which computes
 it.
-=======
-NumPy's own functions of these names give lazy tensors when they are handed one, among them
-`np.dot`, `np.trace`, `np.diagonal`, `np.kron`, `np.cov`, `np.corrcoef` and what `ucle.linalg` has
-of `np.linalg`: `norm`, `trace` and `diagonal`, and of dense matrices, any number at a time,
-`solve`, `inv`, `det`, `slogdet`, `cholesky`, `eigh`, `eigvalsh`, `qr`, `svd`, `svdvals`,
-`lstsq`, `pinv`, `matrix_rank` and `cond`. What is computed can be read by `from_dlpack` of other
-libraries.
 
 ## Fourier transforms
 
 `ucle.fft` has all functions of the extension `fft`, and NumPy's `fft2` and its like: `fft`,
 `ifft`, `rfft`, `irfft`, `hfft`, `ihfft`, `fftn`, `ifftn`, `rfftn`, `irfftn`, `fftfreq`,
 `rfftfreq`, `fftshift` and `ifftshift`, with NumPy's arguments. A transform is a product with a
-matrix of roots of unity, whose entries are functions of their positions. So it joins the other
-products of a program, and takes tensors from tables; but it takes time proportional to the
-square of the number of points, where NumPy takes `n * log(n)`. Measured for `rfft` of 100 signals
+matrix of roots of unity, whose entries are functions of their positions. It can be joined with the
+other products of a program, and works on tables. But its time is proportional to the square of the
+number of points, where NumPy takes `n * log(n)`. Measured for `rfft` of 100 signals
 on one core, everything included:
 
 | points | `ucle.fft.rfft` | `numpy.fft.rfft` |
@@ -149,7 +135,6 @@ print(ucle.take(prices, ucle.searchsorted(limits, amounts, side="right") - 1).to
 ```text
 [[5.0, 4.0], [4.0, 2.5]]
 ```
->>>>>>> 27af1a09 (Fourier transforms and look-ups in sorted tables, of lazy tensors)
 """
 
 

@@ -61,8 +61,8 @@ def fft(x: Any, n: int | None = None, axis: AxisLike = -1, norm: str | None = No
         ArgumentTypeError: another `norm`.
 
     >>> import ucle
-    >>> ucle.fft.fft([1, 2, 3, 4]).to_numpy().round(12).tolist()
-    [(10+0j), (-2+2j), (-2+0j), (-2-2j)]
+    >>> abs(ucle.fft.fft([1, 2, 3, 4]).to_numpy()).round(6).tolist()
+    [10.0, 2.828427, 2.0, 2.828427]
     """
     return _transform(x, n, axis, norm, "fft", inverse=False)
 
@@ -79,8 +79,8 @@ def rfft(x: Any, n: int | None = None, axis: AxisLike = -1, norm: str | None = N
         ValueTypeError: complex numbers. Other errors are as for `fft`.
 
     >>> import ucle
-    >>> ucle.fft.rfft([1, 2, 3, 4]).to_numpy().round(12).tolist()
-    [(10+0j), (-2+2j), (-2+0j)]
+    >>> abs(ucle.fft.rfft([1, 2, 3, 4]).to_numpy()).round(6).tolist()
+    [10.0, 2.828427, 2.0]
     """
     tensor, place, points = _points(x, n, axis, "rfft")
     kind = known_type(tensor)
