@@ -211,6 +211,13 @@ class KernelCalls:
         """A call of the kernel that runs a fused step, on tensors of any types."""
         return self.scalar("tape", program, *operands, dtype=DType.FLOAT64)
 
+    def multiway(
+        self, program: str, operands: Sequence[exp.Expr], dtype: DType, *, scalar: bool
+    ) -> exp.Expr:
+        """A sum of products of compressed matrices and dense vectors, label by label."""
+        name = "multiway_sca" if scalar else "multiway"
+        return self.scalar(name, text(program), *operands, dtype=dtype)
+
     def _title(self, name: str, dtype: DType) -> str:
         """Return the name of a kernel in SQL.
 

@@ -86,7 +86,7 @@ def choose_alias(relation: plan.Relation) -> str:
             | plan.ConstantRelation()
         ):
             return "T"
-        case plan.FusedMaps() | plan.PrefixScan() | plan.TopKEntries():
+        case plan.FusedMaps() | plan.MultiwayJoin() | plan.PrefixScan() | plan.TopKEntries():
             return "T"
         case plan.FusedStep() | plan.HeldRow() | plan.Slot():
             return "T"

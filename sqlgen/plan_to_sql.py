@@ -272,6 +272,8 @@ class _Emitter:
                 )
             case plan.Aggregate():
                 return self._reduce(relation)
+            case plan.MultiwayJoin():
+                return self._join_multiway(relation)
             case plan.Read(step, column=member):
                 value = exp.Star() if member is None else add_alias(column(member), VALUE)
                 return select_from(table(self._prefix + step), value)
@@ -526,6 +528,15 @@ class _Emitter:
             joined = cross_join(joined, reduce(cross_join, whole))
         values = [Value(side.value_of(joined.tensors[side.alias]), False) for side in sides]
         return joined.query, values, dict(joined.keys)
+
+    def _join_multiway(self, node: plan.MultiwayJoin) -> exp.Select:
+        """The operands beside each other; where one has no tuple, nor has the result."""
+        aliases = unique_names([choose_alias(operand) for operand in node.operands])
+        sides = [Side(x, (), alias) for x, alias in zip(node.operands, aliases, strict=True)]
+        query, tensors = self._beside(sides)
+        scalar, dtype = node.layout.scalar, node.type.dtype
+        value = self._kernels.multiway(node.program, tensors, dtype, scalar=scalar)
+        return query.select(add_alias(value, VALUE), copy=False)
 
     def _join(self, node: plan.Join) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
         left_alias, right_alias = choose_aliases((node.left, node.right))

@@ -24,6 +24,7 @@ from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser.domains import too_large
 from ucle.optimiser.known_prices import Prices
 from ucle.optimiser.limits import densified_bytes, held_bytes
+from ucle.optimiser.multiway_joins import join_multiway
 from ucle.optimiser.pricing import CostedProgram, price
 from ucle.optimiser.sparse_einsum import sparse_einsum
 from ucle.optimiser.tiled_and_compressed import list_levelled, tile_labels
@@ -133,14 +134,21 @@ def price_program(
         options.optimisations,
         options.runs,
         frozenset(name for name, each in bound.items() if each.described.spec.varies),
+        _may_join_multiway(options),
     )
+
+
+def _may_join_multiway(options: Options) -> bool:
+    """Return whether nothing that the caller asks for rules multiway joins out."""
+    free = options.decomposition == "auto" and options.association == "free"
+    return free and options.optimisations.multiway is not None and options.resources.kernels
 
 
 def _decompose(costed: CostedProgram, options: Options) -> DecomposedProgram:
     program = costed.program
     match options.decomposition:
         case "auto":
-            return sparse_einsum(costed, method=options.search)
+            return join_multiway(costed, sparse_einsum(costed, method=options.search))
         case "relational":
             for vertex in program.vertices:
                 if vertex.is_of_matrices:

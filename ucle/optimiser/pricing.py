@@ -78,6 +78,8 @@ class CostedProgram(SizedProgram):
     runs: int = 1
     """The number of runs with new varying inputs for each computation of the rest."""
     varying: frozenset[str] = frozenset()
+    multiway: bool = False
+    """True if multiway joins may replace binary ones (`ucle.optimiser.multiway_joins`)."""
 
     @cached_property
     def _fixed(self) -> frozenset[str]:

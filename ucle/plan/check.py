@@ -103,6 +103,9 @@ def _check_node(node: plans.Relation) -> None:
             assert not any(x.layout.promoted for x in (node, *operands))
             letters = {word[0].lower() for word in program.split() if word[1:2] in ("", ":")}
             assert set("abcdefgh"[: len(operands)]) <= letters, f"{program} leaves operands out"
+        case plans.MultiwayJoin(operands, _, type_, layout):
+            assert not any(x.layout.promoted for x in (node, *operands))
+            assert layout.compressed is not None or type_.rank < 2, "a dense matrix"
         case plans.ConstantRelation(data, type_, layout):
             assert not layout.promoted, "a constant of more than one tuple"
             assert len(data) == type_.tuple_bytes(layout)

@@ -9,6 +9,7 @@ from functools import cached_property
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Operand, Program, Vertex
+from ucle.plan.multiway import MultiwayPlan, needed_tensors
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,8 @@ class DecomposedProgram:
     exchanges: Mapping[tuple[str, Layout | None, Layout], Blocks] = field(default_factory=dict)
     """The repartitions that exchange keys in blocks, by tensor and layouts
     (`plan.BlockRepartition`)."""
+    multiway: Mapping[str, MultiwayPlan] = field(default_factory=dict)
+    """The vertices that are computed by multiway joins, without the binary joins before them."""
     search: Search | None = None
     """The search that found the decomposition; None if it was given."""
 
@@ -114,10 +117,23 @@ class DecomposedProgram:
     def relational(self) -> bool:
         """True if every label is promoted: then there are no arrays, and no kernels.
 
-        It is False for functions of matrices, which only kernels compute.
+        It is False for functions of matrices and multiway joins, which only kernels compute.
         """
         promoted = all(each.relational for each in self.decompositions.values())
-        return promoted and not any(vertex.is_of_matrices for vertex in self.program.vertices)
+        return promoted and not self.multiway and not any(vertex.is_of_matrices for vertex in self.program.vertices)
+
+    @cached_property
+    def made(self) -> frozenset[str]:
+        """The tensors that results need: all that are read, but not those inside multiway joins."""
+        if not self.multiway:
+            return frozenset(self.program.types)
+        reads = {
+            vertex.name: tuple(operand.tensor for operand in vertex.inputs)
+            for vertex in self.program.vertices
+        }
+        for name, plan in self.multiway.items():
+            reads[name] = tuple(source.tensor for source in plan.sources)
+        return needed_tensors(reads, self.program.results)
 
     @cached_property
     def promoted(self) -> Mapping[str, frozenset[str]]:

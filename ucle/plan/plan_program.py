@@ -16,6 +16,7 @@ from ucle.ir.vertices import Operand, Vertex
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.every_tuple import has_every_tuple
 from ucle.plan.kernel_choice import choose_kernel, masked_kernel
+from ucle.plan.multiway import MultiwayPlan
 from ucle.plan.relation_nodes import (
     Aggregate,
     BlockRepartition,
@@ -28,6 +29,7 @@ from ucle.plan.relation_nodes import (
     Join,
     Load,
     MaskedJoin,
+    MultiwayJoin,
     PrefixScan,
     Read,
     Recode,
@@ -101,8 +103,11 @@ class _Planner:
     def plan_vertex(self, vertex: Vertex) -> None:
         decomposed = self._decomposed
         decomposition = decomposed.decompositions[vertex.name]
-        if decomposition.deferred == RESULT:
+        if decomposition.deferred == RESULT or vertex.name not in decomposed.made:
             return  # its reader plans it
+        if (joined := decomposed.multiway.get(vertex.name)) is not None:
+            self._plan_multiway(vertex, joined)
+            return
         if decomposition.deferred is not None:
             self._add_vertex(vertex, self._plan_masked_product(vertex, decomposition.deferred))
             return
@@ -168,6 +173,18 @@ class _Planner:
         joined = MaskedJoin(mask, left, right, *(part.operand.names for part in parts))
         kernel = masked_kernel(product, right.layout)
         return Compute(joined, product.mask.operand.names, kernel, vertex.combine, ())
+
+    def _plan_multiway(self, vertex: Vertex, plan: MultiwayPlan) -> None:
+        types = self._decomposed.program.types
+        operands = tuple(
+            self._operand(Operand(x.tensor, types[x.tensor].axes), x.layout) for x in plan.sources
+        )
+        relation = MultiwayJoin(operands, plan.nest.program(), vertex.tensor.type, plan.layout)
+        made = self._decomposed.made_layout(vertex.name)
+        cost = self._decomposed.costs[vertex.name].total
+        read = self._add(vertex.name, vertex.name, relation, plan.text(vertex), cost)
+        same = made == plan.layout
+        self.vertex_reads[vertex.name] = read if same else self._convert(read, made)
 
     def _add_vertex(self, vertex: Vertex, compute: Compute) -> None:
         decomposed = self._decomposed

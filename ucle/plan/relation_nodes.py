@@ -246,6 +246,19 @@ class FusedMaps:
 
 
 @dataclass(frozen=True)
+class MultiwayJoin:
+    """A sum of products of matrices and vectors, each of one tuple, computed label by label.
+
+    `program` is the argument of the kernel ``multiway`` (`ucle.plan.multiway.LoopNest`).
+    """
+
+    operands: tuple[Relation, ...]
+    program: str
+    type: TensorType
+    layout: Layout
+
+
+@dataclass(frozen=True)
 class Slot:
     """An operand of a fused step's line: an operand of the step, or the result of an earlier line.
 
@@ -454,6 +467,7 @@ Relation = (
     | Sorted
     | Portion
     | FusedMaps
+    | MultiwayJoin
     | FusedStep
     | Aggregate
     | Reindex

@@ -18,6 +18,7 @@ from ucle.plan.relation_nodes import (
     Join,
     Load,
     MaskedJoin,
+    MultiwayJoin,
     Nested,
     Portion,
     PrefixScan,
@@ -38,7 +39,7 @@ def inputs(relation: Relation) -> tuple[Relation, ...]:
     match relation:
         case Rearrange(source) | Reindex(source) | PrefixScan(source) | TopKEntries(source):
             return (source,)
-        case FusedMaps(operands) | FusedStep(operands):
+        case FusedMaps(operands) | FusedStep(operands) | MultiwayJoin(operands):
             return operands
         case Aggregate(Compute(Join(_, left, right))):
             return (left, right)
@@ -55,7 +56,7 @@ def with_inputs(relation: Relation, new: Sequence[Relation]) -> Relation:
     if all(one is other for one, other in zip(inputs(relation), new, strict=True)):
         return relation
     match relation:
-        case FusedMaps() | FusedStep():
+        case FusedMaps() | FusedStep() | MultiwayJoin():
             return replace(relation, operands=tuple(new))
         case Aggregate(Compute(Join() as joined) as compute):
             left, right = new
@@ -137,6 +138,8 @@ def _describe(relation: Relation, children: list[str]) -> str:
             return f"portion({children[0]} of {name} {ends[0]}:{ends[1]})"
         case FusedMaps(_, program):
             return f"{program} of {', '.join(children)}"
+        case MultiwayJoin():
+            return f"multiway join({', '.join(children)})"
         case Rearrange():
             axes = ",".join(relation.type.axes[axis].name for axis in relation.layout.promoted)
             return f"{type(relation).__name__.lower()}({children[0]} by [{axes}])"

@@ -32,6 +32,7 @@ from ucle.plan.relation_nodes import (
     FusedStep,
     Gather,
     Load,
+    MultiwayJoin,
     Nested,
     Read,
     Rearrange,
@@ -149,7 +150,7 @@ def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
                     yield build_states(met, node, stacked=False)
                 elif not node.layout.scalar:
                     yield RowVectors(rows, each, estimates.threads)
-            case FusedMaps(operands):
+            case FusedMaps(operands) | MultiwayJoin(operands):
                 yield from _build_join_parts(operands, list(map(size, operands)), estimates.threads)
                 yield RowVectors(rows, each, estimates.threads)
             case FusedStep(operands, lines):

@@ -82,18 +82,30 @@ csr csr_of(view bytes) {
     return x;
 }
 
-static bool read_parts(call *c, int arg, size_t row, size_t size, csr *x) {
-    view bytes = column_view(&c->args[arg], row), *checked = &c->checked[arg];
-    if (!find_parts(c, arg, bytes, size, x)) return false;
-    if (checked->data == bytes.data && checked->bytes == bytes.bytes) return true;
+/* Everything but its length. */
+static bool check_parts(call *c, int arg, const csr *x) {
     if (x->ptr[0] != 0 || !ascends(x->rows + 1, x->ptr))
         return refuse(c, arg, "whose rows are not in order");
     if (!is_padded(x)) return refuse(c, arg, "with something where there is to be nothing");
     if (!indices_are_right(x))
         return fail(c, "expected a compressed tensor as argument %d, got indices that do not ascend "
                        "within a row or are not below its %zu columns", arg + 1, x->cols);
+    return true;
+}
+
+static bool read_parts(call *c, int arg, size_t row, size_t size, csr *x) {
+    view bytes = column_view(&c->args[arg], row), *checked = &c->checked[arg];
+    if (!find_parts(c, arg, bytes, size, x)) return false;
+    if (checked->data == bytes.data && checked->bytes == bytes.bytes) return true;
+    if (!check_parts(c, arg, x)) return false;
     *checked = bytes;
     return true;
+}
+
+bool read_csr_of_tail(call *c, size_t number, size_t row, csr *x) {
+    int arg = (int)(c->arguments + number);
+    return find_parts(c, arg, column_view(&c->tail[number], row), c->type->size, x) &&
+           check_parts(c, arg, x);
 }
 
 bool read_csr(call *c, int arg, size_t row, csr *x) {

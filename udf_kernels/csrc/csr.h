@@ -47,6 +47,9 @@ static inline size_t csr_values_at(size_t rows, size_t nnz) {
 bool read_csr(call *c, int arg, size_t row, csr *x);
 bool read_csr_places(call *c, int arg, size_t row, csr *x);
 
+/* A tensor of a parameter v, checked each time. */
+bool read_csr_of_tail(call *c, size_t number, size_t row, csr *x);
+
 /* The parts of one that was checked before. */
 csr csr_of(view bytes);
 

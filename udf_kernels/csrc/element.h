@@ -59,6 +59,7 @@ enum top_order { TOP_MAX, TOP_MIN };
 
 typedef struct kernel kernel;
 typedef struct csr_loops csr_loops;
+typedef struct multiway_loops multiway_loops;
 
 /* What becomes of c: c + a b, c - a b, or, of real numbers, c less each term of a b after the other, as
  * elimination does it. In a sum of the terms, what cancels c would leave rounding errors. */
@@ -72,6 +73,7 @@ typedef struct element_type {
     uint64_t maps, combines, reduces; /* bit sets of the operations it has */
     element identity[REDUCES];
     const csr_loops *csr; /* over the entries of compressed tensors */
+    const multiway_loops *multiway; /* NULL: a type of two parts */
     const kernel *kernels;
     size_t kernel_count;
 

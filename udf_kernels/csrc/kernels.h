@@ -79,6 +79,8 @@ size_t apply_csr_sddmm(call *c, size_t row);
 size_t apply_csr_reduce_rows(call *c, size_t row);
 size_t apply_csr_reduce_cols(call *c, size_t row);
 size_t apply_csr_reduce(call *c, size_t row);
+size_t apply_multiway(call *c, size_t row);
+size_t apply_multiway_sca(call *c, size_t row);
 
 bool prepare_vec(call *c, size_t row, addend *x);
 trouble add_vec(call *c, const addend *x, void *state);

@@ -7,6 +7,9 @@
  * tensors come and go as bytes.
  */
 #include "csr_template.h"
+#if PARTS == 1
+#include "multiway_template.h"
+#endif
 #include "growth.h"
 #include "kernels.h"
 
@@ -124,6 +127,10 @@ static const kernel kernels[] = {
     GROWING(stack_csr, "eiiiie>b", "xxx---")
     GROWING(stack_csr_rows, "biii>b", "xx--")
 
+#if PARTS == 1
+    TO_CSR(multiway, "sv>b")
+    SCALAR("multiway_sca", "sv>e", multiway_sca, 0)
+#endif
 #if HAS_TOP
     TOP_KERNELS(max, MERGE_TOP_MAX)
     TOP_KERNELS(min, MERGE_TOP_MIN)
@@ -176,6 +183,9 @@ const element_type TYPE = {
 #if HAS_PRODUCTS
     .axpy = axpy, .multiply_add = multiply_add, .dot = dot, .vector_matrix = vector_matrix,
     .matrix_vector = matrix_vector,
+#endif
+#if PARTS == 1
+    .multiway = &loops_of_multiway,
 #endif
 #if HAS_TOP
     .top = top, .top_merge = top_merge, .top_sort = top_sort,

@@ -1,0 +1,119 @@
+"""Multiway joins: a sum of products of many matrices and vectors, computed label by label.
+
+Binary joins of a cyclic pattern make tensors of three and more labels, which may have many times
+the entries of the result. The kernel ``multiway`` (``udf_kernels/csrc/multiway.h``) makes none: it
+binds one label after the other, and intersects the lists of positions that the matrices leave for
+the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.dtypes import DType
+from ucle.ir.layouts import Layout
+from ucle.ir.vertices import Operand, Vertex
+
+
+@dataclass(frozen=True)
+class CandidateList:
+    """The positions of `label` that remain once `binder` is bound.
+
+    They are the entries of a row of the matrix `operand` that are also in the list `source`; None
+    for all entries. `scales` are the vectors by which the entries are multiplied.
+    """
+
+    binder: int
+    label: int
+    source: int | None
+    operand: int
+    scales: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class LoopNest:
+    """The order in which labels are bound, and the lists that this makes.
+
+    Labels have numbers; 0 is bound first, and the labels below one are independent of each other
+    once it and those above it are bound. `parents` and `walked` hold for each label but the first
+    the one above it, and the list whose positions it takes. `scales` are the vectors of label 0,
+    `output` is the label of the result's last axis, if it has any. Lists are in the order of their
+    binders.
+    """
+
+    output: int | None
+    scales: tuple[int, ...]
+    lists: tuple[CandidateList, ...]
+    parents: tuple[int, ...]
+    walked: tuple[int, ...]
+
+    def program(self) -> str:
+        """Return the argument of the kernel that says what to do (``csrc/multiway.c``).
+
+        Triangles:
+
+        >>> lists = CandidateList(0, 1, None, 0), CandidateList(1, 2, 0, 0)
+        >>> LoopNest(None, (), lists, (0, 1), (0, 1)).program()
+        '3 -1 0 2 0 1 -1 0 0 1 2 0 0 0 0 0 1 1'
+        """
+        return " ".join(map(str, self._numbers()))
+
+    def _numbers(self) -> Iterator[int]:
+        yield len(self.parents) + 1
+        yield -1 if self.output is None else self.output
+        yield from (len(self.scales), *self.scales)
+        yield len(self.lists)
+        for each in self.lists:
+            source = -1 if each.source is None else each.source
+            yield from (each.binder, each.label, source, each.operand)
+            yield from (len(each.scales), *each.scales)
+        for parent, walked in zip(self.parents, self.walked, strict=True):
+            yield from (parent, walked)
+
+
+@dataclass(frozen=True)
+class MultiwaySource:
+    """An operand of a multiway join: a matrix in compressed arrays, or a dense vector."""
+
+    tensor: str
+    layout: Layout
+
+
+@dataclass(frozen=True)
+class MultiwayPlan:
+    """The multiway join that computes a vertex, and in which layout.
+
+    `factors` are the operands of the whole product as a person would write them, `inside` the
+    vertices whose tensors it does not need.
+    """
+
+    sources: tuple[MultiwaySource, ...]
+    nest: LoopNest
+    layout: Layout
+    factors: tuple[Operand, ...]
+    inside: tuple[str, ...]
+
+    def text(self, vertex: Vertex) -> str:
+        """Return the product that the vertex is, as a person would write it."""
+        sign = " and " if vertex.tensor.type.dtype is DType.BOOL else " * "
+        operator = "=" if vertex.reduce is None else vertex.reduce.assignment
+        target = Operand(vertex.name, vertex.labels)
+        return f"{target} {operator} {sign.join(map(str, self.factors))}, label by label"
+
+
+def needed_tensors(
+    reads: Mapping[str, Sequence[str]], results: Sequence[str]
+) -> frozenset[str]:
+    """Return the tensors that results depend on, given what each vertex reads.
+
+    >>> sorted(needed_tensors({"x": ["A"], "y": ["A"], "z": ["y"]}, ["z"]))
+    ['A', 'y', 'z']
+    """
+    waiting, found = list(results), set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += reads.get(name, ())
+    return frozenset(found)
