@@ -212,24 +212,23 @@ def _nest(
     output = None if not outputs else number[last[0]] if last else 0
     nest = LoopNest(output, scales[first], tuple(made.lists), above, walked)
     start = min((x.positions[x.labels.index(first)] for x in matrices[first]), default=0.0)
-    cost = _cost(nest, made, start * kept[first])
+    found = [min(x.positions[x.labels.index(label)] for x in matrices[label]) for label in order]
+    cost = _cost(nest, made, start * kept[first], found)
     return PricedNest(nest, order, cost)
 
 
-def _cost(nest: LoopNest, made: _Lists, start: float) -> float:
+def _cost(nest: LoopNest, made: _Lists, start: float, positions: Sequence[float]) -> float:
     """Return the nanoseconds of a loop nest whose first label takes `start` positions."""
-    inner = set(nest.parents)
-    way, label = set[int](), nest.output or 0
-    while label:
-        way.add(label)
-        label = nest.parents[label - 1]
-    walked = {
-        nest.walked[n - 1] for n in range(1, len(nest.parents) + 1) if n in inner or n in way
-    }
+    walked = {number for n, number in enumerate(nest.walked, 1) if n in nest.parents}
+    walked |= {nest.walked[label - 1] for label in nest.way}
     walked |= {each.source for each in nest.lists if each.source is not None}
     visits = [start]
-    for parent, number in zip(nest.parents, nest.walked, strict=True):
-        visits.append(visits[parent] * made.lengths[number])
+    for label, given in zip(range(1, len(positions)), nest.given, strict=True):
+        parent, number = nest.parents[label - 1], nest.walked[label - 1]
+        times = visits[parent]
+        if label not in nest.way:  # sums are remembered by what they depend on
+            times = min(times, math.prod(positions[x] for x in given))
+        visits.append(times * made.lengths[number])
     cost = 0.0
     for number, each in enumerate(nest.lists):
         entry = LISTED if number in walked else TOTALLED

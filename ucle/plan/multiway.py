@@ -9,6 +9,7 @@ the others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
@@ -47,6 +48,41 @@ class LoopNest:
     lists: tuple[CandidateList, ...]
     parents: tuple[int, ...]
     walked: tuple[int, ...]
+
+    @cached_property
+    def way(self) -> frozenset[int]:
+        """The labels from the first one, which is left out, to that of the result's last axis."""
+        found, label = set[int](), self.output or 0
+        while label:
+            found.add(label)
+            label = self.parents[label - 1]
+        return frozenset(found)
+
+    @cached_property
+    def given(self) -> tuple[frozenset[int], ...]:
+        """For each label but the first, those above on which sums over it and those below depend.
+
+        The kernel remembers such sums.
+        """
+        binders: list[set[int]] = [set() for _ in range(len(self.parents) + 1)]
+        for label in range(len(self.parents), 0, -1):
+            number: int | None = self.walked[label - 1]
+            while number is not None:
+                binders[label].add(self.lists[number].binder)
+                number = self.lists[number].source
+            binders[self.parents[label - 1]] |= binders[label]
+        # The labels below have higher numbers, but not all labels with higher numbers are below.
+        return tuple(
+            frozenset(x for x in binders[label] if x in self._above(label))
+            for label in range(1, len(binders))
+        )
+
+    def _above(self, label: int) -> frozenset[int]:
+        found = set[int]()
+        while label:
+            label = self.parents[label - 1]
+            found.add(label)
+        return frozenset(found)
 
     def program(self) -> str:
         """Return the argument of the kernel that says what to do (``csrc/multiway.c``).

@@ -124,6 +124,30 @@ static bool find_needs(reader *r, multiway *m, const int *parents) {
     return true;
 }
 
+/* Finds which sums may be remembered: those that depend on one or two of the labels above. */
+static void find_given(multiway *m, const int *parents) {
+    uint64_t binders[MULTIWAY_LABELS] = {0}, below[MULTIWAY_LABELS] = {0};
+    for (size_t n = m->label_count; n-- > 1;) { /* children first */
+        below[n] |= (uint64_t)1 << n;
+        for (int l = m->labels[n].list; l != NOTHING; l = m->lists[l].source)
+            binders[n] |= (uint64_t)1 << m->lists[l].binder;
+        binders[parents[n]] |= binders[n];
+        below[parents[n]] |= below[n];
+    }
+    for (size_t n = 1; n < m->label_count; n++) {
+        bound *b = &m->labels[n];
+        uint64_t given = binders[n] & ~below[n];
+        int count = __builtin_popcountll(given), above = 0;
+        for (int up = (int)n; up > 0; up = parents[up]) above++;
+        if (b->kept || b->child == NOTHING || count > 2 || count >= above) continue;
+        b->given[0] = __builtin_ctzll(given);
+        b->given[1] = 63 - __builtin_clzll(given);
+        uint64_t most = m->labels[b->given[0]].size;
+        if (count == 2) most *= m->labels[b->given[1]].size;
+        for (b->slots = 1; b->slots < most && b->slots < MULTIWAY_SLOTS;) b->slots *= 2;
+    }
+}
+
 static bool read_program(call *c, size_t row, multiway *m) {
     view program = column_view(&c->args[0], row);
     reader r = {c, program.data, program.data + program.bytes};
@@ -147,7 +171,9 @@ static bool read_program(call *c, size_t row, multiway *m) {
         if (!take(&again, 0, n, "a parent", &parents[n])) return false;
     }
     if (m->labels[0].size == SIZE_MAX) return bad_program(&r, "a list of the outermost label");
-    return find_needs(&r, m, parents) && (r.at == r.end || bad_program(&r, "the end"));
+    if (!find_needs(&r, m, parents)) return false;
+    find_given(m, parents);
+    return r.at == r.end || bad_program(&r, "the end");
 }
 
 /* ---- Memory ---- */
@@ -181,6 +207,10 @@ static size_t place_lists(multiway *m, size_t weight, size_t sums, char *memory)
         if (l->listed) PLACE(l->idx, (most + 1) * sizeof(u32));
         if (l->listed) PLACE(l->weights, (most + 1) * weight);
         if (l->marked) PLACE(l->at, l->matrix.cols * weight);
+    }
+    for (size_t n = 0; n < m->label_count; n++) {
+        PLACE(m->labels[n].keys, m->labels[n].slots * sizeof(uint64_t));
+        PLACE(m->labels[n].known, m->labels[n].slots * weight);
     }
     PLACE(m->sums, sums * weight);
     if (m->output > 0) PLACE(m->touched, ((sums >> 6) + 1) * sizeof(uint64_t));

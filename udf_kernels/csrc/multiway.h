@@ -13,7 +13,7 @@
 #include "csr.h"
 
 enum { MULTIWAY_LABELS = 32, MULTIWAY_LISTS = 256, MULTIWAY_VECTORS = 8, MULTIWAY_LEAP = 8 };
-enum { NOTHING = -1 };
+enum { NOTHING = -1, MULTIWAY_SLOTS = 1 << 16 };
 
 /* Vectors by whose elements entries are multiplied. */
 typedef struct scales {
@@ -40,8 +40,15 @@ typedef struct candidates {
 typedef struct bound {
     int list, child, sibling;
     size_t first, end; /* the lists that are made when it is bound */
-    size_t size;
+    size_t size, position;
     bool kept;         /* on the way to the label of the result's columns */
+    /* The sum over the label and those below it depends on the labels `given`. Where they are few of
+     * those above, sums are remembered by their positions: each in one slot, from which it drives the
+     * one before. Keys count from 1. */
+    int given[2];
+    size_t slots;      /* 0: it is computed each time */
+    uint64_t *keys;
+    void *known;
 } bound;
 
 typedef struct multiway {

@@ -155,7 +155,8 @@ static bool multiway_narrow(multiway *m, candidates *l, size_t r) {
 }
 
 static bool multiway_bind(multiway *m, size_t label, size_t position) {
-    const bound *b = &m->labels[label];
+    bound *b = &m->labels[label];
+    b->position = position;
     for (size_t i = b->first; i < b->end; i++)
         if (!multiway_narrow(m, &m->lists[i], position)) return false;
     return true;
@@ -176,7 +177,7 @@ static M multiway_branches(multiway *m, size_t label, M weight) {
     return weight;
 }
 
-static M multiway_sum(multiway *m, size_t label) {
+static M multiway_compute(multiway *m, size_t label) {
     const candidates *l = &m->lists[m->labels[label].list];
     const M *weights = l->weights;
     M total = 0;
@@ -189,6 +190,21 @@ static M multiway_sum(multiway *m, size_t label) {
     }
     m->bad |= bad;
     return total;
+}
+
+/* The sum over a label and those below it: the one that is remembered, if there is one. */
+static M multiway_sum(multiway *m, size_t label) {
+    const bound *b = &m->labels[label];
+    if (b->slots == 0) return multiway_compute(m, label);
+    uint64_t one = m->labels[b->given[0]].position, other = m->labels[b->given[1]].position;
+    uint64_t key = (one << 32 | other) + 1;
+    size_t slot = (size_t)((key * 0x9E3779B97F4A7C15u) >> 32) & (b->slots - 1);
+    M *known = b->known;
+    if (b->keys[slot] == key) return known[slot];
+    M sum = multiway_compute(m, label);
+    b->keys[slot] = key;
+    known[slot] = sum;
+    return sum;
 }
 
 static void multiway_add_to(multiway *m, size_t position, M term) {
