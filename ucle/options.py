@@ -86,7 +86,7 @@ class Optimisations:
     association_gain: float = 0.01
     """The share of the cost that another join order than the written one has to gain."""
     multiway: float | None = 5e6
-    """The cost that a multiway join has to save; None for none (`ucle.optimiser.multiway_joins`)."""
+    """The cost that `ucle.optimiser.multiway_joins` have to save; None for none of them."""
     skip_small: bool = True
     """Do not search tensors so small that promoting a label gains nothing."""
     exact_cells: int = 1 << 20

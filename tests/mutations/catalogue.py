@@ -13,6 +13,7 @@ from .infinite_states import INFINITE_STATES
 from .linear_algebra import LINEAR_ALGEBRA
 from .look_ups import LOOK_UPS
 from .maintenance import MAINTENANCE
+from .multiway import MULTIWAY
 from .mutation import Mutation
 from .on_the_desk import ON_THE_DESK
 from .order_and_names import ORDER_AND_NAMES
@@ -1306,6 +1307,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *INFINITE_STATES,
     *ROWS_AND_WORDS,
     *MAINTENANCE,
+    *MULTIWAY,
     *PROVEN_FORMS,
     *TIME_TO_ANSWER,
     *WIDE_TABLES,

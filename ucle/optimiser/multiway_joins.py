@@ -78,9 +78,7 @@ def _may_save(decomposed: DecomposedProgram, least: float) -> bool:
 class _Joins:
     """The search for multiway joins in a decomposed program."""
 
-    def __init__(
-        self, costed: CostedProgram, decomposed: DecomposedProgram, least: float
-    ) -> None:
+    def __init__(self, costed: CostedProgram, decomposed: DecomposedProgram, least: float) -> None:
         self._costed = costed
         self._decomposed = decomposed
         self._least = least
@@ -115,8 +113,6 @@ class _Joins:
         """Return whether a vertex is a product or sum whose entries are numbers of its factors."""
         program, dtype = self._program, vertex.tensor.type.dtype
         if not vertex.is_product or vertex.maps or dtype not in TYPES or dtype.kind == "c":
-            return False
-        if not self._decomposed.decompositions[vertex.name].relational:
             return False
         if any(map(repeats, vertex.inputs)) or vertex.name in self._checked:
             return False
@@ -170,9 +166,7 @@ class _Joins:
     def _is_read_once(self, vertex: Vertex) -> bool:
         return reader_of(self._program, vertex) is not None
 
-    def _multiply_out(
-        self, vertex: Vertex, takes: Callable[[Vertex], bool]
-    ) -> _Product | None:
+    def _multiply_out(self, vertex: Vertex, takes: Callable[[Vertex], bool]) -> _Product | None:
         """Return the product of a vertex; `takes` decides on tensors of one or two labels.
 
         The result is None if it has a factor with another number of labels.
@@ -192,12 +186,11 @@ class _Joins:
             for operand in each.inputs:
                 numbers = tuple(own[name] for name in operand.names)
                 made = self._program.by_name.get(operand.tensor)
-                if made is not None and made.name in self._fusible:
-                    if len(made.labels) > 2 or (made.labels and takes(made)):
-                        inside.append(made.name)
-                        if not walk(made, numbers):
-                            return False
-                        continue
+                if made is not None and self._is_multiplied_out(made, takes):
+                    inside.append(made.name)
+                    if not walk(made, numbers):
+                        return False
+                    continue
                 uses.append(_Use(operand.tensor, numbers))
                 fits = len(numbers) in (1, 2) and len(uses) <= MOST_FACTORS
                 if not fits or len(labels) > MOST_LABELS:
@@ -210,6 +203,10 @@ class _Joins:
         if any(label.bound > MOST_POSITIONS for label in labels.values()):
             return None
         return _Product(tuple(uses), labels, outputs, tuple(dict.fromkeys(inside)))
+
+    def _is_multiplied_out(self, made: Vertex, takes: Callable[[Vertex], bool]) -> bool:
+        large = len(made.labels) > 2
+        return made.name in self._fusible and (large or (bool(made.labels) and takes(made)))
 
     def _nest(self, product: _Product) -> PricedNest | None:
         tensors = list(dict.fromkeys(use.tensor for use in product.uses))
@@ -247,11 +244,11 @@ class _Joins:
             for each in nest.lists
         )
         nest = replace(nest, lists=lists, scales=tuple(map(vector, nest.scales)))
-        levels = [Level.DENSE if x == priced.labels[0] else Level.COMPRESSED for x in product.outputs]
+        levels = [
+            Level.DENSE if x == priced.labels[0] else Level.COMPRESSED for x in product.outputs
+        ]
         layout = Layout.from_levels(*levels)
-        plan = MultiwayPlan(
-            tuple(sources), nest, layout, _spell(product), product.inside
-        )
+        plan = MultiwayPlan(tuple(sources), nest, layout, _spell(product), product.inside)
         return plan, self._moves(vertex, plan)
 
     def _moves(self, vertex: Vertex, plan: MultiwayPlan) -> float:

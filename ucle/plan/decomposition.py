@@ -120,7 +120,11 @@ class DecomposedProgram:
         It is False for functions of matrices and multiway joins, which only kernels compute.
         """
         promoted = all(each.relational for each in self.decompositions.values())
-        return promoted and not self.multiway and not any(vertex.is_of_matrices for vertex in self.program.vertices)
+        return (
+            promoted
+            and not self.multiway
+            and not any(vertex.is_of_matrices for vertex in self.program.vertices)
+        )
 
     @cached_property
     def made(self) -> frozenset[str]:

@@ -138,9 +138,7 @@ class MultiwayPlan:
         return f"{target} {operator} {sign.join(map(str, self.factors))}, label by label"
 
 
-def needed_tensors(
-    reads: Mapping[str, Sequence[str]], results: Sequence[str]
-) -> frozenset[str]:
+def needed_tensors(reads: Mapping[str, Sequence[str]], results: Sequence[str]) -> frozenset[str]:
     """Return the tensors that results depend on, given what each vertex reads.
 
     >>> sorted(needed_tensors({"x": ["A"], "y": ["A"], "z": ["y"]}, ["z"]))

@@ -1,0 +1,51 @@
+"""Mistakes in products that are computed label by label, in the form of `catalogue`."""
+
+from __future__ import annotations
+
+from .mutation import Mutation
+
+JOINS = "tests/optimiser/test_multiway_joins.py"
+
+MULTIWAY: tuple[Mutation, ...] = (
+    Mutation(
+        "multiway-joins-of-infinities",
+        "ucle/optimiser/multiway_joins.py",
+        "if not all(type_.entries.finite for type_ in types) or not adds_nothing(vertex, program):",
+        "if not adds_nothing(vertex, program):",
+        "what is not finite is multiplied label by label",
+        (f"{JOINS}::test_what_is_not_finite_is_joined_in_pairs[inf]",),
+    ),
+    Mutation(
+        "multiway-joins-without-vectors",
+        "ucle/optimiser/loop_nests.py",
+        "scales[other] if source is None else (),",
+        "(),",
+        "vectors of all labels but the first are left out",
+        (f"{JOINS}::test_random_products_give_what_numpy_gives[float64]",),
+    ),
+    Mutation(
+        "multiway-joins-by-the-other-axis",
+        "ucle/optimiser/multiway_joins.py",
+        "levels[axis] = Level.DENSE",
+        "levels[1 - axis] = Level.DENSE",
+        "matrices are read by columns",
+        (f"{JOINS}::test_random_products_give_what_numpy_gives[float64]",),
+    ),
+    Mutation(
+        "multiway-joins-take-all-that-they-multiply-out",
+        "ucle/plan/decomposition.py",
+        "return needed_tensors(reads, self.program.results)",
+        "gone = {x for plan in self.multiway.values() for x in plan.inside}\n"
+        "        return needed_tensors(reads, self.program.results) - gone",
+        "a tensor that others read is not made",
+        (f"{JOINS}::test_shared_intermediates_are_made_for_their_other_readers",),
+    ),
+    Mutation(
+        "multiway-joins-against-the-caller",
+        "ucle/optimiser/choose_decomposition.py",
+        'free = options.decomposition == "auto" and options.association == "free"',
+        'free = options.decomposition == "auto"',
+        "the written order is not kept",
+        (f"{JOINS}::test_callers_decide[as-written]",),
+    ),
+)

@@ -1,0 +1,217 @@
+"""Cyclic products that are computed label by label: what they give, and where they are taken."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import ucle
+from ucle.errors import UcleError
+from ucle.options import Optimisations
+from ucle.testing.check_matrix import Routes, recompiled
+
+ALWAYS = Optimisations(multiway=-math.inf)
+"""A multiway join is taken wherever there can be one."""
+
+CLIQUE = "t += E[a,b] * E[a,c] * E[a,d] * E[b,c] * E[b,d] * E[c,d]"
+
+
+class Cyclic:
+    """A random product over a connected graph of labels with at least one cycle."""
+
+    def __init__(self, seed: int, kind: str) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.kind = kind
+        self.size = int(self.rng.integers(3, 9))
+        count = int(self.rng.integers(4, 7))
+        labels = [f"x{n}" for n in range(count)]
+        order = self.rng.permutation(count)
+        edges = {tuple(pair) for pair in pairwise(order)}
+        while len(edges) < count + int(self.rng.integers(0, 4)):
+            edges.add(tuple(self.rng.permutation(count)[:2]))
+        names = self.rng.choice(list("ABC"), len(edges))
+        self.factors = [
+            (str(x), [labels[a], labels[b]]) for x, (a, b) in zip(names, sorted(edges), strict=True)
+        ]
+        for label in labels:
+            if self.rng.random() < 0.4:
+                self.factors.append(("v", [label]))
+        self.output = [str(x) for x in self.rng.permutation(labels)[: self.rng.integers(0, 3)]]
+        self.arrays = {name: self._draw(name) for name, _ in self.factors}
+
+    def _draw(self, name: str) -> Any:
+        shape = (self.size,) if name == "v" else (self.size, self.size)
+        stored = self.rng.random(shape) < self.rng.choice([0.2, 0.6])
+        if self.kind == "bool":
+            return stored
+        values = self.rng.integers(-3, 4, shape)
+        return np.where(stored, values, 0).astype(self.kind)
+
+    @property
+    def text(self) -> str:
+        sign, operator = (" and ", "any=") if self.kind == "bool" else (" * ", "+=")
+        product = sign.join(f"{name}[{','.join(axes)}]" for name, axes in self.factors)
+        return f"t[{','.join(self.output)}] {operator} {product}"
+
+    def expected(self) -> Any:
+        letters = {f"x{n}": "abcdefg"[n] for n in range(7)}
+        sides = ["".join(letters[x] for x in axes) for _, axes in self.factors]
+        result = "".join(letters[x] for x in self.output)
+        arrays = [self.arrays[name].astype(np.int64) for name, _ in self.factors]
+        found = np.einsum(f"{','.join(sides)}->{result}", *arrays, optimize=True)
+        return found > 0 if self.kind == "bool" else found
+
+    def compile(self, connection: Any) -> ucle.EinsumProgram:
+        inputs = {n: x if x.ndim == 1 else sp.coo_array(x) for n, x in self.arrays.items()}
+        program = ucle.einsum_program(self.text, inputs=inputs, database=connection)
+        return recompiled(program, ALWAYS)
+
+
+def joins(program: ucle.EinsumProgram) -> int:
+    """The multiway joins of a program."""
+    return len(program.compiled.decomposed.multiway)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "int64", "bool"])
+def test_random_products_give_what_numpy_gives(kind: str, routes: Routes) -> None:
+    joined = 0
+    for seed in range(5):
+        case = Cyclic(seed, kind)
+        program = case.compile(routes["native"])
+        joined += joins(program)
+        for name, connection in routes.items():
+            with program.execute(connection) as result:
+                found = result["t"].to_numpy()
+            np.testing.assert_array_equal(found, case.expected(), f"{name}: {case.text}")
+    assert joined > 2
+
+
+def test_each_decomposition_gives_the_same(routes: Routes) -> None:
+    case = Cyclic(3, "float64")
+    program = case.compile(routes["native"])
+    for way in ("relational", {"t": case.output}):
+        other = program.with_decomposition(way)
+        assert joins(other) == 0
+        with other.execute(routes["native"]) as result:
+            np.testing.assert_array_equal(result["t"].to_numpy(), case.expected())
+
+
+def _graph(size: int, edges: int) -> Any:
+    rng = np.random.default_rng(1)
+    ends = rng.integers(0, size, (2, edges))
+    return sp.coo_array((np.ones(edges), ends), shape=(size, size)).tocsr().sign()
+
+
+def _cliques(graph: Any) -> float:
+    """Closed triangles among the neighbours of each vertex."""
+    dense = graph.toarray()
+    near = (dense[np.ix_(row, row)] for row in dense > 0)
+    return float(sum(((x @ x) * x).sum() for x in near))
+
+
+def test_a_clique_makes_no_tensor_of_three_labels(native: Any) -> None:
+    graph = _graph(400, 8_000)
+    program = ucle.einsum_program(CLIQUE, E=graph, database=native)
+    assert joins(program) == 1
+    plan = program.compiled.decomposed.multiway["t"]
+    assert {len(source.layout.levels) for source in plan.sources} == {2}
+    assert "multiway_sca" in program.to_sql()
+    assert "label by label" in str(program.explain())
+    with program.execute(native) as result:
+        assert result["t"].to_numpy() == _cliques(graph)
+
+
+def test_what_costs_little_is_joined_in_pairs(native: Any) -> None:
+    assert joins(ucle.einsum_program(CLIQUE, E=_graph(30, 60), database=native)) == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"decomposition": "relational"}, {"association": "as-written"}],
+    ids=["relational", "as-written"],
+)
+def test_callers_decide(options: dict[str, Any], native: Any) -> None:
+    program = ucle.einsum_program(CLIQUE, E=_graph(400, 8_000), database=native, **options)
+    assert joins(program) == 0
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_what_is_not_finite_is_joined_in_pairs(value: float, native: Any) -> None:
+    graph = _graph(8, 30)
+    graph.data[0] = value
+    program = recompiled(ucle.einsum_program(CLIQUE, E=graph, database=native), ALWAYS)
+    assert joins(program) == 0
+
+
+def test_empty_inputs_leave_nothing(routes: Routes) -> None:
+    empty = sp.coo_array((6, 6))
+    text = CLIQUE.replace("t +=", "t[a,d] +=")
+    for written, shape in ((CLIQUE, ()), (text, (6, 6))):
+        program = ucle.einsum_program(written, E=empty, database=routes["native"])
+        program = recompiled(program, ALWAYS)
+        for connection in routes.values():
+            with program.execute(connection) as result:
+                np.testing.assert_array_equal(result["t"].to_numpy(), np.zeros(shape))
+
+
+def test_integers_that_overflow_are_an_error(routes: Routes) -> None:
+    graph = sp.coo_array(np.full((4, 4), 1 << 20))
+    program = ucle.einsum_program(CLIQUE, E=graph, database=routes["native"])
+    program = recompiled(program, ALWAYS)
+    assert joins(program) == 1
+    for connection in routes.values():
+        with pytest.raises(UcleError), program.execute(connection):
+            pass
+
+
+def test_shared_intermediates_are_made_for_their_other_readers(routes: Routes) -> None:
+    text = "P[a,b,c] = E[a,b] * E[b,c]\nt += P[a,b,c] * E[a,c] * E[a,d] * E[c,d]\ns[a] += P[a,b,c]"
+    graph = _graph(12, 60)
+    program = ucle.einsum_program(text, E=graph, database=routes["native"], outputs=("t", "s", "P"))
+    program = recompiled(program, ALWAYS)
+    dense = graph.toarray()
+    expected = {
+        "t": np.einsum("ab,bc,ac,ad,cd->", *[dense] * 5),
+        "s": np.einsum("ab,bc->a", dense, dense),
+        "P": np.einsum("ab,bc->abc", dense, dense),
+    }
+    for connection in routes.values():
+        with program.execute(connection) as result:
+            for name, value in expected.items():
+                np.testing.assert_allclose(result[name].to_numpy(), value)
+
+
+def test_results_follow_other_data(native: Any) -> None:
+    native.execute("CREATE OR REPLACE TABLE edges AS SELECT 0 AS i, 0 AS j, 1.0 AS v LIMIT 0")
+    graphs = [_graph(300, 6_000), _graph(350, 7_000)]
+    try:
+        program = None
+        for graph in graphs:
+            coo = graph.tocoo()
+            native.execute("DELETE FROM edges")
+            rows = zip(*(x.tolist() for x in (*coo.coords, coo.data)), strict=True)
+            values = ",".join(f"({i},{j},{v})" for i, j, v in rows)
+            native.execute(f"INSERT INTO edges VALUES {values}")
+            if program is None:
+                program = ucle.einsum_program(CLIQUE, E="edges", database=native)
+                assert joins(program) == 1
+            with program.execute(native) as result:
+                assert result["t"].to_numpy() == _cliques(graph)
+    finally:
+        native.execute("DROP TABLE edges")
+
+
+def test_costs_count_what_is_made(native: Any) -> None:
+    graph = _graph(400, 8_000)
+    joined = ucle.einsum_program(CLIQUE, E=graph, database=native)
+    never = recompiled(joined, replace(joined.options.optimisations, multiway=None))
+    assert joins(never) == 0
+    assert joined.cost < never.cost
+    costs = joined.compiled.decomposed.costs
+    assert sum(cost.total > 0 for cost in costs.values()) == 1
