@@ -17,6 +17,7 @@ import compressed_meanings as compressed
 import numpy as np
 from kernel_table import KERNELS
 from matrix_meanings import KERNEL_PARTS, mat_map, mat_parts
+from multiway_meanings import multiway
 from numpy.typing import NDArray
 from operator_meanings import COMBINES, MAPS, ORDERED, REDUCES, Array, Function
 from tape_meanings import run_tape
@@ -406,6 +407,12 @@ def _first_entries(element: ElementType) -> Iterator[tuple[str, Function]]:
         yield f"top_{name}_sca", partial(top, element.dtype, largest)
 
 
+def _multiway(element: ElementType) -> Iterator[tuple[str, Function]]:
+    """Sums of products of any number of operands."""
+    for name in ("multiway", "multiway_sca"):
+        yield name, partial(multiway, element.tag)
+
+
 def _of_matrices(element: ElementType) -> Iterator[tuple[str, Function]]:
     """Functions of whole matrices."""
     del element
@@ -419,6 +426,7 @@ _FAMILIES = {
     _products: ELEMENT_TYPES.keys() - {"bool"},
     _first_entries: {"f64", "i64"},
     _of_matrices: {"f32", "f64"},
+    _multiway: {"bool", "i64", "f32", "f64"},
 }
 """Families of kernels, and the tags of the types that have them."""
 

@@ -10,7 +10,7 @@ from ucle.udf_kernels import Csr
 from ucle.udf_kernels.element_types import ELEMENT_TYPES
 
 
-def multiway(tag: str, program: str, operands: list[Any]) -> Any:
+def multiway(tag: str, program: str, *operands: Any) -> Any:
     """Return the sum as an array over the labels of the result, the outermost label first.
 
     `operands` are compressed matrices and vectors.

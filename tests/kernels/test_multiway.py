@@ -50,7 +50,7 @@ def test_sums_are_those_of_numpy(pattern: str, tag: str, route: Route) -> None:
     program = PROGRAMS[pattern]
     for size, density in ((1, 1.0), (7, 0.5), (20, 0.2), (9, 0.0)):
         given = operands(tag, size, density, size)
-        expected = multiway(tag, program, given)
+        expected = multiway(tag, program, *given)
         found = call(route.connection, tag, program, given)
         if program.split()[1] == "0":
             found = np.frombuffer(found, ELEMENT_TYPES[tag].dtype)
@@ -93,7 +93,7 @@ def test_wrong_programs_are_refused(route: Route) -> None:
         "3 -1 0 2 0 1 -1 7 0 1 2 0 0 0 0 0 1 1": "the number of a matrix",
         "3 -1 0 2 0 1 -1 1 0 1 2 0 0 0 0 0 1 1": "compressed tensor",
         "3 -1 0 2 0 1 5 0 0 1 2 0 0 0 0 0 1 1": "a list before",
-        "3 -1 0 2 1 2 -1 0 0 0 1 -1 0 0 0 1 1 0": "a list of the outermost label",
+        "2 -1 0 1 1 1 -1 0 0 0 0": "a list of the outermost label",
         f"{PROGRAMS['triangle']} 1": "the end",
     }
     for program, message in wrong.items():

@@ -10,8 +10,8 @@ MULTIWAY: tuple[Mutation, ...] = (
     Mutation(
         "multiway-joins-of-infinities",
         "ucle/optimiser/multiway_joins.py",
-        "if not all(type_.entries.finite for type_ in types) or not adds_nothing(vertex, program):",
-        "if not adds_nothing(vertex, program):",
+        "return multiplies and all(absorbing(vertex, program))",
+        "return multiplies",
         "what is not finite is multiplied label by label",
         (f"{JOINS}::test_what_is_not_finite_is_joined_in_pairs[inf]",),
     ),

@@ -121,7 +121,7 @@ class _Joins:
         types = [program.types[operand.tensor] for operand in vertex.inputs]
         if vertex.tensor.type.fill != 0 or any(x.fill != 0 for x in types):
             return False
-        if not all(type_.entries.finite for type_ in types) or not adds_nothing(vertex, program):
+        if not adds_nothing(vertex, program):
             return False
         if vertex.combine is None:
             return True
