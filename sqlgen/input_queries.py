@@ -314,16 +314,24 @@ def places_query(source: TableSource, fill: Scalar, axis: int, every: int, prefi
 def digest_query(source: TableSource, prefix: str = "") -> str:
     """A digest of the columns that a source reads, independent of the order of the rows."""
     names = [*source.keys, *([] if source.value is None else [source.value])]
+    return sql_text(digest_of(source_table(source, prefix), names, function("version")))
+
+
+def digest_of(rows: exp.Expr, names: Sequence[str], *before: exp.Expr) -> exp.Select:
+    """The number of rows and a digest of some columns, independent of the order of the rows.
+
+    They stand behind the columns `before`.
+    """
     digest = function("hash", *(column(name) for name in names))
-    digests = select(add_alias(digest, "digest")).from_(source_table(source, prefix))
+    digests = select(add_alias(digest, "digest")).from_(rows)
     upper = exp.BitwiseRightShift(this=column("digest"), expression=integer(24))
     columns: list[exp.Expr] = [
-        function("version"),
+        *before,
         exp.Count(this=exp.Star()),
         function("bit_xor", column("digest")),
         exp.Sum(this=cast(exp.paren(upper), "BIGINT")),  # bit_xor cancels two equal rows
     ]
-    return sql_text(select(*columns).from_(digests.subquery("digests")))
+    return select(*columns).from_(digests.subquery("digests"))
 
 
 def duplicates_query(source: TableSource, prefix: str = "") -> str:

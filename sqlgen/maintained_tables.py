@@ -8,6 +8,7 @@ from sqlglot import exp, select
 
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.plan.sources import TableSource
+from ucle.sqlgen.input_queries import digest_of
 from ucle.sqlgen.input_tables import source_table
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import VALUE, column, function, identifier, integer, number, table, text
@@ -151,12 +152,7 @@ def digest_of_rows(query: exp.Query, columns: Sequence[str]) -> str:
 
     It does not depend on the order of the rows.
     """
-    digest = function("hash", *map(column, columns)).as_("digest")
-    digests = select(digest).from_(query.copy().subquery("rows")).subquery("digests")
-    upper = exp.BitwiseRightShift(this=column("digest"), expression=integer(24))
-    total = exp.Sum(this=exp.cast(exp.paren(upper), "BIGINT"))
-    found = select(exp.Count(this=exp.Star()), function("bit_xor", column("digest")), total)
-    return sql_text(found.from_(digests))
+    return sql_text(digest_of(query.copy().subquery("rows"), columns))
 
 
 def state_columns(source: TableSource) -> list[str]:
