@@ -112,11 +112,7 @@ def emit(
             checks = [x for x in program_plan.checked if x.step == step.name]
             read = [locate_payload(x.read, prefix) for x in checks if x.largest is None]
             check = nan_query(read, capabilities) if read else None
-            limits = {
-                locate_payload(x.read, prefix).value: x.largest
-                for x in checks
-                if x.largest is not None
-            }
+            limits = {x.read.column or VALUE: n for x in checks if (n := x.largest) is not None}
             limit = limit_query(prefix + step.name, limits) if limits else None
         rounds = tuple(map(emitter.round, step.rounds))
         steps.append(
