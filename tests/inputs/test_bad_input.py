@@ -44,19 +44,19 @@ def assert_parts(error: errors.UcleError, where: str, expected: str, found: str)
 
 # Text, place, what is expected there, what stands there.
 OPERATORS = (
-    "'%', '(', '*', '**', '+', '-', '/', '//', '^', 'and', 'or', 'xor', a comparison, the end of "
-    "the program or the end of the statement"
+    "'%', '&', '(', '*', '**', '+', '-', '/', '//', '<<', '>>', '^', 'and', 'or', 'xor', '|', "
+    "a comparison, the end of the program or the end of the statement"
 )
 ASSIGNMENTS = "'=', '+=', '*=' or an aggregation like 'max='"
-OPERANDS = "'(', '+', '-', 'not', a name or a number"
-FACTORS = "'(', '+', '-', a name or a number"
-PLACES = "'(', '+', '-', '~', a name or a number"
+OPERANDS = "'(', '+', '-', 'False', 'True', 'not', a name or a number"
+FACTORS = "'(', '+', '-', 'False', 'True', a name or a number"
+PLACES = "'(', '+', '-', 'False', 'True', '~', a name or a number"
 END = "the end of the program"
 ENTRIES = "labels, as in Z[i,j], or entries of a tensor, as in Z[idx[i],j] += ..."
 SYNTAX = [
     ("", 1, 1, "at least one statement", "an empty text"),
     ("# nothing\n", 1, 1, "at least one statement", "nothing but blanks and comments"),
-    ("y[i] += A[i,j", 1, 14, "'+', ',', '-' or ']'", f"{END} in 'y[i] += A[i,j'"),
+    ("y[i] += A[i,j", 1, 14, "',', ']' or '|'", f"{END} in 'y[i] += A[i,j'"),
     ("y[i] A[i,j]", 1, 6, ASSIGNMENTS, "'A' in 'y[i] A[i,j]'"),
     ("y[i] = A[i] B[i]", 1, 13, OPERATORS, "'B' in 'y[i] = A[i] B[i]'"),
     ("y[i] = A[i,]", 1, 12, PLACES, "']' in 'y[i] = A[i,]'"),
