@@ -19,7 +19,7 @@ from ucle.ir.annihilation import checked_tensors
 from ucle.ir.layouts import Label, Layout, Level
 from ucle.ir.masked_products import absorbing, adds_nothing, reader_of, repeats
 from ucle.ir.vertices import Operand, Program, Vertex
-from ucle.operators import MULT, SUM
+from ucle.operators import AND, ANY, MULT, SUM
 from ucle.optimiser.loop_nests import Factor, PricedNest, find_nest, row_operand
 from ucle.optimiser.pricing import CostedProgram
 from ucle.plan.decomposition import DecomposedProgram, VertexCost
@@ -116,7 +116,7 @@ class _Joins:
             return False
         if any(map(repeats, vertex.inputs)) or vertex.name in self._checked:
             return False
-        if vertex.reduce not in (None, SUM) and vertex.reduce.name != "any":
+        if vertex.reduce not in (None, SUM, ANY):
             return False
         types = [program.types[operand.tensor] for operand in vertex.inputs]
         if vertex.tensor.type.fill != 0 or any(x.fill != 0 for x in types):
@@ -125,8 +125,7 @@ class _Joins:
             return False
         if vertex.combine is None:
             return True
-        multiplies = vertex.combine is MULT or vertex.combine.name == "and"
-        return multiplies and all(absorbing(vertex, program))
+        return vertex.combine in (MULT, AND) and all(absorbing(vertex, program))
 
     def _consider(self, vertex: Vertex) -> frozenset[str]:
         """Take the best multiway join of a vertex, if it pays; return the vertices it replaces."""

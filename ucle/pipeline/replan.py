@@ -87,20 +87,13 @@ def in_safe_form(compiled: Compiled, options: Options) -> Compiled:
 def plan_safe(compiled: Compiled, options: Options) -> Compiled:
     """Plan the program with no rewrite that may lose digits, for data on which one did.
 
+    Given decompositions are those of the rewritten program, and are chosen anew.
+
     Raises:
         UcleError: as `ucle.optimiser.optimise.optimise`.
     """
-    logical = syntax_to_logical(compiled.front.source)
-    decomposition = "relational" if compiled.decomposed.relational else options.decomposition
-    if not isinstance(decomposition, str):  # it is that of the rewritten program
-        decomposition = "auto"
-    options = replace(options, rewrite="safe", decomposition=decomposition)
-    decided, association = optimise(logical, compiled.inputs, options)
-    front = replace(compiled.front, lowering=decided.lowering)
-    planned = plan_decided(
-        compiled.inputs, decided, compiled.dictionaries, options, compiled.front.source
-    )
-    return Compiled.of(planned, front, association)
+    decomposition = options.decomposition if isinstance(options.decomposition, str) else "auto"
+    return _plan_source(compiled, replace(options, rewrite="safe", decomposition=decomposition))
 
 
 def plan_as_written(compiled: Compiled, options: Options) -> Compiled:
@@ -111,27 +104,26 @@ def plan_as_written(compiled: Compiled, options: Options) -> Compiled:
     Raises:
         UcleError: as `ucle.optimiser.optimise.optimise`.
     """
-    logical = syntax_to_logical(compiled.front.source)
-    decomposition = options.decomposition
-    if compiled.decomposed.relational:  # its target may have no kernels
-        decomposition = "relational"
-    elif not isinstance(decomposition, str):
-        decomposition = {
-            name: decomposition[name] for name in decomposition if name in logical.by_name
-        }
-    options = replace(options, association="as-written", decomposition=decomposition)
+    options = replace(options, association="as-written")
+    if isinstance(options.decomposition, str):
+        return _plan_source(compiled, options)
+    written = syntax_to_logical(compiled.front.source).by_name
+    given = {name: x for name, x in options.decomposition.items() if name in written}
     try:
-        decided, _ = optimise(logical, compiled.inputs, options)
+        return _plan_source(compiled, replace(options, decomposition=given))
     except UcleError:
-        if isinstance(decomposition, str):
-            raise
-        options = replace(options, decomposition="auto")
-        decided, _ = optimise(logical, compiled.inputs, options)
+        return _plan_source(compiled, replace(options, decomposition="auto"))
+
+
+def _plan_source(compiled: Compiled, options: Options) -> Compiled:
+    """Plan the statements of the program from the beginning, without kernels if it has none."""
+    if compiled.decomposed.relational:  # its target may have no kernels
+        options = replace(options, decomposition="relational")
+    source = compiled.front.source
+    decided, association = optimise(syntax_to_logical(source), compiled.inputs, options)
     front = replace(compiled.front, lowering=decided.lowering)
-    planned = plan_decided(
-        compiled.inputs, decided, compiled.dictionaries, options, compiled.front.source
-    )
-    return Compiled.of(planned, front, None)
+    planned = plan_decided(compiled.inputs, decided, compiled.dictionaries, options, source)
+    return Compiled.of(planned, front, association)
 
 
 def cheapest_decompositions(
