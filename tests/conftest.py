@@ -109,20 +109,11 @@ def routes(native: duckdb.DuckDBPyConnection, plain: duckdb.DuckDBPyConnection) 
     return {"native": native, "arrow": plain}
 
 
-def registered(connection: duckdb.DuckDBPyConnection) -> set[str]:
-    """Return the names of Python objects that are registered as views."""
-    own = "SELECT view_name FROM duckdb_views() WHERE temporary AND NOT internal"
-    return {name for (name,) in connection.execute(own).fetchall()}
-
-
 @pytest.fixture(params=["native", "arrow"])
-def connection(request: pytest.FixtureRequest) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Either route. Objects that a test registers are taken back: a later test reads its own."""
-    opened = request.getfixturevalue({"native": "native", "arrow": "plain"}[request.param])
-    before = registered(opened)
-    yield opened
-    for name in registered(opened) - before:
-        opened.unregister(name)
+def connection(request: pytest.FixtureRequest) -> duckdb.DuckDBPyConnection:
+    """Either route."""
+    name = {"native": "native", "arrow": "plain"}[request.param]
+    return request.getfixturevalue(name)
 
 
 @pytest.fixture(params=["native", "arrow"])

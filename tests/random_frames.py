@@ -157,9 +157,9 @@ def _tensor(
         options["coordinates"] = {key: f"{key}s" for key, kind in kinds if kind == "ids"}
     if source == "table":
         connection.register("rows", pa.Table.from_pandas(long, preserve_index=False))
-        connection.execute("CREATE OR REPLACE TABLE frame AS FROM rows")
+        connection.execute("CREATE OR REPLACE TABLE frame_rows AS FROM rows")
         connection.unregister("rows")
-        return ucle.tensor(ucle.table("frame", ["day", "who"], "v", **options), axes=("day", "who"))
+        return ucle.tensor(ucle.table("frame_rows", ["day", "who"], "v", **options), axes=("day", "who"))
     return ucle.tensor(
         ucle.table(_as(source, long), ["day", "who"], "v", **options), axes=("day", "who")
     )

@@ -10,8 +10,8 @@ MULTIWAY: tuple[Mutation, ...] = (
     Mutation(
         "multiway-joins-of-infinities",
         "ucle/optimiser/multiway_joins.py",
-        "return multiplies and all(absorbing(vertex, program))",
-        "return multiplies",
+        "return vertex.combine in (MULT, AND) and all(absorbing(vertex, program))",
+        "return vertex.combine in (MULT, AND)",
         "what is not finite is multiplied label by label",
         (f"{JOINS}::test_what_is_not_finite_is_joined_in_pairs[inf]",),
     ),
