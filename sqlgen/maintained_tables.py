@@ -19,6 +19,9 @@ Name = Sequence[str]
 KEY, STATE = "k{}", "state"
 """The columns of the state of an input: its keys, by number, and its value or a digest of it."""
 
+DELTA, ADDED = "delta", "was added"
+"""The columns of changed rows beside their keys; no label has a blank."""
+
 SIDE = "which side"
 """A column beside others that bear the names of labels, none of which has a blank."""
 
@@ -52,16 +55,6 @@ def absent_keys(name: Name, key: str, rows: exp.Query) -> str:
     return sql_text(select(integer(1)).from_(table(*name, alias="kept")).where(absent).limit(1))
 
 
-def appended_keys(source: TableSource, last: int) -> exp.Select:
-    """Return a query for the keys of the rows of a table behind a row, each once."""
-    columns = [
-        column(name).as_(identifier(KEY.format(n)), quoted=True)
-        for n, name in enumerate(source.keys)
-    ]
-    behind = exp.GT(this=column("rowid"), expression=integer(last))
-    return select(*columns).distinct().from_(source_table(source)).where(behind)
-
-
 def count_behind(name: Name, last: int) -> str:
     """Return a query for the number of rows of a table behind a row."""
     behind = exp.GT(this=column("rowid"), expression=integer(last))
@@ -74,21 +67,6 @@ def rows_and_last(name: Name) -> str:
     return sql_text(select(exp.Count(this=exp.Star()), last).from_(table(*name)))
 
 
-def create_as(name: Name, query: exp.Query, *, temporary: bool = False) -> str:
-    """Return CREATE OR REPLACE TABLE."""
-    properties = exp.Properties(expressions=[exp.TemporaryProperty()]) if temporary else None
-    return sql_text(
-        exp.Create(
-            this=table(*name), kind="TABLE", expression=query, replace=True, properties=properties
-        )
-    )
-
-
-def rows_of(name: Name, columns: Sequence[str] = ()) -> exp.Select:
-    """Return a query for all rows of a table, or for some of their columns."""
-    return select(*(map(column, columns) if columns else [exp.Star()])).from_(table(*name))
-
-
 def without_value(query: exp.Query, value: Scalar) -> exp.Select:
     """Return the rows of a query whose ``val`` is another one; NaN is one value."""
     dtype = DType.COMPLEX128 if isinstance(value, complex) else DType.FLOAT64
@@ -96,50 +74,100 @@ def without_value(query: exp.Query, value: Scalar) -> exp.Select:
     return select(exp.Star()).from_(query.subquery("entries")).where(other)
 
 
-def differing_keys(
-    one: exp.Query, other: exp.Query, columns: Sequence[str], keys: Sequence[str]
+def changed_rows(
+    now: exp.Query, before: exp.Query, keys: Sequence[str], value: str | None, weight: Scalar | None
 ) -> exp.Select:
-    """Return the keys of the rows that two queries with these columns do not have alike.
+    """Return the keys of the rows that one of two queries has more often than the other.
 
-    Rows are counted: one that both have, but not as often, differs, too.
+    Args:
+        now: the present rows.
+        before: those with which they are compared.
+        keys: columns of both.
+        value: another column of both, or none.
+        weight: what a row without a value stands for; None where differences are not wanted.
+
+    Returns:
+        A row for each key: `keys`, `ADDED`, true if `before` has none of its rows, and, if
+        differences are wanted, `DELTA`, by how much the sum of its values has grown.
     """
+    columns = [*keys, value] if value is not None else list(keys)
     sides = [
         select(*map(column, columns), integer(sign).as_(SIDE, quoted=True)).from_(
             query.copy().subquery("rows")
         )
-        for query, sign in ((one, 1), (other, -1))
+        for query, sign in ((now, 1), (before, -1))
     ]
     both = exp.union(*sides, distinct=False).subquery("both_sides")
-    unequal = exp.NEQ(this=exp.Sum(this=column(SIDE)), expression=integer(0))
-    rows = select(*map(column, columns)).from_(both).group_by(*map(column, columns))
-    differing = rows.having(unequal).subquery("differing")
-    return select(*map(column, keys)).distinct().from_(differing)
+    surplus = exp.Sum(this=column(SIDE))
+    rows = (
+        select(*map(column, columns), surplus.as_(SIDE, quoted=True))
+        .from_(both)
+        .group_by(*map(column, columns))
+        .having(exp.NEQ(this=surplus.copy(), expression=integer(0)))
+    )
+    added = exp.GT(this=exp.Min(this=column(SIDE)), expression=integer(0))
+    found = [added.as_(ADDED, quoted=True)]
+    if weight is not None:
+        found.append(_sum_of(value, weight, column(SIDE)).as_(DELTA, quoted=True))
+    return _grouped(keys, found, rows.subquery("differing"))
 
 
-def matching(name: Name, mask: Name, keys: Sequence[str]) -> exp.Select:
-    """Return the rows of a table whose keys are those of a row of another one."""
-    return select(exp.Star()).from_(table(*name, alias="kept")).where(_exists(mask, keys))
+def appended_rows(source: TableSource, last: int, weight: Scalar | None) -> exp.Select:
+    """Return the rows of a table behind a row, as `changed_rows` does."""
+    behind = exp.GT(this=column("rowid"), expression=integer(last))
+    names = [KEY.format(n) for n in range(len(source.keys))]
+    columns = [column(x).as_(y, quoted=True) for x, y in zip(source.keys, names, strict=True)]
+    if source.value is not None:
+        columns.append(column(source.value).as_(STATE, quoted=True))
+    rows = select(*columns).from_(source_table(source)).where(behind)
+    found: list[exp.Expr] = [exp.true().as_(ADDED, quoted=True)]
+    if weight is not None:
+        value = None if source.value is None else STATE
+        found.append(_sum_of(value, weight, integer(1)).as_(DELTA, quoted=True))
+    return _grouped(names, found, rows.subquery("appended"))
 
 
-def delete_matching(name: Name, mask: Name, keys: Sequence[str]) -> str:
-    """Return DELETE for the rows of a table whose keys are those of a row of another one."""
-    where = exp.Where(this=_exists(mask, keys))
-    return sql_text(exp.Delete(this=table(*name, alias="kept"), where=where))
+def _sum_of(value: str | None, weight: Scalar, times: exp.Expr) -> exp.Expr:
+    """Return the sum of a column, or of a number for each row, taken some times.
+
+    It is of the widest type of the number's kind, and NULL where it does not fit into that.
+    """
+    dtype = DType.FLOAT64 if isinstance(weight, float) else DType.INT64
+    each = number(weight, dtype) if value is None else column(value)
+    total = exp.Sum(this=exp.Mul(this=each, expression=times))
+    kind = exp.DataType.Type.DOUBLE if isinstance(weight, float) else exp.DataType.Type.BIGINT
+    return exp.TryCast(this=total, to=exp.DataType(this=kind))
+
+
+def _grouped(keys: Sequence[str], found: Sequence[exp.Expr], rows: exp.Subquery) -> exp.Select:
+    names = [column(key) for key in keys]
+    query = select(*names, *found).from_(rows)
+    return query.group_by(*(name.copy() for name in names)) if names else query
+
+
+def count_changed(name: Name) -> str:
+    """Return a query for the number of rows of `changed_rows`, and whether all were added."""
+    every = function("coalesce", function("bool_and", column(ADDED)), exp.true())
+    return sql_text(select(exp.Count(this=exp.Star()), every).from_(table(*name)))
+
+
+def rows_at(query: exp.Query, *masks: tuple[Name, Sequence[str]]) -> exp.Select:
+    """Return the rows of a query whose keys are those of a row of one of some tables.
+
+    Each table is given with the columns that it shares with the query.
+    """
+    found = []
+    for mask, keys in masks:
+        same = [exp.EQ(this=column(key, "mask"), expression=column(key, "kept")) for key in keys]
+        rows = select(integer(1)).from_(table(*mask, alias="mask")).where(*same)
+        found.append(exp.Exists(this=rows))
+    kept = query.copy().subquery(alias=identifier("kept"))
+    return select(exp.Star()).from_(kept).where(exp.or_(*found, copy=False))
 
 
 def delete_all(name: Name) -> str:
     """Return DELETE for all rows of a table."""
     return sql_text(exp.Delete(this=table(*name)))
-
-
-def insert_from(name: Name, query: exp.Query) -> str:
-    """Return INSERT of the rows of a query; columns are matched by name."""
-    return sql_text(exp.Insert(this=table(*name), expression=query, by_name=True))
-
-
-def count_rows(name: Name) -> str:
-    """Return a query for the number of rows of a table."""
-    return sql_text(select(exp.Count(this=exp.Star())).from_(table(*name)))
 
 
 def drop_table(name: Name) -> str:
@@ -159,12 +187,6 @@ def state_columns(source: TableSource) -> list[str]:
     """Return the columns of `state_query`."""
     keys = [KEY.format(n) for n in range(len(source.keys))]
     return keys if source.value is None else [*keys, STATE]
-
-
-def insert_matching(name: Name, query: exp.Query, mask: Name, keys: Sequence[str]) -> str:
-    """Return INSERT of the rows of a query whose keys are those of a row of a table."""
-    rows = select(exp.Star()).from_(query.copy().subquery(alias=identifier("kept")))
-    return insert_from(name, rows.where(_exists(mask, keys)))
 
 
 def create_registry(name: Name, columns: Sequence[str]) -> tuple[str, ...]:
@@ -191,8 +213,3 @@ def delete_named(name: Name, key: str, value: str) -> str:
     """Return DELETE for the rows with a text in a column."""
     same = exp.EQ(this=column(key), expression=text(value))
     return sql_text(exp.Delete(this=table(*name), where=exp.Where(this=same)))
-
-
-def _exists(mask: Name, keys: Sequence[str]) -> exp.Exists:
-    same = [exp.EQ(this=column(key, "mask"), expression=column(key, "kept")) for key in keys]
-    return exp.Exists(this=select(integer(1)).from_(table(*mask, alias="mask")).where(*same))

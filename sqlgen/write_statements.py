@@ -15,10 +15,20 @@ Query = exp.Select
 NEW, OLD = "new_rows", "old_rows"
 
 
-def create_table(target: Sequence[str], query: exp.Query, *, replace: bool) -> str:
+def create_table(
+    target: Sequence[str], query: exp.Query, *, replace: bool, temporary: bool = False
+) -> str:
     """Return CREATE TABLE, under the parts of a name."""
-    statement = exp.Create(this=table(*target), kind="TABLE", expression=query, replace=replace)
-    return sql_text(statement)
+    properties = exp.Properties(expressions=[exp.TemporaryProperty()]) if temporary else None
+    return sql_text(
+        exp.Create(
+            this=table(*target),
+            kind="TABLE",
+            expression=query,
+            replace=replace,
+            properties=properties,
+        )
+    )
 
 
 def insert_rows(target: Sequence[str], query: exp.Query) -> str:
@@ -40,9 +50,9 @@ def describe(query: exp.Query) -> str:
     return sql_text(exp.Describe(this=query))
 
 
-def all_rows(target: Sequence[str]) -> exp.Select:
-    """All rows of a table."""
-    return select(exp.Star()).from_(table(*target))
+def all_rows(target: Sequence[str], columns: Sequence[str] = ()) -> exp.Select:
+    """All rows of a table, or some of their columns."""
+    return select(*(map(column, columns) if columns else [exp.Star()])).from_(table(*target))
 
 
 def order_rows(query: exp.Select, order: Sequence[str]) -> exp.Select:

@@ -159,7 +159,8 @@ def _tensor(
         connection.register("rows", pa.Table.from_pandas(long, preserve_index=False))
         connection.execute("CREATE OR REPLACE TABLE frame_rows AS FROM rows")
         connection.unregister("rows")
-        return ucle.tensor(ucle.table("frame_rows", ["day", "who"], "v", **options), axes=("day", "who"))
+        rows = ucle.table("frame_rows", ["day", "who"], "v", **options)
+        return ucle.tensor(rows, axes=("day", "who"))
     return ucle.tensor(
         ucle.table(_as(source, long), ["day", "who"], "v", **options), axes=("day", "who")
     )

@@ -25,6 +25,7 @@ from ucle.command.options import (
 )
 from ucle.command.show_results import Pairs, WriteOptions, preview, preview_document, store
 from ucle.command.start import EXIT_CODES, UcleGroup, demo
+from ucle.database.open_sessions import connect
 from ucle.explain.json import json_text
 from ucle.foundation.progress import progress_bar
 from ucle.foundation.version import __version__
@@ -278,7 +279,7 @@ def list_maintained(database: str, as_json: bool) -> None:
 
     `program.maintain(...)` in Python makes them.
     """
-    with maintenance.open_database(database) as connection:
+    with connect(database) as connection:
         found = maintenance.list_maintained(connection)
     if as_json:
         click.echo(json_text(found), nl=False)
@@ -294,7 +295,7 @@ def list_maintained(database: str, as_json: bool) -> None:
 @json_option
 def refresh(database: str, names: tuple[str, ...], as_json: bool) -> None:
     """Bring maintained programs of a database up to date: those of these NAMES, or all."""
-    with maintenance.open_database(database) as connection:
+    with connect(database) as connection:
         chosen = names or tuple(maintenance.list_maintained(connection))
         reports = {x: maintenance.maintained(x, connection).refresh() for x in chosen}
     if as_json:

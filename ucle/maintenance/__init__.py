@@ -1,7 +1,9 @@
 """Results that follow their data: programs whose outputs are kept and brought up to date.
 
 affected        the keys of a statement's tensor that a change of what it reads may affect
+differences     what a sum of products grows by, from what its factors differ by
 restricted      statements that are computed at these keys alone
+bound_program   the program over its present inputs, without a plan
 changes         what has changed in inputs since the last refresh
 document        the description of a maintained program, as JSON
 kept_documents  the table of these descriptions in the database

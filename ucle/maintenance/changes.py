@@ -14,26 +14,25 @@ from ucle.errors import MaintenanceError
 from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.states import BoundInput
 from ucle.inputs.table_input import TableInput
-from ucle.maintenance.document import Parts, WatchedInput, input_of
-from ucle.plan.sources import TableName, TableSource
+from ucle.maintenance.document import Parts, WatchedInput, input_of, quoted_name
+from ucle.plan.sources import Nulls, TableName, TableSource
 from ucle.sqlgen.maintained_tables import (
+    DELTA,
     KEY,
+    STATE,
     absent_keys,
-    appended_keys,
+    appended_rows,
+    changed_rows,
     count_behind,
-    count_rows,
-    create_as,
-    delete_matching,
-    differing_keys,
+    count_changed,
     digest_of_rows,
     drop_table,
-    insert_matching,
     rows_and_last,
-    rows_of,
+    rows_at,
     state_columns,
     state_query,
 )
-from ucle.sqlgen.write_statements import Query
+from ucle.sqlgen.write_statements import Query, all_rows, create_table, delete_rows, insert_rows
 
 
 @dataclass(frozen=True)
@@ -44,18 +43,29 @@ class ChangedInput:
     table: Parts
     keys: int
     """The number of changed keys."""
-    moved: tuple[int, ...] = ()
+    moved: tuple[int, ...]
     """The axes with a coordinate that is new, or is no longer there."""
+    added: bool
+    """True if there was no row at these keys before."""
+    differs_by: bool
+    """True if the table says by how much each entry differs, in a column ``delta``."""
 
-    def spec(self, bounds: tuple[int | None, ...]) -> TableInput:
+    def where(self, bounds: tuple[int | None, ...]) -> TableInput:
         """Return the input that is true at the changed keys; `bounds` are those of the axes."""
+        return self._read(True, bounds)
+
+    def difference(self, bounds: tuple[int | None, ...]) -> TableInput:
+        """Return the input of the differences; `bounds` are those of the axes."""
+        return self._read(DELTA, bounds)
+
+    def _read(self, value: str | bool, bounds: tuple[int | None, ...]) -> TableInput:
         own = input_of(self.watched.spec)
         columns = tuple(KEY.format(n) for n in range(len(self.watched.keys)))
         return replace(
             own,
-            relation=".".join(f'"{part}"' for part in self.table),
+            relation=quoted_name(self.table),
             columns=columns,
-            value=True,
+            value=value,
             columns_as=None,
             values=None,
             shape=None,
@@ -94,29 +104,44 @@ def find_change(
     where = f"refresh, input {watched.name}"
     table = ("temp", "main", name)
     keys = [KEY.format(n) for n in range(len(source.keys))]
-    moved = list[int]()
+    weight = _weight(source, bound)
     if watched.appended is not None:
-        query, before = _appended(session, watched, source)
-        sides = [before]
+        before = _rows_before(session, watched, source)
+        query, sides = appended_rows(source, watched.appended[1], weight), [before]
     else:
         assert watched.state is not None
         if _digest(session, source) == watched.digest:
             return None
-        columns = state_columns(source)
-        sides = [state_query(source), rows_of(watched.state, columns)]
-        query = differing_keys(sides[0], sides[1], columns, keys)
-    session.run(create_as(table, query, temporary=True), where)
-    ((count,),) = session.fetch(count_rows(table))
+        sides = [state_query(source), all_rows(watched.state, state_columns(source))]
+        value = None if source.value is None else STATE
+        query = changed_rows(sides[0], sides[1], keys, value, weight)
+    session.run(create_table(table, query, replace=True, temporary=True), where)
+    ((count, added),) = session.fetch(count_changed(table))
     if not count:
         session.run(drop_table(table), where)
         return None
-    for key, axis in zip(keys, watched.axes, strict=True):
-        if any(session.fetch(absent_keys(table, key, side)) for side in sides):
-            moved.append(axis)
+    moved = tuple(
+        axis
+        for place, (key, axis) in enumerate(zip(keys, watched.axes, strict=True))
+        if source.is_encoded(place)
+        and any(session.fetch(absent_keys(table, key, side)) for side in sides)
+    )
     if watched.state is not None:
-        session.run(delete_matching(watched.state, table, keys), where)
-        session.run(insert_matching(watched.state, state_query(source), table, keys), where)
-    return ChangedInput(watched, table, count, tuple(moved))
+        session.run(delete_rows(watched.state, all_rows(table), keys), where)
+        session.run(insert_rows(watched.state, rows_at(state_query(source), (table, keys))), where)
+    return ChangedInput(watched, table, count, moved, bool(added), weight is not None)
+
+
+def _weight(source: TableSource, bound: BoundInput) -> int | float | None:
+    """Return what a row without a value stands for; None if rows are not added up to entries.
+
+    Its type is the one in which differences are computed.
+    """
+    kind, plain = source.dtype.kind, not (source.dense or source.wide or source.presence)
+    if not plain or source.nulls is not Nulls.REFUSED or kind not in "if" or bound.fill != 0:
+        return None
+    assert not isinstance(source.constant, complex)
+    return float(source.constant) if kind == "f" else int(source.constant)
 
 
 def keep_state(session: Session, watched: WatchedInput, bound: BoundInput) -> WatchedInput:
@@ -128,7 +153,7 @@ def keep_state(session: Session, watched: WatchedInput, bound: BoundInput) -> Wa
         ((rows, last),) = session.fetch(rows_and_last(_table_of(source)))
         return replace(watched, appended=(rows, last))
     assert watched.state is not None
-    session.run(create_as(watched.state, state_query(source)), where)
+    session.run(create_table(watched.state, state_query(source), replace=True), where)
     return with_digest(session, watched, bound)
 
 
@@ -143,8 +168,8 @@ def _digest(session: Session, source: TableSource) -> tuple[int | None, ...]:
     return tuple(None if x is None else int(x) for x in found)
 
 
-def _appended(session: Session, watched: WatchedInput, source: TableSource) -> tuple[Query, Query]:
-    """Return queries for the keys of the rows that were appended, and of those before."""
+def _rows_before(session: Session, watched: WatchedInput, source: TableSource) -> Query:
+    """Return a query for the rows before those that were appended."""
     assert watched.appended is not None
     rows, last = watched.appended
     ((now, _),) = session.fetch(rows_and_last(_table_of(source)))
@@ -157,7 +182,7 @@ def _appended(session: Session, watched: WatchedInput, source: TableSource) -> t
             found=f"{now:,} rows, {new:,} of them new",
             hint="maintain the program again without append_only",
         )
-    return appended_keys(source, last), state_query(source.keys_alone, last)
+    return state_query(source.keys_alone, last)
 
 
 def _table_of(source: TableSource) -> Parts:

@@ -24,6 +24,16 @@ VERSION = 1
 Parts = tuple[str, ...]
 """The parts of the name of a table."""
 
+
+def quoted_name(parts: Parts) -> str:
+    """Return the name of a table as SQL has it.
+
+    >>> quoted_name(("ucle", "scores: y"))
+    '"ucle"."scores: y"'
+    """
+    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+
+
 OPTIONS = (
     "bounds",
     "outputs",
@@ -52,6 +62,9 @@ class KeptTensor:
     """The axes with other coordinates than positions."""
     digest: tuple[int | None, ...]
     """The number of its rows, and a digest of them: how the last refresh left it."""
+    scratch: float = 0.0
+    """The predicted cost of computing it from scratch, for inputs of `priced` entries."""
+    priced: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from ucle.database.session import Session
 from ucle.errors import InputError, NameResolutionError, did_you_mean
 from ucle.maintenance.document import Document, Parts
 from ucle.sqlgen.database_queries import SCHEMA
-from ucle.sqlgen.maintained_tables import create_registry, delete_named, insert_texts, rows_of
+from ucle.sqlgen.maintained_tables import create_registry, delete_named, insert_texts
 from ucle.sqlgen.script import sql_text
+from ucle.sqlgen.write_statements import all_rows
 
 REGISTRY: Parts = (SCHEMA, "maintained")
 COLUMNS = ("name", "document")
@@ -42,7 +43,7 @@ def read_document(session: Session, name: str) -> Document:
 
 def list_documents(session: Session) -> dict[str, str]:
     """Return the texts of all descriptions, by the names of the programs."""
-    query = rows_of(REGISTRY, COLUMNS)
+    query = all_rows(REGISTRY, COLUMNS)
     try:
         return dict(sorted(session.read(sql_text(query))))
     except InputError:  # there is no such table

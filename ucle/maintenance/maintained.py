@@ -8,10 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import duckdb
-
-from ucle.database.data_versions import Seen, in_transaction, look
-from ucle.database.engine import DUCKDB
+from ucle.database.data_versions import Seen, in_transaction, look, observing
 from ucle.database.macro_check import open_checked
 from ucle.database.open_sessions import connect
 from ucle.database.session import Database, Session
@@ -24,7 +21,9 @@ from ucle.inputs.inputs import parse_table_name
 from ucle.inputs.states import BoundInput
 from ucle.inputs.table_input import TableInput
 from ucle.ir.tensor_types import TensorType
+from ucle.language.parse import parse_program
 from ucle.language.syntax_to_text import statement_text
+from ucle.maintenance.bound_program import BoundProgram, bind_document, options_for
 from ucle.maintenance.changes import ChangedInput, find_change, keep_state, with_digest
 from ucle.maintenance.document import (
     Document,
@@ -42,16 +41,15 @@ from ucle.maintenance.kept_documents import (
     read_document,
     write_document,
 )
-from ucle.maintenance.refresh import AUTO, WAYS, Refresh, TensorReport, entries_form, sizes_of
-from ucle.options import Options
+from ucle.maintenance.refresh import AUTO, WAYS, Refresh, TensorReport, entries_form
 from ucle.pipeline.artifacts import Compiled
-from ucle.plan.resources import Resources
 from ucle.plan.sources import TableName, TableSource
-from ucle.run.build import Build, build_text
+from ucle.run.build import Build, Request, build
 from ucle.run.current_data import Preparations
 from ucle.run.write_table import WriteTarget, transaction
-from ucle.sqlgen.maintained_tables import digest_of_rows, drop_table, rows_of
+from ucle.sqlgen.maintained_tables import digest_of_rows, drop_table
 from ucle.sqlgen.sql_trees import key_columns
+from ucle.sqlgen.write_statements import all_rows
 from ucle.stats.measure import MeasuredInput
 
 MOST_KEPT = 0.25
@@ -104,8 +102,10 @@ class Maintained:
         computed again.
 
         Args:
-            way: ``"affected keys"`` computes the entries that may differ, and ``"from scratch"``
-                all of them; by default, each tensor is computed in the cheaper way.
+            way: ``"differences"`` adds to sums what their terms differ by, where that is exact
+                or rows were only added; ``"affected keys"`` computes the entries that may differ,
+                and ``"from scratch"`` all of them. By default, each tensor is computed in the
+                cheapest way.
 
         Returns:
             What was found, how each tensor was computed, and how many of its keys differ.
@@ -143,21 +143,20 @@ class Maintained:
         _check_kept(session, document)
         if looked is None:
             document = read_document(session, self.name)
-        made = _build_kept(document, session) if looked is None else looked.made
+        whole = _bind_kept(document, session) if looked is None else looked.whole
         facts = {} if looked is None else looked.facts
-        compiled = made.compiled
         changes: dict[str, ChangedInput] = {}
         for watched in document.inputs:
-            bound = compiled.all_inputs[watched.name]
+            bound = whole.inputs[watched.name]
             table = f"ucle_changed_{len(changes)}"
             change = find_change(session, watched, bound, table)
             if change is not None:
                 changes[watched.name] = change
-        refresh = Refresh(session, document, made, changes, facts, way)
-        sizes = refresh.run()
+        refresh = Refresh(session, document, whole, changes, facts, way)
+        refresh.run()
         inputs = tuple(
             (keep_state if x.appended is not None else with_digest)(
-                session, x, compiled.all_inputs[x.name]
+                session, x, whole.inputs[x.name]
             )
             if x.name in changes
             else x
@@ -168,8 +167,8 @@ class Maintained:
             document,
             inputs=inputs,
             kept=kept,
-            sizes=sizes,
-            finite=_finite(compiled),
+            sizes=whole.sizes,
+            finite=whole.finite,
             refreshes=document.refreshes + 1,
         )
         write_document(session, document)
@@ -223,8 +222,7 @@ def maintain(
             for x, bound in made.compiled.all_inputs.items()
         )
         document = Document(name, text, options_of(made.options), inputs, (), {}, ())
-        whole = _build(document, session)
-        kept = _choose_kept(whole.compiled, name)
+        kept = _choose_kept(_build(document, session).compiled, name)
         outputs = tuple(x.tensor for x in kept)
         full = _build(document, session, outputs)
         preparations = Preparations(full.compiled, full.options, {full.target.versions: ()})
@@ -239,9 +237,9 @@ def maintain(
             document,
             inputs=tuple(keep_state(session, x, bound_now[x.name]) for x in inputs),
             kept=tuple(_with_digest(session, x) for x in kept),
-            sizes=sizes_of(full.compiled),
-            finite=_finite(full.compiled),
         )
+        whole = _bind_kept(document, session)
+        document = replace(document, sizes=whole.sizes, finite=whole.finite)
         write_document(session, document)
     return Maintained(name, database)
 
@@ -269,21 +267,14 @@ def list_maintained(database: Database) -> dict[str, dict[str, str]]:
     return {name: dict(Maintained(name, database).outputs) for name in names}
 
 
-@contextlib.contextmanager
-def open_database(path: str) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to the file of a database, which is closed after the block."""
-    with connect(path) as connection:
-        yield connection
-
-
 @dataclass(frozen=True)
 class _Looked:
-    """The program, compiled before the transaction begins, and what was measured for it.
+    """The program, bound before the transaction begins, and what was measured for it.
 
     A transaction sees one state of the data, of which it cannot tell whether it was measured.
     """
 
-    made: Build
+    whole: BoundProgram
     sources: tuple[TableSource, ...]
     states: tuple[Seen, ...]
     facts: Mapping[str, MeasuredInput]
@@ -295,20 +286,20 @@ class _Looked:
 
 
 def _look(session: Session, document: Document) -> _Looked | None:
-    """Compile a program for the present data; None if nothing tells when that has changed."""
-    made = _build_kept(document, session)
-    inputs = made.compiled.all_inputs
+    """Bind a program to the present data; None if nothing tells when that has changed."""
+    whole = _bind_kept(document, session)
+    inputs = whole.inputs
     sources = {x: y.source for x, y in inputs.items() if isinstance(y.source, TableSource)}
     states = tuple(look(session, tuple(sources.values())))
-    if not all(x.known for x in states) or made.target.versions.states != tuple(
-        x.state for x in states
-    ):
+    found = tuple(x.state for x in states)
+    if not all(x.known for x in states) or whole.versions.states != found:
         return None
-    facts = {
-        name: known_facts(session, name, source.apart, inputs[name].fill)
-        for name, source in sources.items()
-    }
-    return _Looked(made, tuple(sources.values()), states, facts)
+    with observing(session):
+        facts = {
+            name: known_facts(session, name, source.apart, inputs[name].fill)
+            for name, source in sources.items()
+        }
+    return _Looked(whole, tuple(sources.values()), states, facts)
 
 
 @contextlib.contextmanager
@@ -325,18 +316,13 @@ def _session(database: Database) -> Iterator[Session]:
 def _build(document: Document, session: Session, outputs: tuple[str, ...] | None = None) -> Build:
     """Compile the program of a description for the present data."""
     inputs = {x.name: input_of(x.spec) for x in document.inputs}
-    options = {**document.options}
-    if outputs is not None:
-        options["outputs"] = outputs
-    elif options["outputs"] is not None:
-        options["outputs"] = tuple(options["outputs"])
-    made = Options(DUCKDB.profile, Resources(), **options)
-    return build_text(document.text, (), inputs, session.connection, made, None)
+    options = options_for(document, session, outputs)
+    return build(Request(parse_program(document.text), inputs), session.connection, options)
 
 
-def _build_kept(document: Document, session: Session) -> Build:
-    """Compile the program of a description, with all tensors that it keeps as outputs."""
-    return _build(document, session, tuple(x.tensor for x in document.kept))
+def _bind_kept(document: Document, session: Session) -> BoundProgram:
+    """Bind the program of a description, with all tensors that it keeps as outputs."""
+    return bind_document(document, session, tuple(x.tensor for x in document.kept))
 
 
 def _watch(
@@ -396,7 +382,7 @@ def _kept(tensor: str, table: Parts, type_: TensorType) -> KeptTensor:
 
 
 def _with_digest(session: Session, kept: KeptTensor) -> KeptTensor:
-    (found,) = session.fetch(digest_of_rows(rows_of(kept.table), (*kept.keys, "val")))
+    (found,) = session.fetch(digest_of_rows(all_rows(kept.table), (*kept.keys, "val")))
     return replace(kept, digest=tuple(None if x is None else int(x) for x in found))
 
 
@@ -411,8 +397,3 @@ def _check_kept(session: Session, document: Document) -> None:
                 found=f"others in {'.'.join(kept.table)}",
                 hint="drop() and maintain() again",
             )
-
-
-def _finite(compiled: Compiled) -> tuple[str, ...]:
-    types = compiled.front.source.types
-    return tuple(x for x in compiled.all_inputs if types[x].every.finite)

@@ -3,26 +3,24 @@
 Each kept tensor is computed by a program of its own: the statements of the text between it and the
 tensors and inputs that are there, with masks of the keys that may differ
 (`ucle.maintenance.affected`). The rows of these keys are replaced; keys whose rows have not changed
-are not handed on. A tensor is computed from scratch where that costs less, and where every entry
-may differ.
+are not handed on. A sum of products may also grow by what its factors differ by
+(`ucle.maintenance.differences`). A tensor is computed from scratch where that costs less, and where
+every entry may differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from ucle.database.macro_check import open_checked
 from ucle.database.session import Database, Session
 from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
-from ucle.foundation.dtypes import same_value
+from ucle.foundation.dtypes import DType, same_value
 from ucle.foundation.names import fresh_prefix, unique_names
 from ucle.inputs.table_input import TableInput
-from ucle.ir.tensor_types import TensorType
-from ucle.language.parse import parse_program
 from ucle.language.syntax import Statement
-from ucle.lowering.syntax_to_logical import syntax_to_logical
 from ucle.maintenance.affected import (
     EVERYTHING,
     AffectedKeys,
@@ -32,34 +30,43 @@ from ucle.maintenance.affected import (
     depends_on_sizes,
     reads_of,
 )
+from ucle.maintenance.bound_program import BoundProgram
 from ucle.maintenance.changes import ChangedInput
-from ucle.maintenance.document import Document, KeptTensor, Parts, input_of
+from ucle.maintenance.differences import Difference, update
+from ucle.maintenance.document import Document, KeptTensor, Parts, input_of, quoted_name
 from ucle.maintenance.restricted import restrict
-from ucle.pipeline.artifacts import Compiled
 from ucle.plan.forms import EVERY_ROW, NONFILL, WrittenForm
 from ucle.run.build import Build, Request, build
 from ucle.run.current_data import Preparations
 from ucle.run.results import Result, TensorRelation
 from ucle.sqlgen.maintained_tables import (
-    count_rows,
-    create_as,
+    DELTA,
+    changed_rows,
+    count_changed,
     delete_all,
-    delete_matching,
-    differing_keys,
     drop_table,
-    insert_from,
-    matching,
-    rows_of,
+    rows_at,
     without_value,
 )
+from ucle.sqlgen.write_statements import all_rows, create_table, delete_rows, insert_rows
 from ucle.stats.measure import MeasuredInput
 
 NO_LIMIT = 2**62
 """The most rows that are written."""
 
+AUTO, DIFFERENCES, AFFECTED, SCRATCH = WAYS = (
+    "auto",
+    "differences",
+    "affected keys",
+    "from scratch",
+)
+"""How tensors are brought up to date: in the cheapest way, or in one of the others if it can be."""
 
-AUTO, AFFECTED, SCRATCH = WAYS = ("auto", "affected keys", "from scratch")
-"""How tensors are brought up to date: in the cheaper way, or in one of the two where it can be."""
+CHEAP = 0.25
+"""The share of the cost of all entries up to which a way is taken without a look at others."""
+
+SAME_SIZE = 1.5
+"""How much the inputs may have grown or shrunk since all entries were priced."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,7 @@ class TensorReport:
 
     tensor: str
     way: str
-    """``"unchanged"``, ``"affected keys"`` or ``"from scratch"``."""
+    """``"unchanged"``, or one of `WAYS`."""
     reason: str
     rows: int = 0
     """The number of keys whose rows differ from those before."""
@@ -78,17 +85,31 @@ class TensorReport:
     """That of computing the tensor from scratch."""
 
 
+@dataclass(frozen=True)
+class _Candidate:
+    """A program that computes entries of a kept tensor."""
+
+    way: str
+    reason: str
+    cost: float
+    made: Build
+    new: str
+    """The tensor of these entries."""
+    masks: tuple[Mask, ...] = ()
+    """Where they are; none if they are all."""
+
+
 @dataclass
 class Refresh:
     """One refresh of a maintained program, in a transaction.
 
-    `made` is the program, compiled for the present data, `changes` are the changed inputs, and
-    `facts` what was measured of all inputs.
+    `whole` is the program over the present data, `changes` are the changed inputs, and `facts`
+    what was measured of all inputs.
     """
 
     session: Session
     document: Document
-    made: Build
+    whole: BoundProgram
     changes: Mapping[str, ChangedInput]
     facts: Mapping[str, MeasuredInput]
     way: str = AUTO
@@ -98,7 +119,7 @@ class Refresh:
     """The kept tensors, with the fills that they have now."""
 
     def __post_init__(self) -> None:
-        self._statements = {x.target.tensor: x for x in parse_program(self.document.text)}
+        self._statements, self._types = self.whole.statements, self.whole.types
         self._taken = {*self._statements, *(x.name for x in self.document.inputs)}
         self._prefix = fresh_prefix()
         self._temporary: list[Parts] = []
@@ -106,20 +127,17 @@ class Refresh:
             x.name: replace(input_of(x.spec), measured=self.facts.get(x.name))
             for x in self.document.inputs
         }
-        self._types = types_of_statements(self.whole)
         self._changed: dict[str, tuple[Mask, ...]] = {}
+        self._differences: dict[str, Difference] = {}
         for name, change in self.changes.items():
-            mask = self._new_name(f"{name}_changed")
             axes = self._types[name].axes
             own = [axes[n] for n in change.watched.axes]
             bounds = tuple(x.bound if x.dictionary is None else None for x in own)
-            self._given[mask] = change.spec(bounds)
+            mask = self._give(f"{name}_changed", change.where(bounds))
             self._changed[name] = (Mask(mask, change.watched.axes),)
-
-    @property
-    def whole(self) -> Compiled:
-        """The whole program."""
-        return self.made.compiled
+            if change.differs_by:
+                tensor = self._give(f"{name}_difference", change.difference(bounds))
+                self._differences[name] = Difference(tensor, change.added)
 
     def _find_grown(self, sizes: Mapping[str, tuple[int, ...]]) -> set[str]:
         """Return the tensors that have other sizes now, or other coordinates."""
@@ -137,7 +155,7 @@ class Refresh:
 
     def run(self) -> dict[str, tuple[int, ...]]:
         """Bring all kept tensors up to date; return the sizes of all tensors."""
-        sizes = sizes_of(self.whole)
+        sizes = self.whole.sizes
         grown = self._find_grown(sizes)
         for kept in self.document.kept:
             self._refresh(kept, grown)
@@ -158,11 +176,14 @@ class Refresh:
         else:
             reason = "" if same else "its fill changed"
             reason = reason or ("sizes changed" if self._grows(parts, grown) else "")
-            way, reason, (table, masks), costs = self._compute(kept, parts, reason)
-            rows = self._replace(kept, table, masks)
+            chosen, scratch = self._choose(kept, before, parts, reason)
+            rows = self._replace(kept, *self._execute(chosen, kept))
             if not same:
                 self._changed[kept.tensor] = (EVERYTHING,)
-            self.reports.append(TensorReport(kept.tensor, way, reason, rows, *costs))
+                self._differences.pop(kept.tensor, None)
+            self.reports.append(
+                TensorReport(kept.tensor, chosen.way, chosen.reason, rows, chosen.cost, scratch)
+            )
         self._given[kept.tensor] = self._spec_of(kept)
 
     def _with_present_fill(self, kept: KeptTensor) -> KeptTensor:
@@ -196,46 +217,86 @@ class Refresh:
         known = tensor not in self._given or tensor in self._statements
         return known or tensor in self.document.finite
 
-    def _compute(
-        self, kept: KeptTensor, parts: Sequence[Statement], reason: str
-    ) -> tuple[str, str, tuple[Parts, list[tuple[Parts, list[str]]]], tuple[float, float]]:
-        """Compute the rows that replace others; return how, and the tables of rows and masks."""
-        same = len(parts) == len(self._statements) and self.whole.program.outputs == (kept.tensor,)
-        scratch = self.made if same else self._build(parts, [kept.tensor])
-        total = scratch.compiled.decomposed.total_cost
-        best: tuple[float, Build, list[Mask], str] | None = None
-        if not reason:
-            for program, masks, new in self._candidates(kept, parts):
-                try:
-                    made = self._build(program, [new, *(x.tensor for x in masks)])
-                except UcleError:
-                    continue
-                cost = made.compiled.decomposed.total_cost
-                if best is None or cost < best[0]:
-                    best = cost, made, masks, new
-            if best is None:
-                reason = "every entry may differ"
-            elif self.way == SCRATCH or (self.way == AUTO and best[0] >= total):
-                reason = "it costs less" if self.way == AUTO else "requested"
+    def _choose(
+        self, kept: KeptTensor, before: KeptTensor, parts: Sequence[Statement], reason: str
+    ) -> tuple[_Candidate, float]:
+        """Choose a way to compute a tensor; return it, and the cost of computing all entries.
+
+        That cost is known from earlier as long as the inputs have about the same size. A way that
+        is much cheaper is taken before others are compiled.
+        """
+        scratch: _Candidate | None = None
+        total, entries = kept.scratch, self.whole.entries
+        if reason or not entries / SAME_SIZE <= kept.priced <= entries * SAME_SIZE:
+            scratch = self._from_scratch(kept, parts, reason)
+            total = scratch.cost
+            self.kept[-1] = replace(kept, scratch=total, priced=entries)
+        if reason:
+            assert scratch is not None
+            return scratch, total
+        best: _Candidate | None = None
+        for way, program, masks, new in self._candidates(kept, before, parts):
+            if self.way in (DIFFERENCES, AFFECTED) and best is not None and best.way == self.way:
+                break
+            try:
+                made = self._build(program, [new, *(x.tensor for x in masks)])
+            except UcleError:
+                continue
+            cost = made.compiled.decomposed.total_cost
+            if best is None or cost < best.cost or way == self.way:
+                axes = [",".join(kept.keys[axis] for axis in x.axes) for x in masks]
+                shown = ", ".join(f"[{each}]" for each in axes)
+                best = _Candidate(way, f"masks over {shown}", cost, made, new, tuple(masks))
+            if self.way == AUTO and cost <= CHEAP * total:
+                break
+        if best is None:
+            reason = "every entry may differ"
+        elif self.way == SCRATCH:
+            reason = "requested"
+        elif self.way == AUTO and best.cost >= total:
+            reason = "it costs less"
         if best is None or reason:
-            result = self._execute(scratch)
-            table = self._write(result, kept.tensor, kept)
-            result.close()
-            return SCRATCH, reason, (table, []), (total, total)
-        cost, made, masks, new = best
-        result = self._execute(made)
-        table = self._write(result, new, kept)
-        keys = [kept.keys[axis] for axis in range(len(kept.keys))]
-        tables = [(self._write(result, x.tensor), [keys[a] for a in x.axes]) for x in masks]
-        result.close()
-        shown = ", ".join(f"[{','.join(names)}]" for _, names in tables)
-        return AFFECTED, f"masks over {shown}", (table, tables), (cost, total)
+            return scratch or self._from_scratch(kept, parts, reason), total
+        return best, total
+
+    def _from_scratch(
+        self, kept: KeptTensor, parts: Sequence[Statement], reason: str
+    ) -> _Candidate:
+        made = self._build(parts, [kept.tensor])
+        return _Candidate(SCRATCH, reason, made.compiled.decomposed.total_cost, made, kept.tensor)
 
     def _candidates(
+        self, kept: KeptTensor, before: KeptTensor, parts: Sequence[Statement]
+    ) -> Iterator[tuple[str, list[Statement], list[Mask], str]]:
+        """Yield programs for the entries that may differ, with the masks of these."""
+        if self.way in (AUTO, DIFFERENCES) and len(parts) == 1:
+            yield from self._by_differences(kept, before, parts[0])
+        yield from self._by_masks(kept, parts)
+
+    def _by_differences(
+        self, kept: KeptTensor, before: KeptTensor, statement: Statement
+    ) -> Iterator[tuple[str, list[Statement], list[Mask], str]]:
+        """Yield the program that adds to a tensor what its factors differ by, if there is one."""
+        dtype = self._types[kept.tensor].dtype
+        if before.fill != 0 or (dtype.kind != "i" and dtype is not DType.FLOAT64):
+            return
+        old = self._give(f"{kept.tensor}_before", self._spec_of(before))
+        found = update(
+            statement,
+            old,
+            self._differences,
+            self._changed,
+            self._new_name,
+            self._is_zero,
+            exact=dtype.kind == "i",
+        )
+        if found is not None:
+            yield DIFFERENCES, list(found.statements), list(found.masks), found.new
+
+    def _by_masks(
         self, kept: KeptTensor, parts: Sequence[Statement]
-    ) -> list[tuple[list[Statement], list[Mask], str]]:
-        """Return programs for the rows of affected keys, with masks of all kinds."""
-        found = []
+    ) -> Iterator[tuple[str, list[Statement], list[Mask], str]]:
+        """Yield programs for the rows of affected keys, with masks of all kinds."""
         for narrow in (False, True):
             changed, program = dict(self._changed), list[Statement]()
             affected: AffectedKeys | None = None
@@ -263,10 +324,9 @@ class Refresh:
             )
             own = {x.target.tensor: x for x in restricted}
             program = [own.pop(x.target.tensor, x) for x in program]
-            found.append(([*program, *own.values()], list(affected.masks), new))
+            yield AFFECTED, [*program, *own.values()], list(affected.masks), new
             if all(len(mask.axes) == len(kept.keys) for mask in affected.masks):
                 break  # no mask can be narrower
-        return found
 
     def _is_finite(self, tensor: str) -> bool:
         return self._types[tensor].every.finite
@@ -276,7 +336,7 @@ class Refresh:
     def _build(self, statements: Sequence[Statement], outputs: Sequence[str]) -> Build:
         read = set().union(*map(reads_of, statements)) - {x.target.tensor for x in statements}
         inputs = {name: self._given[name] for name in read}
-        options = replace(self.made.options, outputs=tuple(outputs))
+        options = replace(self.whole.options, outputs=tuple(outputs))
         return build(Request(tuple(statements), inputs), self.database, options)
 
     @property
@@ -284,17 +344,28 @@ class Refresh:
         """The connection on which the refresh runs."""
         return self.session.connection
 
-    def _execute(self, made: Build) -> Result:
+    def _execute(
+        self, chosen: _Candidate, kept: KeptTensor
+    ) -> tuple[Parts, list[tuple[Parts, list[str]]]]:
+        """Run a program; return the table of new rows, and those of masks with their keys."""
+        made = chosen.made
         preparations = Preparations(made.compiled, made.options, {made.target.versions: ()})
         session = open_checked(self.database)
-        return preparations.fresh(session).run(session, None)
+        result = preparations.fresh(session).run(session, None)
+        table = self._write(result, chosen.new, kept)
+        masks = [
+            (self._write(result, x.tensor), [kept.keys[axis] for axis in x.axes])
+            for x in chosen.masks
+        ]
+        result.close()
+        return table, masks
 
     def _write(self, result: Result, tensor: str, kept: KeptTensor | None = None) -> Parts:
         """Write the entries of a tensor that differ from its fill into a temporary table.
 
         A part of a program may have another fill than the whole, by which rows are kept.
         """
-        table = ("temp", "main", self._prefix + tensor)
+        table = self._temporary_table(tensor)
         where, found = f"refresh, {tensor}", result[tensor]
         form = entries_form(found, where)
         other = kept is not None and not same_value(found.type.fill, kept.fill)
@@ -302,7 +373,11 @@ class Refresh:
             form = found.form(None, EVERY_ROW, NO_LIMIT, where)
         with found.query(form) as query:
             rows = without_value(query, kept.fill) if kept is not None and other else query
-            self.session.run(create_as(table, rows, temporary=True), where)
+            self.session.run(create_table(table, rows, replace=True, temporary=True), where)
+        return table
+
+    def _temporary_table(self, name: str) -> Parts:
+        table = ("temp", "main", self._prefix + name)
         self._temporary.append(table)
         return table
 
@@ -314,39 +389,40 @@ class Refresh:
         Keys of rows that have not changed are not handed on to statements that read the tensor.
         """
         run, where = self.session.run, f"refresh, {kept.tensor}"
-        old = ("temp", "main", f"{self._prefix}{kept.tensor}_old")
-        self._temporary.append(old)
-        run(create_as(old, rows_of(kept.table).limit(0), temporary=True), where)
-        if not masks:
-            run(insert_from(old, rows_of(kept.table)), where)
-            run(delete_all(kept.table), where)
+        old = self._temporary_table(f"{kept.tensor}_old")
+        every = all_rows(kept.table)
+        removed = rows_at(every, *masks) if masks else every
+        run(create_table(old, removed, replace=True, temporary=True), where)
         for mask, own in masks:
-            run(insert_from(old, matching(kept.table, mask, own)), where)
-            run(delete_matching(kept.table, mask, own), where)
-        run(insert_from(kept.table, rows_of(new, (*kept.keys, "val"))), where)
-        changed = ("temp", "main", f"{self._prefix}{kept.tensor}_changed")
-        self._temporary.append(changed)
-        columns = (*kept.keys, "val")
-        sides = rows_of(old, columns), rows_of(new, columns)
-        keys = differing_keys(*sides, columns, kept.keys or ("val",))
-        run(create_as(changed, keys, temporary=True), where)
-        ((rows,),) = self.session.fetch(count_rows(changed))
-        if rows and kept.keys:
-            name = self._new_name(f"{kept.tensor}_changed")
-            spec = self._spec_of(kept)
-            relation = ".".join(f'"{part}"' for part in changed)
-            self._given[name] = replace(spec, relation=relation, value=True, fill=None)
+            run(delete_rows(kept.table, all_rows(mask), own), where)
+        if not masks:
+            run(delete_all(kept.table), where)
+        run(insert_rows(kept.table, all_rows(new, (*kept.keys, "val"))), where)
+        changed = self._temporary_table(f"{kept.tensor}_changed")
+        now, before = (all_rows(table, (*kept.keys, "val")) for table in (new, old))
+        dtype = self._types[kept.tensor].dtype
+        weight = {"i": 1, "f": 1.0}.get(dtype.kind) if kept.fill == 0 and kept.keys else None
+        keys, value = (kept.keys, "val") if kept.keys else (("val",), None)
+        found = changed_rows(now, before, keys, value, weight)
+        run(create_table(changed, found, replace=True, temporary=True), where)
+        ((count, added),) = self.session.fetch(count_changed(changed))
+        if count and kept.keys:
+            spec = replace(self._spec_of(kept), relation=quoted_name(changed), fill=None)
+            name = self._give(f"{kept.tensor}_changed", replace(spec, value=True))
             self._changed[kept.tensor] = (Mask(name, tuple(range(len(kept.keys)))),)
-        elif rows:
+            if weight is not None:
+                name = self._give(f"{kept.tensor}_difference", replace(spec, value=DELTA))
+                self._differences[kept.tensor] = Difference(name, bool(added))
+        elif count:
             self._changed[kept.tensor] = (EVERYTHING,)
-        return int(rows)
+        return int(count)
 
     def _spec_of(self, kept: KeptTensor) -> TableInput:
         """Return a kept tensor as an input of a program."""
         sizes = self._types[kept.tensor].shape
         bounds = tuple(None if n in kept.encoded else size for n, size in enumerate(sizes))
         return TableInput(
-            ".".join(f'"{part}"' for part in kept.table),
+            quoted_name(kept.table),
             columns=kept.keys,
             value="val",
             fill=kept.fill,
@@ -359,19 +435,13 @@ class Refresh:
         self._taken.add(name)
         return name
 
+    def _give(self, stem: str, value: TableInput) -> str:
+        """Make a table an input of programs, under a new name."""
+        name = self._new_name(stem)
+        self._given[name] = value
+        return name
+
 
 def entries_form(tensor: TensorRelation, where: str) -> WrittenForm:
     """Return the form of the entries of a tensor that differ from its fill, or of a number."""
     return tensor.form(None, NONFILL if tensor.type.rank else EVERY_ROW, NO_LIMIT, where)
-
-
-def types_of_statements(compiled: Compiled) -> Mapping[str, TensorType]:
-    """Return the types of the inputs of a program, and of the tensors of all of its statements."""
-    return syntax_to_logical(compiled.front.source).types
-
-
-def sizes_of(compiled: Compiled) -> dict[str, tuple[int, ...]]:
-    """Return the sizes of the inputs of a program, and of the tensors of its statements."""
-    types = types_of_statements(compiled)
-    statements = {x.target.tensor for x in compiled.front.source.statements}
-    return {x: types[x].shape for x in (*compiled.front.source.types, *statements)}

@@ -72,17 +72,30 @@ def compile_statements(
     Raises:
         UcleError: the statements, their options or the inputs are wrong.
     """
+    resolved, sized = bind_statements(statements, inputs, session, options, labels)
+    give_notice(resolved, sized.inputs)
+    return compile_sized(session, resolved, sized, options)
+
+
+def bind_statements(
+    statements: tuple[Statement, ...],
+    inputs: Mapping[str, Any],
+    session: Session,
+    options: Options,
+    labels: Mapping[str, tuple[str, ...]] | None = None,
+) -> tuple[tuple[Statement, ...], SizedInputs]:
+    """Return the resolved statements of a program, and the sizes of its inputs.
+
+    Arguments and errors are those of `compile_statements`.
+    """
     spelled = spell_out(statements, options)
-    resolved, prefix = spelled.statements, fresh_prefix()
     labels = {**spelled.labels, **(labels or {})}
     bound = bind_inputs(
-        session, labels, inputs, prefix, options.statistics, coverage=spelled.coverage
+        session, labels, inputs, fresh_prefix(), options.statistics, coverage=spelled.coverage
     )
     if spelled.one is not None:
         bound[spelled.one] = one_row()
-    sized = size_inputs(session, resolved, bound, options.bounds or {})
-    give_notice(resolved, sized.inputs)
-    return compile_sized(session, resolved, sized, options)
+    return spelled.statements, size_inputs(session, spelled.statements, bound, options.bounds or {})
 
 
 def compile_sized(

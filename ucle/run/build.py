@@ -114,16 +114,20 @@ def build_text(
         if subscripts is not None:
             text = parse_program(subscripts.statement(assignment(session, subscripts, named)))
         assert not isinstance(text, str)
-        limit, threads = session.resources
-        resources = Resources(
-            limit if memory is None else memory,
-            threads,
-            kernels=session.capabilities.kernels,
-            copies=session.capabilities.registered,
-            limits=DUCKDB.limits,
-        )
-        options = replace(options, resources=resources)
+        options = replace(options, resources=resources_of(session, memory))
         return _build(Request(text, inputs), database, session, options)
+
+
+def resources_of(session: Session, memory: float | None = None) -> Resources:
+    """Return what programs on a session may use; `memory` is in bytes, by default DuckDB's own."""
+    limit, threads = session.resources
+    return Resources(
+        limit if memory is None else memory,
+        threads,
+        kernels=session.capabilities.kernels,
+        copies=session.capabilities.registered,
+        limits=DUCKDB.limits,
+    )
 
 
 def _check_operands(text: str, operands: Sequence[Any]) -> None:

@@ -1,0 +1,87 @@
+"""A maintained program over its present inputs: types, sizes and coordinates, without a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from ucle.database.data_versions import observing
+from ucle.database.engine import DUCKDB
+from ucle.database.session import Session
+from ucle.foundation.dataclasses import dataclass
+from ucle.inputs.states import BoundInput
+from ucle.inputs.table_changes import Versions, table_versions
+from ucle.ir.tensor_types import TensorType
+from ucle.language.parse import parse_program
+from ucle.language.syntax import Statement
+from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
+from ucle.maintenance.document import Document, input_of
+from ucle.options import Options
+from ucle.pipeline.stages import bind_statements, source_of
+from ucle.run.build import resources_of
+
+
+@dataclass(frozen=True)
+class BoundProgram:
+    """The statements of a maintained program, and its inputs as they are now."""
+
+    statements: Mapping[str, Statement]
+    """By the tensors that they define, as they are written."""
+    source: ResolvedProgram
+    inputs: Mapping[str, BoundInput]
+    versions: Versions
+    options: Options
+
+    @cached_property
+    def types(self) -> Mapping[str, TensorType]:
+        """The types of the inputs, and of the tensors of all statements."""
+        return syntax_to_logical(self.source).types
+
+    @cached_property
+    def sizes(self) -> dict[str, tuple[int, ...]]:
+        """The sizes of the inputs, and of the tensors of all statements."""
+        resolved = {x.target.tensor for x in self.source.statements}
+        return {name: self.types[name].shape for name in (*self.source.types, *resolved)}
+
+    @cached_property
+    def finite(self) -> tuple[str, ...]:
+        """The inputs in which all numbers are finite."""
+        return tuple(x for x in self.inputs if self.source.types[x].every.finite)
+
+    @property
+    def entries(self) -> float:
+        """The number of entries of all inputs."""
+        return sum(x.statistics.entries for x in self.inputs.values())
+
+
+def bind_document(
+    document: Document, session: Session, outputs: tuple[str, ...] | None
+) -> BoundProgram:
+    """Bind the inputs of a maintained program: measure what has changed, and repeat all checks.
+
+    Args:
+        document: the program.
+        session: on its database.
+        outputs: the tensors that are wanted; None for the outputs of the program.
+
+    Raises:
+        UcleError: as for a program.
+    """
+    statements = parse_program(document.text)
+    inputs = {x.name: input_of(x.spec) for x in document.inputs}
+    options = options_for(document, session, outputs)
+    with observing(session):
+        resolved, sized = bind_statements(statements, inputs, session, options)
+        versions = table_versions(session, sized.bound)
+    written = {x.target.tensor: x for x in statements}
+    source = source_of(resolved, sized, options)
+    return BoundProgram(written, source, sized.bound, versions, options)
+
+
+def options_for(document: Document, session: Session, outputs: tuple[str, ...] | None) -> Options:
+    """Return the options with which a maintained program is compiled on a session."""
+    kept = {**document.options}
+    if outputs is None and kept["outputs"] is not None:
+        outputs = tuple(kept["outputs"])
+    kept["outputs"] = outputs
+    return Options(DUCKDB.profile, resources_of(session), **kept)
