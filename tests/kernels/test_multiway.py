@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from kernel_routes import Route
-from keyboard import run_interrupted
 from multiway_meanings import dense, multiway
 
 from ucle.udf_kernels import ELEMENT_TYPES, Csr, typed_name
@@ -201,37 +200,3 @@ def test_products_beyond_128_bits_are_an_error(route: Route) -> None:
     big = matrix(np.full((2, 2), 1 << 62, "i8"))
     with pytest.raises(duckdb.Error, match="overflow"):
         call(route.connection, "i64", PROGRAMS["triangle"], [big])
-
-
-ENDLESS = """
-import duckdb
-import numpy as np
-
-from ucle.database.session import _run_interruptibly
-from ucle.udf_kernels import Csr, load_extension, register_arrow
-
-places = np.tile(np.arange(30, dtype="u4"), 30)
-full = Csr(30, 30, np.arange(0, 901, 30, dtype="u4"), places, np.ones(900)).to_bytes()
-labels = range(1, 25)
-lists = " ".join(f"0 {label} -1 0 0" for label in labels)
-walked = " ".join(f"{label - 1} {label - 1}" for label in labels)
-program = f"25 24 0 24 {lists} {walked}"
-with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection:
-    OPENED
-    connection.execute("CREATE TABLE one AS SELECT ?::VARCHAR AS p, ?::BLOB AS v", [program, full])
-    press_while_it_runs()
-    start = time.monotonic()
-    try:
-        _run_interruptibly(connection, "SELECT multiway(p, v) FROM one")
-    except KeyboardInterrupt:
-        print(time.monotonic() - start, connection.sql("SELECT 42").fetchall())
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("opened", ["load_extension", "register_arrow"])
-def test_a_key_ends_loops_that_make_no_lists(opened: str) -> None:
-    """30 ** 24 positions whose lists were all made by the outermost label."""
-    seconds, answer = run_interrupted(ENDLESS.replace("OPENED", f"{opened}(connection)"))
-    assert answer == "[(42,)]"
-    assert seconds < 20

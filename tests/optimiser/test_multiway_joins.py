@@ -16,6 +16,7 @@ from keyboard import run_interrupted
 import ucle
 from ucle.errors import ExecutionError, NumberRangeError, UcleError
 from ucle.options import Optimisations
+from ucle.plan.memory_model import FIXED
 from ucle.testing.check_matrix import Routes, recompiled
 
 ALWAYS = Optimisations(multiway=-math.inf)
@@ -248,6 +249,17 @@ def test_costs_count_what_is_made(native: Any) -> None:
     assert sum(cost.total > 0 for cost in costs.values()) == 1
 
 
+def test_memory_of_the_kernel_counts(native: Any) -> None:
+    """Two lists keep a number for each of a million positions."""
+    graph = sp.coo_array((np.ones(99), (np.arange(99), np.arange(1, 100))), shape=(10**6, 10**6))
+    program = recompiled(ucle.einsum_program(CLIQUE, E=graph, database=native), ALWAYS)
+    (plan,) = program.compiled.decomposed.multiway.values()
+    assert plan.held > 16e6
+    assert program.compiled.peak_memory > FIXED + plan.held
+    small = ucle.einsum_program(CLIQUE, E=graph, database=native, memory_limit="8MB")
+    assert joins(recompiled(small, ALWAYS)) == 0
+
+
 CLIQUES_OF_FIVE = """
 import itertools, math
 
@@ -316,3 +328,37 @@ def test_an_interrupt_ends_a_join_at_its_end(fresh: Any) -> None:
         thread.join()
     with program.execute(fresh) as result:
         assert result["t"].to_numpy() == math.comb(170, 5)
+
+
+ENDLESS = """
+import duckdb
+import numpy as np
+
+from ucle.database.session import _run_interruptibly
+from ucle.udf_kernels import Csr, load_extension, register_arrow
+
+places = np.tile(np.arange(30, dtype="u4"), 30)
+full = Csr(30, 30, np.arange(0, 901, 30, dtype="u4"), places, np.ones(900)).to_bytes()
+labels = range(1, 25)
+lists = " ".join(f"0 {label} -1 0 0" for label in labels)
+walked = " ".join(f"{label - 1} {label - 1}" for label in labels)
+program = f"25 24 0 24 {lists} {walked}"
+with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection:
+    OPENED
+    connection.execute("CREATE TABLE one AS SELECT ?::VARCHAR AS p, ?::BLOB AS v", [program, full])
+    press_while_it_runs()
+    start = time.monotonic()
+    try:
+        _run_interruptibly(connection, "SELECT multiway(p, v) FROM one")
+    except KeyboardInterrupt:
+        print(time.monotonic() - start, connection.sql("SELECT 42").fetchall())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("opened", ["load_extension", "register_arrow"])
+def test_a_key_ends_loops_that_make_no_lists(opened: str) -> None:
+    """30 ** 24 positions whose lists were all made by the outermost label."""
+    seconds, answer = run_interrupted(ENDLESS.replace("OPENED", f"{opened}(connection)"))
+    assert answer == "[(42,)]"
+    assert seconds < 20

@@ -119,7 +119,7 @@ static trouble multiway_leap(candidates *l, const candidates *before, size_t n, 
 }
 
 static inline bool multiway_stops(multiway *m, uint64_t work) {
-    if (watch_stops(m->watch, 8 + work)) m->bad |= INTERRUPTED;
+    if (watch_stops(m->watch, 16 + work)) m->bad |= INTERRUPTED;
     return m->bad != 0;
 }
 
