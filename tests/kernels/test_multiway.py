@@ -115,3 +115,88 @@ def test_mangled_programs_do_no_harm(seed: int, route: Route) -> None:
         except duckdb.Error:
             continue
         assert isinstance(found, float if number else bytes)
+
+
+def matrix(dense_values: Any, stored: Any = None) -> Csr:
+    """A compressed matrix with the values that differ from zero, or those that are `stored`."""
+    array = np.asarray(dense_values)
+    rows, columns = np.nonzero(array if stored is None else stored)
+    ptr = np.searchsorted(rows, np.arange(array.shape[0] + 1)).astype("u4")
+    return Csr(*array.shape, ptr, columns.astype("u4"), np.ascontiguousarray(array[rows, columns]))
+
+
+@pytest.mark.parametrize("tag", TAGS)
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (3, 3)])
+def test_nothing_comes_of_no_entries(shape: tuple[int, int], tag: str, route: Route) -> None:
+    """Labels without positions, and matrices without entries, one after the other."""
+    dtype = ELEMENT_TYPES[tag].dtype
+    to, back = matrix(np.zeros(shape, dtype)), matrix(np.zeros(shape[::-1], dtype))
+    for output, size in ((-1, ()), (0, shape[:1]), (1, shape)):
+        program = f"3 {output} 0 2 0 1 -1 0 0 1 2 -1 1 0 0 0 1 1"
+        found = call(route.connection, tag, program, [to, back])
+        if output < 0:
+            assert found == 0
+        elif output == 0:
+            assert found == bytes(size[0] * dtype.itemsize)
+        else:
+            assert Csr.from_bytes(found, dtype).to_bytes() == to.to_bytes()
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_stored_zeros_and_repeated_factors(tag: str, route: Route) -> None:
+    """A[a,b] * A[a,b] * A[b,c] * A[b,c] * A[a,c], where A stores zeros, too."""
+    rng, dtype = np.random.default_rng(3), ELEMENT_TYPES[tag].dtype
+    twice = "3 {} 0 5 0 1 -1 0 0 0 1 0 0 0 0 2 -1 0 0 1 2 2 0 0 1 2 3 0 0 0 1 1 4"
+    for output in (-1, 0, 1):
+        values = rng.integers(-2, 3, (12, 12)).astype(dtype)
+        given = [matrix(values, rng.random((12, 12)) < 0.5)]
+        program = twice.format(output)
+        found, expected = (
+            call(route.connection, tag, program, given),
+            multiway(tag, program, *given),
+        )
+        if output == 0:
+            found = np.frombuffer(found, dtype)
+        elif output == 1:
+            found = dense(Csr.from_bytes(found, dtype))
+        np.testing.assert_array_equal(found, np.asarray(expected, dtype=dtype))
+
+
+def test_bytes_that_are_no_booleans(route: Route) -> None:
+    """Any byte but 0 is true, in matrices and vectors."""
+    rng = np.random.default_rng(4)
+    stored = rng.random((9, 9)) < 0.5
+    values = (rng.integers(0, 128, (9, 9)) * 2).astype("u1")
+    ones, vector = matrix(values, stored), (rng.integers(0, 3, 9) * 2).astype("u1")
+    true = [Csr(9, 9, ones.ptr, ones.idx, ones.values != 0), vector != 0]
+    for pattern in ("triangle", "clique", "square"):
+        program = PROGRAMS[pattern]
+        found = call(route.connection, "bool", program, [ones, vector])
+        expected = call(route.connection, "bool", program, true)
+        assert found == expected
+
+
+def test_long_rows_and_short_lists_give_what_tables_give(route: Route) -> None:
+    """Where rows are much longer than lists, candidates are searched for in the rows."""
+    rng = np.random.default_rng(5)
+    sparse = (rng.random((40, 300)) < 0.01) * rng.integers(1, 4, (40, 300))
+    full = (rng.random((40, 300)) < 0.9) * rng.integers(1, 4, (40, 300))
+    ring = np.eye(40, k=1) + np.eye(40, k=-1)
+    given = [matrix(x.astype("f8")) for x in (ring, sparse, full)]
+    for output in (-1, 0, 1, 2):
+        program = f"3 {output} 0 3 0 1 -1 0 0 0 2 -1 1 0 1 2 1 2 0 0 0 1 2"
+        found, expected = (
+            call(route.connection, "f64", program, given),
+            multiway("f64", program, *given),
+        )
+        if output == 0:
+            found = np.frombuffer(found, "f8")
+        elif output > 0:
+            found = dense(Csr.from_bytes(found, np.dtype("f8")))
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_products_beyond_128_bits_are_an_error(route: Route) -> None:
+    big = matrix(np.full((2, 2), 1 << 62, "i8"))
+    with pytest.raises(duckdb.Error, match="overflow"):
+        call(route.connection, "i64", PROGRAMS["triangle"], [big])

@@ -48,4 +48,20 @@ MULTIWAY: tuple[Mutation, ...] = (
         "the written order is not kept",
         (f"{JOINS}::test_callers_decide[as-written]",),
     ),
+    Mutation(
+        "multiway-joins-without-memory",
+        "ucle/plan/step_memory.py",
+        "yield RowVectors(1, held, estimates.threads)",
+        "yield RowVectors(1, 0.0 * held, estimates.threads)",
+        "the memory of label-by-label products is not counted",
+        (f"{JOINS}::test_memory_of_the_kernel_counts",),
+    ),
+    Mutation(
+        "multiway-joins-beyond-the-memory",
+        "ucle/optimiser/multiway_joins.py",
+        "if plan.held > self._costed.resources.memory:",
+        "if plan.held > 1e300:",
+        "label-by-label products take more memory than there is",
+        (f"{JOINS}::test_memory_of_the_kernel_counts",),
+    ),
 )

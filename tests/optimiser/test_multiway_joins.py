@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from keyboard import run_interrupted
 
 import ucle
-from ucle.errors import UcleError
+from ucle.errors import ExecutionError, NumberRangeError, UcleError
 from ucle.options import Optimisations
+from ucle.plan.memory_model import FIXED
 from ucle.testing.check_matrix import Routes, recompiled
 
 ALWAYS = Optimisations(multiway=-math.inf)
@@ -59,10 +62,14 @@ class Cyclic:
         product = sign.join(f"{name}[{','.join(axes)}]" for name, axes in self.factors)
         return f"t[{','.join(self.output)}] {operator} {product}"
 
-    def expected(self) -> Any:
+    def subscripts(self) -> tuple[list[str], str]:
+        """The axes of the factors and of the result, as NumPy writes them."""
         letters = {f"x{n}": "abcdefg"[n] for n in range(7)}
         sides = ["".join(letters[x] for x in axes) for _, axes in self.factors]
-        result = "".join(letters[x] for x in self.output)
+        return sides, "".join(letters[x] for x in self.output)
+
+    def expected(self) -> Any:
+        sides, result = self.subscripts()
         arrays = [self.arrays[name].astype(np.int64) for name, _ in self.factors]
         found = np.einsum(f"{','.join(sides)}->{result}", *arrays, optimize=True)
         return found > 0 if self.kind == "bool" else found
@@ -170,6 +177,31 @@ def test_integers_that_overflow_are_an_error(routes: Routes) -> None:
             pass
 
 
+def test_large_integers_are_right_or_an_error(routes: Routes) -> None:
+    """Products of dead ends may overflow, and sums that fit may have terms that do not."""
+    right = joined = 0
+    for seed in range(8):
+        case = Cyclic(seed, "int64")
+        rng = np.random.default_rng(seed)
+        case.arrays = {
+            name: x * (1 << rng.integers(0, 30, x.shape)) for name, x in case.arrays.items()
+        }
+        sides, result = case.subscripts()
+        arrays = [case.arrays[name].astype(object) for name, _ in case.factors]
+        expected = np.einsum(f"{','.join(sides)}->{result}", *arrays, optimize=True)
+        program = case.compile(routes["native"])
+        joined += joins(program)
+        for connection in routes.values():
+            try:
+                with program.execute(connection) as results:
+                    np.testing.assert_array_equal(results["t"].to_numpy(), expected)
+                    right += 1
+            except NumberRangeError:
+                continue
+    assert joined > 4
+    assert right > 2
+
+
 def test_shared_intermediates_are_made_for_their_other_readers(routes: Routes) -> None:
     text = "P[a,b,c] = E[a,b] * E[b,c]\nt += P[a,b,c] * E[a,c] * E[a,d] * E[c,d]\ns[a] += P[a,b,c]"
     graph = _graph(12, 60)
@@ -215,3 +247,118 @@ def test_costs_count_what_is_made(native: Any) -> None:
     assert joined.cost < never.cost
     costs = joined.compiled.decomposed.costs
     assert sum(cost.total > 0 for cost in costs.values()) == 1
+
+
+def test_memory_of_the_kernel_counts(native: Any) -> None:
+    """Two lists keep a number for each of a million positions."""
+    graph = sp.coo_array((np.ones(99), (np.arange(99), np.arange(1, 100))), shape=(10**6, 10**6))
+    program = recompiled(ucle.einsum_program(CLIQUE, E=graph, database=native), ALWAYS)
+    (plan,) = program.compiled.decomposed.multiway.values()
+    assert plan.held > 16e6
+    assert program.compiled.peak_memory > FIXED + plan.held
+    small = ucle.einsum_program(CLIQUE, E=graph, database=native, memory_limit="15.9MB")
+    assert joins(recompiled(small, ALWAYS)) == 0
+
+
+CLIQUES_OF_FIVE = """
+import itertools, math
+
+import duckdb
+import numpy as np
+import scipy.sparse as sp
+
+import ucle
+from ucle.options import Optimisations
+from ucle.testing.check_matrix import recompiled
+
+edges = " * ".join(f"E[{a},{b}]" for a, b in itertools.combinations("abcde", 2))
+with OPENED as connection:
+    connection.execute("SET enable_progress_bar = false")
+    connection.execute("CREATE TABLE e (i INTEGER, j INTEGER, v DOUBLE)")
+    fill = "INSERT INTO e SELECT i, j, 1 FROM range({0}) a(i), range({0}) b(j) WHERE i < j"
+    connection.execute(fill.format(600))
+    program = ucle.einsum_program(f"t += {edges}", E="e", database=connection)
+    program = recompiled(program, Optimisations(multiway=-math.inf))
+    assert program.compiled.decomposed.multiway
+    press_while_it_runs()
+    start = time.monotonic()
+    try:
+        program.execute(connection)
+    except KeyboardInterrupt:
+        seconds = time.monotonic() - start
+    own = "SELECT view_name FROM duckdb_views() WHERE temporary AND NOT internal"
+    made = "SELECT table_name FROM duckdb_tables() WHERE temporary"
+    left = connection.execute(f"{own} UNION ALL {made}").fetchall()
+    connection.execute("DELETE FROM e")
+    connection.execute(fill.format(20))
+    with program.execute(connection) as result:
+        print(seconds, left, result["t"].to_numpy() == math.comb(20, 5))
+"""
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("opened", ["ucle.connect()", "duckdb.connect()"], ids=["native", "arrow"])
+def test_a_key_ends_a_long_join(opened: str) -> None:
+    """Ctrl-C ends it at once, leaves nothing, and the program is as good as before."""
+    seconds, answer = run_interrupted(CLIQUES_OF_FIVE.replace("OPENED", opened))
+    assert answer == "[] True"
+    assert seconds < 20  # it takes minutes, and the key is pressed after half a second
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_a_join_at_its_end(fresh: Any) -> None:
+    """DuckDB hands it to no kernel: the statement fails when the kernel is done."""
+    graph = sp.coo_array(np.triu(np.ones((170, 170)), 1))
+    text = "t += " + " * ".join(f"E[{a},{b}]" for a, b in combinations("abcde", 2))
+    program = recompiled(ucle.einsum_program(text, E=graph, database=fresh), ALWAYS)
+    assert joins(program) == 1
+    stop = threading.Event()
+
+    def interrupt() -> None:
+        while not stop.wait(0.2):
+            fresh.interrupt()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        with pytest.raises(ExecutionError, match="Interrupt"):
+            program.execute(fresh)
+    finally:
+        stop.set()
+        thread.join()
+    with program.execute(fresh) as result:
+        assert result["t"].to_numpy() == math.comb(170, 5)
+
+
+ENDLESS = """
+import duckdb
+import numpy as np
+
+from ucle.database.session import _run_interruptibly
+from ucle.udf_kernels import Csr, load_extension, register_arrow
+
+places = np.tile(np.arange(30, dtype="u4"), 30)
+full = Csr(30, 30, np.arange(0, 901, 30, dtype="u4"), places, np.ones(900)).to_bytes()
+labels = range(1, 25)
+lists = " ".join(f"0 {label} -1 0 0" for label in labels)
+walked = " ".join(f"{label - 1} {label - 1}" for label in labels)
+program = f"25 24 0 24 {lists} {walked}"
+with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection:
+    OPENED
+    connection.execute("CREATE TABLE one AS SELECT ?::VARCHAR AS p, ?::BLOB AS v", [program, full])
+    press_while_it_runs()
+    start = time.monotonic()
+    try:
+        _run_interruptibly(connection, "SELECT multiway(p, v) FROM one")
+    except KeyboardInterrupt:
+        print(time.monotonic() - start, connection.sql("SELECT 42").fetchall())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("opened", ["load_extension", "register_arrow"])
+def test_a_key_ends_loops_that_make_no_lists(opened: str) -> None:
+    """30 ** 24 positions whose lists were all made by the outermost label."""
+    seconds, answer = run_interrupted(ENDLESS.replace("OPENED", f"{opened}(connection)"))
+    assert answer == "[(42,)]"
+    assert seconds < 20

@@ -219,9 +219,6 @@ def _nest(
 
 def _cost(nest: LoopNest, made: _Lists, start: float, positions: Sequence[float]) -> float:
     """Return the nanoseconds of a loop nest whose first label takes `start` positions."""
-    walked = {number for n, number in enumerate(nest.walked, 1) if n in nest.parents}
-    walked |= {nest.walked[label - 1] for label in nest.way}
-    walked |= {each.source for each in nest.lists if each.source is not None}
     visits = [start]
     for label, given in zip(range(1, len(positions)), nest.given, strict=True):
         parent, number = nest.parents[label - 1], nest.walked[label - 1]
@@ -231,6 +228,6 @@ def _cost(nest: LoopNest, made: _Lists, start: float, positions: Sequence[float]
         visits.append(times * made.lengths[number])
     cost = 0.0
     for number, each in enumerate(nest.lists):
-        entry = LISTED if number in walked else TOTALLED
+        entry = LISTED if number in nest.listed else TOTALLED
         cost += visits[each.binder] * (VISIT + entry * made.read[number])
     return cost

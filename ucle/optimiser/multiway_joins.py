@@ -135,6 +135,8 @@ class _Joins:
             if nest is None:
                 continue
             plan, moves = self._plan(vertex, product, nest)
+            if plan.held > self._costed.resources.memory:
+                continue
             own = VertexCost(self._costed.profile.view, nest.cost, 0.0, moves)
             saved = self._saved(vertex, plan)
             if saved - own.total > best:
@@ -227,6 +229,7 @@ class _Joins:
         """Return the plan of a loop nest, and the cost of bringing tensors to its layouts."""
         tensors = list(dict.fromkeys(use.tensor for use in product.uses))
         nest, sources = priced.nest, dict[MultiwaySource, int]()
+        sizes = [product.labels[label].bound for label in priced.labels]
 
         def matrix(operand: int) -> int:
             number, axis = divmod(operand, 2)
@@ -235,9 +238,17 @@ class _Joins:
             levels[axis] = Level.DENSE
             return _place(sources, tensors[number], levels)
 
+        def longest(operand: int) -> float:
+            number, axis = divmod(operand, 2)
+            known = self._costed.statistics.tensor(tensors[number])
+            positions = max(known.distinct[axis], 1.0)
+            return float(known.largest[axis] if known.largest else known.entries / positions)
+
         def vector(number: int) -> int:
             return _place(sources, tensors[number], [Level.DENSE])
 
+        rows = [longest(each.operand) for each in nest.lists]
+        held = nest.held_bytes(vertex.tensor.type.dtype, sizes, rows)
         lists = tuple(
             replace(each, operand=matrix(each.operand), scales=tuple(map(vector, each.scales)))
             for each in nest.lists
@@ -247,7 +258,7 @@ class _Joins:
             Level.DENSE if x == priced.labels[0] else Level.COMPRESSED for x in product.outputs
         ]
         layout = Layout.from_levels(*levels)
-        plan = MultiwayPlan(tuple(sources), nest, layout, _spell(product), product.inside)
+        plan = MultiwayPlan(tuple(sources), nest, layout, _spell(product), product.inside, held)
         return plan, self._moves(vertex, plan)
 
     def _moves(self, vertex: Vertex, plan: MultiwayPlan) -> float:

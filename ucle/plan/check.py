@@ -103,7 +103,7 @@ def _check_node(node: plans.Relation) -> None:
             assert not any(x.layout.promoted for x in (node, *operands))
             letters = {word[0].lower() for word in program.split() if word[1:2] in ("", ":")}
             assert set("abcdefgh"[: len(operands)]) <= letters, f"{program} leaves operands out"
-        case plans.MultiwayJoin(operands, _, type_, layout):
+        case plans.MultiwayJoin(operands, type=type_, layout=layout):
             assert not any(x.layout.promoted for x in (node, *operands))
             assert layout.compressed is not None or type_.rank < 2, "a dense matrix"
         case plans.ConstantRelation(data, type_, layout):

@@ -179,7 +179,8 @@ class _Planner:
         operands = tuple(
             self._operand(Operand(x.tensor, types[x.tensor].axes), x.layout) for x in plan.sources
         )
-        relation = MultiwayJoin(operands, plan.nest.program(), vertex.tensor.type, plan.layout)
+        type_, program = vertex.tensor.type, plan.nest.program()
+        relation = MultiwayJoin(operands, program, type_, plan.layout, plan.held)
         made = self._decomposed.made_layout(vertex.name)
         cost = self._decomposed.costs[vertex.name].total
         read = self._add(vertex.name, vertex.name, relation, plan.text(vertex), cost)

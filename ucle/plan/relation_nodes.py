@@ -249,13 +249,15 @@ class FusedMaps:
 class MultiwayJoin:
     """A sum of products of matrices and vectors, each of one tuple, computed label by label.
 
-    `program` is the argument of the kernel ``multiway`` (`ucle.plan.multiway.LoopNest`).
+    `program` is the argument of the kernel ``multiway`` (`ucle.plan.multiway.LoopNest`), `held` the
+    bytes that it works with, beside operands and result.
     """
 
     operands: tuple[Relation, ...]
     program: str
     type: TensorType
     layout: Layout
+    held: float
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,13 @@ def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
                     yield build_states(met, node, stacked=False)
                 elif not node.layout.scalar:
                     yield RowVectors(rows, each, estimates.threads)
-            case FusedMaps(operands) | MultiwayJoin(operands):
+            case MultiwayJoin(operands, held=held):
+                yield from _build_join_parts(operands, list(map(size, operands)), estimates.threads)
+                yield RowVectors(1, held, estimates.threads)
+                # A matrix of unknown length grows in the kernel before it is copied.
+                grown = 1 if node.layout.compressed is None else 2
+                yield RowVectors(rows, grown * each, estimates.threads)
+            case FusedMaps(operands):
                 yield from _build_join_parts(operands, list(map(size, operands)), estimates.threads)
                 yield RowVectors(rows, each, estimates.threads)
             case FusedStep(operands, lines):

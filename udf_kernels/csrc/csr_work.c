@@ -88,25 +88,10 @@ trouble csr_fold_terms(const element_type *type, const semiring *by, size_t n, c
 
 /* ---- Places ---- */
 
-/* The first position from `from` on whose index is not below `wanted`, found in leaps. */
-static size_t leap(size_t m, const u32 *b, size_t from, uint32_t wanted) {
-    size_t step = 1, low = from;
-    while (low + step < m && b[low + step] < wanted) low += step, step *= 2;
-    size_t high = low + step < m ? low + step : m;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (b[middle] < wanted)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static size_t leap_through(size_t n, const u32 *a, size_t m, const u32 *b, u32 *in_a, u32 *in_b) {
     size_t found = 0;
     for (size_t i = 0, j = 0; i < n && j < m; i++) {
-        j = leap(m, b, j, a[i]);
+        j = csr_leap(m, b, j, a[i]);
         if (j == m || b[j] != a[i]) continue;
         in_a[found] = (u32)i;
         in_b[found++] = (u32)j++;

@@ -29,6 +29,21 @@ size_t csr_put_kept(call *c, size_t row, const csr *x, const element *fill);
 /* Accumulators for n entries, cleared; whoever uses them leaves them so. NULL after an error. */
 void *csr_sums(call *c, enum reduce_op op, size_t n);
 
+/* The first position from `from` on whose index is not below `wanted`, found in leaps. */
+static inline size_t csr_leap(size_t n, const u32 *idx, size_t from, uint32_t wanted) {
+    size_t step = 1, low = from;
+    while (low + step < n && idx[low + step] < wanted) low += step, step *= 2;
+    size_t high = low + step < n ? low + step : n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (idx[middle] < wanted)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* Places in both of two rows: where each is, as pairs; returns how many. Leaps where one is 16 times
  * as long. */
 size_t csr_intersect(size_t n, const u32 *a, size_t m, const u32 *b, u32 *in_a, u32 *in_b);

@@ -108,7 +108,6 @@ static bool find_needs(reader *r, multiway *m, const int *parents) {
         const bound *b = &m->labels[n];
         bool walked = b->kept || b->child != NOTHING;
         m->lists[b->list].listed |= walked;
-        m->lists[b->list].totalled |= !walked;
         int up = parents[n]; /* a list is made before the label that walks it, on the same branch */
         while (up > 0 && (size_t)up != m->lists[b->list].binder) up = parents[up];
         if ((size_t)up != m->lists[b->list].binder)

@@ -28,7 +28,7 @@ typedef struct candidates {
     size_t binder, label; /* of its rows and of its columns */
     int source;           /* the candidates before; NOTHING: all that the scales leave */
     scales by;
-    bool listed, marked, totalled; /* what is needed of it */
+    bool listed, marked; /* what is needed of it, beside its total */
     size_t count;
     u32 *idx;
     void *weights; /* of each that is listed */

@@ -1,5 +1,6 @@
 /* The loops of multiway.h, compiled once for each element type that has no parts. Products and sums
  * are as wide as makes them exact, or double. */
+#include "csr_work.h"
 #include "multiway.h"
 
 #ifdef IS_EXACT
@@ -40,18 +41,21 @@ static inline M multiway_scale(const scales *by, size_t position, M weight, trou
     return weight;
 }
 
+/* Lists one more candidate, unless it has no weight; returns how many there are. */
+static inline size_t multiway_list(candidates *l, size_t count, uint32_t position, M weight) {
+    l->idx[count] = position;
+    ((M *)l->weights)[count] = weight;
+    return count + (weight != 0);
+}
+
 /* A row, or what its positions' vectors leave of it. */
 static trouble multiway_start(candidates *l, size_t n, const u32 *idx, const S *x) {
-    M *weights = l->weights, total = 0;
+    M total = 0;
     size_t count = 0;
     trouble bad = 0;
     for (size_t e = 0; e < n; e++) {
         M w = multiway_scale(&l->by, idx[e], x[e], &bad);
-        if (l->listed) {
-            l->idx[count] = idx[e];
-            weights[count] = w;
-        }
-        count += w != 0;
+        count = l->listed ? multiway_list(l, count, idx[e], w) : count + (w != 0);
         total = M_ADD(total, w);
     }
     l->count = count;
@@ -64,7 +68,7 @@ HOT trouble multiway_look_up(candidates *l, const candidates *before, size_t n, 
                              const void *values) {
     const S *x = values;
     const M *at = before->at;
-    M *weights = l->weights, total = 0;
+    M total = 0;
     size_t count = 0;
     trouble bad = 0;
     if (!l->listed) { /* two sums, so that an addition need not wait for the one before */
@@ -73,21 +77,19 @@ HOT trouble multiway_look_up(candidates *l, const candidates *before, size_t n, 
         for (; e + 2 <= n; e += 2) {
             M v = at[idx[e]], u = at[idx[e + 1]];
             M w = M_MULT(v, (M)x[e]), t = M_MULT(u, (M)x[e + 1]);
-            count += (v != 0) + (u != 0);
+            count += (w != 0) + (t != 0);
             total = M_ADD(total, w), other = M_ADD(other, t);
         }
         if (e < n) {
             M v = at[idx[e]], w = M_MULT(v, (M)x[e]);
-            count += v != 0;
+            count += w != 0;
             total = M_ADD(total, w);
         }
         total = M_ADD(total, other);
     } else {
         for (size_t e = 0; e < n; e++) {
             M v = at[idx[e]], w = M_MULT(v, (M)x[e]);
-            l->idx[count] = idx[e];
-            weights[count] = w;
-            count += v != 0;
+            count = multiway_list(l, count, idx[e], w);
             total = M_ADD(total, w);
         }
     }
@@ -100,33 +102,25 @@ HOT trouble multiway_look_up(candidates *l, const candidates *before, size_t n, 
 static trouble multiway_leap(candidates *l, const candidates *before, size_t n, const u32 *idx,
                              const S *x) {
     const M *old = before->weights;
-    M *weights = l->weights, total = 0;
+    M total = 0;
     size_t count = 0, from = 0;
     trouble bad = 0;
     for (size_t i = 0; i < before->count && from < n; i++) {
         uint32_t wanted = before->idx[i];
-        size_t step = 1;
-        while (from + step < n && idx[from + step] < wanted) from += step, step *= 2;
-        size_t high = from + step < n ? from + step : n;
-        while (from < high) {
-            size_t middle = from + (high - from) / 2;
-            if (idx[middle] < wanted)
-                from = middle + 1;
-            else
-                high = middle;
-        }
+        from = csr_leap(n, idx, from, wanted);
         if (from == n || idx[from] != wanted) continue;
         M w = M_MULT(old[i], (M)x[from]);
-        if (l->listed) {
-            l->idx[count] = wanted;
-            weights[count] = w;
-        }
-        count++;
+        count = l->listed ? multiway_list(l, count, wanted, w) : count + (w != 0);
         total = M_ADD(total, w);
     }
     l->count = count;
     *(M *)l->total = total;
     return bad;
+}
+
+static inline bool multiway_stops(multiway *m, uint64_t work) {
+    if (watch_stops(m->watch, 16 + work)) m->bad |= INTERRUPTED;
+    return m->bad != 0;
 }
 
 /* The candidates that row r of a list's matrix leaves; whether there are any. */
@@ -135,8 +129,7 @@ static bool multiway_narrow(multiway *m, candidates *l, size_t r) {
     size_t start = matrix->ptr[r], n = matrix->ptr[r + 1] - start;
     const u32 *idx = matrix->idx + start;
     const S *x = (const S *)matrix->values + start;
-    if (watch_stops(m->watch, 8 + 2 * n)) m->bad |= INTERRUPTED;
-    if (m->bad) return false;
+    if (multiway_stops(m, 2 * n)) return false;
     M *at = l->at;
     if (l->marked)
         for (size_t i = 0; i < l->count; i++) at[l->idx[i]] = 0;
@@ -157,6 +150,7 @@ static bool multiway_narrow(multiway *m, candidates *l, size_t r) {
 static bool multiway_bind(multiway *m, size_t label, size_t position) {
     bound *b = &m->labels[label];
     b->position = position;
+    if (b->first == b->end && multiway_stops(m, 0)) return false; /* no list of its own looks */
     for (size_t i = b->first; i < b->end; i++)
         if (!multiway_narrow(m, &m->lists[i], position)) return false;
     return true;
