@@ -31,7 +31,14 @@ def state_query(source: TableSource, last: int | None = None) -> exp.Select:
 
     Arrays are replaced by a digest. `last` is the last rowid of those that count.
     """
-    columns = [
+    query = select(*_state_columns(source)).from_(source_table(source))
+    if last is None:
+        return query
+    return query.where(exp.LTE(this=column("rowid"), expression=integer(last)))
+
+
+def _state_columns(source: TableSource) -> list[exp.Expr]:
+    columns: list[exp.Expr] = [
         column(name).as_(identifier(KEY.format(n)), quoted=True)
         for n, name in enumerate(source.keys)
     ]
@@ -40,10 +47,7 @@ def state_query(source: TableSource, last: int | None = None) -> exp.Select:
         if source.dense or source.wide:
             value = function("hash", value)
         columns.append(value.as_(identifier(STATE), quoted=True))
-    query = select(*columns).from_(source_table(source))
-    if last is None:
-        return query
-    return query.where(exp.LTE(this=column("rowid"), expression=integer(last)))
+    return columns
 
 
 def absent_keys(name: Name, key: str, rows: exp.Query) -> str:
@@ -116,15 +120,25 @@ def appended_rows(source: TableSource, last: int, weight: Scalar | None) -> exp.
     """Return the rows of a table behind a row, as `changed_rows` does."""
     behind = exp.GT(this=column("rowid"), expression=integer(last))
     names = [KEY.format(n) for n in range(len(source.keys))]
-    columns = [column(x).as_(y, quoted=True) for x, y in zip(source.keys, names, strict=True)]
-    if source.value is not None:
-        columns.append(column(source.value).as_(STATE, quoted=True))
-    rows = select(*columns).from_(source_table(source)).where(behind)
+    rows = select(*_state_columns(source)).from_(source_table(source)).where(behind)
     found: list[exp.Expr] = [exp.true().as_(ADDED, quoted=True)]
     if weight is not None:
         value = None if source.value is None else STATE
         found.append(_sum_of(value, weight, integer(1)).as_(DELTA, quoted=True))
     return _grouped(names, found, rows.subquery("appended"))
+
+
+def rows_behind(source: TableSource, last: int) -> exp.Select:
+    """Return a query for the rows of a table behind a row, with the columns that a source reads."""
+    behind = exp.GT(this=column("rowid"), expression=integer(last))
+    return select(*map(column, source.columns)).from_(source_table(source)).where(behind)
+
+
+def repeated_keys(source: TableSource, new: Name, last: int) -> str:
+    """Return a query for the keys of a row of a table that a row up to another one has, too."""
+    rows = select(*map(column, source.keys)).from_(source_table(source))
+    before = rows.where(exp.LTE(this=column("rowid"), expression=integer(last)))
+    return sql_text(rows_at(before, (new, source.keys)).limit(1))
 
 
 def _sum_of(value: str | None, weight: Scalar, times: exp.Expr) -> exp.Expr:

@@ -98,6 +98,39 @@ class MeasuredInput(Checked):
         return {axis: self.distinct[axis] for axis in axes}
 
 
+def combine(
+    parts: Sequence[MeasuredInput], distinct: Sequence[float], *, exact: bool = False
+) -> MeasuredInput:
+    """Return the statistics of a table from those of its parts, of which there is at least one.
+
+    Args:
+        parts: statistics of sets of rows; no position is in two of them.
+        distinct: V of the table, at least as an estimate; T and the sizes limit it.
+        exact: True if V is counted.
+    """
+    entries = float(sum(each.entries for each in parts))
+    sizes = tuple(max(axis) for axis in zip(*(each.sizes for each in parts), strict=True))
+    largest: tuple[float, ...] = ()
+    if all(each.largest for each in parts):
+        sums = (sum(axis) for axis in zip(*(each.largest for each in parts), strict=True))
+        largest = tuple(min(float(x), entries) for x in sums)
+    limited = (min(v, entries, float(n)) for v, n in zip(distinct, sizes, strict=True))
+    ends = [each.extremes for each in parts if each.entries]
+    known = [pair for pair in ends if pair is not None]
+    extremes = None
+    if known and len(known) == len(ends):
+        extremes = min(low for low, _ in known), max(high for _, high in known)
+    return MeasuredInput(
+        sizes,
+        all(each.finite for each in parts),
+        entries,
+        extremes,
+        tuple(limited),
+        exact,
+        largest,
+    )
+
+
 def elements(fetch: Fetch, source: TableSource, prefix: str = "") -> int:
     """The number of elements in the rows of a source."""
     ((rows,),) = fetch(sql.rows_query(source, prefix))

@@ -13,6 +13,7 @@ import pytest
 import ucle
 from ucle.errors import (
     DatabaseError,
+    DuplicateCoordinatesError,
     MaintenanceError,
     NameResolutionError,
     NumberRangeError,
@@ -201,3 +202,27 @@ def test_a_table_that_is_gone() -> None:
             kept.refresh()
         connection.execute("ALTER TABLE y RENAME TO x")
         assert kept.refresh().changed == {}
+
+
+def test_rows_that_repeat_others() -> None:
+    with ucle.connect() as connection:
+        connection.execute("CREATE TABLE A AS SELECT range AS i, range * 1.0 AS val FROM range(9)")
+        program = ucle.einsum_program("y[i] = 2 * A[i]", A="A", database=connection)
+        kept = program.maintain("doubled", connection, append_only=["A"])
+        connection.execute("INSERT INTO A VALUES (3, 1.0)")
+        with pytest.raises(DuplicateCoordinatesError, match="i = 3"):
+            kept.refresh()
+        assert connection.sql("SELECT count(*), sum(val) FROM doubled").fetchall() == [(8, 72.0)]
+
+
+def test_facts_of_tables_that_only_grow() -> None:
+    with ucle.connect() as connection:
+        connection.execute("CREATE TABLE A AS SELECT range AS i, range * 1.0 AS val FROM range(9)")
+        program = ucle.einsum_program("m[i] = A[i] / max[j](A[j])", A="A", database=connection)
+        kept = program.maintain("shares", connection, append_only=["A"])
+        for row in ("(12, 20.0)", "(40, 40.0)", "(39, -5.0)"):
+            connection.execute(f"INSERT INTO A VALUES {row}")
+            kept.refresh()
+            with program.recompile().execute() as result:
+                expected = sorted(result["m"].shown(rows="nonfill").fetchall())
+            assert sorted(connection.sql("FROM shares").fetchall()) == expected

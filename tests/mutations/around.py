@@ -38,9 +38,9 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "degrees-of-one-partition",
-        "ucle/partitions/statistics.py",
-        "sums = (sum(axis) for axis in zip(*(each.largest for each in measured), strict=True))",
-        "sums = (max(axis) for axis in zip(*(each.largest for each in measured), strict=True))",
+        "stats/measure.py",
+        "sums = (sum(axis) for axis in zip(*(each.largest for each in parts), strict=True))",
+        "sums = (max(axis) for axis in zip(*(each.largest for each in parts), strict=True))",
         "the rows of one coordinate are taken to lie on one partition",
         ("tests/partitions/test_partition_statistics.py::test_random_partitions",),
     ),

@@ -10,13 +10,14 @@ from .mutation import Mutation
 FORGOTTEN = "tests/maintenance/test_refresh.py::test_what_is_easily_forgotten"
 REFRESH = "tests/maintenance/test_refresh.py::test_refresh_equals_a_full_run"
 KEPT = "tests/maintenance/test_maintained.py"
+DIFFERENCES = "tests/maintenance/test_differences.py"
 
 MAINTENANCE: tuple[Mutation, ...] = (
     Mutation(
         "no-other-side",
         "sqlgen/maintained_tables.py",
-        "for query, sign in ((one, 1), (other, -1))",
-        "for query, sign in ((one, 1), (one, -1))",
+        "for query, sign in ((now, 1), (before, -1))",
+        "for query, sign in ((now, 1), (now, -1))",
         "rows are compared with themselves",
         (f"{REFRESH}[aggregation-1]",),
     ),
@@ -50,8 +51,8 @@ MAINTENANCE: tuple[Mutation, ...] = (
     Mutation(
         "coordinates-never-move",
         "ucle/maintenance/changes.py",
-        "            moved.append(axis)",
-        "            pass",
+        "        if source.is_encoded(place)\n",
+        "        if False and source.is_encoded(place)\n",
         "a word that takes the place of another one is no new coordinate",
         (f"{REFRESH}[outer-5]",),
     ),
@@ -82,9 +83,57 @@ MAINTENANCE: tuple[Mutation, ...] = (
     Mutation(
         "unchanged-rows-are-handed-on",
         "ucle/maintenance/refresh.py",
-        "        run(create_as(changed, keys, temporary=True), where)",
-        "        run(create_as(changed, rows_of(new, kept.keys), temporary=True), where)",
+        "        found = changed_rows(now, before, keys, value, weight)",
+        "        found = changed_rows(now, before.limit(0), keys, value, weight)",
         "rows that were computed again and are as before count as changed",
         (f"{KEPT}::test_nothing_is_computed_where_nothing_changed",),
+    ),
+    Mutation(
+        "differences-without-their-product",
+        "ucle/maintenance/differences.py",
+        "            sign = ADD if count % 2 else SUB",
+        "            sign = ADD",
+        "what two changed factors have in common is added twice",
+        (f"{DIFFERENCES}::test_products_of_changed_factors",),
+    ),
+    Mutation(
+        "differences-of-floats-that-vanish",
+        "ucle/maintenance/differences.py",
+        "    if not exact and not all(x is not None and x.added for x in found.values()):",
+        "    if False:",
+        "digits that a large entry took stay lost after it is gone",
+        (f"{DIFFERENCES}::test_digits_come_back_when_rows_are_removed",),
+    ),
+    Mutation(
+        "differences-of-unknown-factors",
+        "ucle/maintenance/differences.py",
+        "    if not 0 < len(moved) <= MOST_CHANGED or None in found.values():",
+        "    if not 0 < len(moved) <= MOST_CHANGED:",
+        "a factor that changed without a known difference counts as unchanged",
+        (f"{DIFFERENCES}::test_what_has_no_difference",),
+    ),
+    Mutation(
+        "differences-of-fills",
+        "ucle/maintenance/differences.py",
+        "    if not all(is_zero(x.tensor) for x in reads):",
+        "    if False:",
+        "entries that are not stored count as 0, whatever they are",
+        (f"{DIFFERENCES}::test_what_has_no_difference",),
+    ),
+    Mutation(
+        "repeated-rows-of-growing-tables",
+        "ucle/maintenance/appended.py",
+        "        if repeated := session.read(repeated_keys(source, table, last), where):",
+        "        if repeated := []:",
+        "a new row at the coordinates of an old one is not noticed",
+        (f"{KEPT}::test_rows_that_repeat_others",),
+    ),
+    Mutation(
+        "facts-of-new-rows",
+        "ucle/maintenance/appended.py",
+        "    now = combine([before, new], distinct)",
+        "    now = before",
+        "new rows beyond the sizes of before are read as if they were within",
+        (f"{KEPT}::test_facts_of_tables_that_only_grow",),
     ),
 )

@@ -71,8 +71,12 @@ def observing(session: Session) -> Iterator[None]:
     """Look at each table once within a block, so that one version of its data counts for all of it.
 
     A table that others change meanwhile has another version at its next use, where all checks are
-    repeated. In the block ucle creates nothing that a program could name.
+    repeated. In the block ucle creates nothing that a program could name. A block within another
+    one is part of it.
     """
+    if session.observed is not None:
+        yield
+        return
     session.observed = {}
     try:
         yield

@@ -3,6 +3,7 @@
 affected        the keys of a statement's tensor that a change of what it reads may affect
 differences     what a sum of products grows by, from what its factors differ by
 restricted      statements that are computed at these keys alone
+appended        facts about tables that only grow, from those of new rows
 bound_program   the program over its present inputs, without a plan
 changes         what has changed in inputs since the last refresh
 document        the description of a maintained program, as JSON

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 
 from ucle.database.data_versions import observing
@@ -10,15 +11,16 @@ from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.states import BoundInput
-from ucle.inputs.table_changes import Versions, table_versions
 from ucle.ir.tensor_types import TensorType
 from ucle.language.parse import parse_program
 from ucle.language.syntax import Statement
 from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
+from ucle.maintenance.appended import facts_before, with_new_rows
 from ucle.maintenance.document import Document, input_of
 from ucle.options import Options
 from ucle.pipeline.stages import bind_statements, source_of
 from ucle.run.build import resources_of
+from ucle.stats.measure import MeasuredInput
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,8 @@ class BoundProgram:
     """By the tensors that they define, as they are written."""
     source: ResolvedProgram
     inputs: Mapping[str, BoundInput]
-    versions: Versions
+    facts: Mapping[str, MeasuredInput]
+    """Facts about inputs to which rows were appended, found without a look at the others."""
     options: Options
 
     @cached_property
@@ -68,14 +71,25 @@ def bind_document(
         UcleError: as for a program.
     """
     statements = parse_program(document.text)
-    inputs = {x.name: input_of(x.spec) for x in document.inputs}
+    watched = document.inputs
     options = options_for(document, session, outputs)
+    facts: dict[str, MeasuredInput] = {}
+
+    def revise(bound: dict[str, BoundInput]) -> dict[str, BoundInput]:
+        found, own = with_new_rows(session, bound, watched)
+        facts.update(own)
+        return found
+
+    inputs = {x.name: replace(input_of(x.spec), measured=facts_before(x)) for x in watched}
     with observing(session):
-        resolved, sized = bind_statements(statements, inputs, session, options)
-        versions = table_versions(session, sized.bound)
+        resolved, sized = bind_statements(statements, inputs, session, options, revise=revise)
+    grown = tuple(x for x in watched if facts_before(x) is not None and x.name not in facts)
+    if grown:  # all of their rows are measured
+        again = tuple(replace(x, facts="") if x in grown else x for x in watched)
+        return bind_document(replace(document, inputs=again), session, outputs)
     written = {x.target.tensor: x for x in statements}
     source = source_of(resolved, sized, options)
-    return BoundProgram(written, source, sized.bound, versions, options)
+    return BoundProgram(written, source, sized.bound, facts, options)
 
 
 def options_for(document: Document, session: Session, outputs: tuple[str, ...] | None) -> Options:

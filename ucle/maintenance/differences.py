@@ -132,7 +132,8 @@ def _term(
     own = list(factors)
     for n, each in chosen.items():
         read = own[n]
-        assert isinstance(read, Access) and each is not None
+        assert isinstance(read, Access)
+        assert each is not None
         own[n] = replace(read, tensor=each.tensor)
     product = own[0]
     for factor in own[1:]:

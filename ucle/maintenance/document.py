@@ -83,6 +83,10 @@ class WatchedInput:
     """The number of its rows, and a digest of them, as of the last refresh."""
     appended: tuple[int, int] | None = None
     """The number of rows, and the last rowid, of a table to which rows are only appended."""
+    facts: str = ""
+    """Statistics of these rows, to which those of new rows are added; empty to measure all."""
+    measured: float = 0.0
+    """The number of entries of the table when all of its rows were measured."""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from ucle.inputs.table_input import TableInput
 from ucle.ir.tensor_types import TensorType
 from ucle.language.parse import parse_program
 from ucle.language.syntax_to_text import statement_text
+from ucle.maintenance.appended import keep_facts
 from ucle.maintenance.bound_program import BoundProgram, bind_document, options_for
 from ucle.maintenance.changes import ChangedInput, find_change, keep_state, with_digest
 from ucle.maintenance.document import (
@@ -144,7 +145,7 @@ class Maintained:
         if looked is None:
             document = read_document(session, self.name)
         whole = _bind_kept(document, session) if looked is None else looked.whole
-        facts = {} if looked is None else looked.facts
+        facts = whole.facts if looked is None else looked.facts
         changes: dict[str, ChangedInput] = {}
         for watched in document.inputs:
             bound = whole.inputs[watched.name]
@@ -155,12 +156,7 @@ class Maintained:
         refresh = Refresh(session, document, whole, changes, facts, way)
         refresh.run()
         inputs = tuple(
-            (keep_state if x.appended is not None else with_digest)(
-                session, x, whole.inputs[x.name]
-            )
-            if x.name in changes
-            else x
-            for x in document.inputs
+            _as_it_is(session, x, whole) if x.name in changes else x for x in document.inputs
         )
         kept = tuple(_with_digest(session, x) for x in refresh.kept)
         document = replace(
@@ -239,7 +235,8 @@ def maintain(
             kept=tuple(_with_digest(session, x) for x in kept),
         )
         whole = _bind_kept(document, session)
-        document = replace(document, sizes=whole.sizes, finite=whole.finite)
+        watched = tuple(keep_facts(session, x, whole.inputs[x.name], None) for x in document.inputs)
+        document = replace(document, inputs=watched, sizes=whole.sizes, finite=whole.finite)
         write_document(session, document)
     return Maintained(name, database)
 
@@ -287,16 +284,16 @@ class _Looked:
 
 def _look(session: Session, document: Document) -> _Looked | None:
     """Bind a program to the present data; None if nothing tells when that has changed."""
-    whole = _bind_kept(document, session)
-    inputs = whole.inputs
-    sources = {x: y.source for x, y in inputs.items() if isinstance(y.source, TableSource)}
-    states = tuple(look(session, tuple(sources.values())))
-    found = tuple(x.state for x in states)
-    if not all(x.known for x in states) or whole.versions.states != found:
-        return None
     with observing(session):
+        whole = _bind_kept(document, session)
+        inputs = whole.inputs
+        sources = {x: y.source for x, y in inputs.items() if isinstance(y.source, TableSource)}
+        states = tuple(look(session, tuple(sources.values())))
+        if not all(x.known for x in states):
+            return None
         facts = {
-            name: known_facts(session, name, source.apart, inputs[name].fill)
+            name: whole.facts.get(name)
+            or known_facts(session, name, source.apart, inputs[name].fill)
             for name, source in sources.items()
         }
     return _Looked(whole, tuple(sources.values()), states, facts)
@@ -323,6 +320,15 @@ def _build(document: Document, session: Session, outputs: tuple[str, ...] | None
 def _bind_kept(document: Document, session: Session) -> BoundProgram:
     """Bind the program of a description, with all tensors that it keeps as outputs."""
     return bind_document(document, session, tuple(x.tensor for x in document.kept))
+
+
+def _as_it_is(session: Session, watched: WatchedInput, whole: BoundProgram) -> WatchedInput:
+    """Return an input that has changed with its present state."""
+    bound = whole.inputs[watched.name]
+    if watched.appended is None:
+        return with_digest(session, watched, bound)
+    watched = keep_state(session, watched, bound)
+    return keep_facts(session, watched, bound, whole.facts.get(watched.name))
 
 
 def _watch(

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
+from ucle.database.data_versions import observing
 from ucle.database.macro_check import open_checked
 from ucle.database.session import Database, Session
 from ucle.errors import UcleError
@@ -37,7 +38,7 @@ from ucle.maintenance.document import Document, KeptTensor, Parts, input_of, quo
 from ucle.maintenance.restricted import restrict
 from ucle.plan.forms import EVERY_ROW, NONFILL, WrittenForm
 from ucle.run.build import Build, Request, build
-from ucle.run.current_data import Preparations
+from ucle.run.current_data import Prepared
 from ucle.run.results import Result, TensorRelation
 from ucle.sqlgen.maintained_tables import (
     DELTA,
@@ -157,8 +158,9 @@ class Refresh:
         """Bring all kept tensors up to date; return the sizes of all tensors."""
         sizes = self.whole.sizes
         grown = self._find_grown(sizes)
-        for kept in self.document.kept:
-            self._refresh(kept, grown)
+        with observing(self.session):  # in a transaction, only what it changes itself is new
+            for kept in self.document.kept:
+                self._refresh(kept, grown)
         for table in self._temporary:
             self.session.run(drop_table(table), "refresh")
         return sizes
@@ -184,6 +186,7 @@ class Refresh:
             self.reports.append(
                 TensorReport(kept.tensor, chosen.way, chosen.reason, rows, chosen.cost, scratch)
             )
+            kept = replace(kept, digest=())
         self._given[kept.tensor] = self._spec_of(kept)
 
     def _with_present_fill(self, kept: KeptTensor) -> KeptTensor:
@@ -337,7 +340,8 @@ class Refresh:
         read = set().union(*map(reads_of, statements)) - {x.target.tensor for x in statements}
         inputs = {name: self._given[name] for name in read}
         options = replace(self.whole.options, outputs=tuple(outputs))
-        return build(Request(tuple(statements), inputs), self.database, options)
+        request = Request(tuple(statements), inputs)
+        return build(request, self.database, options, self.session)
 
     @property
     def database(self) -> Database:
@@ -349,9 +353,10 @@ class Refresh:
     ) -> tuple[Parts, list[tuple[Parts, list[str]]]]:
         """Run a program; return the table of new rows, and those of masks with their keys."""
         made = chosen.made
-        preparations = Preparations(made.compiled, made.options, {made.target.versions: ()})
+        prepared = Prepared(made.compiled, made.options)  # a transaction sees one state of the data
         session = open_checked(self.database)
-        result = preparations.fresh(session).run(session, None)
+        prepared.take_route(session)
+        result = prepared.run(session, None)
         table = self._write(result, chosen.new, kept)
         masks = [
             (self._write(result, x.tensor), [kept.keys[axis] for axis in x.axes])
@@ -407,7 +412,9 @@ class Refresh:
         run(create_table(changed, found, replace=True, temporary=True), where)
         ((count, added),) = self.session.fetch(count_changed(changed))
         if count and kept.keys:
-            spec = replace(self._spec_of(kept), relation=quoted_name(changed), fill=None)
+            spec = replace(
+                self._spec_of(replace(kept, digest=())), relation=quoted_name(changed), fill=None
+            )
             name = self._give(f"{kept.tensor}_changed", replace(spec, value=True))
             self._changed[kept.tensor] = (Mask(name, tuple(range(len(kept.keys)))),)
             if weight is not None:
@@ -428,7 +435,18 @@ class Refresh:
             fill=kept.fill,
             bounds=bounds,
             encoded_keys=kept.encoded,
+            measured=self._facts_of(kept),
         )
+
+    def _facts_of(self, kept: KeptTensor) -> MeasuredInput | None:
+        """Return what is known of a kept tensor before a look at it; None if that is too little."""
+        type_ = self._types[kept.tensor]
+        values = type_.every
+        if kept.encoded or not values.finite or values.overflows or not kept.digest:
+            return None
+        rows = kept.digest[0] or 0
+        distinct = tuple(float(min(rows, size)) for size in type_.shape)
+        return MeasuredInput(type_.shape, True, float(rows), None, distinct, exact=False)
 
     def _new_name(self, stem: str) -> str:
         (name,) = unique_names([stem], self._taken)

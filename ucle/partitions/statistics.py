@@ -14,12 +14,11 @@ from ucle.database.session import Session
 from ucle.database.statistics_cache import known_facts
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar
-from ucle.operators.values import Real
 from ucle.plan.sources import TableSource
 from ucle.sqlgen.input_tables import source_table
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import identifier
-from ucle.stats.measure import MeasuredInput
+from ucle.stats.measure import MeasuredInput, combine
 
 KEPT = 1024
 """The number of hashes of coordinates that a partition keeps for each axis."""
@@ -39,29 +38,14 @@ class PartStatistics:
 def combine_statistics(parts: Sequence[PartStatistics]) -> MeasuredInput:
     """Combine the statistics of a table's partitions, of which there is at least one."""
     measured = [part.measured for part in parts]
-    entries = float(sum(each.entries for each in measured))
-    sizes = tuple(max(axis) for axis in zip(*(each.sizes for each in measured), strict=True))
-    rank, keys = len(sizes), len(parts[0].hashes)
-    distinct = []
-    for axis in range(rank):
-        if axis < keys:
-            v = distinct_of([part.hashes[axis] for part in parts])
-        else:
-            v = max(each.distinct[axis] for each in measured)
-        distinct.append(min(v, entries, float(sizes[axis])))
-    largest: tuple[float, ...] = ()
-    if all(each.largest for each in measured):
-        sums = (sum(axis) for axis in zip(*(each.largest for each in measured), strict=True))
-        largest = tuple(min(float(x), entries) for x in sums)
-    return MeasuredInput(
-        sizes,
-        all(each.finite for each in measured),
-        entries,
-        _extremes([each.extremes for each in measured if each.entries]),
-        tuple(distinct),
-        len(parts) == 1 and measured[0].exact,
-        largest,
-    )
+    keys = len(parts[0].hashes)
+    distinct = [
+        distinct_of([part.hashes[axis] for part in parts])
+        if axis < keys
+        else max(each.distinct[axis] for each in measured)
+        for axis in range(len(measured[0].sizes))
+    ]
+    return combine(measured, distinct, exact=len(parts) == 1 and measured[0].exact)
 
 
 def distinct_of(sketches: Sequence[Sequence[int]]) -> float:
@@ -96,10 +80,3 @@ def _hashes_query(source: TableSource, key: str) -> str:
     column = sql_text(identifier(key))
     rows = sql_text(source_table(source))
     return f"SELECT DISTINCT hash({column}) AS h FROM {rows} ORDER BY h LIMIT {KEPT}"
-
-
-def _extremes(ends: Sequence[tuple[Real, Real] | None]) -> tuple[Real, Real] | None:
-    known = [pair for pair in ends if pair is not None]
-    if not known or len(known) < len(ends):
-        return None
-    return min(low for low, _ in known), max(high for _, high in known)

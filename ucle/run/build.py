@@ -150,10 +150,14 @@ def _check_operands(text: str, operands: Sequence[Any]) -> None:
         )
 
 
-def build(request: Request, database: Database, options: Options) -> Build:
-    """Compile a request."""
-    with _session(database, options) as session:
+def build(
+    request: Request, database: Database, options: Options, session: Session | None = None
+) -> Build:
+    """Compile a request: on a session of its own, or on one that is open on the database."""
+    if session is not None:
         return _build(request, database, session, options)
+    with _session(database, options) as own:
+        return _build(request, database, own, options)
 
 
 def with_outputs(made: Build, database: Database, names: Collection[str]) -> Build:
