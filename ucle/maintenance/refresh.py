@@ -66,6 +66,9 @@ AUTO, DIFFERENCES, AFFECTED, SCRATCH = WAYS = (
 CHEAP = 0.25
 """The share of the cost of all entries up to which a way is taken without a look at others."""
 
+WORTH_COMPILING = 3e7
+"""The cost of computing all entries from which other ways are compiled, which costs as much."""
+
 SAME_SIZE = 1.5
 """How much the inputs may have grown or shrunk since all entries were priced."""
 
@@ -231,12 +234,13 @@ class Refresh:
         scratch: _Candidate | None = None
         total, entries = kept.scratch, self.whole.entries
         if reason or not entries / SAME_SIZE <= kept.priced <= entries * SAME_SIZE:
-            scratch = self._from_scratch(kept, parts, reason)
+            scratch = self._from_scratch(kept, parts, reason or "it costs less")
             total = scratch.cost
             self.kept[-1] = replace(kept, scratch=total, priced=entries)
+        if self.way == AUTO and total <= WORTH_COMPILING:
+            reason = reason or "it costs less"
         if reason:
-            assert scratch is not None
-            return scratch, total
+            return scratch or self._from_scratch(kept, parts, reason), total
         best: _Candidate | None = None
         for way, program, masks, new in self._candidates(kept, before, parts):
             if self.way in (DIFFERENCES, AFFECTED) and best is not None and best.way == self.way:
@@ -259,7 +263,8 @@ class Refresh:
         elif self.way == AUTO and best.cost >= total:
             reason = "it costs less"
         if best is None or reason:
-            return scratch or self._from_scratch(kept, parts, reason), total
+            scratch = scratch or self._from_scratch(kept, parts, reason)
+            return replace(scratch, reason=reason), total
         return best, total
 
     def _from_scratch(
