@@ -153,13 +153,23 @@ class _Lists:
             length, read = row * kept, row
         else:
             before = self.lengths[source]
-            length = min(before, row) * math.sqrt(min(1.0, row / max(positions, 1.0)))
+            length = min(before, row) * _share_kept(min(1.0, row / max(positions, 1.0)))
             read = min(row, 8 * before)
         number = self._numbers[key] = len(self.lists)
         self.lists.append(CandidateList(binder, label, source, operand, scales))
         self.lengths.append(length)
         self.read.append(read)
         return number
+
+
+def _share_kept(density: float) -> float:
+    """Return the share of a list's entries that a row of this density keeps.
+
+    By chance that is the density. Neighbours have more neighbours in common, where there are few:
+    the square root of the density fits graphs of degrees up to a tenth of their size. From a
+    quarter on, chance is all there is.
+    """
+    return density ** (0.5 + min(0.5, 2 * density))
 
 
 def _nest(
