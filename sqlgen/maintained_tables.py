@@ -11,7 +11,17 @@ from ucle.plan.sources import TableSource
 from ucle.sqlgen.input_queries import digest_of
 from ucle.sqlgen.input_tables import source_table
 from ucle.sqlgen.script import sql_text
-from ucle.sqlgen.sql_trees import VALUE, column, function, identifier, integer, number, table, text
+from ucle.sqlgen.sql_trees import (
+    VALUE,
+    cast,
+    column,
+    function,
+    identifier,
+    integer,
+    number,
+    table,
+    text,
+)
 
 Name = Sequence[str]
 """The parts of the name of a table."""
@@ -21,6 +31,9 @@ KEY, STATE = "k{}", "state"
 
 DELTA, ADDED = "delta", "was added"
 """The columns of changed rows beside their keys; no label has a blank."""
+
+NOW, BEFORE = "now", "before"
+"""The names of two states of a tensor that are compared."""
 
 SIDE = "which side"
 """A column beside others that bear the names of labels, none of which has a blank."""
@@ -116,6 +129,35 @@ def changed_rows(
     return _grouped(keys, found, rows.subquery("differing"))
 
 
+def changed_entries(
+    now: exp.Query, before: exp.Query, keys: Sequence[str], weight: Scalar | None
+) -> exp.Select:
+    """Return the keys of a tensor's entries that differ between two queries.
+
+    The columns are those of `changed_rows`. Each key has at most one row in either query, with a value that is not NULL, so that one join
+    of both is enough. `weight` is None where differences are not wanted.
+    """
+    sides = [
+        query.copy().subquery(alias=identifier(name))
+        for query, name in ((now, NOW), (before, BEFORE))
+    ]
+    new, old = (column(VALUE, name) for name in (NOW, BEFORE))
+    same = [exp.EQ(this=column(key, NOW), expression=column(key, BEFORE)) for key in keys]
+    columns: list[exp.Expr] = [
+        function("coalesce", column(key, NOW), column(key, BEFORE)).as_(identifier(key))
+        for key in keys
+    ]
+    columns.append(exp.Is(this=old, expression=exp.null()).as_(ADDED, quoted=True))
+    if weight is not None:
+        kind = "DOUBLE" if isinstance(weight, float) else "HUGEINT"  # which does not overflow
+        ends = [cast(function("coalesce", x.copy(), integer(0)), kind) for x in (new, old)]
+        difference = exp.Sub(this=ends[0], expression=ends[1])
+        columns.append(_of_widest_type(difference, weight).as_(DELTA, quoted=True))
+    matched = exp.and_(*same, copy=False) if same else exp.true()
+    joined = select(*columns).from_(sides[0]).join(sides[1], on=matched, join_type="full")
+    return joined.where(exp.NullSafeNEQ(this=new.copy(), expression=old.copy()))
+
+
 def appended_rows(source: TableSource, last: int, weight: Scalar | None) -> exp.Select:
     """Return the rows of a table behind a row, as `changed_rows` does."""
     behind = exp.GT(this=column("rowid"), expression=integer(last))
@@ -149,8 +191,12 @@ def _sum_of(value: str | None, weight: Scalar, times: exp.Expr) -> exp.Expr:
     dtype = DType.FLOAT64 if isinstance(weight, float) else DType.INT64
     each = number(weight, dtype) if value is None else column(value)
     total = exp.Sum(this=exp.Mul(this=each, expression=times))
-    kind = exp.DataType.Type.DOUBLE if isinstance(weight, float) else exp.DataType.Type.BIGINT
-    return exp.TryCast(this=total, to=exp.DataType(this=kind))
+    return _of_widest_type(total, weight)
+
+
+def _of_widest_type(value: exp.Expr, like: Scalar) -> exp.Expr:
+    kind = exp.DataType.Type.DOUBLE if isinstance(like, float) else exp.DataType.Type.BIGINT
+    return exp.TryCast(this=value, to=exp.DataType(this=kind))
 
 
 def _grouped(keys: Sequence[str], found: Sequence[exp.Expr], rows: exp.Subquery) -> exp.Select:

@@ -82,9 +82,9 @@ MAINTENANCE: tuple[Mutation, ...] = (
     ),
     Mutation(
         "unchanged-rows-are-handed-on",
-        "ucle/maintenance/refresh.py",
-        "        found = changed_rows(now, before, keys, value, weight)",
-        "        found = changed_rows(now, before.limit(0), keys, value, weight)",
+        "sqlgen/maintained_tables.py",
+        "    return joined.where(exp.NullSafeNEQ(this=new.copy(), expression=old.copy()))",
+        "    return joined",
         "rows that were computed again and are as before count as changed",
         (f"{KEPT}::test_nothing_is_computed_where_nothing_changed",),
     ),

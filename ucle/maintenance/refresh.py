@@ -42,7 +42,7 @@ from ucle.run.current_data import Prepared
 from ucle.run.results import Result, TensorRelation
 from ucle.sqlgen.maintained_tables import (
     DELTA,
-    changed_rows,
+    changed_entries,
     count_changed,
     delete_all,
     drop_table,
@@ -399,24 +399,22 @@ class Refresh:
         Keys of rows that have not changed are not handed on to statements that read the tensor.
         """
         run, where = self.session.run, f"refresh, {kept.tensor}"
-        old = self._temporary_table(f"{kept.tensor}_old")
-        every = all_rows(kept.table)
-        removed = rows_at(every, *masks) if masks else every
-        run(create_table(old, removed, replace=True, temporary=True), where)
-        for mask, own in masks:
-            run(delete_rows(kept.table, all_rows(mask), own), where)
-        if not masks:
-            run(delete_all(kept.table), where)
-        run(insert_rows(kept.table, all_rows(new, (*kept.keys, "val"))), where)
+        columns = (*kept.keys, "val")
+        every = all_rows(kept.table, columns)
+        before, now = rows_at(every, *masks) if masks else every, all_rows(new, columns)
+        kind = self._types[kept.tensor].dtype.kind
+        weight = {"i": 1, "f": 1.0}.get(kind) if kept.fill == 0 and kept.keys else None
         changed = self._temporary_table(f"{kept.tensor}_changed")
-        now, before = (all_rows(table, (*kept.keys, "val")) for table in (new, old))
-        dtype = self._types[kept.tensor].dtype
-        weight = {"i": 1, "f": 1.0}.get(dtype.kind) if kept.fill == 0 and kept.keys else None
-        keys, value = (kept.keys, "val") if kept.keys else (("val",), None)
-        found = changed_rows(now, before, keys, value, weight)
+        found = changed_entries(now, before, kept.keys, weight)
         run(create_table(changed, found, replace=True, temporary=True), where)
         ((count, added),) = self.session.fetch(count_changed(changed))
-        if count and kept.keys:
+        if count and not kept.keys:
+            run(delete_all(kept.table), where)
+            run(insert_rows(kept.table, now), where)
+            self._changed[kept.tensor] = (EVERYTHING,)
+        elif count:
+            run(delete_rows(kept.table, all_rows(changed), kept.keys), where)
+            run(insert_rows(kept.table, rows_at(now, (changed, kept.keys))), where)
             spec = replace(
                 self._spec_of(replace(kept, digest=())), relation=quoted_name(changed), fill=None
             )
@@ -425,8 +423,6 @@ class Refresh:
             if weight is not None:
                 name = self._give(f"{kept.tensor}_difference", replace(spec, value=DELTA))
                 self._differences[kept.tensor] = Difference(name, bool(added))
-        elif count:
-            self._changed[kept.tensor] = (EVERYTHING,)
         return int(count)
 
     def _spec_of(self, kept: KeptTensor) -> TableInput:
