@@ -134,8 +134,9 @@ def changed_entries(
 ) -> exp.Select:
     """Return the keys of a tensor's entries that differ between two queries.
 
-    The columns are those of `changed_rows`. Each key has at most one row in either query, with a value that is not NULL, so that one join
-    of both is enough. `weight` is None where differences are not wanted.
+    The columns are those of `changed_rows`. Each key has at most one row in either query, with a
+    value that is not NULL, so that one join of both is enough. `weight` is None where differences
+    are not wanted.
     """
     sides = [
         query.copy().subquery(alias=identifier(name))
