@@ -169,7 +169,7 @@ def _share_kept(density: float) -> float:
     the square root of the density fits graphs of degrees up to a tenth of their size. From a
     quarter on, chance is all there is.
     """
-    return density ** (0.5 + min(0.5, 2 * density))
+    return math.pow(density, 0.5 + min(0.5, 2 * density))
 
 
 def _nest(
