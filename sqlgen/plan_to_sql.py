@@ -38,6 +38,7 @@ from ucle.sqlgen.sql_trees import (
     add_alias,
     ascending,
     beside,
+    cast_to_array,
     column,
     constant,
     either,
@@ -158,9 +159,13 @@ def select_readable(
     dictionaries: Mapping[str, str],
     *,
     lists: bool = True,
+    length: int | None = None,
     value: str = VALUE,
 ) -> exp.Select:
-    """Return the SELECT that shows any relation in FROM; dictionaries require an alias."""
+    """Return the SELECT that shows any relation in FROM; dictionaries require an alias.
+
+    With `length`, the type of the lists states that they have this length.
+    """
     names = key_columns(type_)
     keys: list[exp.Expr] = []
     query = select_from(source)
@@ -175,6 +180,8 @@ def select_readable(
     payload: exp.Expr = column(value, alias)
     if lists and not layout.scalar:
         payload = KernelCalls(capabilities).scalar("vec_to_list", payload, dtype=type_.dtype)
+        if length is not None:
+            payload = cast_to_array(payload, type_.dtype, length)
     if type_.positions_in is not None:
         named = table(dictionaries[type_.positions_in], alias=f"{VALUE}_ids")
         if layout.scalar:  # a position that a larger bound allows has no coordinate: NULL

@@ -128,6 +128,11 @@ def cast(expression: exp.Expr, type_: DType | str, nesting: int = 0) -> exp.Expr
     return exp.Cast(this=expression, to=_data_type(type_, nesting).copy())
 
 
+def cast_to_array(lists: exp.Expr, dtype: DType, length: int) -> exp.Expr:
+    """``CAST(lists AS FLOAT[3])``: lists of numbers as arrays, whose type states their length."""
+    return cast(lists, f"{DUCKDB_SQL.types[dtype]}[{length}]")
+
+
 def integer(value: int) -> exp.Expr:
     """An integer literal."""
     return exp.Literal.number(value)

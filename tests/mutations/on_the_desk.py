@@ -11,9 +11,43 @@ ALONG = "tests/language/test_along.py"
 NOTICES = "tests/pipeline/test_notices.py"
 TIMES = "tests/language/test_times.py"
 
+ARRAYS = "tests/run/test_array_columns.py"
+
 GUARDS = "tests/language/test_guard_operands.py"
 
 ON_THE_DESK: tuple[Mutation, ...] = (
+    Mutation(
+        "arrays-with-any-axis-fixed",
+        "ucle/plan/forms.py",
+        "and set(layout.dense) <= set(fixed)",
+        "and set(layout.dense) & set(fixed)",
+        "arrays over an axis that is free get the type of those with a length",
+        (f"{ARRAYS}::test_random_outputs",),
+    ),
+    Mutation(
+        "inner-lengths-suffice",
+        "ucle/inputs/column_types.py",
+        "return tuple(map(int, sizes)) if all(sizes) else ()",
+        "return tuple(int(size or 1) for size in sizes)",
+        "a list of arrays has one of them",
+        (f"{ARRAYS}::test_types_without_lengths",),
+    ),
+    Mutation(
+        "arrays-of-any-length-fit",
+        "ucle/run/write_table.py",
+        "array_sizes(old) in ((), (length,))",
+        "len(array_sizes(old)) < 2",
+        "rows are appended to a column of arrays with another length",
+        (f"{ARRAYS}::test_tables_that_exist",),
+    ),
+    Mutation(
+        "renamed-arrays-lose-their-length",
+        "ucle/inputs/fixed_axes.py",
+        "found = {classes.find(site) for site in fixed}",
+        "found = fixed",
+        "the length of an array is forgotten behind a statement",
+        (f"{ARRAYS}::test_random_outputs",),
+    ),
     Mutation(
         "names-in-order",
         "ucle/inputs/dictionaries.py",

@@ -52,6 +52,16 @@ def nesting(type_: str) -> int:
     return len(re.findall(r"\[\d*\]", type_))
 
 
+def array_sizes(type_: str) -> tuple[int, ...]:
+    """The lengths of arrays that a type states, the outermost first; empty if one is not stated.
+
+    >>> array_sizes("FLOAT[3][2]"), array_sizes("FLOAT[3][]"), array_sizes("FLOAT")
+    ((2, 3), (), ())
+    """
+    sizes = tuple(reversed(re.findall(r"\[(\d*)\]", type_)))  # FLOAT[3][2] is two arrays of three
+    return tuple(map(int, sizes)) if all(sizes) else ()
+
+
 def element_of(type_: str) -> str:
     """The type of the elements of lists of any depth; of other types the type itself.
 

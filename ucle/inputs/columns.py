@@ -6,7 +6,6 @@ a `TableSource`. Only names and types are inspected.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -25,6 +24,7 @@ from ucle.inputs.column_types import (
     INTEGER_TYPES,
     UNFIT_KEYS,
     Column,
+    array_sizes,
     common_key_type,
     is_pair,
     narrowed_type,
@@ -137,6 +137,7 @@ def table_source(
         key_types=tuple(key.type for key in keys),
         keys_as=_mirrored_types(keys, where) if spec.symmetric else (),
         nulls=spec.nulls,
+        fixed_length=value is not None and not tiles and bool(array_sizes(value.type)),
     )
     if spec.symmetric and (tiles or len(keys) < 2):
         raise InputError(
@@ -404,6 +405,4 @@ def declared_shape(spec: TableInput, value: Column | None, depth: int) -> tuple[
         return spec.shape or ()
     if spec.tiles and depth == 1:
         return tuple(size for size in spec.tiles if size)
-    # DOUBLE[3][2] is two arrays of three: the outermost size comes last.
-    sizes = tuple(reversed(re.findall(r"\[(\d*)\]", value.type)))
-    return tuple(map(int, sizes)) if all(sizes) else ()
+    return array_sizes(value.type)

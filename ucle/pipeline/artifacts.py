@@ -15,6 +15,7 @@ from ucle.foundation.caches import BoundedCache
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.exact_key import ExactKey, Same
 from ucle.inputs.dictionaries import Dictionaries
+from ucle.inputs.fixed_axes import find_fixed_axes
 from ucle.inputs.states import BoundInput, PlacedInput, small_arrays
 from ucle.ir.overflow import may_overflow
 from ucle.ir.vertices import Program
@@ -184,3 +185,9 @@ class Compiled(Planned):
             for x, by in reduces.items()
             if x in types and x not in positions and says_nothing(types[x], by)
         )
+
+    @cached_property
+    def fixed_axes(self) -> Mapping[str, frozenset[int]]:
+        """The axes of each output whose sizes the type of a column fixes, as ``FLOAT[3]`` does."""
+        ranks = {name: read.type.rank for name, read in self.plan.shown.items()}
+        return find_fixed_axes(self.front.source.statements, self.front.inputs, ranks)

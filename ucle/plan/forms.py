@@ -7,7 +7,7 @@ forms with too many rows. `ucle.sqlgen.written_form` makes the SQL of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ucle.errors import ArgumentError, ArgumentTypeError, LabelError, did_you_mean
 from ucle.foundation import arguments as args
@@ -22,6 +22,9 @@ from ucle.operators.rows import Extreme
 
 MAX_ROWS = 10**8
 """The most rows that are written of a tensor with every entry, unless the caller allows more."""
+
+LONGEST_ARRAY = 100_000
+"""The largest length that a type of DuckDB can state for its arrays."""
 
 NONFILL, EVERY_ROW, STORED = ROWS = ("nonfill", "all", "stored")
 """The choices of rows that are written.
@@ -45,11 +48,13 @@ class WrittenForm:
     """The columns and rows of a written tensor.
 
     `layout` promotes the axes that have columns; the other axes are in arrays, row-major in the
-    order of the tensor's axes. `rows` is one of `ROWS`.
+    order of the tensor's axes. `rows` is one of `ROWS`. `fixed_length` is True if the type of the
+    arrays states their length: ``FLOAT[3]`` in place of ``FLOAT[]``.
     """
 
     layout: Layout
     rows: str
+    fixed_length: bool = False
 
     @property
     def every_row(self) -> bool:
@@ -69,6 +74,7 @@ def form_of(
     rows: str | None,
     max_rows: int = MAX_ROWS,
     where: str = "rows",
+    fixed: Collection[int] = (),
 ) -> WrittenForm:
     """Return the form that a caller asks for; the arguments were checked by `FORM` before.
 
@@ -80,6 +86,7 @@ def form_of(
             ``all``.
         max_rows: the most rows that may be written with ``all``.
         where: the place in the program, for messages.
+        fixed: axes whose sizes the types of columns fix.
 
     Raises:
         LabelError: the tensor has no such label.
@@ -114,7 +121,13 @@ def form_of(
             hint=f"rows='nonfill' leaves out what holds the fill, {type_.fill}; "
             "keys= writes arrays, and max_rows= allows more",
         )
-    return WrittenForm(layout, chosen)
+    fixed_length = (
+        0 < type_.dense_size(layout) <= LONGEST_ARRAY
+        and set(layout.dense) <= set(fixed)
+        and not layout.scalar
+        and type_.positions_in is None
+    )
+    return WrittenForm(layout, chosen, fixed_length)
 
 
 def _checked_keys(names: list[str], keys: Sequence[str], where: str) -> list[str]:

@@ -159,7 +159,8 @@ class TableSource:
     `placed` is True if a dictionary numbers these columns otherwise than by their places. `unfit`
     are those that may hold numbers which `dtype` cannot represent, with their types, and True where
     no number may be rounded; such numbers must not occur. `nulls` says what NULLs among the values
-    mean, and `missing` is the number that they stand for.
+    mean, and `missing` is the number that they stand for. `fixed_length` is True if the type of the
+    value column states the lengths of its arrays, as ``FLOAT[3]`` does.
     """
 
     origin: Origin
@@ -187,6 +188,7 @@ class TableSource:
     unfit: tuple[tuple[str, str, bool], ...] = ()
     nulls: Nulls = Nulls.REFUSED
     missing: Scalar = 0
+    fixed_length: bool = False
 
     @property
     def from_database(self) -> bool:

@@ -12,6 +12,7 @@ from ucle.inputs.inputs import value_array
 from ucle.inputs.metadata import description, with_description
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
+from ucle.plan.forms import WrittenForm
 from ucle.run.read_tuples import number_values, payload_matrix, plain_values
 
 
@@ -42,24 +43,30 @@ def list_batch(
     *keys, values = batch.columns
     if not layout.scalar:
         blocks = value_blocks(values, type_, layout)
-        offsets = np.arange(len(blocks) + 1, dtype=np.int64) * blocks.shape[1]
         places = blocks.reshape(-1)
         entries = value_array(places) if named is None else coordinates_at(named, places)
-        values = pa.LargeListArray.from_arrays(offsets, entries)
+        if pa.types.is_fixed_size_list(schema.field(-1).type):
+            values = pa.FixedSizeListArray.from_arrays(entries, blocks.shape[1])
+        else:
+            offsets = np.arange(len(blocks) + 1, dtype=np.int64) * blocks.shape[1]
+            values = pa.LargeListArray.from_arrays(offsets, entries)
     return pa.RecordBatch.from_arrays([*keys, values], schema=schema)
 
 
 def list_schema(
-    batch_schema: pa.Schema, type_: TensorType, layout: Layout, named: pa.Array | None
+    batch_schema: pa.Schema, type_: TensorType, form: WrittenForm, named: pa.Array | None
 ) -> pa.Schema:
     """Return the schema of batches with lists, including the description of the tensor.
 
     There is none of values that are coordinates: nothing reads them as a tensor.
     """
     *keys, value = batch_schema
+    layout = form.layout
     if not layout.scalar:
         entries = value_array(np.empty(0, type_.dtype.numpy)) if named is None else named
-        value = pa.field(value.name, pa.large_list(entries.type))
+        length = type_.dense_size(layout)
+        kind = pa.list_(entries.type, length) if form.fixed_length else pa.large_list(entries.type)
+        value = pa.field(value.name, kind)
     schema = pa.schema([*keys, value])
     if type_.positions_in is not None:
         return schema

@@ -252,6 +252,7 @@ class PreparedProgram:
                 self._session,
                 first.dictionaries,
                 nonfill=output in order.compiled.nonfill,
+                fixed=order.compiled.fixed_axes[output],
             )
         carried = self._carry.values()
         own = [table for output, table in executed.outputs.items() if output not in carried]

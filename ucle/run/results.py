@@ -216,7 +216,8 @@ class TensorRelation(StoredTensor):
             name: the name of the table; ``schema.name`` and ``database.schema.name`` work too, also
                 for attached databases. A name that is not a plain word is quoted: ``"my table"``.
             keys: labels that get a column, in the order of the tensor's axes. The others are in
-                arrays, which are flat row-major lists. By default every label gets a column.
+                arrays, which are flat and row-major: lists, or arrays such as ``FLOAT[3]`` if the
+                lengths come from such a column. By default every label gets a column.
             rows: ``"nonfill"``, ``"all"`` or ``"stored"``, see `TensorRelation`. A row with an
                 array is written if any of its entries differs from the fill.
             mode: what to do with an existing table: ``"error"``, ``"replace"``, ``"append"``, or
@@ -238,7 +239,9 @@ class TensorRelation(StoredTensor):
         mode = checked_mode(mode, replace, where)
         form = self.form(keys, rows, max_rows, where)
         columns = [key_columns(self.type)[axis] for axis in form.layout.promoted]
-        target = WriteTarget(parts, mode, _upsert_keys(on, columns, mode, where), where)
+        length = None if form.layout.scalar else self.type.dense_size(form.layout)
+        on_columns = _upsert_keys(on, columns, mode, where)
+        target = WriteTarget(parts, mode, on_columns, where, length=length)
         count = self.write(form, target)
         self._tell_of_arrays(form, keys, count)
 
@@ -384,6 +387,7 @@ class Result(Outputs[TensorRelation]):
                 session,
                 dictionaries,
                 nonfill=output in compiled.nonfill,
+                fixed=compiled.fixed_axes[output],
             )
         return cls(session, tensors, [*places.values(), *dictionaries.values()])
 

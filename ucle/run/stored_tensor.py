@@ -11,7 +11,7 @@ import contextlib
 import logging
 import math
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace as changed
 from typing import TYPE_CHECKING, Any
@@ -93,6 +93,7 @@ class StoredTensor:
         dictionaries: Mapping[str, TemporaryTable],
         *,
         nonfill: bool = True,
+        fixed: Collection[int] = (),
     ) -> None:
         self.name = name
         self.type = type_
@@ -101,6 +102,7 @@ class StoredTensor:
         self._session = session
         self._dictionaries = dictionaries
         self._nonfill = nonfill
+        self._fixed = fixed
 
     @property
     def table(self) -> Temporary:
@@ -147,7 +149,7 @@ class StoredTensor:
             ArgumentError: `rows` is invalid, or there are too many rows.
         """
         place = where or f"result {self.name}"
-        return form_of(self.type, self._nonfill, keys, rows, max_rows, place)
+        return form_of(self.type, self._nonfill, keys, rows, max_rows, place, self._fixed)
 
     @validated(**FORM, columns=args.optional(args.text))
     def to_arrow(
@@ -454,7 +456,7 @@ class StoredTensor:
         named = None if layout.scalar else self.value_coordinates
         with self._reading(), self._wide(layout), self.query(form, lists=False) as query:
             reader = self._reader(sql_text(query), layout)
-            schema = list_schema(reader.schema, self.type, layout, named)
+            schema = list_schema(reader.schema, self.type, form, named)
             yield schema, (list_batch(each, schema, self.type, layout, named) for each in reader)
 
     def check_memory(self, form: WrittenForm) -> None:

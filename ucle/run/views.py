@@ -235,6 +235,7 @@ def _forms(
             rows,
             max_rows,
             f"{caller}, {name}",
+            compiled.fixed_axes[name],
         )
         for name, read in outputs.items()
     }

@@ -22,6 +22,7 @@ from ucle.errors import (
 )
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import fold_name
+from ucle.inputs.column_types import array_sizes, element_of, nesting
 from ucle.plan.sources import TableName
 from ucle.sqlgen import write_statements as tables
 from ucle.sqlgen.database_queries import current_place_query, databases_query, schemas_query
@@ -42,7 +43,7 @@ class WriteTarget:
     """The table that rows are written to.
 
     `mode` is one of `MODES`; `on` names the columns by which ``upsert`` identifies a row; `where`
-    is the place, for messages.
+    is the place, for messages. `length` is that of the arrays in the rows, if they hold arrays.
     """
 
     parts: tuple[str, ...]
@@ -50,6 +51,7 @@ class WriteTarget:
     on: tuple[str, ...]
     where: str
     order: tuple[str, ...] = ()
+    length: int | None = None
 
 
 def checked_mode(mode: str, replace: bool, where: str) -> str:
@@ -192,7 +194,9 @@ def _check_columns(
     old = _columns(session, tables.describe(tables.all_rows(full)), target)
     old_kinds = {fold_name(name): kind for name, kind in old.items()}
     fits = new.keys() == old_kinds.keys() or {fold_name(n) for n in new} == old_kinds.keys()
-    if not fits or not all(_fits(new[name], old_kinds[fold_name(name)]) for name in new):
+    if not fits or not all(
+        _fits(new[name], old_kinds[fold_name(name)], target.length) for name in new
+    ):
         raise ColumnsError(
             "the columns of the table are not those of the result",
             where=target.where,
@@ -218,9 +222,12 @@ def _columns(session: Session, sql: str, target: WriteTarget) -> dict[str, str]:
         raise execution_error(error, target.where) from error
 
 
-def _fits(new: str, old: str) -> bool:
+def _fits(new: str, old: str, length: int | None) -> bool:
+    """True if a column of a table takes values of a type; `length` is that of arrays."""
     if new == old:
         return True
+    if length is not None and nesting(new) == nesting(old) == 1:
+        return element_of(new) == element_of(old) and array_sizes(old) in ((), (length,))
     new_width, old_width = WIDER.get(new, 0), WIDER.get(old, 0)
     return 0 < new_width < old_width and new_width // 10 == old_width // 10
 
