@@ -41,6 +41,10 @@ class Frame:
     dtype: str
     days: str
     source: str
+    sized: bool
+    """True if the sizes of both axes are stated."""
+    missing: bool
+    """True if NULLs are missing values."""
 
     @property
     def filled(self) -> pd.DataFrame:
@@ -78,9 +82,16 @@ def make_frame(
     numbers = _numbers(rng, dtype, (count, width))
     values = pd.DataFrame(np.where(there, numbers, np.nan), index=rows, columns=columns)
     values = values.rename_axis(index="day", columns="who")
-    tensor = _tensor(rng, values, connection, source, dtype, days, names)
+    nulls = wide or (source not in ("series", "xarray") and rng.random() < 0.3)
+    sized = source not in ("series", "xarray") and bool(rng.random() < 0.5)
+    sized &= min(count, width) > 1  # a single position of a table is no size
+    options: dict[str, Any] = {"nulls": "missing"} if nulls else {}
+    if sized:
+        options["bounds"] = [count, None if wide else width]
+    tensor = _tensor(rng, values, connection, source, dtype, days, names, options)
     ordered = values.sort_index()
-    return Frame(tensor, ordered if wide else ordered.sort_index(axis=1), dtype, days, source)
+    shown = ordered if wide else ordered.sort_index(axis=1)
+    return Frame(tensor, shown, dtype, days, source, sized, nulls)
 
 
 def _days(rng: np.random.Generator, kind: str, count: int) -> Any:
@@ -119,6 +130,7 @@ def _tensor(
     dtype: str,
     days: str,
     names: str,
+    options: dict[str, Any],
 ) -> ucle.Tensor:
     if source == "xarray":
         xarray = importlib.import_module("xarray")
@@ -132,26 +144,25 @@ def _tensor(
     if source.startswith("wide"):
         frame = values.astype("Float64").astype(nullable)
         if source == "wide index":
-            return ucle.tensor(ucle.table(frame, columns_as="who", nulls="missing"))
+            return ucle.tensor(ucle.table(frame, columns_as="who", **options))
         flat = frame.rename_axis(columns=None).reset_index()
         if days == "date":
             flat["day"] = flat["day"].dt.date
         data = _as(source.removeprefix("wide "), flat)
-        ids = {"coordinates": {"day": "days"}} if days == "ids" else {}
-        return ucle.tensor(ucle.table(data, ["day"], columns_as="who", nulls="missing", **ids))
+        if days == "ids":
+            options["coordinates"] = {"day": "days"}
+        return ucle.tensor(ucle.table(data, ["day"], columns_as="who", **options))
     long = values.stack().dropna().rename("v").reset_index()
     long = long.sample(frac=1, random_state=int(rng.integers(2**31)))
     long["v"] = long["v"].astype(dtype)
     if source == "series":
         return ucle.tensor(long.set_index(["day", "who"])["v"], axes=("day", "who"))
-    nulls = rng.random() < 0.3
-    if nulls:
+    if "nulls" in options:
         long["v"] = long["v"].astype(nullable)
     if names == "category":
         long["who"] = long["who"].astype("category")
     if days == "date":
         long["day"] = long["day"].dt.date
-    options: dict[str, Any] = {"nulls": "missing"} if nulls else {}
     if days == "ids" or names == "ids":
         kinds = (("day", days), ("who", names))
         options["coordinates"] = {key: f"{key}s" for key, kind in kinds if kind == "ids"}

@@ -172,7 +172,12 @@ def test_nothing_is_left_behind(follows: duckdb.DuckDBPyConnection) -> None:
 
 @pytest.mark.parametrize(
     ("coordinates", "error"),
-    [("names", "unknown treatment"), ({"q": "nodes"}, "names 'q'")],
+    [
+        ("names", "unknown treatment"),
+        ({"q": "nodes"}, "names 'q'"),
+        ({"i": "dictionary", "j": "dictionary"}, "no name of a dictionary"),
+        ({"i": "nodes", "j": "auto"}, "no name of a dictionary"),
+    ],
 )
 def test_bad_coordinates(coordinates: Any, error: str) -> None:
     with pytest.raises(errors.InputError, match=error):

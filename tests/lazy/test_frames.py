@@ -27,10 +27,12 @@ def operation(function: Callable[[Frame], Pairs]) -> Callable[[Frame], Pairs]:
 
 
 @operation
-def sums(f: Frame) -> Pairs:
-    yield f.tensor.sum("day"), f.filled.sum()
-    yield f.tensor.sum("who"), f.filled.sum(axis=1)
-    yield f.tensor.sum(), f.filled.to_numpy().sum()
+def sums_and_extremes(f: Frame) -> Pairs:
+    for name in ("sum", "min", "max"):
+        along, of_pandas = getattr(f.tensor, name), getattr(f.filled, name)
+        yield along("day"), of_pandas()
+        yield along("who"), of_pandas(axis=1)
+        yield along(), getattr(f.filled.to_numpy(), name)()
 
 
 @operation
@@ -48,10 +50,37 @@ def spreads(f: Frame) -> Pairs:
 
 
 @operation
-def extremes(f: Frame) -> Pairs:
-    yield f.tensor.max("day"), f.filled.max()
-    yield f.tensor.min("who"), f.filled.min(axis=1)
-    yield f.tensor.max(), f.filled.to_numpy().max()
+def medians(f: Frame) -> Pairs:
+    if f.sized:
+        yield ucle.median(f.tensor.astype("float64"), "day"), f.filled.median()
+        yield ucle.quantile(f.tensor, 0.25, "day"), f.filled.quantile(0.25)
+        yield ucle.median(f.tensor, "day", stored=True), f.values.median()
+    if f.sized and not f.source.startswith("wide"):
+        yield ucle.median(f.tensor, "who"), f.filled.median(axis=1)
+        yield ucle.median(f.tensor, "who", stored=True), f.values.median(axis=1)
+
+
+@operation
+def covariances(f: Frame) -> Pairs:
+    if f.sized and not f.missing and f.filled.shape[1] > 1:
+        yield ucle.cov(f.tensor, rowvar=False), f.filled.cov()
+        yield ucle.corrcoef(f.tensor, rowvar=False), f.filled.corr()
+        yield ucle.cov(f.tensor.T), f.filled.cov()
+        yield ucle.corrcoef(f.tensor.T), f.filled.corr()
+
+
+@operation
+def sorts(f: Frame) -> Pairs:
+    values = f.filled.to_numpy()
+    if f.sized:
+        yield ucle.sort(f.tensor, axis="day"), np.sort(values, axis=0)
+        yield ucle.argsort(f.tensor, axis="day"), np.argsort(values, axis=0, kind="stable")
+        falling = -np.sort(-values, axis=0)
+        yield ucle.sort(f.tensor, axis="day", descending=True), falling
+    if f.sized and not f.source.startswith("wide"):
+        yield ucle.sort(f.tensor, axis="who"), np.sort(values, axis=1)
+    yield f.tensor.top_k(1, "day").values, values.max(axis=0)[None]
+    yield ucle.bottom_k(f.tensor, 1, "who").values, values.min(axis=1)[:, None]
 
 
 @operation
@@ -142,7 +171,7 @@ def products(f: Frame) -> Pairs:
 @operation
 def alignment(f: Frame) -> Pairs:
     """The coordinates of both operands, in sorted order; 0 where one of them has no entry."""
-    if not isinstance(f.filled.columns[0], str):
+    if not isinstance(f.filled.columns[0], str) or f.sized:
         return
     names = [*f.filled.columns[1:], "new"]
     weights = pd.Series(np.arange(1.0, len(names) + 1), index=names)

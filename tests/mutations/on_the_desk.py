@@ -13,9 +13,35 @@ TIMES = "tests/language/test_times.py"
 
 ARRAYS = "tests/run/test_array_columns.py"
 
+STATED = "tests/lazy/test_stated_sizes.py"
+
 GUARDS = "tests/language/test_guard_operands.py"
 
 ON_THE_DESK: tuple[Mutation, ...] = (
+    Mutation(
+        "stated-times-stay-positions",
+        "ucle/language/bounds.py",
+        "if other in numbered and one not in numbered:",
+        "if not numbered:",
+        "times whose number is stated are refused as positions",
+        (f"{STATED}::test_programs",),
+    ),
+    Mutation(
+        "fills-move-in",
+        "ucle/lazy/positions_in_order.py",
+        "or is_empty_elsewhere(tensor)):",
+        "or tensor.axes):",
+        "what moves in from outside is the fill and not 0",
+        (f"{STATED}::test_fills_move_with_stated_sizes",),
+    ),
+    Mutation(
+        "words-name-dictionaries",
+        "ucle/inputs/table_options.py",
+        'if name in ("auto", "dictionary")]',
+        'if name == "automatic"]',
+        "two labels share a dictionary that is called dictionary",
+        ("tests/inputs/test_coordinates.py::test_bad_coordinates",),
+    ),
     Mutation(
         "arrays-with-any-axis-fixed",
         "ucle/plan/forms.py",
@@ -67,8 +93,8 @@ ON_THE_DESK: tuple[Mutation, ...] = (
     Mutation(
         "times-of-two-dictionaries",
         "ucle/language/bounds.py",
-        "            classes.join(moved, axis)",
-        "            resolved[classes.find(moved)] = resolved[classes.find(axis)]",
+        "one not in resolved:\n            classes.join(moved, axis)",
+        "one not in resolved:\n            resolved[one] = resolved[other]",
         "what is read at the time before has numbers in the place of times",
         (f"{TIMES}::test_what_runs_along_times",),
     ),

@@ -127,7 +127,7 @@ def table(
             values (strings, dates, ...) in their order. ``"dictionary"`` numbers integers as well,
             for large, sparse ids. A dict from labels or key columns to names of dictionaries does
             so for these; those with the same dictionary share their numbering, such as both ends of
-            an edge.
+            an edge. The names are free, except for ``"auto"`` and ``"dictionary"``.
         tiles: size of a tile along each axis, if each row holds a block of the tensor: its keys
             number the tiles, and its array holds the block. None for an axis without tiles; omitted
             axes are not tiled. ``tiles=[16, 16]`` reads ``(bi, bj, DOUBLE[16][16])``, or a flat
@@ -168,6 +168,7 @@ def table(
             expected="'auto', 'dictionary', or a dict from label to the name of a dictionary",
             found=repr(coordinates),
         )
+    _check_dictionary_names(shared)
     values = tuple(value) if isinstance(value, list | tuple) else None
     _check_wide(columns_as, value, shape, tiles, symmetric)
     named: tuple[Any, ...] | None
@@ -197,6 +198,28 @@ def table(
         header=None if header is None else bool(header),
         comment=comment,
     )
+
+
+def _check_dictionary_names(shared: Mapping[str, str]) -> None:
+    """Check that no dictionary is called like a treatment of coordinates.
+
+    Labels with the same dictionary share their numbering, which nobody means by these words.
+
+    Raises:
+        InputError: one is.
+    """
+    words = [name for name in shared.values() if name in ("auto", "dictionary")]
+    if words:
+        own = {key: f"{key}_ids" for key, name in shared.items() if name == "dictionary"}
+        raise InputError(
+            f"{words[0]!r} is a treatment of all coordinates, and no name of a dictionary",
+            where="table(coordinates=...)",
+            expected="the name of a dictionary for each label: those of one name share it",
+            found=repr(dict(shared)),
+            hint=f"coordinates={own!r} numbers the values of each"
+            if own
+            else "leave out labels that are treated as by default",
+        )
 
 
 def _plain(value: Any) -> str | Scalar | None:

@@ -195,8 +195,13 @@ def infer_bounds(
     reads = list(reaches(statements, classes.find))
     added = derive(reads, resolved)
     for moved, axis in moved_along(statements):
-        if classes.find(moved) not in resolved and classes.find(axis) in resolved:
+        one, other = classes.find(moved), classes.find(axis)
+        if other in resolved and one not in resolved:
             classes.join(moved, axis)
+        elif resolved.get(one) == resolved.get(other) is not None:
+            numbered = set(map(classes.find, dictionaries or ()))
+            if other in numbered and one not in numbered:  # its size is stated, its times are not
+                classes.join(moved, axis)
     named = {classes.find(site): name for site, name in (dictionaries or {}).items()}
     sizes: dict[Site, int] = {}
     dictionary: dict[Site, str] = {}

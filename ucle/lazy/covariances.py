@@ -10,7 +10,7 @@ from ucle.inputs.table_input import TableInput
 from ucle.lazy.axes import replace_axes
 from ucle.lazy.functions import conj, expand_dims, sqrt
 from ucle.lazy.nodes import Axis, Leaf, in_order
-from ucle.lazy.rearranging import known_size
+from ucle.lazy.rearranging import known_count
 from ucle.lazy.tensor import Tensor, as_tensor
 from ucle.plan.sources import Nulls
 
@@ -46,7 +46,7 @@ def cov(x: Any, *, rowvar: bool = True, bias: bool = False, ddof: float | None =
     if tensor.ndim < 2:
         return cov(expand_dims(tensor, 0), bias=bias, ddof=ddof)
     tensor = tensor if rowvar else tensor.mT
-    observations = known_size(tensor.lazy, tensor.ndim - 1, "cov")
+    observations = known_count(tensor.lazy, tensor.ndim - 1, "cov")
     freedom = observations - (1 - bool(bias) if ddof is None else ddof)
     is_complex = tensor.dtype is not None and tensor.dtype.kind == "c"
     tensor = tensor.astype("complex128" if is_complex else "float64")

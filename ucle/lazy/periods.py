@@ -18,11 +18,10 @@ from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
-from ucle.inputs.operands import is_relation
-from ucle.inputs.table_input import TableInput
 from ucle.lazy.constants import everywhere
 from ucle.lazy.elementwise import elementwise
-from ucle.lazy.nodes import AVERAGE, Apply, Axis, Lazy, Leaf, Node, NodeOperand, apply
+from ucle.lazy.key_columns import find_key_columns
+from ucle.lazy.nodes import AVERAGE, Axis, Lazy, Leaf, NodeOperand, apply
 from ucle.lazy.series_aggregates import Result_co, SeriesAggregates
 from ucle.lazy.stored import is_empty_elsewhere, mask_along
 from ucle.operators import (
@@ -254,7 +253,7 @@ def pairs_of_times(tensor: Lazy, place: int, kind: str, length: Length, where: s
     Raises:
         UnsupportedError: the times of the axis are not those of one table.
     """
-    found = dict.fromkeys(_columns_of(tensor.node, tensor.labelled.index(place)))
+    found = dict.fromkeys(find_key_columns(tensor.node, tensor.labelled.index(place)))
     relations = {id(leaf.value.relation) for leaf, _ in found}
     if len(relations) != 1:
         raise UnsupportedError(
@@ -292,27 +291,3 @@ def pairs_of_times(tensor: Lazy, place: int, kind: str, length: Length, where: s
     period = Axis(own.name, None, encoded=True)
     name = f"{leaf.name}_{kind}s"
     return Leaf(spec, (period, replace(own, encoded=True)), name, DType.BOOL, leaf.database)
-
-
-def _columns_of(node: Node, axis: int) -> list[tuple[Leaf, int]]:
-    """The inputs that have the coordinates of an axis of a node, and their axes."""
-    if isinstance(node, Leaf):
-        spec = node.value
-        table = isinstance(spec, TableInput) and is_relation(spec.relation)
-        return [(node, axis)] if table and axis < len(node.axes) else []
-    if not isinstance(node, Apply):
-        return _columns_of(node.backward.by[node.number], axis)
-    label = node.output[axis]
-    found: list[tuple[Leaf, int]] = []
-    for operand in node.operands:
-        if not isinstance(operand.source, Node):
-            continue
-        if operand.indices is None:
-            places = [n for n, own in enumerate(operand.labels) if own == label]
-        else:
-            places = [
-                n for n, index in enumerate(operand.indices) if str(label) in index.affine.labels
-            ]
-        for n in places:
-            found += _columns_of(operand.source, n)
-    return found

@@ -10,10 +10,12 @@ from ucle.foundation.dtypes import DType, Scalar
 from ucle.lazy.axes import AxisLike, find_axis
 from ucle.lazy.constants import constant, everywhere
 from ucle.lazy.elementwise import elementwise
+from ucle.lazy.key_columns import find_key_columns
 from ucle.lazy.nodes import Axis, Lazy, apply
 from ucle.lazy.places import number, position, read
 from ucle.lazy.rearranging import shift_tensor
 from ucle.lazy.reductions import reduce_tensor, running
+from ucle.lazy.stored import is_empty_elsewhere
 from ucle.operators import ADD, LESS, LESS_EQUAL, MAX
 
 
@@ -28,9 +30,9 @@ def ordinals(tensor: Lazy, place: int) -> Lazy:
     units = tuple(
         axis if n == place else Axis(other.name, 1) for n, other in enumerate(tensor.axes)
     )
-    if axis.size is not None and not axis.encoded:
+    if _has_known_positions(tensor, place):
         return running("cumsum", constant(units, 1, DType.INT64), place)
-    # Of an axis whose size a table tells: the ones are read from the tensor.
+    # Of an axis of a table, which may have times: the ones are read from the tensor.
     others = [n for n in range(len(tensor.axes)) if n != place]
     every = everywhere(tensor, 1, DType.INT64)
     return running("cumsum", reduce_tensor(MAX.name, every, others, keepdims=True), place)
@@ -65,7 +67,21 @@ def shift_along(tensor: Lazy, by: int, axis: AxisLike, value: Scalar) -> Lazy:
     With 0, vacated positions of an axis whose size a table tells have the fill of the tensor.
     """
     place = find_axis(tensor, axis, "shift")
-    if not value or (tensor.axes[place].size is not None and not tensor.axes[place].encoded):
+    if _has_known_positions(tensor, place):
         return shift_tensor(tensor, by, place, value)
+    own = tensor.axes[place]
+    if not value and (own.size is None or own.encoded or is_empty_elsewhere(tensor)):
+        return moved_along(tensor, place, by)
     inside = exists(ordinals(tensor, place), place, by)
     return elementwise("where", inside, moved_along(tensor, place, by), value)
+
+
+def _has_known_positions(tensor: Lazy, place: int) -> bool:
+    """True if the coordinates of an axis are known to be positions, up to a known size.
+
+    The keys of a table may be times, also if their number is stated.
+    """
+    axis = tensor.axes[place]
+    if axis.unit or axis.size is None or axis.encoded:
+        return axis.unit
+    return not find_key_columns(tensor.node, tensor.labelled.index(place))

@@ -13,7 +13,7 @@ from ucle.lazy.axes import AxisLike, find_axis, with_names
 from ucle.lazy.constants import make_range
 from ucle.lazy.elementwise import elementwise
 from ucle.lazy.nodes import Axis, Lazy
-from ucle.lazy.rearranging import known_size, reshape_tensor
+from ucle.lazy.rearranging import known_count, reshape_tensor
 from ucle.lazy.reductions import first_entries, reduce_tensor
 from ucle.lazy.stored import count_entries, mask_along
 from ucle.operators import (
@@ -64,7 +64,7 @@ def quantile_along(
         found = quantile_along(tensor, mask, q, 0, False, function)
         return Lazy(found.node, (Axis(None, 1),) * rank) if keepdims else found
     place = find_axis(tensor, 0 if axis is None else axis, function)
-    size = known_size(_without_coordinates(tensor, place), place, function)
+    size = known_count(tensor, place, function)
     names = [each.name for each in tensor.axes]
     found = _of_axis(
         with_names(tensor, [None] * len(names)),
@@ -77,13 +77,6 @@ def quantile_along(
         del names[place]
         found = Lazy(found.node, (*found.axes[:place], *found.axes[place + 1 :]))
     return with_names(found, names)
-
-
-def _without_coordinates(tensor: Lazy, place: int) -> Lazy:
-    """The tensor, whose axis is sorted by values, so that its coordinates do not matter."""
-    axis = tensor.axes[place]
-    axes = (*tensor.axes[:place], Axis(axis.name, axis.size), *tensor.axes[place + 1 :])
-    return Lazy(tensor.node, axes)
 
 
 def _of_axis(tensor: Lazy, mask: Lazy | None, q: float, place: int, size: int) -> Lazy:

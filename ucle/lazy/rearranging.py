@@ -62,6 +62,17 @@ def known_size(tensor: Lazy, place: int, function: str) -> int:
     return axis.size
 
 
+def known_count(tensor: Lazy, place: int, function: str) -> int:
+    """The number of positions of an axis, where it does not matter what its coordinates are.
+
+    Raises:
+        BoundError: the size is only known to the data of a table.
+    """
+    plain = replace(tensor.axes[place], encoded=False)
+    axes = (*tensor.axes[:place], plain, *tensor.axes[place + 1 :])
+    return known_size(Lazy(tensor.node, axes), place, function)
+
+
 def known_sizes(tensor: Lazy, function: str) -> list[int]:
     """The sizes of all axes; errors are as for `known_size`."""
     return [known_size(tensor, place, function) for place in range(len(tensor.axes))]
@@ -116,18 +127,11 @@ def _dtype(tensor: Lazy) -> DType | None:
 def shift_tensor(tensor: Lazy, by: int, axis: AxisLike, value: Scalar) -> Lazy:
     """Shift a tensor along an axis; fill vacated positions with a number, drop entries beyond.
 
-    Where only the data tells the size of the axis, the number has to be 0, and vacated positions
-    hold the fill. Along dates and times the positions are those of the times that there are.
-
     >>> from ucle.lazy.elementwise import ones
     >>> print(shift_tensor(ones((Axis(size=4),)), 1, 0, 0))
     (4)
     """
     place = find_axis(tensor, axis, "shift")
-    if not value and (tensor.axes[place].size is None or tensor.axes[place].encoded):
-        source = position(place).plus(number(-by))
-        indices = _replace_position(len(tensor.axes), place, source)
-        return apply(None, [read(tensor, tensor.axes, indices, inside=False)], tensor.axes)
     size = known_size(tensor, place, "shift")
     by = max(-size, min(by, size))
     if not by:
