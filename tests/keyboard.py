@@ -1,9 +1,14 @@
-"""Scripts that are interrupted by a key, each in a process of its own."""
+"""Scripts that are interrupted by a key, each in a process of its own, and statements that are."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import duckdb
 
 PRESS = '''
 import os, signal, sys, threading, time
@@ -46,3 +51,21 @@ def run_interrupted(script: str) -> tuple[float, str]:
     assert done.returncode == 0, done.stderr
     seconds, _, answer = done.stdout.partition(" ")
     return float(seconds), answer.strip()
+
+
+@contextmanager
+def interrupting(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Interrupts what runs on a connection, again and again, while the block runs."""
+    stop = threading.Event()
+
+    def interrupt() -> None:
+        while not stop.wait(0.2):
+            connection.interrupt()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from keyboard import run_interrupted
+from keyboard import interrupting, run_interrupted
 
 import ucle
 from ucle.errors import ExecutionError, NumberRangeError, UcleError
@@ -312,20 +311,8 @@ def test_an_interrupt_ends_a_join_at_its_end(fresh: Any) -> None:
     text = "t += " + " * ".join(f"E[{a},{b}]" for a, b in combinations("abcde", 2))
     program = recompiled(ucle.einsum_program(text, E=graph, database=fresh), ALWAYS)
     assert joins(program) == 1
-    stop = threading.Event()
-
-    def interrupt() -> None:
-        while not stop.wait(0.2):
-            fresh.interrupt()
-
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    try:
-        with pytest.raises(ExecutionError, match="Interrupt"):
-            program.execute(fresh)
-    finally:
-        stop.set()
-        thread.join()
+    with interrupting(fresh), pytest.raises(ExecutionError, match="Interrupt"):
+        program.execute(fresh)
     with program.execute(fresh) as result:
         assert result["t"].to_numpy() == math.comb(170, 5)
 

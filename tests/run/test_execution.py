@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from keyboard import run_interrupted
+from keyboard import interrupting, run_interrupted
 from leftovers import temporary_objects
 
 import ucle
@@ -205,20 +205,8 @@ def test_nothing_is_left_after_an_interrupt(fresh: duckdb.DuckDBPyConnection) ->
     program = ucle.einsum_program(
         SLOW, E="e", database=fresh, decomposition={"s": "ijk"}, memory_limit="100GB"
     )
-    stop = threading.Event()
-
-    def interrupt() -> None:
-        while not stop.wait(0.2):
-            fresh.interrupt()
-
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    try:
-        with pytest.raises(ExecutionError, match="Interrupt"):
-            program.execute()
-    finally:
-        stop.set()
-        thread.join()
+    with interrupting(fresh), pytest.raises(ExecutionError, match="Interrupt"):
+        program.execute()
     assert temporary_objects(fresh) == []
 
 
