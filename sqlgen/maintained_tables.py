@@ -47,7 +47,16 @@ def state_query(source: TableSource, last: int | None = None) -> exp.Select:
     query = select(*_state_columns(source)).from_(source_table(source))
     if last is None:
         return query
-    return query.where(exp.LTE(this=column("rowid"), expression=integer(last)))
+    return query.where(_up_to(last))
+
+
+def _up_to(last: int) -> exp.Expr:
+    """The condition that a row is none behind another one."""
+    return exp.LTE(this=column("rowid"), expression=integer(last))
+
+
+def _behind(last: int) -> exp.Expr:
+    return exp.GT(this=column("rowid"), expression=integer(last))
 
 
 def _state_columns(source: TableSource) -> list[exp.Expr]:
@@ -74,8 +83,7 @@ def absent_keys(name: Name, key: str, rows: exp.Query) -> str:
 
 def count_behind(name: Name, last: int) -> str:
     """Return a query for the number of rows of a table behind a row."""
-    behind = exp.GT(this=column("rowid"), expression=integer(last))
-    return sql_text(select(exp.Count(this=exp.Star())).from_(table(*name)).where(behind))
+    return sql_text(select(exp.Count(this=exp.Star())).from_(table(*name)).where(_behind(last)))
 
 
 def rows_and_last(name: Name) -> str:
@@ -161,9 +169,8 @@ def changed_entries(
 
 def appended_rows(source: TableSource, last: int, weight: Scalar | None) -> exp.Select:
     """Return the rows of a table behind a row, as `changed_rows` does."""
-    behind = exp.GT(this=column("rowid"), expression=integer(last))
     names = [KEY.format(n) for n in range(len(source.keys))]
-    rows = select(*_state_columns(source)).from_(source_table(source)).where(behind)
+    rows = select(*_state_columns(source)).from_(source_table(source)).where(_behind(last))
     found: list[exp.Expr] = [exp.true().as_(ADDED, quoted=True)]
     if weight is not None:
         value = None if source.value is None else STATE
@@ -173,14 +180,12 @@ def appended_rows(source: TableSource, last: int, weight: Scalar | None) -> exp.
 
 def rows_behind(source: TableSource, last: int) -> exp.Select:
     """Return a query for the rows of a table behind a row, with the columns that a source reads."""
-    behind = exp.GT(this=column("rowid"), expression=integer(last))
-    return select(*map(column, source.columns)).from_(source_table(source)).where(behind)
+    return select(*map(column, source.columns)).from_(source_table(source)).where(_behind(last))
 
 
 def repeated_keys(source: TableSource, new: Name, last: int) -> str:
     """Return a query for the keys of a row of a table that a row up to another one has, too."""
-    rows = select(*map(column, source.keys)).from_(source_table(source))
-    before = rows.where(exp.LTE(this=column("rowid"), expression=integer(last)))
+    before = select(*map(column, source.keys)).from_(source_table(source)).where(_up_to(last))
     return sql_text(rows_at(before, (new, source.keys)).limit(1))
 
 

@@ -129,9 +129,12 @@ def test_an_error_in_the_middle() -> None:
         connection.execute("CREATE TABLE x AS SELECT i, i AS val FROM range(5) r(i)")
         program = ucle.einsum_program("y[i] = x[i] * x[i]", x="x", database=connection)
         kept = program.maintain("squares", connection)
+        state = connection.table('ucle."squares: state of x"')
+        before = sorted(state.fetchall())
         connection.execute(f"INSERT INTO x VALUES (7, {2**62})")
         with pytest.raises(NumberRangeError):
             kept.refresh()
+        assert sorted(state.fetchall()) == before
         connection.execute("DELETE FROM x WHERE i = 7")
         assert kept.refresh().changed == {}
 

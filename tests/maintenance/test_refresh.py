@@ -11,6 +11,7 @@ import pytest
 
 import ucle
 from ucle.maintenance.maintained import maintain
+from ucle.maintenance.refresh import WAYS
 
 PROGRAMS = {
     "aggregation": "T[i,k] += A[i,j] * H[j,k]; Z[i,k] = relu(T[i,k] - 1)",
@@ -80,6 +81,15 @@ class Data:
         marks = ", ".join("?" for _ in (*keys, value))
         self.connection.execute(f"INSERT INTO {name} VALUES ({marks})", [*keys, value])
 
+    def append(self, name: str) -> None:
+        """Insert a row at coordinates that have none, beyond the present ones at times."""
+        keys = self.key(name, new=name != "p" and "p" not in self.names)
+        value = int(self.rng.integers(0 if name == "p" else -2, 6))
+        where = " AND ".join(f"k{n} = ?" for n in range(len(keys)))
+        if not self.connection.execute(f"FROM {name} WHERE {where}", keys).fetchall():
+            marks = ", ".join("?" for _ in (*keys, value))
+            self.connection.execute(f"INSERT INTO {name} VALUES ({marks})", [*keys, value])
+
     def change(self) -> None:
         for name in self.rng.choice(self.names, self.rng.integers(1, 3)):
             match self.rng.integers(0, 6):
@@ -129,6 +139,35 @@ def test_refresh_equals_a_full_run(name: str, seed: int) -> None:
         data.change()
         report = kept.refresh(way=("auto", "affected keys", "differences")[seed % 3])
         check(data, outputs, report)
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_tables_that_only_grow(name: str, seed: int) -> None:
+    data = Data(PROGRAMS[name], seed)
+    kept = maintain(data.program._build, "kept", data.connection, append_only=data.names)
+    for _ in range(4):
+        for each in data.names:
+            data.append(each)
+        report = kept.refresh(way=("auto", "affected keys", "differences")[seed])
+        check(data, dict(kept.outputs), report)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_quotients_of_tables_that_only_grow(way: str) -> None:
+    """Whether each row has an entry decides what a quotient is elsewhere, and which rows it has."""
+    with ucle.connect() as connection:
+        tables(connection, A={(i, j): 1 + i + j for i in range(4) for j in range(3) if i != j})
+        data = Data.__new__(Data)
+        data.connection = connection
+        data.program = ucle.einsum_program(
+            "D[i] += A[i,j]; P[i,j] = A[i,j] / D[i]", A="A", database=connection
+        )
+        kept = maintain(data.program._build, "kept", connection, append_only=["A"])
+        for row in ("(1, 1, 2)", "(5, 5, 2)", "(4, 4, 1)"):
+            connection.execute(f"INSERT INTO A VALUES {row}")
+            check(data, dict(kept.outputs), kept.refresh(way=way))
 
 
 def tables(connection: duckdb.DuckDBPyConnection, **entries: dict[tuple[int, ...], float]) -> None:

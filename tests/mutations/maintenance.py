@@ -10,6 +10,7 @@ from .mutation import Mutation
 FORGOTTEN = "tests/maintenance/test_refresh.py::test_what_is_easily_forgotten"
 REFRESH = "tests/maintenance/test_refresh.py::test_refresh_equals_a_full_run"
 KEPT = "tests/maintenance/test_maintained.py"
+QUOTIENTS = "tests/maintenance/test_refresh.py::test_quotients_of_tables_that_only_grow"
 DIFFERENCES = "tests/maintenance/test_differences.py"
 
 MAINTENANCE: tuple[Mutation, ...] = (
@@ -124,7 +125,7 @@ MAINTENANCE: tuple[Mutation, ...] = (
         "repeated-rows-of-growing-tables",
         "ucle/maintenance/appended.py",
         "        if repeated := session.read(repeated_keys(source, table, last), where):",
-        "        if repeated := []:",
+        "        if repeated := list[tuple[int]]():",
         "a new row at the coordinates of an old one is not noticed",
         (f"{KEPT}::test_rows_that_repeat_others",),
     ),
@@ -135,5 +136,21 @@ MAINTENANCE: tuple[Mutation, ...] = (
         "    now = before",
         "new rows beyond the sizes of before are read as if they were within",
         (f"{KEPT}::test_facts_of_tables_that_only_grow",),
+    ),
+    Mutation(
+        "coverage-of-growing-tables",
+        "ucle/maintenance/appended.py",
+        "        elif coverage:",
+        "        elif False:",
+        "a quotient of sums that are never empty counts as one by 0, and has rows of zeros",
+        (f"{QUOTIENTS}[auto]",),
+    ),
+    Mutation(
+        "a-name-for-all-new-rows",
+        "ucle/maintenance/appended.py",
+        '("temp", "main", f"{fresh_prefix()}appended")',
+        '("temp", "main", "ucle_appended")',
+        "the new rows of one table are taken for those of another",
+        ("tests/maintenance/test_refresh.py::test_tables_that_only_grow[outer-1]",),
     ),
 )

@@ -104,12 +104,27 @@ def known_facts(
         session, tensor, source, fill, prefix, exact=exact or not large, large=large
     )
     if asks_for_coverage:
-        measured = with_coverage(read, source, fill, measured, prefix)
+        measured = cover_facts(session, tensor, source, fill, measured, prefix)
     if measured is not known:
         _remember(version, reading, measured)
         if note and mode != "transient":
             note.write(session, source, version, measured)
     return measured
+
+
+def cover_facts(
+    session: Session,
+    tensor: str,
+    source: TableSource,
+    fill: Scalar,
+    measured: MeasuredInput,
+    prefix: str = "",
+) -> MeasuredInput:
+    """Return facts with V counted where every coordinate of a key may have an entry.
+
+    Arguments are those of `known_facts`; `measured` are the facts.
+    """
+    return with_coverage(_reader(session, tensor, source), source, fill, measured, prefix)
 
 
 def _measure(

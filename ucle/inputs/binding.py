@@ -49,7 +49,7 @@ from ucle.inputs.tiled_tables import check_tile_ends, measure_tiles, tiled_sizes
 from ucle.language.bounds import AxisBound
 from ucle.operators.values import YES, anything
 from ucle.plan.sources import ArraySource, DataFile, OneRow, TableName, TableSource
-from ucle.stats.measure import Checked, MeasuredInput
+from ucle.stats.measure import Checked
 from ucle.stats.model import (
     TensorStatistics,
     any_values,
@@ -190,9 +190,13 @@ def _bind_table(
             source = replace(source, dense=shape_of_data(session, name, source, prefix))
             check_tiles(source, f"input {name}, {source.origin}")
         fill = _fill(name, described, source.dtype)
-        measured = described.spec.measured or known_facts(
-            session, name, source.apart, fill, mode, prefix, asks_for_coverage=coverage
-        )
+        known = described.spec.measured
+        if callable(known):
+            measured = known(session, name, source.apart, fill, coverage)
+        else:
+            measured = known or known_facts(
+                session, name, source.apart, fill, mode, prefix, asks_for_coverage=coverage
+            )
         statistics = measured.statistics
         if source.tiles:
             statistics = measure_tiles(session, name, source, fill, measured, prefix)
@@ -210,19 +214,6 @@ def _bind_table(
         if varies
         else measured.values(source.dtype, fill),
         tuple(labels),
-    )
-
-
-def with_facts(name: str, bound: BoundInput, measured: MeasuredInput) -> BoundInput:
-    """Return an input in a table with other facts about its data."""
-    source, described = bound.source, bound.described
-    assert isinstance(source, TableSource)
-    assert isinstance(described, DescribedTable)
-    return replace(
-        bound,
-        statistics=measured.statistics,
-        bounds=_table_bounds(name, source, measured, described),
-        values=measured.values(source.dtype, bound.fill),
     )
 
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.inputs.arithmetic import Arithmetic
-from ucle.plan.sources import Nulls, TimePairs
+from ucle.plan.sources import Nulls, TableSource, TimePairs
 from ucle.stats.measure import MeasuredInput
+
+if TYPE_CHECKING:
+    from ucle.database.session import Session
+
+Measure = Callable[["Session", str, TableSource, Scalar, bool], MeasuredInput]
+"""Measures and checks a source, as `ucle.database.statistics_cache.known_facts` does: the session,
+the name of the tensor, the source, its fill, and whether it asks for coverage."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +62,9 @@ class TableInput(Arithmetic[Any]):
     """The one infinity that data which replaces an array may hold; None if it may hold NaN, too."""
     name: str | None = None
     """Its name in lazy tensors; by default that of its relation."""
-    measured: MeasuredInput | None = None
-    """Known measurements, if the relation is only a placeholder for data elsewhere."""
+    measured: MeasuredInput | Measure | None = None
+    """Known measurements, if the relation is only a placeholder for data elsewhere; or what
+    measures it."""
     delimiter: str | None = None
     """The delimiter of a text file; None (also for the fields below) infers it from the file."""
     header: bool | None = None

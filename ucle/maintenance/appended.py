@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ucle.database.session import Session
-from ucle.database.statistics_cache import known_facts
+from ucle.database.statistics_cache import cover_facts, known_facts
 from ucle.database.statistics_store import facts_text, read_facts
 from ucle.errors import DuplicateCoordinatesError
-from ucle.inputs.binding import with_facts
+from ucle.foundation.dtypes import Scalar
+from ucle.foundation.names import fresh_prefix
 from ucle.inputs.states import BoundInput
+from ucle.inputs.table_input import Measure
 from ucle.maintenance.document import WatchedInput
 from ucle.plan.sources import Nulls, TableName, TableSource
 from ucle.sqlgen.maintained_tables import drop_table, repeated_keys, rows_behind
@@ -25,40 +27,55 @@ MOST_GROWN = 1.5
 """How much a table may grow until all of it is measured again: V of the parts only limits its V."""
 
 
-def facts_before(watched: WatchedInput) -> MeasuredInput | None:
-    """Return the facts about an input as of the last refresh; None if it has to be measured."""
-    if watched.appended is None or not watched.facts:
-        return None
-    return read_facts(watched.facts, len(watched.keys), ())
-
-
-def facts_now(
-    session: Session, watched: WatchedInput, bound: BoundInput, before: MeasuredInput, name: str
-) -> MeasuredInput | None:
-    """Return the facts about an input with its new rows; None if it has grown too much.
+def measure_with(watched: WatchedInput, found: dict[str, MeasuredInput]) -> Measure | None:
+    """Return what measures an input by its new rows; None if all of it has to be measured.
 
     Args:
-        session: on the database.
-        watched: the input.
-        bound: the same, with the facts of before.
-        before: these facts.
-        name: of a temporary table, which is dropped again.
+        watched: the input, with the facts as of the last refresh.
+        found: receives the present facts.
+    """
+    if watched.appended is None or not watched.facts:
+        return None
+    before = read_facts(watched.facts, len(watched.keys), ())
+    if before is None:
+        return None
+    _, last = watched.appended
+
+    def measure(
+        session: Session, tensor: str, source: TableSource, fill: Scalar, coverage: bool
+    ) -> MeasuredInput:
+        new = _measure_new_rows(session, tensor, source, fill, last)
+        distinct = [v + w for v, w in zip(before.distinct, new.distinct, strict=True)]
+        now = combine([before, new], distinct)
+        if _has_outgrown(watched, now):
+            now = known_facts(session, tensor, source, fill, asks_for_coverage=coverage)
+        elif coverage:
+            now = cover_facts(session, tensor, source, fill, now)
+        found[tensor] = now
+        return now
+
+    return measure
+
+
+def _has_outgrown(watched: WatchedInput, now: MeasuredInput) -> bool:
+    return now.entries > MOST_GROWN * watched.measured
+
+
+def _measure_new_rows(
+    session: Session, tensor: str, source: TableSource, fill: Scalar, last: int
+) -> MeasuredInput:
+    """Measure and check the rows of a table behind a row, and compare them with those before.
 
     Raises:
-        UcleError: the new rows do not pass the checks of an input, or one of them has the
-            coordinates of a row before.
+        UcleError: they do not pass the checks of an input, or one of them has the coordinates of a
+            row before.
     """
-    source = bound.source
-    assert isinstance(source, TableSource)
-    assert watched.appended is not None
-    last, where = watched.appended[1], f"input {watched.name}"
-    table = ("temp", "main", name)
-    session.run(create_table(table, rows_behind(source, last), replace=True, temporary=True), where)
+    where, table = f"input {tensor}", ("temp", "main", f"{fresh_prefix()}appended")
+    rows = rows_behind(source, last)
+    session.run(create_table(table, rows, replace=False, temporary=True), where)
     try:
-        rows = replace(source, origin=TableName(table), table=True)
-        new = known_facts(session, watched.name, rows.apart, bound.fill, "transient")
-        if not new.entries:
-            return before
+        new = replace(source, origin=TableName(table), table=True)
+        measured = known_facts(session, tensor, new, fill, "transient")
         if repeated := session.read(repeated_keys(source, table, last), where):
             position = ", ".join(
                 f"{key} = {value}" for key, value in zip(source.keys, repeated[0], strict=True)
@@ -73,28 +90,7 @@ def facts_now(
             )
     finally:
         session.run(drop_table(table), where)
-    distinct = [v + w for v, w in zip(before.distinct, new.distinct, strict=True)]
-    now = combine([before, new], distinct)
-    return now if now.entries <= MOST_GROWN * watched.measured else None
-
-
-def with_new_rows(
-    session: Session, inputs: dict[str, BoundInput], watched: tuple[WatchedInput, ...]
-) -> tuple[dict[str, BoundInput], dict[str, MeasuredInput]]:
-    """Return the inputs with the facts of their new rows, and these facts by input.
-
-    An input that has grown too much stands with the facts of before, and has none.
-    """
-    found, facts = dict(inputs), dict[str, MeasuredInput]()
-    for n, each in enumerate(watched):
-        before = facts_before(each)
-        if before is None:
-            continue
-        now = facts_now(session, each, inputs[each.name], before, f"ucle_appended_{n}")
-        if now is not None:
-            facts[each.name] = now
-            found[each.name] = with_facts(each.name, inputs[each.name], now)
-    return found, facts
+    return measured
 
 
 def keep_facts(
@@ -104,16 +100,16 @@ def keep_facts(
 
     Args:
         session: on the database.
-        watched: the input.
+        watched: the input, with the facts as of the last refresh.
         bound: the same, as it is now.
-        known: the facts, if they were found by those of before.
+        known: the facts that `measure_with` found; None if they are those of all rows.
     """
     source = bound.source
     assert isinstance(source, TableSource)
     plain = not (source.dense or source.wide or source.sum_duplicates or source.symmetric)
     if watched.appended is None or not plain or source.nulls is not Nulls.REFUSED:
         return watched
-    if known is not None:
-        return replace(watched, facts=facts_text(known))
-    measured = known_facts(session, watched.name, source.apart, bound.fill)
-    return replace(watched, facts=facts_text(measured), measured=measured.entries)
+    now = known or known_facts(session, watched.name, source.apart, bound.fill)
+    whole = known is None or _has_outgrown(watched, now)
+    measured = now.entries if whole else watched.measured
+    return replace(watched, facts=facts_text(now), measured=measured)

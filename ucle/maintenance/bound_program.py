@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -15,11 +15,11 @@ from ucle.ir.tensor_types import TensorType
 from ucle.language.parse import parse_program
 from ucle.language.syntax import Statement
 from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
-from ucle.maintenance.appended import facts_before, with_new_rows
+from ucle.maintenance.appended import measure_with
 from ucle.maintenance.document import Document, input_of
 from ucle.options import Options
 from ucle.pipeline.stages import bind_statements, source_of
-from ucle.run.build import resources_of
+from ucle.run.build import Build, resources_of
 from ucle.stats.measure import MeasuredInput
 
 
@@ -57,39 +57,36 @@ class BoundProgram:
         return sum(x.statistics.entries for x in self.inputs.values())
 
 
-def bind_document(
-    document: Document, session: Session, outputs: tuple[str, ...] | None
-) -> BoundProgram:
+def bind_document(document: Document, session: Session) -> BoundProgram:
     """Bind the inputs of a maintained program: measure what has changed, and repeat all checks.
 
-    Args:
-        document: the program.
-        session: on its database.
-        outputs: the tensors that are wanted; None for the outputs of the program.
+    The tensors that it keeps are its outputs.
 
     Raises:
         UcleError: as for a program.
     """
     statements = parse_program(document.text)
-    watched = document.inputs
-    options = options_for(document, session, outputs)
+    options = options_for(document, session, document.tensors)
     facts: dict[str, MeasuredInput] = {}
-
-    def revise(bound: dict[str, BoundInput]) -> dict[str, BoundInput]:
-        found, own = with_new_rows(session, bound, watched)
-        facts.update(own)
-        return found
-
-    inputs = {x.name: replace(input_of(x.spec), measured=facts_before(x)) for x in watched}
+    inputs = {
+        x.name: replace(input_of(x.spec), measured=measure_with(x, facts)) for x in document.inputs
+    }
     with observing(session):
-        resolved, sized = bind_statements(statements, inputs, session, options, revise=revise)
-    grown = tuple(x for x in watched if facts_before(x) is not None and x.name not in facts)
-    if grown:  # all of their rows are measured
-        again = tuple(replace(x, facts="") if x in grown else x for x in watched)
-        return bind_document(replace(document, inputs=again), session, outputs)
-    written = {x.target.tensor: x for x in statements}
+        resolved, sized = bind_statements(statements, inputs, session, options)
     source = source_of(resolved, sized, options)
-    return BoundProgram(written, source, sized.bound, facts, options)
+    return BoundProgram(statements_of(statements), source, sized.bound, facts, options)
+
+
+def bound_program(made: Build) -> BoundProgram:
+    """Return what binding a program gives that was compiled for the present data."""
+    compiled, statements = made.compiled, statements_of(made.request.statements)
+    source, inputs = compiled.front.source, compiled.all_inputs
+    return BoundProgram(statements, source, inputs, {}, made.options)
+
+
+def statements_of(statements: Iterable[Statement]) -> dict[str, Statement]:
+    """Return statements by the tensors that they define."""
+    return {x.target.tensor: x for x in statements}
 
 
 def options_for(document: Document, session: Session, outputs: tuple[str, ...] | None) -> Options:

@@ -32,7 +32,7 @@ from ucle.sqlgen.maintained_tables import (
     state_columns,
     state_query,
 )
-from ucle.sqlgen.write_statements import Query, all_rows, create_table, delete_rows, insert_rows
+from ucle.sqlgen.write_statements import all_rows, create_table, delete_rows, insert_rows
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class ChangedInput:
     """The changed keys of an input, in a temporary table with a column for each of its keys."""
 
     watched: WatchedInput
+    """The input, with what tells its present state."""
     table: Parts
     keys: int
     """The number of changed keys."""
@@ -106,11 +107,14 @@ def find_change(
     keys = [KEY.format(n) for n in range(len(source.keys))]
     weight = _weight(source, bound)
     if watched.appended is not None:
-        before = _rows_before(session, watched, source)
-        query, sides = appended_rows(source, watched.appended[1], weight), [before]
+        _, last = watched.appended
+        now = replace(watched, appended=_rows_and_last_now(session, watched, source))
+        query = appended_rows(source, last, weight)
+        sides = [state_query(source.keys_alone, last)]
     else:
         assert watched.state is not None
-        if _digest(session, source) == watched.digest:
+        now = replace(watched, digest=_digest(session, source))
+        if now == watched:
             return None
         sides = [state_query(source), all_rows(watched.state, state_columns(source))]
         value = None if source.value is None else STATE
@@ -129,7 +133,7 @@ def find_change(
     if watched.state is not None:
         session.run(delete_rows(watched.state, all_rows(table), keys), where)
         session.run(insert_rows(watched.state, rows_at(state_query(source), (table, keys))), where)
-    return ChangedInput(watched, table, count, moved, bool(added), weight is not None)
+    return ChangedInput(now, table, count, moved, bool(added), weight is not None)
 
 
 def _weight(source: TableSource, bound: BoundInput) -> int | float | None:
@@ -150,17 +154,10 @@ def keep_state(session: Session, watched: WatchedInput, bound: BoundInput) -> Wa
     assert isinstance(source, TableSource)
     where = f"maintain, input {watched.name}"
     if watched.appended is not None:
-        ((rows, last),) = session.fetch(rows_and_last(_table_of(source)))
-        return replace(watched, appended=(rows, last))
+        return replace(watched, appended=_rows_and_last(session, source))
     assert watched.state is not None
     session.run(create_table(watched.state, state_query(source), replace=True), where)
-    return with_digest(session, watched, bound)
-
-
-def with_digest(session: Session, watched: WatchedInput, bound: BoundInput) -> WatchedInput:
-    """Return an input with the digest of its present rows."""
-    assert isinstance(bound.source, TableSource)
-    return replace(watched, digest=_digest(session, bound.source))
+    return replace(watched, digest=_digest(session, source))
 
 
 def _digest(session: Session, source: TableSource) -> tuple[int | None, ...]:
@@ -168,11 +165,19 @@ def _digest(session: Session, source: TableSource) -> tuple[int | None, ...]:
     return tuple(None if x is None else int(x) for x in found)
 
 
-def _rows_before(session: Session, watched: WatchedInput, source: TableSource) -> Query:
-    """Return a query for the rows before those that were appended."""
+def _rows_and_last(session: Session, source: TableSource) -> tuple[int, int]:
+    """Return the number of rows of a table, and the last rowid."""
+    ((rows, last),) = session.fetch(rows_and_last(_table_of(source)))
+    return rows, last
+
+
+def _rows_and_last_now(
+    session: Session, watched: WatchedInput, source: TableSource
+) -> tuple[int, int]:
+    """Return the number of rows of a table, and the last rowid; check that no rows are gone."""
     assert watched.appended is not None
     rows, last = watched.appended
-    ((now, _),) = session.fetch(rows_and_last(_table_of(source)))
+    now, last_now = _rows_and_last(session, source)
     ((new,),) = session.fetch(count_behind(_table_of(source), last))
     if now != rows + new:
         raise MaintenanceError(
@@ -182,7 +187,7 @@ def _rows_before(session: Session, watched: WatchedInput, source: TableSource) -
             found=f"{now:,} rows, {new:,} of them new",
             hint="maintain the program again without append_only",
         )
-    return state_query(source.keys_alone, last)
+    return now, last_now
 
 
 def _table_of(source: TableSource) -> Parts:

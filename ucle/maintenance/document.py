@@ -104,6 +104,11 @@ class Document:
     """The inputs in which all numbers were finite."""
     refreshes: int = 0
 
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """The kept tensors."""
+        return tuple(x.tensor for x in self.kept)
+
     def to_json(self) -> str:
         """Return the document as text."""
         return json.dumps({"version": VERSION, **asdict(self)}, default=_of_value)

@@ -24,8 +24,13 @@ from ucle.ir.tensor_types import TensorType
 from ucle.language.parse import parse_program
 from ucle.language.syntax_to_text import statement_text
 from ucle.maintenance.appended import keep_facts
-from ucle.maintenance.bound_program import BoundProgram, bind_document, options_for
-from ucle.maintenance.changes import ChangedInput, find_change, keep_state, with_digest
+from ucle.maintenance.bound_program import (
+    BoundProgram,
+    bind_document,
+    bound_program,
+    options_for,
+)
+from ucle.maintenance.changes import ChangedInput, find_change, keep_state
 from ucle.maintenance.document import (
     Document,
     KeptTensor,
@@ -144,7 +149,7 @@ class Maintained:
         _check_kept(session, document)
         if looked is None:
             document = read_document(session, self.name)
-        whole = _bind_kept(document, session) if looked is None else looked.whole
+        whole = bind_document(document, session) if looked is None else looked.whole
         facts = whole.facts if looked is None else looked.facts
         changes: dict[str, ChangedInput] = {}
         for watched in document.inputs:
@@ -156,7 +161,12 @@ class Maintained:
         refresh = Refresh(session, document, whole, changes, facts, way)
         refresh.run()
         inputs = tuple(
-            _as_it_is(session, x, whole) if x.name in changes else x for x in document.inputs
+            keep_facts(
+                session, changes[x.name].watched, whole.inputs[x.name], whole.facts.get(x.name)
+            )
+            if x.name in changes
+            else x
+            for x in document.inputs
         )
         kept = tuple(_with_digest(session, x) for x in refresh.kept)
         document = replace(
@@ -218,9 +228,9 @@ def maintain(
             for x, bound in made.compiled.all_inputs.items()
         )
         document = Document(name, text, options_of(made.options), inputs, (), {}, ())
-        kept = _choose_kept(_build(document, session).compiled, name)
-        outputs = tuple(x.tensor for x in kept)
-        full = _build(document, session, outputs)
+        kept = _choose_kept(_build(document, session, None).compiled, name)
+        document = replace(document, kept=kept)
+        full = _build(document, session, document.tensors)
         preparations = Preparations(full.compiled, full.options, {full.target.versions: ()})
         own = open_checked(session.connection)
         result = preparations.fresh(own).run(own, None)
@@ -228,15 +238,14 @@ def maintain(
             tensor, where = result[each.tensor], f"maintain, {each.tensor}"
             tensor.write(entries_form(tensor, where), WriteTarget(each.table, "error", (), where))
         result.close()
-        bound_now = full.compiled.all_inputs
+        whole = bound_program(full)
         document = replace(
             document,
-            inputs=tuple(keep_state(session, x, bound_now[x.name]) for x in inputs),
+            inputs=tuple(_remember(session, x, whole.inputs[x.name]) for x in inputs),
             kept=tuple(_with_digest(session, x) for x in kept),
+            sizes=whole.sizes,
+            finite=whole.finite,
         )
-        whole = _bind_kept(document, session)
-        watched = tuple(keep_facts(session, x, whole.inputs[x.name], None) for x in document.inputs)
-        document = replace(document, inputs=watched, sizes=whole.sizes, finite=whole.finite)
         write_document(session, document)
     return Maintained(name, database)
 
@@ -285,7 +294,7 @@ class _Looked:
 def _look(session: Session, document: Document) -> _Looked | None:
     """Bind a program to the present data; None if nothing tells when that has changed."""
     with observing(session):
-        whole = _bind_kept(document, session)
+        whole = bind_document(document, session)
         inputs = whole.inputs
         sources = {x: y.source for x, y in inputs.items() if isinstance(y.source, TableSource)}
         states = tuple(look(session, tuple(sources.values())))
@@ -310,25 +319,16 @@ def _session(database: Database) -> Iterator[Session]:
             yield session
 
 
-def _build(document: Document, session: Session, outputs: tuple[str, ...] | None = None) -> Build:
-    """Compile the program of a description for the present data."""
+def _build(document: Document, session: Session, outputs: tuple[str, ...] | None) -> Build:
+    """Compile the program of a description for the present data; None for its own outputs."""
     inputs = {x.name: input_of(x.spec) for x in document.inputs}
     options = options_for(document, session, outputs)
     return build(Request(parse_program(document.text), inputs), session.connection, options)
 
 
-def _bind_kept(document: Document, session: Session) -> BoundProgram:
-    """Bind the program of a description, with all tensors that it keeps as outputs."""
-    return bind_document(document, session, tuple(x.tensor for x in document.kept))
-
-
-def _as_it_is(session: Session, watched: WatchedInput, whole: BoundProgram) -> WatchedInput:
-    """Return an input that has changed with its present state."""
-    bound = whole.inputs[watched.name]
-    if watched.appended is None:
-        return with_digest(session, watched, bound)
-    watched = keep_state(session, watched, bound)
-    return keep_facts(session, watched, bound, whole.facts.get(watched.name))
+def _remember(session: Session, watched: WatchedInput, bound: BoundInput) -> WatchedInput:
+    """Return an input with its present state and facts, which are kept."""
+    return keep_facts(session, keep_state(session, watched, bound), bound, None)
 
 
 def _watch(

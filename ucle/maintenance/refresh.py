@@ -16,11 +16,12 @@ from dataclasses import field, replace
 from ucle.database.data_versions import observing
 from ucle.database.macro_check import open_checked
 from ucle.database.session import Database, Session
+from ucle.database.statistics_cache import cover_facts
 from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
-from ucle.foundation.dtypes import DType, same_value
+from ucle.foundation.dtypes import DType, Scalar, same_value
 from ucle.foundation.names import fresh_prefix, unique_names
-from ucle.inputs.table_input import TableInput
+from ucle.inputs.table_input import Measure, TableInput
 from ucle.language.syntax import Statement
 from ucle.maintenance.affected import (
     EVERYTHING,
@@ -37,6 +38,7 @@ from ucle.maintenance.differences import Difference, update
 from ucle.maintenance.document import Document, KeptTensor, Parts, input_of, quoted_name
 from ucle.maintenance.restricted import restrict
 from ucle.plan.forms import EVERY_ROW, NONFILL, WrittenForm
+from ucle.plan.sources import TableSource
 from ucle.run.build import Build, Request, build
 from ucle.run.current_data import Prepared
 from ucle.run.results import Result, TensorRelation
@@ -143,7 +145,7 @@ class Refresh:
                 tensor = self._give(f"{name}_difference", change.difference(bounds))
                 self._differences[name] = Difference(tensor, change.added)
 
-    def _find_grown(self, sizes: Mapping[str, tuple[int, ...]]) -> set[str]:
+    def _find_grown(self) -> set[str]:
         """Return the tensors that have other sizes now, or other coordinates."""
         moved = {
             self._types[name].axes[axis].dictionary
@@ -152,21 +154,19 @@ class Refresh:
         } - {None}
         return {
             name
-            for name, own in sizes.items()
+            for name, own in self.whole.sizes.items()
             if own != self.document.sizes.get(name)
             or not moved.isdisjoint(axis.dictionary for axis in self._types[name].axes)
         }
 
-    def run(self) -> dict[str, tuple[int, ...]]:
-        """Bring all kept tensors up to date; return the sizes of all tensors."""
-        sizes = self.whole.sizes
-        grown = self._find_grown(sizes)
+    def run(self) -> None:
+        """Bring all kept tensors up to date."""
+        grown = self._find_grown()
         with observing(self.session):  # in a transaction, only what it changes itself is new
             for kept in self.document.kept:
                 self._refresh(kept, grown)
         for table in self._temporary:
             self.session.run(drop_table(table), "refresh")
-        return sizes
 
     # ---- One tensor ----
 
@@ -176,11 +176,11 @@ class Refresh:
         before, kept = kept, self._with_present_fill(kept)
         same = same_value(before.fill, kept.fill)
         self.kept.append(kept)
-        if same and read.isdisjoint(self._changed) and not self._grows(parts, grown):
+        grows = self._grows(parts, grown)
+        if same and not grows and read.isdisjoint(self._changed):
             self.reports.append(TensorReport(kept.tensor, "unchanged", "nothing it reads changed"))
         else:
-            reason = "" if same else "its fill changed"
-            reason = reason or ("sizes changed" if self._grows(parts, grown) else "")
+            reason = "its fill changed" if not same else "sizes changed" if grows else ""
             chosen, scratch = self._choose(kept, before, parts, reason)
             rows = self._replace(kept, *self._execute(chosen, kept))
             if not same:
@@ -243,18 +243,16 @@ class Refresh:
             return scratch or self._from_scratch(kept, parts, reason), total
         best: _Candidate | None = None
         for way, program, masks, new in self._candidates(kept, before, parts):
-            if self.way in (DIFFERENCES, AFFECTED) and best is not None and best.way == self.way:
-                break
             try:
                 made = self._build(program, [new, *(x.tensor for x in masks)])
             except UcleError:
                 continue
             cost = made.compiled.decomposed.total_cost
-            if best is None or cost < best.cost or way == self.way:
+            if best is None or cost < best.cost:
                 axes = [",".join(kept.keys[axis] for axis in x.axes) for x in masks]
                 shown = ", ".join(f"[{each}]" for each in axes)
                 best = _Candidate(way, f"masks over {shown}", cost, made, new, tuple(masks))
-            if self.way == AUTO and cost <= CHEAP * total:
+            if way == self.way == DIFFERENCES or (self.way == AUTO and cost <= CHEAP * total):
                 break
         if best is None:
             reason = "every entry may differ"
@@ -439,15 +437,22 @@ class Refresh:
             measured=self._facts_of(kept),
         )
 
-    def _facts_of(self, kept: KeptTensor) -> MeasuredInput | None:
-        """Return what is known of a kept tensor before a look at it; None if that is too little."""
+    def _facts_of(self, kept: KeptTensor) -> Measure | None:
+        """Return what measures a kept tensor by its description; None if that says too little."""
         type_ = self._types[kept.tensor]
         values = type_.every
         if kept.encoded or not values.finite or values.overflows or not kept.digest:
             return None
         rows = kept.digest[0] or 0
         distinct = tuple(float(min(rows, size)) for size in type_.shape)
-        return MeasuredInput(type_.shape, True, float(rows), None, distinct, exact=False)
+        facts = MeasuredInput(type_.shape, True, float(rows), None, distinct, exact=False)
+
+        def measure(
+            session: Session, tensor: str, source: TableSource, fill: Scalar, coverage: bool
+        ) -> MeasuredInput:
+            return cover_facts(session, tensor, source, fill, facts) if coverage else facts
+
+        return measure
 
     def _new_name(self, stem: str) -> str:
         (name,) = unique_names([stem], self._taken)

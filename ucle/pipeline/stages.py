@@ -13,7 +13,7 @@ runs it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -25,7 +25,7 @@ from ucle.foundation.names import fresh_prefix
 from ucle.inputs.axis_sizes import SizedInputs, size_inputs
 from ucle.inputs.binding import bind_inputs, one_row
 from ucle.inputs.dictionaries import Dictionaries
-from ucle.inputs.states import BoundInput, PlacedInput
+from ucle.inputs.states import PlacedInput
 from ucle.inputs.stored_layouts import place_inputs
 from ucle.ir.rounding_bounds import Entries, largest_condition_numbers
 from ucle.language.statements import paths_by_tensor
@@ -83,12 +83,10 @@ def bind_statements(
     session: Session,
     options: Options,
     labels: Mapping[str, tuple[str, ...]] | None = None,
-    revise: Callable[[dict[str, BoundInput]], Mapping[str, BoundInput]] = lambda bound: bound,
 ) -> tuple[tuple[Statement, ...], SizedInputs]:
     """Return the resolved statements of a program, and the sizes of its inputs.
 
-    Arguments and errors are those of `compile_statements`; `revise` returns the bound inputs with
-    what else is known of them.
+    Arguments and errors are those of `compile_statements`.
     """
     spelled = spell_out(statements, options)
     labels = {**spelled.labels, **(labels or {})}
@@ -97,7 +95,7 @@ def bind_statements(
     )
     if spelled.one is not None:
         bound[spelled.one] = one_row()
-    sized = size_inputs(session, spelled.statements, revise(bound), options.bounds or {})
+    sized = size_inputs(session, spelled.statements, bound, options.bounds or {})
     return spelled.statements, sized
 
 
