@@ -232,6 +232,8 @@ class Refresh:
         is much cheaper is taken before others are compiled.
         """
         scratch: _Candidate | None = None
+        if self.way == SCRATCH:
+            reason = reason or "requested"
         total, entries = kept.scratch, self.whole.entries
         if reason or not entries / SAME_SIZE <= kept.priced <= entries * SAME_SIZE:
             scratch = self._from_scratch(kept, parts, reason or "it costs less")
@@ -256,8 +258,6 @@ class Refresh:
                 break
         if best is None:
             reason = "every entry may differ"
-        elif self.way == SCRATCH:
-            reason = "requested"
         elif self.way == AUTO and best.cost >= total:
             reason = "it costs less"
         if best is None or reason:
