@@ -32,7 +32,7 @@ EXPORTS = {
     "ucle.lazy.covariances": "corrcoef cov",
     "ucle.lazy.functions": (
         "abs add astype bitwise_and bitwise_invert bitwise_or bitwise_xor broadcast_to ceil "
-        "clip concat concatenate conj diagonal diff divide dropout equal exp expand_dims eye "
+        "clip concat concatenate conj diagonal diff divide dropout equal erf exp expand_dims eye "
         "finite floor gelu greater greater_equal imag isfinite isnan kron leaky_relu less "
         "less_equal log log1p logical_and logical_not logical_or logical_xor matmul "
         "matrix_transpose maximum minimum multiply negative not_equal outer pad permute_dims "

@@ -81,6 +81,7 @@ from ucle.lazy.functions import diff as diff
 from ucle.lazy.functions import divide as divide
 from ucle.lazy.functions import dropout as dropout
 from ucle.lazy.functions import equal as equal
+from ucle.lazy.functions import erf as erf
 from ucle.lazy.functions import exp as exp
 from ucle.lazy.functions import expand_dims as expand_dims
 from ucle.lazy.functions import eye as eye

@@ -122,6 +122,7 @@ MAPS = {
     "gelu": _map("gelu(x[i,j])", "F.gelu(x, approximate='tanh')"),
     "silu": _map("silu(x[i,j])", "F.silu(x)"),
     "softplus": _map("softplus(x[i,j])", "F.softplus(x)"),
+    "erf": _map("x[i,j] * erf(x[i,j])", "x * t.erf(x)"),
     "floor": _map("x[i,j] - floor(x[i,j])", "x - t.floor(x)"),
     "ceil": _map("x[i,j] * ceil(x[i,j])", "x * t.ceil(x)"),
     "round": _map("x[i,j] * round(x[i,j])", "x * t.round(x)"),

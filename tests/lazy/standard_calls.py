@@ -6,6 +6,7 @@ of small integers, b of truths, and v, a vector.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -168,6 +169,7 @@ OURS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
         lambda t: ucle.gelu(t.x),
         lambda t: t.x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (t.x + 0.044715 * t.x**3))),
     ),
+    "erf": (lambda t: ucle.erf(t.x), lambda t: np.vectorize(math.erf)(t.x)),
     "softplus": (lambda t: ucle.softplus(t.x), lambda t: np.logaddexp(t.x, 0)),
     "finite": (lambda t: ucle.finite(t.x), lambda t: t.x),
     "softmax": (lambda t: ucle.softmax(t.x, axis=1), lambda t: _softmax(t.x)),

@@ -250,6 +250,7 @@ UNARY_OF_X = frozenset(
         "softplus",
         "silu",
         "gelu",
+        "erf",
     ]
 )
 

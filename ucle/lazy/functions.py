@@ -33,6 +33,7 @@ from ucle.operators import (
     EXP,
     FINITE,
     FLOOR,
+    ERF,
     GELU,
     GREATEST,
     IMAG,
@@ -184,6 +185,11 @@ def sigmoid(x: Any) -> Tensor:
 def gelu(x: Any) -> Tensor:
     """The activation function GELU, in its tanh approximation."""
     return pointwise(GELU.name, x)
+
+
+def erf(x: Any) -> Tensor:
+    """The error function, as in the exact GELU ``0.5 * x * (1 + erf(x / sqrt(2)))``."""
+    return pointwise(ERF.name, x)
 
 
 def silu(x: Any) -> Tensor:

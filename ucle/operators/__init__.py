@@ -20,6 +20,7 @@ from ucle.operators import (
     whole_numbers,
 )
 from ucle.operators.activations import (
+    ERF,
     GELU,
     LEAKY_RELU,
     RELU,
@@ -188,6 +189,7 @@ __all__ = [
     "EQUAL",
     "EXP",
     "EXPM1",
+    "ERF",
     "FINITE",
     "FLOOR",
     "FLOOR_DIVIDE",

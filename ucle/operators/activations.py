@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from ucle.foundation.dtypes import DType
+from ucle.foundation.error_function import erf
 from ucle.operators import duckdb_formulas as formulas
+from ucle.operators import duckdb_random as random_texts
 from ucle.operators.duckdb_formulas import of_reals
 from ucle.operators.interval_rules import (
     rising,
@@ -134,6 +136,17 @@ SOFTPLUS = PointwiseMap(
     derivative="g * sigmoid(x)",
 )
 
+ERF = PointwiseMap(
+    "erf",
+    "f",
+    erf,
+    rule=rising(lambda x: float(erf(float(x))), -1.0, 1.0),
+    keeps_nan=True,
+    bounded=True,
+    texts={"f": random_texts.ERROR_FUNCTION},
+    derivative="1.1283791670955126 * g * exp(-x * x)",
+)
+
 MAPS: tuple[PointwiseMap, ...] = (
     RELU,
     LEAKY_RELU,
@@ -141,4 +154,5 @@ MAPS: tuple[PointwiseMap, ...] = (
     GELU,
     SILU,
     SOFTPLUS,
+    ERF,
 )

@@ -1,4 +1,4 @@
-"""The SQL of random numbers: Philox4x32-10, and the quantile of the normal distribution.
+"""The SQL of random numbers and of the normal distribution: Philox4x32-10, its quantile, and erf.
 
 What is used several times is computed once: ``list_transform([value], lambda v: ...)[1]`` gives it
 a name. Every step is the one that kernels and NumPy take (`ucle.foundation.random_numbers`), in the
@@ -7,6 +7,7 @@ same order, so that all bits are the same.
 
 from __future__ import annotations
 
+from ucle.foundation import error_function
 from ucle.foundation import random_numbers as random
 from ucle.operators.duckdb_formulas import INFINITE, NAN
 
@@ -123,4 +124,19 @@ NORMAL_QUANTILE = bind_name(
     f"WHEN p = 0 THEN -{INFINITE} WHEN p = 1 THEN {INFINITE} "
     f"WHEN abs(p - 5e-1) <= {_number(random.NEAR_HALF)} THEN {_NEAR_HALF} "
     f"WHEN p < 5e-1 THEN -({_IN_TAIL}) ELSE {_IN_TAIL} END",
+)
+
+_SIZE = "abs(p)"
+_CENTRE = bind_name("2e0 * p * p - 1e0", "n", f"p * {_horner(error_function.CENTRE, 'n')}")
+_TAIL = bind_name(
+    f"2.4e0 * ({_SIZE} - 3e0) / ({_SIZE} + 3e0) + 2e-1",
+    "n",
+    f"sign(p) * (1e0 - exp(-p * p) * {_horner(error_function.TAIL, 'n')})",
+)
+ERROR_FUNCTION = bind_name(
+    "CAST(x AS DOUBLE)",
+    "p",
+    f"CASE WHEN {_SIZE} < {_number(error_function.NEAR)} THEN {_CENTRE} "
+    f"WHEN {_SIZE} < {_number(error_function.FAR)} THEN {_TAIL} "
+    f"WHEN isnan(p) THEN p ELSE sign(p) END",
 )

@@ -6,6 +6,7 @@ share a mistake. `ucle.testing.oracle` evaluates programs with them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from statistics import NormalDist
 from typing import Any
@@ -108,6 +109,12 @@ def _normal_quantile(x: Any) -> Any:
     return np.array(every).reshape(np.shape(x)).astype(dtype if dtype.kind == "f" else np.float64)
 
 
+def _erf(x: Any) -> Any:
+    dtype = np.asarray(x).dtype
+    every = np.array([math.erf(value) for value in np.ravel(x)])
+    return every.reshape(np.shape(x)).astype(dtype if dtype.kind == "f" else np.float64)
+
+
 def _random_normal(seed: Any, position: Any) -> Any:
     return _normal_quantile((np.floor(_random_uniform(seed, position) * 2**52) + 0.5) / 2**52)
 
@@ -158,6 +165,7 @@ FUNCTIONS: dict[str, Meaning] = {
     "conj": Meaning(np.conj, "ifc"),
     "real": Meaning(np.real, "ifc"),
     "imag": Meaning(np.imag, "c"),
+    "erf": Meaning(_erf),
     "normal_quantile": Meaning(_normal_quantile),
     "random_uniform": Meaning(_random_uniform),
     "random_normal": Meaning(_random_normal),

@@ -20,7 +20,7 @@
     X(atanh) X(expm1) X(log2) X(log10) X(trunc) X(isinf)                                   \
     X(relu) X(leaky_relu) X(sigmoid) X(tanh) X(exp) X(log) X(log1p) X(sqrt) X(abs) X(neg)  \
     X(square) X(reciprocal) X(sign) X(gelu) X(silu) X(softplus) X(floor) X(ceil) X(round)  \
-    X(normal_quantile) X(isnan) X(isfinite) X(finite) X(one_if_zero) X(not)
+    X(erf) X(normal_quantile) X(isnan) X(isfinite) X(finite) X(one_if_zero) X(not)
 #define MAPS_integer(X) X(relu) X(abs) X(neg) X(square) X(sign) X(one_if_zero) X(not)
 #define MAPS_boolean(X) X(not)
 #define MAPS_complex(X)                                                                    \
