@@ -9,7 +9,7 @@ labels but one, and along that one exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
@@ -108,8 +108,7 @@ def entries_of_one(vertex: Vertex) -> float:
         if isinstance(each, Compare) and each.sign is Sign.EQUAL
     ]
     every = (*index.indices, *equal)
-    digits = {term: None for each in every for term, _ in each.terms if isinstance(term, Digit)}
-    pairs = dict.fromkeys((digit.of, digit.by) for digit in digits)
+    pairs = dict.fromkeys((digit.of, digit.by) for each in every for digit in _digits(each))
     for of, by in pairs:
         quotient, remainder = Digit(of, by), Digit(of, by, remainder=True)
         low, high = quotient.ends(sizes.__getitem__)
@@ -132,6 +131,14 @@ def entries_of_one(vertex: Vertex) -> float:
     for label, _ in decided:
         free.pop(label, None)
     return math.prod(free.values())
+
+
+def _digits(affine: Affine) -> Iterator[Digit]:
+    """The quotients and remainders in a function of labels, and those in their operands."""
+    for term, _ in affine.terms:
+        if isinstance(term, Digit):
+            yield from _digits(term.of)
+            yield term
 
 
 @lru_cache(maxsize=1 << 8)
