@@ -43,7 +43,7 @@ LAYERS = (
     ("explain", "gradients", "maintenance", "partitions"),
     ("spark",),
     ("program",),
-    ("lazy", "demo", "testing"),
+    ("lazy", "demo", "models", "testing"),
     ("command",),
     ("ucle",),
 )

@@ -10,7 +10,7 @@ from importlib import import_module
 from ucle import errors as errors  # `except ucle.errors.UcleError` needs no import of its own
 
 EXPORTS = {
-    "ucle": "fft init linalg optim random",
+    "ucle": "fft init linalg models optim random",
     "ucle.database.open_sessions": "connect",
     "ucle.lazy.einsum": "einsum",
     "ucle.errors": (

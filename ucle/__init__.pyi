@@ -4,6 +4,7 @@ from ucle import errors as errors
 from ucle import fft as fft
 from ucle import init as init
 from ucle import linalg as linalg
+from ucle import models as models
 from ucle import optim as optim
 from ucle import random as random
 from ucle.database.open_sessions import connect as connect

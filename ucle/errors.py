@@ -232,6 +232,10 @@ class MissingPackageError(UnsupportedError, ImportError):
     """A package is needed that is not installed: scipy, pandas, polars, python-igraph."""
 
 
+class ModelError(InputError, ValueError):
+    """The file of a model is damaged, or what it says contradicts itself."""
+
+
 class DepthError(UnsupportedError):
     """A program is nested more deeply than Python or DuckDB can follow."""
 

@@ -32,8 +32,12 @@ def test_error_functions_on_every_route(dtype: str, way: object, routes: Routes)
     x = arguments().astype(dtype)
     expected = np.array([math.erf(value) for value in x])
     for connection in routes.values():
-        program = ucle.einsum_program("y[i] = erf(x[i])", x=x, decomposition=way, database=connection)
+        program = ucle.einsum_program(
+            "y[i] = erf(x[i])", x=x, decomposition=way, database=connection
+        )
         with program.execute() as result:
             found = result["y"].to_numpy()
         assert found.dtype == dtype
-        np.testing.assert_allclose(found, expected, rtol=4e-16 if dtype == "float64" else 3e-7, atol=1e-45)
+        np.testing.assert_allclose(
+            found, expected, rtol=4e-16 if dtype == "float64" else 3e-7, atol=1e-45
+        )

@@ -1,0 +1,169 @@
+"""Models as programs: what the readers of model files return."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ucle.errors import ArgumentError
+from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.libraries import pa
+from ucle.inputs.table_options import table
+from ucle.models.features import bind_features
+from ucle.models.graph import ModelInput, ModelOutput, Translation
+from ucle.models.values import KnownNames
+from ucle.models.writer import ROWS
+from ucle.program import EinsumProgram, einsum_program
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model as statements of the language, with its weights.
+
+    Args:
+        translation: the statements and what they read.
+
+    >>> import numpy as np, onnx
+    >>> from onnx import TensorProto, helper
+    >>> x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2])
+    >>> y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 2])
+    >>> graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y])
+    >>> from ucle.models import from_onnx
+    >>> model = from_onnx(helper.make_model(graph))
+    >>> model.statements
+    'y[rows,i2] = relu(x[rows,i2])'
+    >>> model.program(np.array([[-1, 2]], "float32")).execute()["y"].to_numpy()
+    array([[0., 2.]], dtype=float32)
+    """
+
+    translation: Translation
+
+    @property
+    def inputs(self) -> tuple[ModelInput, ...]:
+        """The inputs, in the order of the model."""
+        return self.translation.inputs
+
+    @property
+    def outputs(self) -> tuple[ModelOutput, ...]:
+        """The outputs, in the order of the model."""
+        return self.translation.outputs
+
+    @cached_property
+    def weights(self) -> Mapping[str, Any]:
+        """The constants that the statements read, by their names in the statements.
+
+        Arrays, and tables of names with their positions.
+        """
+        return {name: _input_of(value) for name, value in self.translation.weights.items()}
+
+    @property
+    def statements(self) -> str:
+        """The program as text; the rows of a batch have the label ``rows``."""
+        return "\n".join(self.translation.statements)
+
+    def program(
+        self,
+        features: Any = None,
+        /,
+        *,
+        database: Any = None,
+        rows: str = ROWS,
+        outputs: Sequence[str] | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+        **tensors: Any,
+    ) -> EinsumProgram:
+        """Compile the program for some data.
+
+        Args:
+            features: the rows: a table of the database, the path of a file, or a table in memory,
+                with the columns that the model reads and a key column; or an array, if the model
+                has one input.
+            database: as for `ucle.einsum_program`.
+            rows: the key column, which names the rows of the results, too.
+            outputs: names of the outputs to compute; all by default.
+            inputs: inputs by name, for names that cannot be keywords.
+            options: further arguments of `ucle.einsum_program`.
+            tensors: inputs by name: all that `ucle.einsum_program` takes.
+
+        Raises:
+            ArgumentError: inputs are missing, or there are others, or the label is taken.
+            UcleError: as `ucle.einsum_program` does.
+        """
+        given = {**(inputs or {}), **tensors}
+        if features is not None:
+            given = {**bind_features(self.inputs, features, rows), **given}
+        bound = self._bind(given)
+        text = self._text(rows)
+        read = set(re.findall(r"\w+", text))
+        chosen = {x.original: x.name for x in self.outputs} | {x.name: x.name for x in self.outputs}
+        unknown = [name for name in outputs or () if name not in chosen]
+        if unknown:
+            raise ArgumentError(
+                "the model has no such output", expected=", ".join(chosen), found=unknown[0]
+            )
+        wanted = [chosen[x] for x in outputs] if outputs else [x.name for x in self.outputs]
+        every = {**self.weights, **bound}
+        return einsum_program(
+            text,
+            database=database,
+            inputs={name: value for name, value in every.items() if name in read},
+            outputs=list(dict.fromkeys(wanted)),
+            bounds={label: n for label, n in self.translation.sizes.items() if label in read},
+            **(options or {}),
+        )
+
+    def _text(self, rows: str) -> str:
+        """The statements with another label of the rows.
+
+        Raises:
+            ArgumentError: it is no name, or the statements use it.
+        """
+        if rows == ROWS:
+            return self.statements
+        if not rows.isidentifier() or re.search(rf"\b{re.escape(rows)}\b", self.statements):
+            raise ArgumentError(
+                "this cannot be the label of the rows",
+                expected="a name that the statements do not use",
+                found=rows,
+            )
+        return re.sub(rf"\b{ROWS}\b", rows, self.statements)
+
+    def _bind(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Inputs by their names in the statements.
+
+        Raises:
+            ArgumentError: some are missing, or there are others.
+        """
+        names = {x.original: x.name for x in self.inputs} | {x.name: x.name for x in self.inputs}
+        bound = {names[name]: value for name, value in given.items() if name in names}
+        unknown = [name for name in given if name not in names]
+        missing = [x.name for x in self.inputs if x.name not in bound]
+        if unknown or missing:
+            raise ArgumentError(
+                "the inputs are not those of the model",
+                expected=", ".join(x.name for x in self.inputs),
+                found=", ".join(given) or "none",
+            )
+        return {x.name: _squeezed(bound[x.name], x) for x in self.inputs}
+
+
+def _squeezed(value: Any, own: ModelInput) -> Any:
+    """An array without the axes of size 1, which programs leave out."""
+    if not isinstance(value, np.ndarray) or value.ndim != len(own.sizes):
+        return value
+    ones = tuple(n for n, size in enumerate(own.sizes) if size == 1)
+    fits = all(value.shape[n] == 1 for n in ones)
+    return value.reshape([s for n, s in enumerate(value.shape) if n not in ones]) if fits else value
+
+
+def _input_of(value: Any) -> Any:
+    """A constant as an input of a program."""
+    if not isinstance(value, KnownNames):
+        return value
+    names = pa.table({"name": list(value.names), "at": list(range(len(value.names)))})
+    return table(names, ["name", "at"], value=1, bounds=[None, len(value.names)])

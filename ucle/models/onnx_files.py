@@ -1,0 +1,183 @@
+"""ONNX files: read, checked, with the constants of their graphs as arrays.
+
+A file is data. It is checked before anything of it is used: sizes before they are allocated, the
+graph by the package `onnx` itself, and external data has to lie in the folder of the file.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ucle.errors import InputError, ModelError
+from ucle.foundation.libraries import optional
+from ucle.models.values import Array
+
+LARGEST = 1 << 40
+"""Bytes of one constant beyond which a file is taken for damaged."""
+
+
+def read_model(source: Any) -> Any:
+    """A model from a path, bytes, or an `onnx.ModelProto`, checked.
+
+    Raises:
+        InputError: there is no such file.
+        ModelError: it is not a valid model.
+    """
+    onnx = models_module("onnx")
+    folder = None
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        if not path.is_file():
+            raise InputError("there is no such file", where=str(path), expected="an ONNX file")
+        folder = path.parent.resolve()
+        data = path.read_bytes()
+    elif isinstance(source, bytes):
+        data = source
+    else:
+        data = None
+    where = str(source) if isinstance(source, str | os.PathLike) else "the model"
+    try:
+        model = source if data is None else onnx.load_model_from_string(data)
+    except Exception as error:
+        raise ModelError("this is not an ONNX model", where=where, found=str(error)[:200]) from None
+    if not isinstance(model, onnx.ModelProto):
+        raise ModelError(
+            "this is not an ONNX model",
+            where=where,
+            expected="a path, bytes or an onnx.ModelProto",
+            found=type(source).__name__,
+        )
+    check_tensors(onnx, model.graph, folder, where)
+    if folder is not None:
+        onnx.load_external_data_for_model(model, str(folder))
+    try:
+        onnx.checker.check_model(model)
+    except Exception as error:
+        raise ModelError(
+            "the model is not valid", where=where, found=str(error).splitlines()[0][:300]
+        ) from None
+    check_order(model.graph, where)
+    return model
+
+
+def models_module(name: str) -> Any:
+    """Import a module of the extra ``models``; errors as for `optional`."""
+    return optional(name, "ucle.models", "pip install 'ucle[models]'")
+
+
+def check_tensors(onnx: Any, graph: Any, folder: Path | None, where: str) -> None:
+    """Check the sizes of all constants, and where external ones lie.
+
+    Raises:
+        ModelError: a size is negative or does not fit the data, or a path leaves the folder.
+    """
+    for tensor in tensors_of(onnx, graph):
+        dims = list(tensor.dims)
+        place = f"{where}, constant {tensor.name or '(unnamed)'}"
+        if any(size < 0 for size in dims):
+            raise ModelError("a size is negative", where=place, found=str(dims))
+        if math.prod(dims) * 16 > LARGEST:
+            raise ModelError("a constant is too large", where=place, found=str(dims))
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            _check_external(tensor, folder, place)
+            continue
+        if tensor.raw_data and tensor.data_type not in _PACKED:
+            dtype = _dtype_of(onnx, tensor, place)
+            if dtype is not None and len(tensor.raw_data) != math.prod(dims) * dtype.itemsize:
+                raise ModelError(
+                    "the data of a constant does not fit its shape",
+                    where=place,
+                    expected=f"{math.prod(dims) * dtype.itemsize} bytes",
+                    found=f"{len(tensor.raw_data)} bytes",
+                )
+
+
+_PACKED = frozenset({21, 22, 23, 25, 26})
+"""Element types of which a byte holds several."""
+
+
+def _dtype_of(onnx: Any, tensor: Any, place: str) -> np.dtype | None:
+    if tensor.data_type == onnx.TensorProto.STRING:
+        return None
+    try:
+        dtype: np.dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    except (KeyError, TypeError, ValueError):
+        raise ModelError(
+            "an element type is not known", where=place, found=str(tensor.data_type)
+        ) from None
+    return dtype
+
+
+def _check_external(tensor: Any, folder: Path | None, place: str) -> None:
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location = entries.get("location", "")
+    if folder is None:
+        raise ModelError(
+            "external data of a model without a folder",
+            where=place,
+            expected="a path",
+            found=location,
+        )
+    path = (folder / location).resolve()
+    if not location or Path(location).is_absolute() or not path.is_relative_to(folder):
+        raise ModelError(
+            "external data lies outside of the model's folder", where=place, found=location
+        )
+    if not path.is_file():
+        raise ModelError("external data is missing", where=place, found=location)
+
+
+def tensors_of(onnx: Any, graph: Any) -> list[Any]:
+    """All constants of a graph, and of the graphs in it."""
+    found = list(graph.initializer)
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.TENSOR:
+                found.append(attribute.t)
+            elif attribute.type == onnx.AttributeProto.GRAPH:
+                found += tensors_of(onnx, attribute.g)
+    return found
+
+
+def check_order(graph: Any, where: str) -> None:
+    """Check that each value is computed once, and before it is used.
+
+    Raises:
+        ModelError: it is not, as in a cycle.
+    """
+    known = {value.name for value in graph.input} | {value.name for value in graph.initializer}
+    known |= {value.values.name for value in graph.sparse_initializer}
+    for node in graph.node:
+        missing = [name for name in node.input if name and name not in known]
+        if missing:
+            raise ModelError(
+                "a value is used before it is computed",
+                where=f"{where}, node {node.name or node.op_type}",
+                found=missing[0],
+            )
+        known |= {name for name in node.output if name}
+    missing = [value.name for value in graph.output if value.name not in known]
+    if missing:
+        raise ModelError("an output is not computed", where=where, found=missing[0])
+
+
+def array_of(onnx: Any, tensor: Any) -> Array:
+    """A constant as an array; bfloat16 and its like become float32.
+
+    Raises:
+        ModelError: its data does not fit its shape.
+    """
+    try:
+        array = np.asarray(onnx.numpy_helper.to_array(tensor))
+    except Exception as error:
+        raise ModelError(
+            "a constant cannot be read", where=tensor.name, found=str(error)[:200]
+        ) from None
+    if array.dtype.kind not in "biufcSUO":
+        return array.astype(np.float32)
+    return array

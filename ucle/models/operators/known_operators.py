@@ -1,0 +1,28 @@
+"""All operators, by domain and name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ucle.models.calls import Operator
+from ucle.models.operators import (
+    convolutions,
+    elementwise,
+    learned,
+    pipelines,
+    products,
+    recurrent,
+    reductions,
+    shapes,
+    trees,
+)
+
+_STANDARD = (elementwise, products, reductions, shapes, convolutions, recurrent)
+_LEARNING = (pipelines, trees)
+
+TABLE: Mapping[tuple[str, str], Operator] = {
+    **{("", name): row for module in _STANDARD for name, row in module.OPERATORS.items()},
+    **{("ai.onnx.ml", name): row for module in _LEARNING for name, row in module.OPERATORS.items()},
+    **{("ucle", name): row for name, row in learned.OPERATORS.items()},
+}
+"""The domain of the standard operators is the empty string."""

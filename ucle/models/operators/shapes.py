@@ -1,0 +1,638 @@
+"""Operators that move entries: shapes, slices, concatenation, look-ups.
+
+Most of them compute nothing (`ucle.models.views`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ucle.models.calls import Call, Operator
+from ucle.models.values import Outputs
+from ucle.models.views import Atom, Axis, Position, Size, View, at, new_axis, rewrite_atoms
+from ucle.models.writer import is_number, language_type, number
+
+
+def sizes_of(call: Call, place: int) -> list[Size]:
+    """An operand that is a shape; -1 and 0 stay as they are."""
+    value = call.operand(place)
+    if isinstance(value, tuple):
+        return list(value)
+    return [Size(int(x)) for x in np.asarray(call.constant(place)).reshape(-1)]
+
+
+def whole(sizes: Sequence[Size]) -> Size:
+    """The product of sizes."""
+    return Size(math.prod(size.number for size in sizes), any(size.rows for size in sizes))
+
+
+def reshape(call: Call) -> Outputs:
+    """`Reshape`: 0 keeps the size of an axis, and -1 is what is left."""
+    shape = call.given(1)
+    wanted = [Size(int(x)) for x in call.get("shape", ())] if shape is None else sizes_of(call, 1)
+    view = call.view(0)
+    if not call.get("allowzero", 0):
+        wanted = [
+            view.shape[n] if size == Size(0) and n < view.rank else size
+            for n, size in enumerate(wanted)
+        ]
+    return regroup(call, view, fill_open(call, view, wanted))
+
+
+def fill_open(call: Call, view: View, sizes: Sequence[Size]) -> list[Size]:
+    """Replace -1 by the size that is left.
+
+    Raises:
+        UnsupportedError: sizes do not divide each other.
+    """
+    total, rest = whole(view.shape), whole([size for size in sizes if size != Size(-1)])
+    if not any(size == Size(-1) for size in sizes):
+        if rest.number == total.number and rest.rows == total.rows:
+            return list(sizes)
+        fixed = [size for size in sizes if size.number > 0]
+        one = total.rows and not rest.rows and len(fixed) == len(sizes) and sizes[0] == Size(1)
+        if one and whole(sizes[1:]).number == total.number:
+            # A model that was exported for one row states 1 for the number of rows.
+            return [Size(1, True), *sizes[1:]]
+        raise call.refuse("a shape does not fit", f"{total} entries")
+    if rest.number == 0 or total.number % rest.number or (rest.rows and not total.rows):
+        raise call.refuse("a shape does not fit", f"{total} entries")
+    left = Size(total.number // rest.number, total.rows and not rest.rows)
+    return [left if size == Size(-1) else size for size in sizes]
+
+
+def regroup(call: Call, view: View, sizes: Sequence[Size]) -> View:
+    """A view of other sizes, with as many entries in the same order.
+
+    Atoms are split where sizes ask for it; where they do not divide each other, the tensor is
+    stored under one label first.
+    """
+    made = _regroup(view, sizes)
+    if made is None:
+        atoms = view.atoms
+        places = [n for n, atom in enumerate(atoms) if atom.size is None]
+        first = places[0] if places else len(atoms)
+        parts = (atoms[:first], atoms[first : first + 1], atoms[first + 1 :])
+        line = View(view.tensor, view.positions, parts, view.dtype)
+        made = _regroup(call.writer.flatten(line, (0, 2)), sizes)
+    if made is None:
+        raise call.refuse("rows are mixed with other entries", "rows that stay apart")
+    return made
+
+
+def _regroup(view: View, sizes: Sequence[Size]) -> View | None:
+    left = list(view.atoms)
+    parts: dict[Atom, list[tuple[Atom, int]]] = {}
+    axes: list[Axis] = []
+    stride = 1  # how much of the last atom is used
+    for size in reversed(sizes):
+        atoms: list[Atom] = []
+        missing, rows = size.number, size.rows
+        while missing > 1 or rows:
+            if not left:
+                return None
+            atom = left[-1]
+            if atom.size is None:
+                if not rows or stride > 1:
+                    return None
+                atoms.insert(0, left.pop())
+                rows = False
+                continue
+            rest = atom.size // stride
+            part = math.gcd(rest, missing)
+            if part == 1 or (part not in (rest, missing)):
+                return None
+            made = atom if part == atom.size else Atom(part)
+            atoms.insert(0, made)
+            if made is not atom:
+                parts.setdefault(atom, []).insert(0, (made, stride))
+            missing //= part
+            stride *= part
+            if stride == atom.size:
+                left.pop()
+                stride = 1
+        if missing == 0:
+            return None
+        axes.insert(0, tuple(atoms))
+    if left:
+        return None
+    positions = {atom: Position(0, tuple(terms)) for atom, terms in parts.items()}
+    return View(view.tensor, view.substitute(positions), tuple(axes), view.dtype)
+
+
+def flatten(call: Call) -> Outputs:
+    """`Flatten`: a matrix of the axes before one and of the rest."""
+    view = call.view(0)
+    axis = int(call.get("axis", 1))
+    axis = axis if axis >= 0 else axis + view.rank
+    sizes = [whole(view.shape[:axis]), whole(view.shape[axis:])]
+    return regroup(call, view, sizes)
+
+
+def transpose(call: Call) -> Outputs:
+    """`Transpose`."""
+    view = call.view(0)
+    order = call.get("perm") or range(view.rank)[::-1]
+    return view.with_axes(view.axes[int(n)] for n in order)
+
+
+def squeeze(call: Call) -> Outputs:
+    """`Squeeze`: axes of size 1 are left out."""
+    if isinstance(call.operand(0), tuple):
+        return call.operand(0)
+    view = call.view(0)
+    chosen = call.integers(1, "axes")
+    if chosen is None:
+        gone = {n for n, axis in enumerate(view.axes) if not axis}
+    else:
+        gone = {view.axis(n) for n in chosen}
+    return view.with_axes(axis for n, axis in enumerate(view.axes) if n not in gone)
+
+
+def unsqueeze(call: Call) -> Outputs:
+    """`Unsqueeze`: axes of size 1 are added."""
+    if isinstance(call.operand(0), tuple):
+        return call.operand(0)
+    view = call.view(0)
+    chosen = call.integers(1, "axes") or ()
+    rank = view.rank + len(chosen)
+    places = {n % rank for n in chosen}
+    rest = iter(view.axes)
+    return view.with_axes(() if n in places else next(rest) for n in range(rank))
+
+
+def expand(call: Call) -> Outputs:
+    """`Expand`: axes of size 1 are repeated, which nothing has to compute."""
+    view = call.view(0)
+    wanted = sizes_of(call, 1)
+    rank = max(view.rank, len(wanted))
+    axes = ((),) * (rank - view.rank) + view.axes
+    wanted = [Size(1)] * (rank - len(wanted)) + wanted
+    made = []
+    for axis, size in zip(axes, wanted, strict=True):
+        new = (call.writer.rows,) if size == Size(1, True) else new_axis(size)
+        made.append(axis if axis or size == Size(1) else new)
+    return view.with_axes(made)
+
+
+def concat(call: Call) -> Outputs:
+    """`Concat` of tensors, constants or shapes along an axis."""
+    values = [value for value in call.inputs if value is not None]
+    if any(isinstance(value, tuple) for value in values):
+        parts: list[Size] = []
+        for n, value in enumerate(values):
+            parts += value if isinstance(value, tuple) else sizes_of(call, n)
+        return tuple(parts)
+    views = [call.view(n) for n in range(len(values))]
+    axis = views[0].axis(int(call.get("axis", 1)))
+    views = [view for view in views if view.shape[axis].number]
+    return join(call, views, axis, call.name)
+
+
+def join(call: Call, views: Sequence[View], axis: int, wish: str) -> View:
+    """Put tensors together along an axis.
+
+    Raises:
+        UnsupportedError: it is the axis of the rows.
+    """
+    if len(views) == 1:
+        return views[0]
+    writer = call.writer
+    sizes = [view.shape[axis] for view in views]
+    if any(size.rows for size in sizes):
+        raise call.refuse("rows are put together", "an axis of known size")
+    plain = [writer.flatten(view, [axis]) for view in views]
+    others, aligned = writer.broadcast(
+        [view.with_axes((*view.axes[:axis], (), *view.axes[axis + 1 :])) for view in plain], wish
+    )
+    target = new_axis(whole_sum(sizes))
+    label_of, start = target[0], 0
+    axes = (*others[:axis], target, *others[axis + 1 :])
+    parts: list[tuple[View, int, int, Axis]] = []
+    # The atom of the joined axis is in the positions, but no axis has it any more.
+    for view, before, size in zip(aligned, plain, sizes, strict=True):
+        parts.append((view, start, size.number, before.axes[axis]))
+        start += size.number
+
+    def expression(reading: Callable[[View], str]) -> str:
+        labels = writer.labels([atom for each in axes for atom in each])
+        own = labels[label_of]
+        texts = []
+        for view, first, size, atoms in parts:
+            if atoms:
+                moved = replace(
+                    view, positions=view.substitute({atoms[0]: Position(-first, ((label_of, 1),))})
+                )
+                text = writer.read(moved, labels, (label_of,))
+            else:
+                text = reading(view)
+            last = first + size - 1
+            low = f"{own} >= {first}" if first else ""
+            high = f"{own} <= {last}" if last < start - 1 else ""
+            texts.append(f"when({' and '.join(filter(None, (low, high)))}, {text})")
+        return " + ".join(texts)
+
+    return writer.emit(wish, axes, expression, views[0].dtype)
+
+
+def whole_sum(sizes: Sequence[Size]) -> Size:
+    """The sum of sizes."""
+    return Size(sum(size.number for size in sizes))
+
+
+def split(call: Call) -> Outputs:
+    """`Split` into parts of given sizes, or of equal ones."""
+    view = call.view(0)
+    axis = view.axis(int(call.get("axis", 0)))
+    total = view.shape[axis].number
+    sizes = call.integers(1, "split")
+    if sizes is None:
+        count = int(call.get("num_outputs", len(call.names)))
+        each = -(-total // count)
+        sizes = tuple(min(each, total - n * each) for n in range(count))
+    starts = np.cumsum([0, *sizes[:-1]])
+    return tuple(
+        cut(call, view, axis, int(first), size, 1)
+        for first, size in zip(starts, sizes, strict=True)
+    )
+
+
+def cut(call: Call, view: View, axis: int, first: int, size: int, step: int) -> View:
+    """The entries at first, first + step, and so on along an axis.
+
+    Raises:
+        UnsupportedError: it is the axis of the rows.
+    """
+    if view.shape[axis].rows:
+        raise call.refuse("some of the rows are taken", "all rows")
+    if not view.axes[axis] and size == 1:
+        return view
+    plain = call.writer.flatten(view, [axis])
+    target = new_axis(Size(size))
+    if not plain.axes[axis]:
+        return plain.with_axes((*plain.axes[:axis], target, *plain.axes[axis + 1 :]))
+    terms = tuple((atom, step) for atom in target)
+    positions = plain.substitute({plain.axes[axis][0]: Position(first, terms)})
+    axes = (*plain.axes[:axis], target, *plain.axes[axis + 1 :])
+    return View(plain.tensor, positions, axes, plain.dtype)
+
+
+def slice_axes(call: Call) -> Outputs:
+    """`Slice`: ranges along some axes."""
+    starts, ends = call.integers(1, "starts") or (), call.integers(2, "ends") or ()
+    axes = call.integers(3, "axes") or tuple(range(len(starts)))
+    steps = call.integers(4, "steps") or (1,) * len(starts)
+    value = call.operand(0)
+    if isinstance(value, tuple):
+        return value[slice(starts[0], ends[0], steps[0])]
+    view = call.view(0)
+    for start, end, place, step in zip(starts, ends, axes, steps, strict=True):
+        axis = view.axis(place)
+        size = view.shape[axis]
+        if size.rows and start == 0 and step == 1 and end >= np.iinfo(np.int32).max:
+            continue
+        indices = range(size.number)[slice(start, end, step)]
+        if size.rows:
+            raise call.refuse("some of the rows are taken", "all rows")
+        if indices == range(size.number):
+            continue
+        if not view.axes[axis] and len(indices) == 1:
+            continue
+        view = cut(call, view, axis, indices.start, len(indices), step)
+    return view
+
+
+def gather(call: Call) -> Outputs:
+    """`Gather`: the slices at some positions along an axis; negative ones count from the end."""
+    source, indices = call.operand(0), call.operand(1)
+    axis = int(call.get("axis", 0))
+    if isinstance(source, tuple):
+        chosen = np.asarray(call.constant(1)).reshape(-1)
+        return tuple(source[int(n)] for n in chosen)
+    view = call.view(0)
+    axis = view.axis(axis)
+    size = view.shape[axis]
+    if size.rows:
+        raise call.refuse("rows are looked up", "an axis of known size")
+    if isinstance(indices, np.ndarray):
+        indices = np.where(indices < 0, indices + size.number, indices)
+        if indices.ndim == 0 or indices.size == 1:
+            plain = call.writer.flatten(view, [axis])
+            chosen_at = Position(int(indices.reshape(-1)[0]))
+            fixed = plain.substitute(dict.fromkeys(plain.axes[axis], chosen_at))
+            axes = (*plain.axes[:axis], *((),) * indices.ndim, *plain.axes[axis + 1 :])
+            return View(plain.tensor, fixed, axes, plain.dtype)
+        steps = set(np.diff(indices.reshape(-1)).tolist())
+        if indices.ndim == 1 and len(steps) == 1:
+            return cut(call, view, axis, int(indices[0]), len(indices), steps.pop())
+    where = call.writer.view(indices, f"{call.name}_at")
+    if not isinstance(indices, np.ndarray):
+        where = from_start(call, where, size.number)
+    return look_up(call, view, axis, where, where.axes)
+
+
+def from_start(call: Call, where: View, size: int) -> View:
+    """Positions that count from the start, where negative ones count from the end."""
+    return call.writer.pointwise(
+        f"{call.name}_at", [where], lambda x: f"where({x} < 0, {x} + {size}, {x})", "int64"
+    )
+
+
+def look_up(
+    call: Call, view: View, axis: int, where: View, inserted: Sequence[Axis], shared: bool = False
+) -> View:
+    """Entries at computed positions along an axis; `shared` says that axes are common."""
+    writer = call.writer
+    plain = writer.stored(writer.flatten(view, [axis]))
+    index = writer.stored(where)
+    axes = (*plain.axes[:axis], *inserted, *plain.axes[axis + 1 :])
+    atoms = plain.axes[axis]
+    if not shared:
+        fresh = {a: at(Atom(a.size)) for a in index.atoms if a.size is not None}
+        index = rewrite_atoms(index, fresh)
+        axes = (*plain.axes[:axis], *index.axes, *plain.axes[axis + 1 :])
+
+    def expression(reading: Callable[[View], str]) -> str:
+        if not atoms:
+            return reading(plain)
+        labels = writer.labels([atom for each in axes for atom in each])
+        return _read_with(plain, labels, {atoms[0]: reading(index)})
+
+    return writer.emit(call.name, axes, expression, view.dtype)
+
+
+def _read_with(view: View, labels: dict[Atom, str], indices: dict[Atom, str]) -> str:
+    """A read of a stored view, with texts in the place of some atoms."""
+    known = {**labels, **indices}
+    return f"{view.tensor}[{','.join(known[p.terms[0][0]] for p in view.positions)}]"
+
+
+def gather_elements(call: Call) -> Outputs:
+    """`GatherElements`: for each entry a position of its own along an axis."""
+    view = call.view(0)
+    axis = view.axis(int(call.get("axis", 0)))
+    indices = call.operand(1)
+    size = view.shape[axis].number
+    where = call.view(1)
+    if isinstance(indices, np.ndarray):
+        where = call.writer.view(np.where(indices < 0, indices + size, indices), f"{call.name}_at")
+    else:
+        where = from_start(call, where, size)
+    for place, (mine, theirs) in enumerate(zip(view.shape, where.shape, strict=True)):
+        if place != axis and mine != theirs:
+            if mine.rows or theirs.rows or theirs.number > mine.number:
+                raise call.refuse("axes differ", "the same sizes of all other axes")
+            view = cut(call, view, place, 0, theirs.number, 1)
+    plain = call.writer.flatten(view, [axis])
+    own = plain.axes[axis]
+    open_view = replace(plain, axes=(*plain.axes[:axis], (), *plain.axes[axis + 1 :]))
+    axes, (source, index) = call.writer.broadcast([open_view, where], call.name)
+    kept = call.writer.stored(index)
+    stored = call.writer.stored(
+        replace(source, axes=(*source.axes[:axis], own, *source.axes[axis + 1 :]))
+    )
+
+    def expression(reading: Callable[[View], str]) -> str:
+        if not own:
+            return reading(stored)
+        labels = call.writer.labels([atom for each in axes for atom in each])
+        return _read_with(stored, labels, {own[0]: reading(kept)})
+
+    return call.writer.emit(call.name, axes, expression, view.dtype)
+
+
+def tile(call: Call) -> Outputs:
+    """`Tile`: axes are repeated one after the other."""
+    view = call.view(0)
+    repeats = call.integers(1, "repeats") or ()
+    axes: list[Axis] = []
+    for axis, count in zip(view.axes, repeats, strict=True):
+        if any(atom.size is None for atom in axis) and count != 1:
+            raise call.refuse("rows are repeated", "an axis of known size")
+        axes.append((*new_axis(Size(count)), *axis))
+    return view.with_axes(axes)
+
+
+def pad(call: Call) -> Outputs:
+    """`Pad` with a constant, with the entry at the edge, mirrored, or around."""
+    view = call.view(0)
+    amounts = call.integers(1, "pads") or ()
+    chosen = call.constant(3)
+    places = [view.axis(int(n)) for n in chosen] if chosen is not None else list(range(view.rank))
+    fill = call.given(2)
+    if fill is None:
+        fill = np.asarray(call.get("value", 0.0))
+    if not is_number(fill):
+        fill = call.constant(2)
+    mode = call.get("mode", "constant")
+    half = len(places)
+    edges = {place: (amounts[n], amounts[half + n]) for n, place in enumerate(places)}
+    if mode == "constant":
+        return pad_constant(call, view, edges, np.asarray(fill), call.name)
+    for place, (before, after) in edges.items():
+        if before or after:
+            view = _pad_by_index(call, view, place, before, after, mode)
+    return view
+
+
+def _pad_by_index(call: Call, view: View, place: int, before: int, after: int, mode: str) -> View:
+    size = view.shape[place].number
+    names = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
+    if mode not in names:
+        raise call.refuse(f"the mode {mode!r} is not there", "constant, " + ", ".join(names))
+    low, high = max(before, 0), max(after, 0)
+    indices = np.pad(np.arange(size), (low, high), mode=names[mode])  # type: ignore[call-overload]
+    indices = indices[low - before : len(indices) - (high - after)]
+    where = call.writer.view(indices, f"{call.name}_at")
+    return look_up(call, view, place, where, where.axes)
+
+
+def pad_constant(
+    call: Call, view: View, edges: dict[int, tuple[int, int]], fill: np.ndarray, wish: str
+) -> View:
+    """A tensor with a margin along axes; negative margins cut."""
+    for place, (before, after) in edges.items():
+        if before < 0 or after < 0:
+            size = view.shape[place].number
+            first, last = max(-before, 0), size - max(-after, 0)
+            view = cut(call, view, place, first, last - first, 1)
+    edges = {n: (max(b, 0), max(a, 0)) for n, (b, a) in edges.items() if b > 0 or a > 0}
+    if not edges:
+        return view
+    if any(view.shape[place].rows for place in edges):
+        raise call.refuse("rows are padded", "an axis of known size")
+    writer = call.writer
+    plain = writer.flatten(view, list(edges))
+    axes, positions, conditions = list(plain.axes), {}, []
+    for place, (before, after) in edges.items():
+        size = plain.shape[place].number
+        target = new_axis(Size(size + before + after))
+        axes[place] = target
+        conditions.append((target[0], before, size, after))
+        for atom in plain.axes[place]:
+            positions[atom] = Position(-before, ((target[0], 1),))
+    moved = replace(plain, positions=plain.substitute(positions))
+    shifted = {atom for atom, *_ in conditions}
+
+    def expression(reading: Callable[[View], str]) -> str:
+        labels = writer.labels([atom for each in axes for atom in each])
+        text = writer.read(moved, labels, shifted)
+        tests = []
+        for atom, before, size, after in conditions:
+            if before:
+                tests.append(f"{labels[atom]} >= {before}")
+            if after:
+                tests.append(f"{labels[atom]} < {before + size}")
+        within = " and ".join(tests)
+        if fill.size == 0 or not fill.reshape(-1)[0]:
+            return f"when({within}, {text})"
+        if np.isneginf(fill).all():
+            return f"when_lowest({within}, {text})"
+        return f"where({within}, {text}, {number(fill)})"
+
+    return writer.emit(wish, axes, expression, view.dtype)
+
+
+def shape(call: Call) -> Outputs:
+    """`Shape`: known at once, but for the number of rows."""
+    value = call.operand(0)
+    if isinstance(value, tuple):
+        return np.array([len(value)])
+    if isinstance(value, np.ndarray):
+        sizes = tuple(Size(int(n)) for n in value.shape)
+    else:
+        sizes = call.view(0).shape
+    sizes = sizes[slice(call.get("start", 0), call.get("end"))]
+    if any(size.rows for size in sizes):
+        return sizes
+    return np.array([size.number for size in sizes], np.int64)
+
+
+def size(call: Call) -> Outputs:
+    """`Size`: the number of entries."""
+    view = call.view(0)
+    total = whole(view.shape)
+    return (total,) if total.rows else np.array(total.number)
+
+
+def constant_of_shape(call: Call) -> Outputs:
+    """`ConstantOfShape`: one number everywhere."""
+    value = call.get("value")
+    number_ = np.zeros(1, np.float32) if value is None else np.asarray(value)
+    sizes = sizes_of(call, 0)
+    if not any(each.rows for each in sizes):
+        return np.full([each.number for each in sizes], number_.reshape(-1)[0])
+    return repeated(call, number_.reshape(()), sizes)
+
+
+def repeated(call: Call, value: Any, sizes: Sequence[Size]) -> View:
+    """A number as a tensor of some sizes, one of which is that of the rows."""
+    axes = tuple(
+        (call.writer.rows, *new_axis(Size(each.number))) if each.rows else new_axis(each)
+        for each in sizes
+    )
+    scalar = call.writer.view(np.asarray(value), call.name)
+    return scalar.with_axes(axes)
+
+
+def triangle(call: Call) -> Outputs:
+    """`Trilu`: the upper or the lower triangle of matrices."""
+    view = call.view(0)
+    k = int(np.asarray(call.constant(1, 0)).reshape(-1)[0])
+    plain = call.writer.flatten(view, [view.rank - 2, view.rank - 1])
+    sign = "<=" if call.get("upper", 1) else ">="
+
+    def expression(reading: Callable[[View], str]) -> str:
+        labels = call.writer.labels(plain.atoms)
+        row, column = (
+            labels[axis[0]] if axis else "0" for axis in (plain.axes[-2], plain.axes[-1])
+        )
+        return f"when({row} + {k} {sign} {column}, {reading(plain)})"
+
+    if not plain.axes[-1] and not plain.axes[-2]:
+        keep = k <= 0 if call.get("upper", 1) else k >= 0
+        factor = "" if keep else "0 * "
+        return call.writer.emit(call.name, plain.axes, lambda r: f"{factor}{r(plain)}", view.dtype)
+    return call.writer.emit(call.name, plain.axes, expression, view.dtype)
+
+
+def one_hot(call: Call) -> Outputs:
+    """`OneHot`: one of two values, by whether an entry is the position along a new axis."""
+    depth = int(np.asarray(call.constant(1)).reshape(-1)[0])
+    off, on = (np.asarray(call.constant(2))[n] for n in (0, 1))
+    view = call.view(0)
+    axis = int(call.get("axis", -1)) % (view.rank + 1)
+    target = new_axis(Size(depth))
+    axes = (*view.axes[:axis], target, *view.axes[axis:])
+    dtype = np.asarray(call.constant(2)).dtype
+
+    def expression(reading: Callable[[View], str]) -> str:
+        labels = call.writer.labels([atom for each in axes for atom in each])
+        own = labels[target[0]] if target else "0"
+        x = reading(view)
+        if view.dtype.kind == "f":
+            x = f"int64({x})"
+        same = f"{x} == {own} or {x} + {depth} == {own}"
+        kind = language_type(dtype)
+        if not off:
+            return f"{kind}({same}) * {number(on)}"
+        return f"where({same}, {number(on)}, {number(off)})"
+
+    return call.writer.emit(call.name, axes, expression, dtype)
+
+
+def depth_to_space(call: Call) -> Outputs:
+    """`DepthToSpace`: blocks of channels become blocks of pixels."""
+    view = call.view(0)
+    block = int(call.get("blocksize"))
+    n, c, h, w = view.shape
+    small = Size(c.number // block**2)
+    if call.get("mode", "DCR") == "DCR":
+        parts = regroup(call, view, (n, Size(block), Size(block), small, h, w))
+        order = (0, 3, 4, 1, 5, 2)
+    else:
+        parts = regroup(call, view, (n, small, Size(block), Size(block), h, w))
+        order = (0, 1, 4, 2, 5, 3)
+    turned = parts.with_axes(parts.axes[k] for k in order)
+    return regroup(call, turned, (n, small, Size(h.number * block), Size(w.number * block)))
+
+
+def space_to_depth(call: Call) -> Outputs:
+    """`SpaceToDepth`: blocks of pixels become channels."""
+    view = call.view(0)
+    block = int(call.get("blocksize"))
+    n, c, h, w = view.shape
+    high, wide = Size(h.number // block), Size(w.number // block)
+    parts = regroup(call, view, (n, c, high, Size(block), wide, Size(block)))
+    order = (0, 3, 5, 1, 2, 4) if call.get("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
+    turned = parts.with_axes(parts.axes[k] for k in order)
+    return regroup(call, turned, (n, Size(c.number * block**2), high, wide))
+
+
+OPERATORS: dict[str, Operator] = {
+    "Reshape": reshape,
+    "Flatten": flatten,
+    "Transpose": transpose,
+    "Squeeze": squeeze,
+    "Unsqueeze": unsqueeze,
+    "Expand": expand,
+    "Concat": concat,
+    "Split": split,
+    "Slice": slice_axes,
+    "Gather": gather,
+    "GatherElements": gather_elements,
+    "Tile": tile,
+    "Pad": pad,
+    "Shape": shape,
+    "Size": size,
+    "ConstantOfShape": constant_of_shape,
+    "Trilu": triangle,
+    "OneHot": one_hot,
+    "DepthToSpace": depth_to_space,
+    "SpaceToDepth": space_to_depth,
+}
