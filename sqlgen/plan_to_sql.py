@@ -248,6 +248,8 @@ class _Emitter:
                 return self._expression(relation).query()
             case plan.TableScan():
                 return scan_table(relation, self._kernels, self._prefix)
+            case plan.PackedForest(source, features):
+                return self._pack_forest(source, features)
             case plan.Densify():
                 return self._densify(relation)
             case plan.Slices():
@@ -382,6 +384,13 @@ class _Emitter:
         if end is not None:
             limits.append(exp.LT(this=key.copy(), expression=integer(end)))
         return query.where(*limits, copy=False)
+
+    def _pack_forest(self, source: plan.Relation, features: int) -> exp.Select:
+        alias = choose_alias(source)
+        sizes = integer(features), integer(source.type.shape[1])
+        value = column(VALUE, alias)
+        packed = self._kernels.scalar("forest_pack", value, *sizes, dtype=source.type.dtype)
+        return select_from(self._from(source, alias), add_alias(packed, VALUE))
 
     def _densify(self, node: plan.Densify) -> exp.Select:
         alias = choose_alias(node.input)

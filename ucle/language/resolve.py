@@ -24,6 +24,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import find_free_name
 from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING
+from ucle.ir.forests import NAME as FOREST
 from ucle.ir.vertices import Span
 from ucle.language.functions import ALONG, CASTS, ELSEWHERE, FIRST, FUNCTIONS
 from ucle.language.parse import comparison, template
@@ -35,6 +36,7 @@ from ucle.language.syntax import (
     Coordinate,
     Expression,
     First,
+    ForestCall,
     Hit,
     LabelDivision,
     Reduction,
@@ -100,6 +102,13 @@ def _sum_missing(expression: Expression, kept: frozenset[str]) -> Calls[Expressi
         staying = expression.along.labels
     elif isinstance(expression, First) and expression.stays:
         staying = (expression.label,)
+    if isinstance(expression, ForestCall):  # what it makes is summed, and not what it reads
+        here = [label for label in expression.labels if label not in kept]
+        parts = []
+        for child in children(expression):
+            parts.append((yield _sum_missing(child, frozenset(child.labels))))
+        made = with_children(expression, parts)
+        return Reduction(SUM, tuple(here), made, _span(made)) if here else made
     gone = tuple(x for x in staying if x not in kept and x in expression.labels)
     if gone:
         inner = yield _sum_missing(expression, kept.union(gone))  # they exist until the end
@@ -140,7 +149,7 @@ def _expand_expression(
                 _check_count(expression, len(derived.parameters))
                 values = dict(zip(derived.parameters, parts, strict=True))
                 return substitute(template(derived.text), values, (), span)
-            aggregates = name in (*REDUCES, *RUNNING, *MATRIX_MAPS, *FIRST, *ALONG)
+            aggregates = name in (*REDUCES, *RUNNING, *MATRIX_MAPS, *FIRST, *ALONG, FOREST)
             raise (_without_labels if aggregates else _unknown_function)(expression)
         case Call():
             _check_count(expression, 1)
@@ -171,6 +180,8 @@ def _expand_expression(
                     expected=f"a label that {', '.join(argument.labels)} are not",
                     found=rank,
                 )
+        case ForestCall():
+            _check_forest(expression)
         case Reduction(operator, over, argument, span):
             for label in over:
                 if label not in argument.labels or over.count(label) > 1:
@@ -230,6 +241,14 @@ class _Names:
                 names.update({} if outer_label is None else {label: outer_label})
                 outer_rank = None if rank is None else names.get(rank, rank)
                 return First(function, own_label, outer_rank, inner, span)
+            case ForestCall(feature, node, features, packed, span):
+                own, inner = self._fresh(feature), dict(names)
+                inner[feature] = own
+                features = yield self._unique(features, inner)
+                own_node, inner = self._fresh(node), dict(names)
+                inner[node] = own_node
+                packed = yield self._unique(packed, inner)
+                return ForestCall(own, own_node, features, packed, span)
             case Size(over, span):  # over the labels of the preceding aggregation in its template
                 own = tuple(names.get(x, x) for x in over)
                 return Size(self._sizes.get((over, span), own), span)
@@ -319,6 +338,23 @@ def _check_count(call: Call, expected: int) -> None:
             where=str(call.span),
             expected=f"{expected} argument{'s' if expected > 1 else ''}",
             found=f"{len(call.arguments)}",
+        )
+
+
+def _check_forest(call: ForestCall) -> None:
+    """Check that features have the label f, and that a packed forest has p and one label more."""
+    features, packed = call.features.labels, call.packed.labels
+    outputs = [label for label in packed if label != call.node]
+    fits = call.feature in features and call.node in packed and len(outputs) == 1
+    if not fits or call.node in features or outputs[0] in features:
+        f, p = call.feature, call.node
+        raise LabelError(
+            "the labels of a forest do not fit its arguments",
+            where=str(call.span),
+            expected=f"features with the label {f}, and a packed forest with {p} and one label more, "
+            "which the features do not have",
+            found=f"{FOREST}[{f},{p}] of features with {', '.join(features) or 'no label'} and a "
+            f"packed forest with {', '.join(packed) or 'no label'}",
         )
 
 

@@ -19,10 +19,12 @@ from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import Along, MatrixMap, Running, TopK, matrix_dtype, pair_dtype
 from ucle.ir.conditions import Sign, compares
 from ucle.ir.contraction_trees import Path
+from ucle.ir.forests import NAME as FOREST
+from ucle.ir.forests import Forest
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.tensor_types import TensorType
-from ucle.ir.vertex_types import along_type, reindexed_type, top_type
+from ucle.ir.vertex_types import along_type, forest_type, reindexed_type, top_type
 from ucle.ir.vertices import Span
 from ucle.language.bounds import Bounds
 from ucle.language.factors import (
@@ -44,6 +46,7 @@ from ucle.language.syntax import (
     Expression,
     Hit,
     Outside,
+    ForestCall,
     Pairs,
     Reduction,
     Reindexed,
@@ -174,6 +177,8 @@ class _Lowering:
             return self._lower_scan(statement, statement.expression)
         if isinstance(statement.expression, Pairs):
             return self._first_entries(statement, statement.expression)
+        if isinstance(statement.expression, ForestCall):
+            return self._lower_forest(statement, statement.expression)
         expression = with_sizes(statement.expression, lambda name: self._label(name).bound)
         if (value := constant_value(expression)) is not None:
             raise UnsupportedError(
@@ -294,6 +299,36 @@ class _Lowering:
         self.types[self._target] = top_type(type_, top, use.labels, labels)
         text, steps = (pairs.source.tensor,), tuple(self._steps.values())
         return LogicalStatement(self._target, labels, steps, use, self._span, text, top=top)
+
+    def _lower_forest(self, statement: Statement, call: ForestCall) -> LogicalStatement:
+        """Lower a statement that applies a forest to features."""
+        features, packed = (self._of_numbers(x, call) for x in (call.features, call.packed))
+        if features.maps:
+            features = self._plain(features)
+        for label in (call.feature, call.node):
+            what = f"the coordinates of the label {label!r} are no numbers of features or nodes"
+            self._check_no_dictionary(label, what, call.span)
+        labels = tuple(self._label(name) for name in statement.target.labels)
+        types = tuple(self._step_types.of_use(x, self._span) for x in (features, packed))
+        forest = Forest(call.feature, call.node, call.output)
+        self.types[self._target] = forest_type(types, forest, labels)
+        text, steps = (call.features.tensor, call.packed.tensor), tuple(self._steps.values())
+        parts = self._target, labels, steps, features, self._span, text
+        return LogicalStatement(*parts, forest=(forest, packed))
+
+    def _of_numbers(self, operand: Expression, call: ForestCall) -> Use:
+        """Return an operand of a forest in float64."""
+        assert isinstance(operand, Access), "lifted"
+        use = self._access(operand)
+        if use.dtype.kind == "c":
+            raise ValueTypeError(
+                f"{FOREST} needs real numbers",
+                where=str(call.span),
+                expected="real numbers, integers or truth values",
+                found=f"{operand} of {use.dtype.value}",
+                hint="real and imag make real numbers of complex ones",
+            )
+        return use.cast(DType.FLOAT64)
 
     def _check_numbered(self, reindexed: Reindexed) -> None:
         """Check that no label without numeric coordinates is computed with."""

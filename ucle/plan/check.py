@@ -92,6 +92,10 @@ def _check_node(node: plans.Relation) -> None:
             assert block > 1, "blocks of single tuples"
         case plans.ByReference(source):
             assert not source.layout.promoted, "references to more than one tuple"
+        case plans.PackedForest(source, features):
+            assert not source.layout.promoted, "a forest in several tuples"
+            assert source.type.rank == 2, "a forest of other axes than nodes and outputs"
+            assert features > 0, "a forest that looks at nothing"
         case plans.Slices() | plans.Portion():
             _check_parts(node)
         case plans.Nested(source):

@@ -21,6 +21,7 @@ from ucle.plan.relation_nodes import (
     MultiwayJoin,
     Nested,
     Portion,
+    PackedForest,
     PrefixScan,
     Read,
     Rearrange,
@@ -125,6 +126,8 @@ def _describe(relation: Relation, children: list[str]) -> str:
             return f"constant({len(data)} bytes)"
         case ByReference():
             return f"reference({children[0]})"
+        case PackedForest():
+            return f"packed forest({children[0]})"
         case Nested():
             return f"({children[0]})"
         case Slices(_, axis, starts):
