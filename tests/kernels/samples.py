@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 from compressed_samples import TOO_LARGE, compressed_groups, compressed_rows
+from forest_meanings import forest_pack
 from kernel_table import KERNELS, base
 from matrix_meanings import KERNEL_PARTS
 from operator_meanings import COMBINES, MAPS, REDUCES, Array
 
+from forests import random_forest, random_rows
 from ucle.ir.axis_functions import MATRIX_FUNCTIONS
 from ucle.udf_kernels import ELEMENT_TYPES
 
@@ -251,6 +253,8 @@ def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
     tag, plain = KERNELS[name].tag, base(name)
     if "csr" in plain:
         yield from compressed_rows(name, rng)
+    elif plain.startswith("forest"):
+        yield from _rows_of_forests(plain, rng)
     elif plain.startswith("chain"):
         for length in LENGTHS[1:] if "_sca" in plain else (*LENGTHS, 513, 1300):
             yield chain_row(rng, name, length)
@@ -309,6 +313,21 @@ def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
                 yield [almost]
     else:
         yield from _elementwise_rows(name, rng)
+
+
+def _rows_of_forests(plain: str, rng: np.random.Generator) -> Iterator[list[Any]]:
+    """Forests to pack, or rows of features and packed forests."""
+    for trees, leaves, features, outputs in product((0, 1, 4), (1, 2, 40), (1, 5), (1, 3)):
+        packed = random_forest(rng, trees, leaves, features, outputs)
+        missing = int(rng.integers(6)) * (len(packed) > 0 and leaves == 1)
+        kept = packed[: len(packed) - missing].reshape(-1)
+        sizes = features, outputs
+        if plain == "forest_pack":
+            yield [kept, *sizes]
+            continue
+        for rows, share in ((0, 0), (1, 0.3), (3, 0), (40, 0.0), (40, 0.2)):
+            x = random_rows(rng, rows * features, missing=share)
+            yield [x, forest_pack(kept, *sizes)]
 
 
 def _rows_along(plain: str) -> Callable[[np.random.Generator, str], Iterator[list[Any]]]:

@@ -21,6 +21,7 @@ from ucle.language.syntax import (
     Binary,
     Expression,
     First,
+    ForestCall,
     Number,
     Reduction,
     ScanExpression,
@@ -42,6 +43,9 @@ class Mask:
     tensor: str
     axes: tuple[int, ...]
 
+
+SPREADING = Reduction | ScanExpression | First | ForestCall
+"""Expressions in which an entry depends on others than that at its coordinates."""
 
 EVERYTHING = Mask("", ())
 """The mask of a tensor of which nothing is known to be as before."""
@@ -156,7 +160,7 @@ def depends_on_sizes(statement: Statement, is_zero: Callable[[str], bool]) -> bo
     for factor in _factors(expression):
         if isinstance(factor, Access) and factor.indices is None and is_zero(factor.tensor):
             covered |= set(factor.labels)
-        elif any(isinstance(x, Reduction | ScanExpression | First) for x in walk(factor)):
+        elif any(isinstance(x, SPREADING) for x in walk(factor)):
             return True
     return not labels <= covered
 
@@ -171,6 +175,8 @@ def _accesses(
         blocked |= set(expression.along.labels)
     elif isinstance(expression, First):
         blocked |= {expression.label}
+    elif isinstance(expression, ForestCall):
+        blocked |= {expression.feature, expression.node, expression.output}
     for part in children(expression):
         yield from _accesses(part, blocked)
 

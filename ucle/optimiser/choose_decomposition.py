@@ -146,6 +146,9 @@ def _may_join_multiway(options: Options) -> bool:
 
 def _decompose(costed: CostedProgram, options: Options) -> DecomposedProgram:
     program = costed.program
+    for vertex in program.vertices:
+        if vertex.forest is not None and not costed.resources.kernels:
+            raise _no_kernel_of(vertex)  # no decomposition would be found
     match options.decomposition:
         case "auto":
             return join_multiway(costed, sparse_einsum(costed, method=options.search))
