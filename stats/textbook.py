@@ -18,7 +18,7 @@ from ucle.ir.fills import JoinKind, JoinRule, join_rule
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
-from ucle.stats.axis_functions import running_counts, every_entry, top_rows
+from ucle.stats.axis_functions import every_entry, running_counts, top_rows
 from ucle.stats.estimate import DerivedVertex, Rows, Statistics
 from ucle.stats.index_maps import estimate_occupied, reindexed_counts
 from ucle.stats.model import TensorStatistics

@@ -14,7 +14,12 @@ EVERY = tuple(range(1, 7))
 
 
 def random_tree(
-    rng: np.random.Generator, leaves: int, features: int, outputs: int, codes: Sequence[int], at: int
+    rng: np.random.Generator,
+    leaves: int,
+    features: int,
+    outputs: int,
+    codes: Sequence[int],
+    at: int,
 ) -> Array:
     """A tree whose nodes are numbered from `at` on, each before those below it.
 

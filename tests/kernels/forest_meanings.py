@@ -1,7 +1,8 @@
 """Forests of decision trees in NumPy: what `forest_pack` makes of one, and how it is walked.
 
 The packed form is that of ``csrc/forest.h``: sizes, nodes, trees and the values of leaves. Each
-condition is ``x <= t`` or ``x == t`` there, with the branches swapped for those that say the opposite.
+condition is ``x <= t`` or ``x == t`` there, with the branches swapped for those that say the
+opposite.
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ def forest_pack(v: Array, features: int, outputs: int) -> Array:
             more |= MORE_EQUAL
         if condition in (BELOW, AT_LEAST):
             below = np.nextafter(threshold, -np.inf)
-            threshold = np.nan if threshold == -np.inf else below
-        nodes[n] = threshold, ways, feature, more
+            nodes[n] = np.nan if threshold == -np.inf else below, ways, feature, more
+        else:
+            nodes[n] = threshold, ways, feature, more
     roots = np.flatnonzero(codes & IS_ROOT)
     trees = np.zeros(len(roots), TREE)
     ends = np.append(roots, len(nodes))[1:]

@@ -1,4 +1,4 @@
-"""Forests of decision trees against an oracle of loops: on every decomposition and on both routes."""
+"""Forests of decision trees against an oracle of loops: on every decomposition and both routes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ DATA: dict[str, np.ndarray] = {
     "P": random_forest(RNG, features=N, trees=20, leaves=3, outputs=1, codes=(1,)),
     "L": random_forest(RNG, features=N, trees=1, leaves=1, outputs=3),
     "T": random_forest(RNG, features=N, trees=2).T,
-    "I": np.nan_to_num(random_forest(RNG, features=N, codes=(2, 3)), posinf=9, neginf=-9).astype(int),
+    "I": np.nan_to_num(random_forest(RNG, features=N, codes=(2, 3)), posinf=9, neginf=-9).astype(
+        int
+    ),
     "E": np.zeros((12, 2)),
 }
 
@@ -87,14 +89,18 @@ def test_an_empty_forest() -> None:
         np.testing.assert_array_equal(result["E"].to_numpy(), np.zeros((R, 2)))
 
 
-def test_rows_that_are_not_stored(connection: duckdb.DuckDBPyConnection) -> None:
+@pytest.mark.parametrize("promoted", [["r"], []])
+def test_rows_that_are_not_stored(
+    promoted: list[str], connection: duckdb.DuckDBPyConnection
+) -> None:
     """They are rows of fill, and come to leaves like all others."""
     stored = [(r, f, DATA["Y"][r, f].item()) for r in (0, 3) for f in range(N)]
     table = pa.table(dict(zip("rfv", map(list, zip(*stored, strict=True)), strict=True)))
     X = ucle.table(table, ["r", "f"], "v", bounds=[R, N])
     packed = DATA["F"].copy()
     packed[-1] = 0  # what is not stored at the end is 0
-    program = ucle.einsum_program(FORMS[0], X=X, F=packed, database=connection)
+    given = {"X": X, "F": packed, "database": connection, "decomposition": {"E": promoted}}
+    program = ucle.einsum_program(FORMS[0], **given)
     whole = np.where(np.isin(np.arange(R), (0, 3))[:, None], DATA["Y"], 0)
     with program.execute() as result:
         np.testing.assert_array_equal(result["E"].to_numpy(), sum_forest(whole, packed))
@@ -114,19 +120,29 @@ def test_a_table_with_a_column_of_arrays(fresh: duckdb.DuckDBPyConnection) -> No
         np.testing.assert_array_equal(result["E"].to_numpy(), sum_forest(x, packed))
 
 
-def test_views_follow_their_tables() -> None:
+@pytest.mark.parametrize("promoted", [["r"], []])
+def test_views_follow_their_tables(promoted: list[str]) -> None:
     with ucle.connect() as connection:
-        connection.execute("CREATE TABLE X AS SELECT r, f, 1.0 AS v FROM range(3) a(r), range(2) b(f)")
+        connection.execute(
+            "CREATE TABLE X AS SELECT r, f, 1.0 AS v FROM range(3) a(r), range(2) b(f)"
+        )
         stump = np.zeros((18, 1))
         stump[:5, 0] = 1, 0.5, 1, 2, 17
         stump[11], stump[17] = 10, 20
-        connection.register("stump", pa.table({"p": np.arange(18), "k": [0] * 18, "v": stump[:, 0]}))
+        connection.register(
+            "stump", pa.table({"p": np.arange(18), "k": [0] * 18, "v": stump[:, 0]})
+        )
         connection.execute("CREATE TABLE F AS FROM stump")
-        program = ucle.einsum_program(FORMS[0], X="X", F="F", database=connection)
+        given = {"X": "X", "F": "F", "database": connection, "decomposition": {"E": promoted}}
+        program = ucle.einsum_program(FORMS[0], **given)
         program.create_views(rows="nonfill")
         assert connection.sql("SELECT val FROM E ORDER BY r").fetchall() == [(20.0,)] * 3
         connection.execute("DELETE FROM X WHERE r = 1")
-        assert connection.sql("SELECT val FROM E ORDER BY r").fetchall() == [(20.0,), (10.0,), (20.0,)]
+        assert connection.sql("SELECT val FROM E ORDER BY r").fetchall() == [
+            (20.0,),
+            (10.0,),
+            (20.0,),
+        ]
         connection.execute("UPDATE F SET v = 30 WHERE p = 17")
         assert connection.sql("SELECT sum(val) FROM E").fetchall() == [(70.0,)]
 

@@ -1,8 +1,8 @@
 """Forests of decision trees: the sums of the leaves that rows of features come to.
 
-``Y[r,k] = forest[f,p](X[r,f], F[p,k])``: X has the features of each row along f, F the packed forest
-along p, with a column for each output k. Only a kernel computes it, because what a tree reads next
-depends on what it has read: as joins, each step down a tree would be one of all rows.
+``Y[r,k] = forest[f,p](X[r,f], F[p,k])``: X has the features of each row along f, F the packed
+forest along p, with a column for each output k. Only a kernel computes it, because what a tree
+reads next depends on what it has read: as joins, each step down a tree would be one of all rows.
 
 Node n of a forest occupies the rows 6n to 6n + 5 of F. All but the last mean something in column 0
 alone:
@@ -11,12 +11,12 @@ alone:
 - 6n + 2 and 6n + 3: the nodes that follow if the condition holds, and if not. Children have greater
   numbers than their parents, so that no walk comes back.
 - 6n + 4: the code, which is 0 for a leaf and else the condition: 1 ``x <= t``, 2 ``x < t``,
-  3 ``x >= t``, 4 ``x > t``, 5 ``x == t``, 6 ``x != t``. 8 more if the condition holds for NaN, which
-  it does not otherwise, and 16 more if the node is the root of a tree.
+  3 ``x >= t``, 4 ``x > t``, 5 ``x == t``, 6 ``x != t``. 8 more if the condition holds for NaN,
+  which it does not otherwise, and 16 more if the node is the root of a tree.
 - 6n + 5: what a leaf adds to each of the outputs.
 
-Y is the sum over the trees in the order of their roots, in float64. Rows of F that are not stored are
-0, so that a node that is all 0 is a leaf which nothing leads to.
+Y is the sum over the trees in the order of their roots, in float64. A node that is all 0, as where
+rows of F are not stored, is a leaf that adds nothing.
 """
 
 from __future__ import annotations

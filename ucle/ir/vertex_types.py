@@ -243,7 +243,9 @@ def top_type(source: TensorType, top: TopK, axes: Labels, labels: Labels) -> Ten
     return TensorType(labels, source.dtype, source.dtype.scalar(0), values)
 
 
-def forest_type(sources: tuple[TensorType, TensorType], forest: Forest, labels: Labels) -> TensorType:
+def forest_type(
+    sources: tuple[TensorType, TensorType], forest: Forest, labels: Labels
+) -> TensorType:
     """Return the type of the sums of a forest.
 
     Args:

@@ -134,7 +134,10 @@ class Vertex:
     def _check_forest(self, forest: Forest) -> None:
         features, packed = self.inputs
         others = features.names[:-1]
-        fits = features.names == (*others, forest.feature) and self.names == (*others, forest.output)
+        fits = features.names == (*others, forest.feature) and self.names == (
+            *others,
+            forest.output,
+        )
         fits = fits and packed.names == (forest.node, forest.output)
         if not fits or self.combine is not None or self.maps or self.reduce is not None:
             raise LabelError(f"vertex {self.name}: a forest beside something else")
@@ -236,9 +239,10 @@ class Vertex:
             return f"{target} = {top.text(operands[0], along)}"
         if self.forest is not None:
             cased = str if decomposition is None else decomposition.spell_label
-            own = cased(self.forest.feature), cased(self.forest.node)
+            feature, node = cased(self.forest.feature), cased(self.forest.node)
             target = Operand(self.name, self.labels).text(decomposition, RESULT)
-            return f"{target} = {self.forest.text(*operands, *own)}"
+            features, packed = operands
+            return f"{target} = {self.forest.text(features, packed, feature, node)}"
         if self.combine is not None:
             expression = self.combine.text(*operands)
         else:

@@ -242,13 +242,10 @@ class _Names:
                 outer_rank = None if rank is None else names.get(rank, rank)
                 return First(function, own_label, outer_rank, inner, span)
             case ForestCall(feature, node, features, packed, span):
-                own, inner = self._fresh(feature), dict(names)
-                inner[feature] = own
-                features = yield self._unique(features, inner)
-                own_node, inner = self._fresh(node), dict(names)
-                inner[node] = own_node
-                packed = yield self._unique(packed, inner)
-                return ForestCall(own, own_node, features, packed, span)
+                of_features, of_nodes = self._fresh(feature), self._fresh(node)
+                features = yield self._unique(features, {**names, feature: of_features})
+                packed = yield self._unique(packed, {**names, node: of_nodes})
+                return ForestCall(of_features, of_nodes, features, packed, span)
             case Size(over, span):  # over the labels of the preceding aggregation in its template
                 own = tuple(names.get(x, x) for x in over)
                 return Size(self._sizes.get((over, span), own), span)
@@ -351,8 +348,8 @@ def _check_forest(call: ForestCall) -> None:
         raise LabelError(
             "the labels of a forest do not fit its arguments",
             where=str(call.span),
-            expected=f"features with the label {f}, and a packed forest with {p} and one label more, "
-            "which the features do not have",
+            expected=f"features with the label {f}, and a packed forest with {p} and one label "
+            "more, which the features do not have",
             found=f"{FOREST}[{f},{p}] of features with {', '.join(features) or 'no label'} and a "
             f"packed forest with {', '.join(packed) or 'no label'}",
         )

@@ -94,8 +94,8 @@ def _text(expression: Expression) -> tuple[str, int]:
             labels = label if rank is None else f"{label},{rank}"
             return f"{function.name}[{labels}]({expression_text(argument)})", ATOM
         case ForestCall(feature, node, features, packed):
-            texts = expression_text(features), expression_text(packed)
-            return f"forest[{feature},{node}]({', '.join(texts)})", ATOM
+            both = f"{expression_text(features)}, {expression_text(packed)}"
+            return f"forest[{feature},{node}]({both})", ATOM
         case Pairs(order, label, rank, _, source):
             name = "top_k" if order is Direction.GREATEST else "bottom_k"
             return f"{name}[{label},{rank}]({expression_text(source)})", ATOM

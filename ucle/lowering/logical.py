@@ -297,7 +297,7 @@ class LogicalProgram:
 
     @property
     def reindexed(self) -> frozenset[str]:
-        """The tensors of statements with an index map, a scan, a matrix function, top-k or forest."""
+        """The tensors of statements with an index map, a scan, a matrix function and the like."""
         return frozenset(
             x.target
             for x in self.statements

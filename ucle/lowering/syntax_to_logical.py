@@ -44,9 +44,9 @@ from ucle.language.syntax import (
     Binary,
     Call,
     Expression,
+    ForestCall,
     Hit,
     Outside,
-    ForestCall,
     Pairs,
     Reduction,
     Reindexed,
@@ -302,17 +302,18 @@ class _Lowering:
 
     def _lower_forest(self, statement: Statement, call: ForestCall) -> LogicalStatement:
         """Lower a statement that applies a forest to features."""
-        features, packed = (self._of_numbers(x, call) for x in (call.features, call.packed))
+        reads = call.features, call.packed
+        features, packed = (self._of_numbers(operand, call) for operand in reads)
         if features.maps:
             features = self._plain(features)
         for label in (call.feature, call.node):
             what = f"the coordinates of the label {label!r} are no numbers of features or nodes"
             self._check_no_dictionary(label, what, call.span)
         labels = tuple(self._label(name) for name in statement.target.labels)
-        types = tuple(self._step_types.of_use(x, self._span) for x in (features, packed))
+        one, other = (self._step_types.of_use(x, self._span) for x in (features, packed))
         forest = Forest(call.feature, call.node, call.output)
-        self.types[self._target] = forest_type(types, forest, labels)
-        text, steps = (call.features.tensor, call.packed.tensor), tuple(self._steps.values())
+        self.types[self._target] = forest_type((one, other), forest, labels)
+        text, steps = tuple(map(_tensor_of, reads)), tuple(self._steps.values())
         parts = self._target, labels, steps, features, self._span, text
         return LogicalStatement(*parts, forest=(forest, packed))
 
@@ -594,6 +595,11 @@ class _Lowering:
             number_of(constant, dtype, self._span)
         over = tuple(self._label(name) for name in found.over)
         return self._step(factors, found.combine, found.reduce, over, dtype, found)
+
+
+def _tensor_of(operand: Expression) -> str:
+    assert isinstance(operand, Access), "lifted"
+    return operand.tensor
 
 
 def _check_positions(hit: Hit, dtype: DType) -> None:

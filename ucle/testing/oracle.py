@@ -379,10 +379,11 @@ def _with_own_labels(
             rank = None if rank is None else names.get(rank, rank)
             return First(function, own_label, rank, argument, span)
         case ForestCall(feature, node, features, packed, span):
-            own, other = (f"{x} {next(numbers)}" for x in (feature, node))
-            features = _with_own_labels(features, {**names, feature: own}, numbers)
-            packed = _with_own_labels(packed, {**names, node: other}, numbers)
-            return ForestCall(own, other, features, packed, span)
+            feature, node = f"{feature} {next(numbers)}", f"{node} {next(numbers)}"
+            f, p = expression.feature, expression.node
+            features = _with_own_labels(features, {**names, f: feature}, numbers)
+            packed = _with_own_labels(packed, {**names, p: node}, numbers)
+            return ForestCall(feature, node, features, packed, span)
         case Reduction(operator, over, argument, span):
             inner = {**names, **{label: f"{label} {next(numbers)}" for label in over}}
             argument = _with_own_labels(argument, inner, numbers)

@@ -130,10 +130,9 @@ static const forest *read_forest(call *c, size_t row) {
  * that meet the same forest go through it together. */
 size_t apply_forest(call *c, size_t row) {
     tensor x;
+    if (!read_tensor(c, 0, row, &x)) return 0;
     const forest *f = read_forest(c, row);
-    if (f == NULL || !read_tensor(c, 0, row, &x) ||
-        !expect_multiple(c, f->sizes.features, x.length))
-        return 0;
+    if (f == NULL || !expect_multiple(c, f->sizes.features, x.length)) return 0;
     size_t each = x.length / f->sizes.features, length;
     if (!multiply_sizes(c, each, f->sizes.outputs, &length)) return 0;
     size_t rows = run_of_rows(c, row, 0, 1, x.length > length ? x.length : length);
