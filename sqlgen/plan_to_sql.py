@@ -21,6 +21,7 @@ from ucle.plan.relation_tree import inputs
 from ucle.plan.steps import Plan, Role, Round, Step
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.finiteness_checks import StoredPayload, limit_query, nan_query
+from ucle.sqlgen.forests import pack_forest
 from ucle.sqlgen.from_clause import Joined, NestedExpression, SingleRow, cross_join
 from ucle.sqlgen.fused_steps import tape_query
 from ucle.sqlgen.index_maps import reindex_tensor
@@ -248,8 +249,9 @@ class _Emitter:
                 return self._expression(relation).query()
             case plan.TableScan():
                 return scan_table(relation, self._kernels, self._prefix)
-            case plan.PackedForest(source, features):
-                return self._pack_forest(source, features)
+            case plan.PackedForest(source):
+                alias = choose_alias(source)
+                return pack_forest(relation, self._from(source, alias), alias, self._kernels)
             case plan.Densify():
                 return self._densify(relation)
             case plan.Slices():
@@ -384,13 +386,6 @@ class _Emitter:
         if end is not None:
             limits.append(exp.LT(this=key.copy(), expression=integer(end)))
         return query.where(*limits, copy=False)
-
-    def _pack_forest(self, source: plan.Relation, features: int) -> exp.Select:
-        alias = choose_alias(source)
-        sizes = integer(features), integer(source.type.shape[1])
-        value = column(VALUE, alias)
-        packed = self._kernels.scalar("forest_pack", value, *sizes, dtype=source.type.dtype)
-        return select_from(self._from(source, alias), add_alias(packed, VALUE))
 
     def _densify(self, node: plan.Densify) -> exp.Select:
         alias = choose_alias(node.input)

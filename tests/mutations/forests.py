@@ -24,7 +24,7 @@ FORESTS: tuple[Mutation, ...] = (
         "features if every else Densify(features),",
         "features,",
         "a row that is not stored comes to no leaf",
-        (f"{TESTS}::test_rows_that_are_not_stored[promoted0]",),
+        (f"{TESTS}::test_rows_that_are_not_stored[native-promoted0]",),
     ),
     Mutation(
         "views-without-deleted-rows",
@@ -37,7 +37,7 @@ FORESTS: tuple[Mutation, ...] = (
     Mutation(
         "outputs-in-front",
         "ucle/language/lift_scans.py",
-        "return same and labels[-1] == call.output",
+        "return same and labels[-1] == output_label(call)",
         "return same",
         "a target may have the label of the outputs before others",
         (f"{TESTS}::test_every_decomposition[E[k,r] = forest[f,p](X[r,f], P[p,k])]",),

@@ -24,7 +24,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ucle.errors import ValueTypeError
 from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.dtypes import DType
 
 NAME = "forest"
 """The name of the function in programs and of its kernel."""
@@ -58,3 +60,27 @@ class Forest:
         'forest[f,p](X[r,f], F[p,k])'
         """
         return f"{NAME}[{feature},{node}]({features}, {packed})"
+
+
+def forest_dtype(dtype: DType, where: str) -> DType:
+    """Return the element type in which a forest reads numbers of a type.
+
+    Args:
+        dtype: element type of features, or of a packed forest.
+        where: place in the program, for messages.
+
+    Raises:
+        ValueTypeError: the numbers are complex.
+
+    >>> forest_dtype(DType.FLOAT32, "")
+    <DType.FLOAT64: 'float64'>
+    """
+    if dtype.kind == "c":
+        raise ValueTypeError(
+            f"{NAME} needs real numbers",
+            where=where,
+            expected="real numbers, integers or truth values",
+            found=dtype.value,
+            hint="real and imag make real numbers of complex ones",
+        )
+    return DType.FLOAT64

@@ -22,6 +22,7 @@ from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import MATRIX_FUNCTIONS, PAIR, POSITION, VALUE, MatrixMap
 from ucle.ir.conditions import Compare, Sign
 from ucle.language.bounds import statement_labels
+from ucle.language.forest_calls import output_label
 from ucle.language.functions import Gives
 from ucle.language.label_arithmetic import condition_expression
 from ucle.language.syntax import (
@@ -159,7 +160,7 @@ class _ScanLift:
     ) -> ForestCall:
         """Return a forest of tensors, whose result has these labels, the outputs last."""
         features, packed = operands
-        wanted = (*labels[:-1], call.feature), (call.node, call.output)
+        wanted = (*labels[:-1], call.feature), (call.node, output_label(call))
         return replace(
             call,
             features=self._name_expression(features, wanted[0]),
@@ -232,7 +233,7 @@ def _fits(labels: tuple[str, ...], expression: ScanExpression) -> bool:
 def _fits_forest(labels: tuple[str, ...], call: ForestCall) -> bool:
     """True if a forest may be the whole statement for a target with these labels."""
     same = len(labels) == len(call.labels) and set(labels) == set(call.labels)
-    return same and labels[-1] == call.output
+    return same and labels[-1] == output_label(call)
 
 
 def _coordinate(label: str) -> Affine:

@@ -27,6 +27,7 @@ from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING, MatrixMap, Running
 from ucle.ir.forests import NAME as FOREST
 from ucle.ir.vertices import Span
+from ucle.language.forest_calls import forest_call
 from ucle.language.functions import ALONG, ELSEWHERE, FIRST, function_named
 from ucle.language.label_arithmetic import LARGEST, affine_of
 from ucle.language.lr_parser import Parser, Token, UnexpectedError, build
@@ -333,18 +334,6 @@ def _with_coordinates(target: Access, expression: Expression) -> Expression:
     return fold(expression, put)
 
 
-def _forest(over: tuple[str, ...], arguments: tuple[Expression, ...], span: Span) -> ForestCall:
-    """Check the labels and the arguments of a forest."""
-    if len(set(over)) != 2 or len(over) != 2 or len(arguments) != 2:
-        raise ProgramSyntaxError(
-            f"{FOREST} needs the labels of features and of nodes, and the tensors that have them",
-            where=str(span),
-            expected=f"{FOREST}[f,p](X[r,f], F[p,k])",
-            found=f"{FOREST}[{','.join(over)}]({', '.join('...' for _ in arguments)})",
-        )
-    return ForestCall(*over, *arguments, span)
-
-
 def _check_splits(expression: Expression) -> None:
     """Check that ``//`` and ``%`` are applied to labels and integers."""
     for part in walk(expression):
@@ -433,7 +422,7 @@ class _Builder:
         span = self._span(name)
         over = tuple(_label(x, span) for x in indices if x is not None)
         if name == FOREST:
-            return _forest(over, arguments, span)
+            return forest_call(over, arguments, span)
         if len(arguments) != 1:
             raise ProgramSyntaxError(
                 f"{name} has more than one argument",

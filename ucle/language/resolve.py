@@ -26,6 +26,7 @@ from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING
 from ucle.ir.forests import NAME as FOREST
 from ucle.ir.vertices import Span
+from ucle.language.forest_calls import check_labels
 from ucle.language.functions import ALONG, CASTS, ELSEWHERE, FIRST, FUNCTIONS
 from ucle.language.parse import comparison, template
 from ucle.language.syntax import (
@@ -181,7 +182,7 @@ def _expand_expression(
                     found=rank,
                 )
         case ForestCall():
-            _check_forest(expression)
+            check_labels(expression)
         case Reduction(operator, over, argument, span):
             for label in over:
                 if label not in argument.labels or over.count(label) > 1:
@@ -335,23 +336,6 @@ def _check_count(call: Call, expected: int) -> None:
             where=str(call.span),
             expected=f"{expected} argument{'s' if expected > 1 else ''}",
             found=f"{len(call.arguments)}",
-        )
-
-
-def _check_forest(call: ForestCall) -> None:
-    """Check that features have the label f, and that a packed forest has p and one label more."""
-    features, packed = call.features.labels, call.packed.labels
-    outputs = [label for label in packed if label != call.node]
-    fits = call.feature in features and call.node in packed and len(outputs) == 1
-    if not fits or call.node in features or outputs[0] in features:
-        f, p = call.feature, call.node
-        raise LabelError(
-            "the labels of a forest do not fit its arguments",
-            where=str(call.span),
-            expected=f"features with the label {f}, and a packed forest with {p} and one label "
-            "more, which the features do not have",
-            found=f"{FOREST}[{f},{p}] of features with {', '.join(features) or 'no label'} and a "
-            f"packed forest with {', '.join(packed) or 'no label'}",
         )
 
 

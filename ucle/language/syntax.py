@@ -318,10 +318,7 @@ class First:
 
 @dataclass(frozen=True)
 class ForestCall:
-    """``forest[f,p](X[r,f], F[p,k])``: what a packed forest makes of features.
-
-    The labels of features and of packed nodes are local to the operands that have them.
-    """
+    """``forest[f,p](X[r,f], F[p,k])``; the labels f and p are local to the operands."""
 
     feature: str
     node: str
@@ -338,12 +335,6 @@ class ForestCall:
         """The other labels of the features, and that of the outputs."""
         others = (x for x in self.features.labels if x != self.feature)
         return tuple(dict.fromkeys((*others, *(x for x in self.packed.labels if x != self.node))))
-
-    @property
-    def output(self) -> str:
-        """The label of the outputs, once the call has been checked."""
-        (output,) = (x for x in self.packed.labels if x != self.node)
-        return output
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import Along, MatrixMap, Running, TopK, matrix_dtype, pair_dtype
 from ucle.ir.conditions import Sign, compares
 from ucle.ir.contraction_trees import Path
-from ucle.ir.forests import NAME as FOREST
-from ucle.ir.forests import Forest
+from ucle.ir.forests import Forest, forest_dtype
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.tensor_types import TensorType
@@ -36,6 +35,7 @@ from ucle.language.factors import (
     types_used,
     with_sizes,
 )
+from ucle.language.forest_calls import output_label
 from ucle.language.functions import Direction
 from ucle.language.promotion import combine_signature, expression_type, reduce_type
 from ucle.language.statements import choose_outputs
@@ -53,6 +53,7 @@ from ucle.language.syntax import (
     Retyped,
     ScanExpression,
     Statement,
+    children,
     walk,
 )
 from ucle.lowering.bits_of_booleans import bits_as_logic
@@ -302,34 +303,24 @@ class _Lowering:
 
     def _lower_forest(self, statement: Statement, call: ForestCall) -> LogicalStatement:
         """Lower a statement that applies a forest to features."""
-        reads = call.features, call.packed
-        features, packed = (self._of_numbers(operand, call) for operand in reads)
-        if features.maps:
-            features = self._plain(features)
+        features, packed = (self._lower_operand(x, call.span) for x in children(call))
+        features = self._plain(features) if features.maps else features
         for label in (call.feature, call.node):
             what = f"the coordinates of the label {label!r} are no numbers of features or nodes"
             self._check_no_dictionary(label, what, call.span)
         labels = tuple(self._label(name) for name in statement.target.labels)
         one, other = (self._step_types.of_use(x, self._span) for x in (features, packed))
-        forest = Forest(call.feature, call.node, call.output)
+        forest = Forest(call.feature, call.node, output_label(call))
         self.types[self._target] = forest_type((one, other), forest, labels)
-        text, steps = tuple(map(_tensor_of, reads)), tuple(self._steps.values())
+        steps, text = tuple(self._steps.values()), tuple(self._text(call))
         parts = self._target, labels, steps, features, self._span, text
         return LogicalStatement(*parts, forest=(forest, packed))
 
-    def _of_numbers(self, operand: Expression, call: ForestCall) -> Use:
+    def _lower_operand(self, operand: Expression, span: Span) -> Use:
         """Return an operand of a forest in float64."""
         assert isinstance(operand, Access), "lifted"
         use = self._access(operand)
-        if use.dtype.kind == "c":
-            raise ValueTypeError(
-                f"{FOREST} needs real numbers",
-                where=str(call.span),
-                expected="real numbers, integers or truth values",
-                found=f"{operand} of {use.dtype.value}",
-                hint="real and imag make real numbers of complex ones",
-            )
-        return use.cast(DType.FLOAT64)
+        return use.cast(forest_dtype(use.dtype, str(span)))
 
     def _check_numbered(self, reindexed: Reindexed) -> None:
         """Check that no label without numeric coordinates is computed with."""
@@ -595,11 +586,6 @@ class _Lowering:
             number_of(constant, dtype, self._span)
         over = tuple(self._label(name) for name in found.over)
         return self._step(factors, found.combine, found.reduce, over, dtype, found)
-
-
-def _tensor_of(operand: Expression) -> str:
-    assert isinstance(operand, Access), "lifted"
-    return operand.tensor
 
 
 def _check_positions(hit: Hit, dtype: DType) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ucle.foundation.dataclasses import dataclass
+from ucle.language.forest_calls import output_label
 from ucle.language.resolve import resolve
 from ucle.language.syntax import (
     Access,
@@ -176,7 +177,7 @@ def _accesses(
     elif isinstance(expression, First):
         blocked |= {expression.label}
     elif isinstance(expression, ForestCall):
-        blocked |= {expression.feature, expression.node, expression.output}
+        blocked |= {expression.feature, expression.node, output_label(expression)}
     for part in children(expression):
         yield from _accesses(part, blocked)
 

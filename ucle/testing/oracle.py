@@ -43,6 +43,7 @@ import numpy as np
 
 from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import MatrixMap, Running
+from ucle.language.forest_calls import output_label
 from ucle.language.parse import parse_program
 from ucle.language.syntax import (
     Access,
@@ -273,8 +274,8 @@ class Evaluation:
             raise UndefinedError("a forest of complex numbers")
         others = tuple(x for x in labels if x != call.feature)
         features = _align((labels, self._operand(features)), (*others, call.feature))
-        packed = _align((own, self._operand(packed)), (call.node, call.output))
-        return (*others, call.output), sum_forest(features, packed.astype(np.float64))
+        packed = _align((own, self._operand(packed)), (call.node, output_label(call)))
+        return (*others, output_label(call)), sum_forest(features, packed.astype(np.float64))
 
     def _read(self, access: Access) -> Named:
         """A tensor at other places than its labels."""
