@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from compressed_samples import TOO_LARGE, compressed_groups, compressed_rows
 from forest_meanings import forest_pack
-from forests import random_forest, random_rows
 from kernel_table import KERNELS, base
 from matrix_meanings import KERNEL_PARTS
 from operator_meanings import COMBINES, MAPS, REDUCES, Array
 
 from ucle.ir.axis_functions import MATRIX_FUNCTIONS
+from ucle.testing.random_forests import random_forest, random_rows
 from ucle.udf_kernels import ELEMENT_TYPES
 
 LENGTHS = (0, 1, 2, 3, 5, 8, 17, 64, 131)

@@ -10,7 +10,6 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from forests import random_forest, random_rows
 
 import ucle
 from ucle.errors import (
@@ -27,6 +26,8 @@ from ucle.optimiser import choose_decomposition
 from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import Case, make_input
 from ucle.testing.oracle_forests import sum_forest
+from ucle.testing.partitions import run_on_partitions
+from ucle.testing.random_forests import random_forest, random_rows
 
 RNG = np.random.default_rng(17)
 R, S, N = 5, 3, 4
@@ -145,6 +146,17 @@ def test_views_follow_their_tables(promoted: list[str]) -> None:
         ]
         connection.execute("UPDATE F SET v = 30 WHERE p = 17")
         assert connection.sql("SELECT sum(val) FROM E").fetchall() == [(70.0,)]
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_on_partitions(partitions: int, fresh: duckdb.DuckDBPyConnection) -> None:
+    x = random_rows(RNG, 40, N, missing=0)
+    rows = {"r": np.repeat(np.arange(40), N), "f": np.tile(np.arange(N), 40), "v": x.reshape(-1)}
+    X = ucle.table(pa.table(rows), ["r", "f"], "v", bounds=[40, N])
+    given = {"X": X, "F": DATA["F"], "database": fresh, "decomposition": {"E": ["r"]}}
+    program = ucle.einsum_program(FORMS[0], **given)
+    with run_on_partitions(program, fresh, partitions, seed=1) as result:
+        np.testing.assert_array_equal(result["E"].to_numpy(), sum_forest(x, DATA["F"]))
 
 
 # ---- What is wrong ----

@@ -6,14 +6,49 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ucle.testing.generate import Array
+from ucle.ir.forests import FIELDS
+from ucle.testing.oracle_operators import Array
 
-FIELDS, NAN_HOLDS, IS_ROOT = 6, 8, 16
+NAN_HOLDS, IS_ROOT = 8, 16
 EVERY = tuple(range(1, 7))
 """All conditions."""
 
 
-def random_tree(
+def random_forest(
+    rng: np.random.Generator,
+    trees: int = 3,
+    leaves: int = 9,
+    features: int = 4,
+    outputs: int = 2,
+    codes: Sequence[int] = EVERY,
+) -> Array:
+    """Return a packed forest, of shape (fields of nodes, outputs).
+
+    Args:
+        rng: draws it.
+        trees: their number.
+        leaves: the most leaves of a tree.
+        features: the number of features.
+        outputs: the number of outputs.
+        codes: the conditions that nodes may have.
+
+    >>> random_forest(np.random.default_rng(0), trees=2, leaves=1).shape
+    (12, 2)
+    """
+    made: list[Array] = []
+    for _ in range(trees):
+        count = int(rng.integers(1, leaves + 1))
+        made.append(_random_tree(rng, count, features, outputs, codes, sum(map(len, made))))
+    return np.concatenate([*made, np.zeros((0, FIELDS, outputs))]).reshape(-1, outputs)
+
+
+def random_rows(rng: np.random.Generator, *shape: int, missing: float = 0.1) -> Array:
+    """Return features, many of which equal a threshold, and some of which are NaN."""
+    values = rng.choice((-2, -1, -0.5, 0, 0.25, 0.75, 1, 3), shape)
+    return np.where(rng.random(shape) < missing, np.nan, values)
+
+
+def _random_tree(
     rng: np.random.Generator,
     leaves: int,
     features: int,
@@ -21,7 +56,7 @@ def random_tree(
     codes: Sequence[int],
     at: int,
 ) -> Array:
-    """A tree whose nodes are numbered from `at` on, each before those below it.
+    """Return a tree whose nodes are numbered from `at` on, each before those below it.
 
     Thresholds are few, so that features are often equal to them.
     """
@@ -47,25 +82,3 @@ def random_tree(
     nodes[0, 4, 0] += IS_ROOT
     nodes[:, :5, 1:] = rng.normal(size=nodes[:, :5, 1:].shape)  # means nothing
     return nodes
-
-
-def random_forest(
-    rng: np.random.Generator,
-    trees: int = 3,
-    leaves: int = 9,
-    features: int = 4,
-    outputs: int = 2,
-    codes: Sequence[int] = EVERY,
-) -> Array:
-    """A packed forest, of shape (fields of nodes, outputs)."""
-    made: list[Array] = []
-    for _ in range(trees):
-        count = int(rng.integers(1, leaves + 1))
-        made.append(random_tree(rng, count, features, outputs, codes, sum(map(len, made))))
-    return np.concatenate([*made, np.zeros((0, FIELDS, outputs))]).reshape(-1, outputs)
-
-
-def random_rows(rng: np.random.Generator, *shape: int, missing: float = 0.1) -> Array:
-    """Features, many of which equal a threshold, and some of which are NaN."""
-    values = rng.choice((-2, -1, -0.5, 0, 0.25, 0.75, 1, 3), shape)
-    return np.where(rng.random(shape) < missing, np.nan, values)

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from forest_meanings import NODE, SIZES, forest, forest_pack
-from forests import NAN_HOLDS, random_forest, random_rows
 from kernel_routes import Route
 
 from ucle.testing.oracle_forests import sum_forest
+from ucle.testing.random_forests import NAN_HOLDS, random_forest, random_rows
 
 CALLS = 50 * int(os.environ.get("UCLE_FUZZ_CALLS", "4"))
 FEATURES, OUTPUTS = 4, 2
