@@ -21,6 +21,7 @@ from ucle.plan.relation_tree import inputs
 from ucle.plan.steps import Plan, Role, Round, Step
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.finiteness_checks import StoredPayload, limit_query, nan_query
+from ucle.sqlgen.forests import pack_forest
 from ucle.sqlgen.from_clause import Joined, NestedExpression, SingleRow, cross_join
 from ucle.sqlgen.fused_steps import tape_query
 from ucle.sqlgen.index_maps import reindex_tensor
@@ -248,6 +249,9 @@ class _Emitter:
                 return self._expression(relation).query()
             case plan.TableScan():
                 return scan_table(relation, self._kernels, self._prefix)
+            case plan.PackedForest(source):
+                alias = choose_alias(source)
+                return pack_forest(relation, self._from(source, alias), alias, self._kernels)
             case plan.Densify():
                 return self._densify(relation)
             case plan.Slices():

@@ -1,7 +1,7 @@
-"""Estimated entries of functions along an axis (`ucle.ir.axis_functions`): scans, and top-k.
+"""Estimated entries of functions along an axis (`ucle.ir.axis_functions`), and of forests.
 
 A scan leaves a fibre without stored entries as it is; in all others every entry is made. Top-k
-makes every entry of every fibre.
+makes every entry of every fibre, and so does a forest.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def running_counts(vertex: Vertex, fibres: float) -> TensorStatistics:
     return TensorStatistics(kept * length, distinct)
 
 
-def top_counts(vertex: Vertex) -> TensorStatistics:
-    """T and V of the tensor that a top-k vertex makes."""
+def every_entry(vertex: Vertex) -> TensorStatistics:
+    """T and V of the tensor that a vertex with top-k or a forest makes: all entries."""
     sizes = tuple(float(label.bound) for label in vertex.labels)
     return TensorStatistics(math.prod(sizes), sizes)
 

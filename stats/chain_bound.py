@@ -20,7 +20,7 @@ from ucle.ir.fills import JoinKind, absorbed_sides
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Vertex
-from ucle.stats.axis_functions import top_counts
+from ucle.stats.axis_functions import every_entry
 from ucle.stats.degrees import Degrees, both, either, unknown
 from ucle.stats.estimate import DerivedVertex, Rows, Statistics
 from ucle.stats.index_maps import entries_of_one
@@ -156,8 +156,8 @@ def _derived_degrees(vertex: Vertex, operands: tuple[Statistics, ...]) -> Degree
         return _reindexed_degrees(vertex, _degrees(operands[0]))
     if vertex.along is not None:
         return _running_degrees(vertex, _degrees(operands[0]))
-    if vertex.top is not None:
-        counts = top_counts(vertex)
+    if vertex.top is not None or vertex.forest is not None:
+        counts = every_entry(vertex)
         return Degrees.from_counts(counts.distinct, counts.entries, counts.distinct)
     labels = vertex.all_labels
     place = {label: number for number, label in enumerate(labels)}

@@ -18,7 +18,7 @@ from ucle.ir.fills import JoinKind, JoinRule, join_rule
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
-from ucle.stats.axis_functions import running_counts, top_counts, top_rows
+from ucle.stats.axis_functions import every_entry, running_counts, top_rows
 from ucle.stats.estimate import DerivedVertex, Rows, Statistics
 from ucle.stats.index_maps import estimate_occupied, reindexed_counts
 from ucle.stats.model import TensorStatistics
@@ -54,8 +54,8 @@ class Textbook:
         if vertex.along is not None:
             counts = self._running_counts(vertex, operands[0])
             return Statistics(vertex.tensor.type, counts, derived)
-        if vertex.top is not None:
-            return Statistics(vertex.tensor.type, top_counts(vertex), derived)
+        if vertex.top is not None or vertex.forest is not None:
+            return Statistics(vertex.tensor.type, every_entry(vertex), derived)
         cells = math.prod(float(label.bound) for label in vertex.labels)
         entries = min(run(self._projected_rows(derived, set(vertex.names))), cells)
         if 0 < entries < 1:

@@ -15,6 +15,7 @@ from typing import Any
 
 import compressed_meanings as compressed
 import numpy as np
+from forest_meanings import forest, forest_pack
 from kernel_table import KERNELS
 from matrix_meanings import KERNEL_PARTS, mat_map, mat_parts
 from multiway_meanings import multiway
@@ -439,6 +440,8 @@ def _meanings() -> Iterator[tuple[str, Function]]:
     yield "csr_empty", compressed.csr_empty
     yield RANDOM_BITS.stem, RANDOM_BITS.numpy
     yield "tape", _tape
+    yield "forest_pack", forest_pack
+    yield "forest", forest
     for tag, element in ELEMENT_TYPES.items():
         for family in (x for x, tags in _FAMILIES.items() if tag in tags):
             for name, function in family(element):

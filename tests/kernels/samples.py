@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 from compressed_samples import TOO_LARGE, compressed_groups, compressed_rows
+from forest_meanings import forest_pack
 from kernel_table import KERNELS, base
 from matrix_meanings import KERNEL_PARTS
 from operator_meanings import COMBINES, MAPS, REDUCES, Array
 
 from ucle.ir.axis_functions import MATRIX_FUNCTIONS
+from ucle.testing.random_forests import random_forest, random_rows
 from ucle.udf_kernels import ELEMENT_TYPES
 
 LENGTHS = (0, 1, 2, 3, 5, 8, 17, 64, 131)
@@ -272,7 +274,7 @@ def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
     elif plain == "reindex":
         for constants, program in INDEX_MAPS:
             yield [tensor(rng, tag, 12), constants, program, number(rng, tag)]
-    elif plain.startswith(("cum", "vec_top_", *OF_MATRICES)):
+    elif plain.startswith(("cum", "vec_top_", "forest", *OF_MATRICES)):
         yield from _rows_along(plain)(rng, tag)
     elif plain == "element":
         for length in LENGTHS[1:]:
@@ -311,8 +313,26 @@ def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
         yield from _elementwise_rows(name, rng)
 
 
+def _rows_of_forests(plain: str, rng: np.random.Generator, tag: str) -> Iterator[list[Any]]:
+    """Forests to pack, or rows of features and packed forests."""
+    del tag
+    for trees, leaves, features, outputs in product((0, 1, 4), (1, 2, 40), (1, 5), (1, 3)):
+        packed = random_forest(rng, trees, leaves, features, outputs)
+        missing = int(rng.integers(6)) * (len(packed) > 0 and leaves == 1)
+        kept = packed[: len(packed) - missing].reshape(-1)
+        sizes = features, outputs
+        if plain == "forest_pack":
+            yield [kept, *sizes]
+            continue
+        for rows, share in ((0, 0), (1, 0.3), (3, 0), (40, 0.0), (40, 0.2)):
+            x = random_rows(rng, rows * features, missing=share)
+            yield [x, forest_pack(kept, *sizes)]
+
+
 def _rows_along(plain: str) -> Callable[[np.random.Generator, str], Iterator[list[Any]]]:
     """Return a function that makes arguments of a kernel that works along axes."""
+    if plain.startswith("forest"):
+        return partial(_rows_of_forests, plain)
     if plain in OF_MATRICES:
         return partial(_rows_of_matrices, plain.removeprefix("mat_"))
     return _rows_with_first_entries if plain.startswith("vec_top_") else _running_rows

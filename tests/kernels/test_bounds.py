@@ -13,7 +13,11 @@ from kernel_routes import Route
 
 from ucle.udf_kernels.native import load_module
 
-ENDLESS = "SELECT ein_sca('i,j->', [4000000, 4000000], full(4000000, 1), full(4000000, 1))"
+ENDLESS = {
+    "product": "SELECT ein_sca('i,j->', [4000000, 4000000], full(4000000, 1), full(4000000, 1))",
+    "forest": "SELECT octet_length(forest(full(9000000, 1), forest_pack("
+    "pack([16.0 * (i % 6 = 4)::INT for i in range(600000)]), 1, 1)))",
+}
 CALLS = (
     "{0}(b ORDER BY i) FROM t GROUP BY g",
     "{0}(b ORDER BY i % 5, i) FILTER (i > 90) FROM t GROUP BY GROUPING SETS ((g), (g, i % 2), ())",
@@ -127,15 +131,16 @@ def test_memory_that_duckdb_does_not_see_is_bounded(route: Route) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("endless", ENDLESS)
 @pytest.mark.parametrize("name", ["extension", "arrow"])
-def test_ctrl_c_ends_a_long_call(name: str) -> None:
+def test_ctrl_c_ends_a_long_call(name: str, endless: str) -> None:
     script = (
         "import duckdb, sys\n"
         "from ucle.udf_kernels import load_extension, register_arrow\n"
         "c = duckdb.connect(config={'allow_unsigned_extensions': 'true', 'threads': '2'})\n"
         f"{'load_extension' if name == 'extension' else 'register_arrow'}(c)\n"
         "print('ready', flush=True)\n"
-        f'try: c.execute("""{ENDLESS}""").fetchall()\n'
+        f'try: c.execute("""{ENDLESS[endless]}""").fetchall()\n'
         "except (KeyboardInterrupt, duckdb.Error) as error: print(type(error).__name__)\n"
         "print('still here')\n"
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from .around import AROUND
 from .bits_and_chains import BITS_AND_CHAINS
 from .coming_in import COMING_IN
+from .forests import FORESTS
 from .infinite_states import INFINITE_STATES
 from .linear_algebra import LINEAR_ALGEBRA
 from .look_ups import LOOK_UPS
@@ -1301,6 +1302,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *AROUND,
     *BITS_AND_CHAINS,
     *COMING_IN,
+    *FORESTS,
     *LINEAR_ALGEBRA,
     *LOOK_UPS,
     *ORDER_AND_NAMES,

@@ -18,6 +18,7 @@ from ucle.errors import UnsupportedError
 from ucle.foundation.dtypes import DType
 from ucle.gradients.masked import Adjoint, Holds, only_scales, product_of
 from ucle.ir.axis_functions import Running
+from ucle.ir.forests import NAME as FOREST
 from ucle.ir.vertices import Span
 from ucle.language.factors import constant_value
 from ucle.language.functions import FIRST, Direction, Gives
@@ -28,6 +29,7 @@ from ucle.language.syntax import (
     Coordinate,
     Expression,
     First,
+    ForestCall,
     Hit,
     Number,
     Reduction,
@@ -93,6 +95,8 @@ def _derivatives(expression: Expression) -> tuple[str, Sequence[str | None]]:
             return along.name, (RUNNING_SUM if summed_up else None,)
         case First(function):
             return function.name, ("g" if function.gives is Gives.VALUES else NONE,)
+        case ForestCall():
+            return FOREST, (None, None)
     return "", ()
 
 

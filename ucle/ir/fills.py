@@ -59,6 +59,8 @@ def join_rule(
         right: type of its second input.
         decomposition: the levels of its labels.
     """
+    if vertex.forest is not None:  # the kernel alone knows what trees make of a row of fills
+        return JoinRule(JoinKind.INNER, not left.entries.full, not right.entries.full)
     absorbed_by_left, absorbed_by_right = absorbed_sides(vertex, left, right)
     promoted = decomposition.promoted
     left_keys = {name for name in vertex.inputs[0].names if name in promoted}
@@ -86,6 +88,8 @@ def absorbed_sides(vertex: Vertex, left: TensorType, right: TensorType) -> tuple
 
     First whether the left's fill absorbs what the right holds there, then the right's the left's.
     """
+    if vertex.forest is not None:
+        return False, False
     assert vertex.combine is not None
     fills, dtype = (left.fill, right.fill), vertex.tensor.type.dtype
     return _find_absorbing(vertex.combine, dtype, fills, left.entries, right.entries)
@@ -175,6 +179,8 @@ def meets_all(vertex: Vertex) -> bool:
         return vertex.index.dense
     if vertex.along is not None:
         return vertex.along.dense
+    if vertex.forest is not None:
+        return True
     return vertex.reduce is not None and vertex.reduce.repeat is None
 
 

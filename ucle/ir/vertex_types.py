@@ -25,6 +25,8 @@ from ucle.ir.coverage import (
     jointly_decided,
 )
 from ucle.ir.fills import combined_fill
+from ucle.ir.forests import NAME as FOREST
+from ucle.ir.forests import Forest
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Cast, Map, Pointwise
@@ -241,6 +243,32 @@ def top_type(source: TensorType, top: TopK, axes: Labels, labels: Labels) -> Ten
     return TensorType(labels, source.dtype, source.dtype.scalar(0), values)
 
 
+def forest_type(
+    sources: tuple[TensorType, TensorType], forest: Forest, labels: Labels
+) -> TensorType:
+    """Return the type of the sums of a forest.
+
+    Args:
+        sources: types of the features and of the packed forest, both of float64.
+        forest: its labels.
+        labels: labels of the result.
+
+    Raises:
+        BoundError: there are no features.
+    """
+    features, packed = sources
+    if features.axes[-1].bound == 0:
+        raise BoundError(
+            "a forest has no features to look at",
+            where=f"{FOREST}[{forest.feature},{forest.node}]",
+            expected=f"a label {forest.feature} of size 1 or more",
+            found="0",
+        )
+    varies = features.every.varies or packed.every.varies
+    values = replace(anything(packed.dtype, finite=packed.every.finite), overflows=True)
+    return TensorType(labels, packed.dtype, 0.0, replace(values, varies=varies, full=True))
+
+
 def retype_program(program: Program, inputs: Mapping[str, TensorType]) -> Program:
     """Return the program with new types for its inputs and the types that follow from them.
 
@@ -265,6 +293,8 @@ def vertex_type(vertex: Vertex, types: Mapping[str, TensorType]) -> TensorType:
         return along_type(first, vertex.along, vertex.labels)
     if vertex.top is not None:
         return top_type(first, vertex.top, vertex.inputs[0].labels, vertex.labels)
+    if vertex.forest is not None:
+        return forest_type((first, second[0]), vertex.forest, vertex.labels)
     every = tuple(label for operand in vertex.inputs for label in operand.labels)
     signature = every, vertex.labels, vertex.reduce, vertex.span
     if vertex.combine is not None:

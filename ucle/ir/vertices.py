@@ -15,6 +15,7 @@ from functools import cached_property
 from ucle.errors import LabelError, NameResolutionError
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.axis_functions import Along, MatrixMap, TopK
+from ucle.ir.forests import Forest
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import RESULT, Decomposition, Label, Layout
 from ucle.ir.maps import Cast, Pointwise
@@ -80,6 +81,9 @@ class Vertex:
     else."""
     top: TopK | None = None
     """The top-k operation that is applied to the one input. The vertex does nothing else."""
+    forest: Forest | None = None
+    """The forest that is applied to two inputs: features, and the packed forest. The vertex does
+    nothing else."""
 
     def __post_init__(self) -> None:
         if self.index is not None:
@@ -87,6 +91,9 @@ class Vertex:
             return
         if self.top is not None:
             self._check_top(self.top)
+            return
+        if self.forest is not None:
+            self._check_forest(self.forest)
             return
         if self.along is not None:
             (operand,) = self.inputs
@@ -124,6 +131,20 @@ class Vertex:
         if len(set(self.names)) != len(self.names):
             raise LabelError(f"vertex {self.name}: output labels are not distinct")
 
+    def _check_forest(self, forest: Forest) -> None:
+        features, packed = self.inputs
+        others = features.names[:-1]
+        fits = features.names == (*others, forest.feature) and self.names == (
+            *others,
+            forest.output,
+        )
+        fits = fits and packed.names == (forest.node, forest.output)
+        if not fits or self.combine is not None or self.maps or self.reduce is not None:
+            raise LabelError(f"vertex {self.name}: a forest beside something else")
+        every = *features.names, *packed.names
+        if len(set(every)) != len(every):
+            raise LabelError(f"vertex {self.name}: labels of a forest are not distinct")
+
     @property
     def name(self) -> str:
         """The name of the tensor that the vertex defines."""
@@ -136,18 +157,23 @@ class Vertex:
 
     @property
     def relabels(self) -> bool:
-        """True if the result may have labels that its input lacks: a reindexing vertex or top-k."""
-        return self.index is not None or self.top is not None
+        """True if labels are replaced and not aggregated: an index map, top-k or a forest."""
+        return self.index is not None or self.top is not None or self.forest is not None
 
     @property
     def is_product(self) -> bool:
-        """True if the vertex joins, maps and aggregates: no index map, top-k or `along`."""
+        """True if the vertex joins, maps and aggregates: no index map, top-k, forest or `along`."""
         return not self.relabels and self.along is None
 
     @property
     def is_of_matrices(self) -> bool:
-        """True if the vertex is a function of matrices, which kernels compute and SQL cannot."""
+        """True if the vertex is a function of matrices."""
         return isinstance(self.along, MatrixMap)
+
+    @property
+    def needs_kernel(self) -> bool:
+        """True if SQL cannot express the vertex: a function of matrices, or a forest."""
+        return self.is_of_matrices or self.forest is not None
 
     @cached_property
     def all_labels(self) -> tuple[Label, ...]:
@@ -211,6 +237,12 @@ class Vertex:
             along = top.label if decomposition is None else decomposition.spell_label(top.label)
             target = Operand(self.name, self.labels).text(decomposition, RESULT)
             return f"{target} = {top.text(operands[0], along)}"
+        if self.forest is not None:
+            cased = str if decomposition is None else decomposition.spell_label
+            feature, node = cased(self.forest.feature), cased(self.forest.node)
+            target = Operand(self.name, self.labels).text(decomposition, RESULT)
+            features, packed = operands
+            return f"{target} = {self.forest.text(features, packed, feature, node)}"
         if self.combine is not None:
             expression = self.combine.text(*operands)
         else:

@@ -11,7 +11,7 @@ resolved statements.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 from ucle.foundation.dataclasses import dataclass
@@ -22,6 +22,7 @@ from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import MATRIX_FUNCTIONS, PAIR, POSITION, VALUE, MatrixMap
 from ucle.ir.conditions import Compare, Sign
 from ucle.language.bounds import statement_labels
+from ucle.language.forest_calls import output_label
 from ucle.language.functions import Gives
 from ucle.language.label_arithmetic import condition_expression
 from ucle.language.syntax import (
@@ -30,6 +31,7 @@ from ucle.language.syntax import (
     Call,
     Expression,
     First,
+    ForestCall,
     Hit,
     Index,
     Pairs,
@@ -74,7 +76,8 @@ def lift_scans(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
 
 
 def _has_scan(statement: Statement) -> bool:
-    return any(isinstance(part, ScanExpression | First) for part in walk(statement.expression))
+    lifted = ScanExpression | First | ForestCall
+    return any(isinstance(part, lifted) for part in walk(statement.expression))
 
 
 @dataclass
@@ -97,6 +100,11 @@ class _ScanLift:
             whole: Expression = replace(
                 expression, argument=self._name_expression(argument, labels)
             )
+        elif isinstance(expression, ForestCall) and _fits_forest(labels, expression):
+            operands = []
+            for child in children(expression):
+                operands.append(run(self._lift_expression(child)))
+            whole = self._name_operands(expression, labels, operands)
         else:
             whole = run(self._lift_expression(expression))
         return [*self.made, replace(self.statement, expression=whole)]
@@ -107,6 +115,9 @@ class _ScanLift:
             parts.append((yield self._lift_expression(child)))
         if isinstance(expression, First):
             return self._first(expression, parts[0])
+        if isinstance(expression, ForestCall):
+            labels = tuple(dict.fromkeys(expression.labels))
+            return self._add("forest", labels, self._name_operands(expression, labels, parts))
         if not isinstance(expression, ScanExpression):
             return with_children(expression, parts) if parts else expression
         labels = tuple(dict.fromkeys(expression.labels))
@@ -143,6 +154,18 @@ class _ScanLift:
         self.statement = replace(self.statement, like={**self.statement.like, first.label: axis})
         members = Hit(positions, first.label, "", span, permissive=True, own=True)
         return members if first.rank is None else Reduction(ANY, (rank,), members, span)
+
+    def _name_operands(
+        self, call: ForestCall, labels: tuple[str, ...], operands: Sequence[Expression]
+    ) -> ForestCall:
+        """Return a forest of tensors, whose result has these labels, the outputs last."""
+        features, packed = operands
+        wanted = (*labels[:-1], call.feature), (call.node, output_label(call))
+        return replace(
+            call,
+            features=self._name_expression(features, wanted[0]),
+            packed=self._name_expression(packed, wanted[1]),
+        )
 
     def _part(
         self,
@@ -205,6 +228,12 @@ def _fits(labels: tuple[str, ...], expression: ScanExpression) -> bool:
     if not isinstance(along, MatrixMap):
         return True
     return along.function.part_of is None and labels[-2:] == along.labels
+
+
+def _fits_forest(labels: tuple[str, ...], call: ForestCall) -> bool:
+    """True if a forest may be the whole statement for a target with these labels."""
+    same = len(labels) == len(call.labels) and set(labels) == set(call.labels)
+    return same and labels[-1] == output_label(call)
 
 
 def _coordinate(label: str) -> Affine:

@@ -25,7 +25,9 @@ from ucle.foundation.caches import BoundedCache
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING, MatrixMap, Running
+from ucle.ir.forests import NAME as FOREST
 from ucle.ir.vertices import Span
+from ucle.language.forest_calls import forest_call
 from ucle.language.functions import ALONG, ELSEWHERE, FIRST, function_named
 from ucle.language.label_arithmetic import LARGEST, affine_of
 from ucle.language.lr_parser import Parser, Token, UnexpectedError, build
@@ -38,6 +40,7 @@ from ucle.language.syntax import (
     Coordinate,
     Expression,
     First,
+    ForestCall,
     Index,
     LabelDivision,
     Number,
@@ -317,6 +320,8 @@ def _with_coordinates(target: Access, expression: Expression) -> Expression:
                 labels.update(along.labels)
             case First(label=label):
                 labels.update((label, *part.labels))
+            case ForestCall(feature, node):
+                labels.update((feature, node))
     names = {x.tensor for x in accesses(expression) if x.bare}
     if names.isdisjoint(labels):
         return expression
@@ -409,10 +414,23 @@ class _Builder:
             return Binary(swapped, right, left, self._span(name))
         return Call(function_named(str(name)), tuple(arguments), self._span(name))
 
+    def arguments(self, children: list[Expression]) -> tuple[Expression, ...]:
+        return tuple(children)
+
     def reduction(self, children: list[Any]) -> Expression:
-        name, *indices, argument = children
+        name, *indices, arguments = children
         span = self._span(name)
         over = tuple(_label(x, span) for x in indices if x is not None)
+        if name == FOREST:
+            return forest_call(over, arguments, span)
+        if len(arguments) != 1:
+            raise ProgramSyntaxError(
+                f"{name} has more than one argument",
+                where=str(span),
+                expected=f"{name}[{','.join(over)}](...)",
+                found=f"{len(arguments)} arguments",
+            )
+        (argument,) = arguments
         if name in RUNNING:
             if len(over) != 1:
                 raise ProgramSyntaxError(

@@ -24,7 +24,9 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import find_free_name
 from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING
+from ucle.ir.forests import NAME as FOREST
 from ucle.ir.vertices import Span
+from ucle.language.forest_calls import check_labels
 from ucle.language.functions import ALONG, CASTS, ELSEWHERE, FIRST, FUNCTIONS
 from ucle.language.parse import comparison, template
 from ucle.language.syntax import (
@@ -35,6 +37,7 @@ from ucle.language.syntax import (
     Coordinate,
     Expression,
     First,
+    ForestCall,
     Hit,
     LabelDivision,
     Reduction,
@@ -100,6 +103,13 @@ def _sum_missing(expression: Expression, kept: frozenset[str]) -> Calls[Expressi
         staying = expression.along.labels
     elif isinstance(expression, First) and expression.stays:
         staying = (expression.label,)
+    if isinstance(expression, ForestCall):  # what it makes is summed, and not what it reads
+        here = [label for label in expression.labels if label not in kept]
+        parts = []
+        for child in children(expression):
+            parts.append((yield _sum_missing(child, frozenset(child.labels))))
+        made = with_children(expression, parts)
+        return Reduction(SUM, tuple(here), made, _span(made)) if here else made
     gone = tuple(x for x in staying if x not in kept and x in expression.labels)
     if gone:
         inner = yield _sum_missing(expression, kept.union(gone))  # they exist until the end
@@ -140,7 +150,7 @@ def _expand_expression(
                 _check_count(expression, len(derived.parameters))
                 values = dict(zip(derived.parameters, parts, strict=True))
                 return substitute(template(derived.text), values, (), span)
-            aggregates = name in (*REDUCES, *RUNNING, *MATRIX_MAPS, *FIRST, *ALONG)
+            aggregates = name in (*REDUCES, *RUNNING, *MATRIX_MAPS, *FIRST, *ALONG, FOREST)
             raise (_without_labels if aggregates else _unknown_function)(expression)
         case Call():
             _check_count(expression, 1)
@@ -171,6 +181,8 @@ def _expand_expression(
                     expected=f"a label that {', '.join(argument.labels)} are not",
                     found=rank,
                 )
+        case ForestCall():
+            check_labels(expression)
         case Reduction(operator, over, argument, span):
             for label in over:
                 if label not in argument.labels or over.count(label) > 1:
@@ -230,6 +242,11 @@ class _Names:
                 names.update({} if outer_label is None else {label: outer_label})
                 outer_rank = None if rank is None else names.get(rank, rank)
                 return First(function, own_label, outer_rank, inner, span)
+            case ForestCall(feature, node, features, packed, span):
+                of_features, of_nodes = self._fresh(feature), self._fresh(node)
+                features = yield self._unique(features, {**names, feature: of_features})
+                packed = yield self._unique(packed, {**names, node: of_nodes})
+                return ForestCall(of_features, of_nodes, features, packed, span)
             case Size(over, span):  # over the labels of the preceding aggregation in its template
                 own = tuple(names.get(x, x) for x in over)
                 return Size(self._sizes.get((over, span), own), span)

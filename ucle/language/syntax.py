@@ -317,6 +317,27 @@ class First:
 
 
 @dataclass(frozen=True)
+class ForestCall:
+    """``forest[f,p](X[r,f], F[p,k])``; the labels f and p are local to the operands."""
+
+    feature: str
+    node: str
+    features: Expression
+    packed: Expression
+    span: Span
+    constant: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _know_facts(self)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The other labels of the features, and that of the outputs."""
+        others = (x for x in self.features.labels if x != self.feature)
+        return tuple(dict.fromkeys((*others, *(x for x in self.packed.labels if x != self.node))))
+
+
+@dataclass(frozen=True)
 class Pairs:
     """First entries with their positions (`ucle.ir.axis_functions`): a whole right side.
 
@@ -429,7 +450,7 @@ class Reindexed:
 
 
 def _know_facts(
-    expression: Call | Binary | Comparisons | Reduction | ScanExpression | First,
+    expression: Call | Binary | Comparisons | Reduction | ScanExpression | First | ForestCall,
 ) -> None:
     """Compute the cached properties now: later this would recurse once per level."""
     expression.labels, expression.constant  # noqa: B018
@@ -446,6 +467,7 @@ Expression = (
     | Reduction
     | ScanExpression
     | First
+    | ForestCall
     | Size
     | Hit
     | Reindexed
@@ -499,6 +521,8 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return (argument,)
         case First(argument=argument) | Retyped(argument):
             return (argument,)
+        case ForestCall(features=features, packed=packed):
+            return (features, packed)
         case Pairs(source=source):
             return (source,)
 
@@ -537,6 +561,9 @@ def with_children(expression: Expression, parts: Iterable[Expression]) -> Expres
         case LabelDivision(_, by, remainder, span):
             (argument,) = parts
             return LabelDivision(argument, by, remainder, span)
+        case ForestCall():
+            features, packed = parts
+            return replace(expression, features=features, packed=packed)
         case Pairs():
             (source,) = parts
             assert isinstance(source, Access)

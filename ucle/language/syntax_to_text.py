@@ -18,6 +18,7 @@ from ucle.language.syntax import (
     Coordinate,
     Expression,
     First,
+    ForestCall,
     Hit,
     LabelDivision,
     Number,
@@ -92,6 +93,9 @@ def _text(expression: Expression) -> tuple[str, int]:
         case First(function, label, rank, argument):
             labels = label if rank is None else f"{label},{rank}"
             return f"{function.name}[{labels}]({expression_text(argument)})", ATOM
+        case ForestCall(feature, node, features, packed):
+            both = f"{expression_text(features)}, {expression_text(packed)}"
+            return f"forest[{feature},{node}]({both})", ATOM
         case Pairs(order, label, rank, _, source):
             name = "top_k" if order is Direction.GREATEST else "bottom_k"
             return f"{name}[{label},{rank}]({expression_text(source)})", ATOM

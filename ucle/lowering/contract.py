@@ -15,10 +15,11 @@ from dataclasses import replace
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.axis_functions import Along, TopK
 from ucle.ir.contraction_trees import Tree, leaves, tree_of
+from ucle.ir.forests import Forest
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.tensor_types import NamedTensor, TensorType
-from ucle.ir.vertex_types import along_type, reindexed_type, top_type, unary_type
+from ucle.ir.vertex_types import along_type, forest_type, reindexed_type, top_type, unary_type
 from ucle.ir.vertices import Operand, Program, Span, Vertex
 from ucle.lowering.contraction_orders import pairs
 from ucle.lowering.logical import (
@@ -161,6 +162,9 @@ class _Contraction:
             return
         if statement.top is not None:
             self._add_or_repeat(self._first_entries(statement, statement.top))
+            return
+        if statement.forest is not None:
+            self._record(self._forest(statement, *statement.forest))
             return
         self._finish(self._value(statement.result), statement, first)
 
@@ -340,6 +344,22 @@ class _Contraction:
         tensor = NamedTensor(statement.target, type_)
         return Vertex(tensor, (operand,), labels, span=statement.span, top=top)
 
+    def _forest(self, statement: LogicalStatement, forest: Forest, packed: Use) -> Vertex:
+        labels = statement.labels
+        node, output = (_named(packed.labels, name) for name in (forest.node, forest.output))
+        feature = _named(statement.result.labels, forest.feature)
+        wanted = (*labels[:-1], feature), (node, output)
+        operands = []
+        for use, order in zip((statement.result, packed), wanted, strict=True):
+            operand = self._plain(self._value(use))
+            if operand.labels != order:
+                operand = self._add(self._unary(self._read(operand), order)).operand
+            operands.append(operand)
+        one, other = operands
+        type_ = forest_type((self.types[one.tensor], self.types[other.tensor]), forest, labels)
+        tensor = NamedTensor(statement.target, type_)
+        return Vertex(tensor, (one, other), labels, span=statement.span, forest=forest)
+
     def _add_or_repeat(self, vertex: Vertex) -> None:
         """Add the vertex of a lifted statement, or remember the vertex that computes the same."""
         existing = self.vertices.find(vertex)
@@ -370,6 +390,11 @@ class _Contraction:
         derived = estimator.derive(vertex, tuple(self._known[x.tensor] for x in vertex.inputs))
         # Orders of one product are ranked without looking back at other products.
         self._known[vertex.name] = as_measured(estimator, derived)
+
+
+def _named(labels: Labels, name: str) -> Label:
+    """Return the label with a name."""
+    return next(label for label in labels if label.name == name)
 
 
 def _without(labels: Labels, over: Labels) -> Labels:

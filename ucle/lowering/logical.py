@@ -26,6 +26,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.axis_functions import Along, TopK
 from ucle.ir.contraction_trees import Path, Tree
+from ucle.ir.forests import Forest
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Cast, Partial, Pointwise, bracket_text, number_text
@@ -210,6 +211,8 @@ class LogicalStatement:
     """The scan or function of matrices that is applied to `result`."""
     top: TopK | None = None
     """The top-k operation that is applied to `result`."""
+    forest: tuple[Forest, Use] | None = None
+    """The forest that is applied to `result`, which are the features, and the packed forest."""
     lifted: bool = False
     """True if it is a part of a statement of the text, so that its tensor has no name of the
     user's."""
@@ -225,6 +228,11 @@ class LogicalStatement:
         return tuple(part for part in self.text if isinstance(part, str))
 
     @property
+    def whole_uses(self) -> tuple[Use, ...]:
+        """What the statement reads beside its steps: the result, and a packed forest."""
+        return (self.result,) if self.forest is None else (self.result, self.forest[1])
+
+    @property
     def own_labels(self) -> Labels:
         """The labels that the text aggregates."""
         return tuple(part for part in self.text if isinstance(part, Label))
@@ -232,7 +240,7 @@ class LogicalStatement:
     @property
     def chain(self) -> Contraction | None:
         """The chain that is the whole statement; None if it is anything else."""
-        if self.along is not None or self.top is not None:
+        if any(x is not None for x in (self.along, self.top, self.forest)):
             return None
         step = None if self.result.maps else self.by_name.get(self.result.tensor)
         return step if step is not None and step.is_chain else None
@@ -254,6 +262,9 @@ class LogicalStatement:
             result = f"{self.along.name}[{','.join(self.along.labels)}]({result})"
         if self.top is not None:
             result = self.top.text(result, self.top.label)
+        if self.forest is not None:
+            forest, packed = self.forest
+            result = forest.text(result, str(packed), forest.feature, forest.node)
         return "\n".join([*map(str, self.steps), f"{target} = {result}"])
 
 
@@ -286,11 +297,11 @@ class LogicalProgram:
 
     @property
     def reindexed(self) -> frozenset[str]:
-        """The tensors of statements with an index map, a scan, a matrix function or top-k."""
+        """The tensors of statements with an index map, a scan, a matrix function and the like."""
         return frozenset(
             x.target
             for x in self.statements
-            if any(part is not None for part in (x.index, x.along, x.top))
+            if any(part is not None for part in (x.index, x.along, x.top, x.forest))
         )
 
     def __post_init__(self) -> None:
@@ -310,8 +321,10 @@ def _check_steps(inputs: Sequence[str], statements: Sequence[LogicalStatement]) 
             assert step.is_chain or len(step.factors) == 1 + (step.combine is not None), str(step)
             own.add(step.name)
         result = statement.result
-        assert result.tensor in known or result.tensor in own, str(statement)
-        others = statement.index is not None or statement.top is not None
+        whole = statement.whole_uses
+        assert all(x.tensor in known or x.tensor in own for x in whole), str(statement)
+        relabelled = statement.index, statement.top, statement.forest
+        others = any(x is not None for x in relabelled)
         same = others or set(result.labels) == set(statement.labels)
         assert same, str(statement)
         known.add(statement.target)

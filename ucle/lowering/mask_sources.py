@@ -115,7 +115,7 @@ class MaskedProgram:
 
     def _hides_all(self, statement: LogicalStatement, name: str, mask: Use) -> bool:
         """Return whether a statement's products that use a tensor all have the mask as a factor."""
-        if statement.result.tensor == name:
+        if any(use.tensor == name for use in statement.whole_uses):
             return False
         own = self.statements[name].labels
         for step in statement.steps:
@@ -156,4 +156,4 @@ def uses(statement: LogicalStatement) -> Iterator[Use]:
     """Yield all uses of a statement."""
     for step in statement.steps:
         yield from step.factors
-    yield statement.result
+    yield from statement.whole_uses

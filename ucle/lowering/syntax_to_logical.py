@@ -19,10 +19,11 @@ from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import Along, MatrixMap, Running, TopK, matrix_dtype, pair_dtype
 from ucle.ir.conditions import Sign, compares
 from ucle.ir.contraction_trees import Path
+from ucle.ir.forests import Forest, forest_dtype
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.tensor_types import TensorType
-from ucle.ir.vertex_types import along_type, reindexed_type, top_type
+from ucle.ir.vertex_types import along_type, forest_type, reindexed_type, top_type
 from ucle.ir.vertices import Span
 from ucle.language.bounds import Bounds
 from ucle.language.factors import (
@@ -34,6 +35,7 @@ from ucle.language.factors import (
     types_used,
     with_sizes,
 )
+from ucle.language.forest_calls import output_label
 from ucle.language.functions import Direction
 from ucle.language.promotion import combine_signature, expression_type, reduce_type
 from ucle.language.statements import choose_outputs
@@ -42,6 +44,7 @@ from ucle.language.syntax import (
     Binary,
     Call,
     Expression,
+    ForestCall,
     Hit,
     Outside,
     Pairs,
@@ -50,6 +53,7 @@ from ucle.language.syntax import (
     Retyped,
     ScanExpression,
     Statement,
+    children,
     walk,
 )
 from ucle.lowering.bits_of_booleans import bits_as_logic
@@ -174,6 +178,8 @@ class _Lowering:
             return self._lower_scan(statement, statement.expression)
         if isinstance(statement.expression, Pairs):
             return self._first_entries(statement, statement.expression)
+        if isinstance(statement.expression, ForestCall):
+            return self._lower_forest(statement, statement.expression)
         expression = with_sizes(statement.expression, lambda name: self._label(name).bound)
         if (value := constant_value(expression)) is not None:
             raise UnsupportedError(
@@ -294,6 +300,27 @@ class _Lowering:
         self.types[self._target] = top_type(type_, top, use.labels, labels)
         text, steps = (pairs.source.tensor,), tuple(self._steps.values())
         return LogicalStatement(self._target, labels, steps, use, self._span, text, top=top)
+
+    def _lower_forest(self, statement: Statement, call: ForestCall) -> LogicalStatement:
+        """Lower a statement that applies a forest to features."""
+        features, packed = (self._lower_operand(x, call.span) for x in children(call))
+        features = self._plain(features) if features.maps else features
+        for label in (call.feature, call.node):
+            what = f"the coordinates of the label {label!r} are no numbers of features or nodes"
+            self._check_no_dictionary(label, what, call.span)
+        labels = tuple(self._label(name) for name in statement.target.labels)
+        one, other = (self._step_types.of_use(x, self._span) for x in (features, packed))
+        forest = Forest(call.feature, call.node, output_label(call))
+        self.types[self._target] = forest_type((one, other), forest, labels)
+        steps, text = tuple(self._steps.values()), tuple(self._text(call))
+        parts = self._target, labels, steps, features, self._span, text
+        return LogicalStatement(*parts, forest=(forest, packed))
+
+    def _lower_operand(self, operand: Expression, span: Span) -> Use:
+        """Return an operand of a forest in float64."""
+        assert isinstance(operand, Access), "lifted"
+        use = self._access(operand)
+        return use.cast(forest_dtype(use.dtype, str(span)))
 
     def _check_numbered(self, reindexed: Reindexed) -> None:
         """Check that no label without numeric coordinates is computed with."""

@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ucle.foundation.dataclasses import dataclass
+from ucle.language.forest_calls import output_label
 from ucle.language.resolve import resolve
 from ucle.language.syntax import (
     Access,
     Binary,
     Expression,
     First,
+    ForestCall,
     Number,
     Reduction,
     ScanExpression,
@@ -42,6 +44,9 @@ class Mask:
     tensor: str
     axes: tuple[int, ...]
 
+
+SPREADING = Reduction | ScanExpression | First | ForestCall
+"""Expressions in which an entry depends on others than that at its coordinates."""
 
 EVERYTHING = Mask("", ())
 """The mask of a tensor of which nothing is known to be as before."""
@@ -156,7 +161,7 @@ def depends_on_sizes(statement: Statement, is_zero: Callable[[str], bool]) -> bo
     for factor in _factors(expression):
         if isinstance(factor, Access) and factor.indices is None and is_zero(factor.tensor):
             covered |= set(factor.labels)
-        elif any(isinstance(x, Reduction | ScanExpression | First) for x in walk(factor)):
+        elif any(isinstance(x, SPREADING) for x in walk(factor)):
             return True
     return not labels <= covered
 
@@ -171,6 +176,8 @@ def _accesses(
         blocked |= set(expression.along.labels)
     elif isinstance(expression, First):
         blocked |= {expression.label}
+    elif isinstance(expression, ForestCall):
+        blocked |= {expression.feature, expression.node, output_label(expression)}
     for part in children(expression):
         yield from _accesses(part, blocked)
 

@@ -18,6 +18,7 @@ from ucle.language.syntax import (
     Call,
     Expression,
     First,
+    ForestCall,
     Number,
     Reduction,
     ScanExpression,
@@ -79,7 +80,9 @@ def _demand(
     readers = [x for x in statements if any(y.tensor == tensor for y in _reads(x.expression))]
     if readers != [statements[number]]:
         return None
-    spread = any(isinstance(x, ScanExpression | First) for x in walk(reader.expression))
+    spread = any(
+        isinstance(x, ScanExpression | First | ForestCall) for x in walk(reader.expression)
+    )
     reads = {x for x in _reads(reader.expression) if x.tensor == tensor}
     if spread or len({x.shown for x in reads}) != 1 or any(x.indices for x in reads):
         return None

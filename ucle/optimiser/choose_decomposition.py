@@ -94,8 +94,8 @@ def refusal(
     """Return the reason why a decomposition cannot be run; None if it can."""
     for vertex in costed.program.vertices:
         decomposition = decomposed.decompositions[vertex.name]
-        if not costed.resources.kernels and vertex.is_of_matrices:
-            return _no_kernel_of_matrices(vertex)
+        if not costed.resources.kernels and vertex.needs_kernel:
+            return _no_kernel_of(vertex)
         if not (costed.resources.kernels or decomposition.relational):
             return _no_kernels_at_all(vertex, decomposition)
         if densified_bytes(costed, vertex, decomposition) > costed.resources.memory:
@@ -146,13 +146,16 @@ def _may_join_multiway(options: Options) -> bool:
 
 def _decompose(costed: CostedProgram, options: Options) -> DecomposedProgram:
     program = costed.program
+    for vertex in program.vertices:
+        if vertex.forest is not None and not costed.resources.kernels:
+            raise _no_kernel_of(vertex)  # no decomposition would be found
     match options.decomposition:
         case "auto":
             return join_multiway(costed, sparse_einsum(costed, method=options.search))
         case "relational":
             for vertex in program.vertices:
-                if vertex.is_of_matrices:
-                    raise _no_sql_of_matrices(vertex)
+                if vertex.needs_kernel:
+                    raise _no_sql_of(vertex)
             return price(costed, {v.name: v.all_promoted for v in program.vertices})
         case "as-written":
             return price(costed, {v.name: decompose_as_written(v) for v in program.vertices})
@@ -231,6 +234,14 @@ def _no_kernel(vertex: Vertex, decomposition: Decomposition) -> UnsupportedError
 
 def _no_index_kernel(vertex: Vertex, decomposition: Decomposition) -> UnsupportedError:
     keyed = keyed_labels(vertex, decomposition.promoted)
+    if vertex.forest is not None:
+        return UnsupportedError(
+            "the features, the nodes and the outputs of a forest have to be inside arrays",
+            where=f"decomposition of {vertex.name}",
+            expected="promoted at most: " + ", ".join(vertex.names[:-1]),
+            found=", ".join(sorted(decomposition.promoted)),
+            hint="decomposition='auto' leaves them inside arrays",
+        )
     return UnsupportedError(
         "labels that are computed with have to be key columns",
         where=f"decomposition of {vertex.name}",
@@ -249,9 +260,13 @@ def _no_kernels_at_all(vertex: Vertex, decomposition: Decomposition) -> KernelsM
     )
 
 
-def _no_kernel_of_matrices(vertex: Vertex) -> KernelsMissingError:
+def _what_kernels_do(vertex: Vertex) -> str:
+    return "functions of matrices" if vertex.forest is None else "forests"
+
+
+def _no_kernel_of(vertex: Vertex) -> KernelsMissingError:
     return KernelsMissingError(
-        "there are no compiled kernels for functions of matrices",
+        f"there are no compiled kernels for {_what_kernels_do(vertex)}",
         where=f"{vertex}",
         expected="an installation with kernels",
         found="none",
@@ -259,9 +274,9 @@ def _no_kernel_of_matrices(vertex: Vertex) -> KernelsMissingError:
     )
 
 
-def _no_sql_of_matrices(vertex: Vertex) -> UnsupportedError:
+def _no_sql_of(vertex: Vertex) -> UnsupportedError:
     return UnsupportedError(
-        "there is no SQL for functions of matrices",
+        f"there is no SQL for {_what_kernels_do(vertex)}",
         where=f"{vertex}",
         expected="decomposition='auto', which calls kernels for them",
         found="decomposition='relational'",

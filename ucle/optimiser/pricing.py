@@ -13,6 +13,7 @@ from dataclasses import field, replace
 from functools import cached_property
 
 from ucle.foundation.dataclasses import dataclass
+from ucle.ir.forests import FIELDS
 from ucle.ir.layouts import RESULT, TILE, Decomposition, Layout
 from ucle.ir.masked_products import masked_products, reader_of
 from ucle.ir.vertices import Program, Vertex
@@ -44,6 +45,10 @@ SMALLEST = 16
 """The tile size below which a block costs more than the computation on it."""
 REINDEXED_FLOPS = 100.0
 """The work to find the place where an entry is read, in operations of a streaming kernel."""
+NODES_OF_VISIT = 64.0
+"""The nodes of a forest for each that a row comes by: a tree of 1000 nodes has some 16 levels."""
+VISIT_FLOPS = 10.0
+"""The work of a step down a tree, in operations of a streaming kernel: it waits for memory."""
 
 
 def decompositions(
@@ -234,6 +239,8 @@ class CostedProgram(SizedProgram):
         if vertex.top is not None:  # an entry is compared with the last one of a list
             ((operand, layout),) = read
             flops = 2.0 * self.program.types[operand.tensor].dense_size(layout)
+        if vertex.forest is not None:
+            flops = self._walked(vertex, decomposition)
         sizes = [self.tuple_bytes(operand.tensor, layout) for operand, layout in read]
         once = [promoted.isdisjoint(operand.names) for operand in vertex.inputs]
         output = vertex.makes(decomposition)
@@ -278,6 +285,13 @@ class CostedProgram(SizedProgram):
         elements = type_.dense_size(output) if vertex.top is None else flops / 2.0
         aggregate = AggregateWork(rows, groups, size, elements, states)
         return VertexCost(join, called, cost(aggregate, self.profile))
+
+    def _walked(self, vertex: Vertex, decomposition: Decomposition) -> float:
+        """Return the work of a call that takes the rows in one array through a forest."""
+        _, packed = (self.program.types[operand.tensor].shape for operand in vertex.inputs)
+        nodes, outputs = packed[0] / FIELDS, max(packed[1], 1)
+        rows = vertex.tensor.type.dense_size(vertex.makes(decomposition)) / outputs
+        return VISIT_FLOPS * rows * nodes / NODES_OF_VISIT
 
     def _built(self, vertex: Vertex, decomposition: Decomposition) -> tuple[float, float]:
         """Return the bytes that a join by keys puts into a hash table, and the tuples.

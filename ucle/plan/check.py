@@ -90,8 +90,8 @@ def _check_node(node: plans.Relation) -> None:
             assert axis in layout.dense, "blocks of an axis that stays a key"
             assert set(layout.promoted) - set(source.layout.promoted), "promotes nothing"
             assert block > 1, "blocks of single tuples"
-        case plans.ByReference(source):
-            assert not source.layout.promoted, "references to more than one tuple"
+        case plans.ByReference() | plans.PackedForest():
+            _check_whole(node)
         case plans.Slices() | plans.Portion():
             _check_parts(node)
         case plans.Nested(source):
@@ -154,6 +154,13 @@ def _check_tape(
         known.append(line)
     for slot in results.values():
         assert slot.layout == known[slot.number].layout, "a result in another layout"
+
+
+def _check_whole(node: plans.ByReference | plans.PackedForest) -> None:
+    assert not node.layout.promoted, "more than one tuple, of which there has to be one"
+    if isinstance(node, plans.PackedForest):
+        assert node.type.rank == 2, "a forest of other axes than nodes and outputs"
+        assert node.features > 0, "a forest that looks at nothing"
 
 
 def _check_parts(node: plans.Slices | plans.Portion) -> None:

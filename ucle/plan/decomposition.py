@@ -117,13 +117,14 @@ class DecomposedProgram:
     def relational(self) -> bool:
         """True if every label is promoted: then there are no arrays, and no kernels.
 
-        It is False for functions of matrices and multiway joins, which only kernels compute.
+        It is False for functions of matrices, forests and multiway joins, which only kernels
+        compute.
         """
         promoted = all(each.relational for each in self.decompositions.values())
         return (
             promoted
             and not self.multiway
-            and not any(vertex.is_of_matrices for vertex in self.program.vertices)
+            and not any(vertex.needs_kernel for vertex in self.program.vertices)
         )
 
     @cached_property

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ucle.ir.forests import NAME as FOREST
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.pass_context import PassContext
@@ -76,6 +77,10 @@ def _is_stored_everywhere(type_: TensorType, layout: Layout) -> bool:
     return type_.occupied if not keys else len(keys) == 1 and keys[0] in type_.covered
 
 
+def _completed(relation: Relation) -> Relation:
+    return relation if isinstance(relation, Densify) else Densify(relation)
+
+
 def expect_gaps(plan: Plan, _: PassContext) -> Plan:
     """Treat tuples as possibly missing even if all are there now: rows may be deleted."""
     steps = tuple(replace(step, relation=_expecting(step.relation)) for step in plan.steps)
@@ -83,6 +88,9 @@ def expect_gaps(plan: Plan, _: PassContext) -> Plan:
 
 
 def _expecting(relation: Relation) -> Relation:
+    if isinstance(relation, Aggregate) and relation.input.kernel.name == FOREST:
+        features, packed = map(_expecting, inputs(relation))
+        return with_inputs(relation, [_completed(features), packed])
     if isinstance(relation, TopKEntries) and relation.axis in relation.input.layout.promoted:
         return replace(relation, whole=False)
     if isinstance(relation, TopKEntries) and not isinstance(relation.input, Densify):

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
+from ucle.ir.forests import NAME as FOREST
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.masked_products import MaskedProduct
@@ -162,6 +163,8 @@ def choose_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKernel:
             return ChosenKernel(None, scalar=True)
         stem = "top" if vertex.top.label in decomposition.promoted else "vec_top"
         return ChosenKernel(f"{stem}_{vertex.top.kernel}", scalar=False)
+    if vertex.forest is not None:
+        return ChosenKernel(FOREST, scalar=False)
     if decomposition.compressed:
         return compressed_kernel(vertex, decomposition)
     return _kernel(_Pattern.of(vertex, decomposition))
@@ -204,7 +207,7 @@ def _kernel(pattern: _Pattern) -> ChosenKernel:
 
 
 def keyed_labels(vertex: Vertex, promoted: Collection[str] = ()) -> frozenset[str]:
-    """Return the labels to promote if some are: no kernel works on arrays along them."""
+    """Return the labels to promote if some are: no kernel works on arrays along others."""
     if vertex.index is not None:
         return vertex.index.find_key_labels(promoted, vertex.inputs[0].names)
     if vertex.along is not None:  # windows are over numbers
@@ -213,6 +216,8 @@ def keyed_labels(vertex: Vertex, promoted: Collection[str] = ()) -> frozenset[st
     if vertex.top is not None:  # kernels make whole lists of pairs
         apart = not {vertex.top.rank, vertex.top.part}.isdisjoint(promoted)
         return frozenset(vertex.label_names) if apart else frozenset(promoted)
+    if vertex.forest is not None:  # arrays hold whole rows of features, and whole forests
+        return frozenset(promoted) - {*vertex.forest.labels}
     return frozenset(vertex.label_names) if needs_scalars(vertex) else frozenset(promoted)
 
 

@@ -30,6 +30,7 @@ from ucle.plan.relation_nodes import (
     Join,
     Load,
     MaskedJoin,
+    PackedForest,
     PrefixScan,
     Read,
     Recode,
@@ -175,6 +176,8 @@ def _ways(relation: Relation) -> Iterator[Way]:
         case Densify(source):
             # A missing tuple must be made only once.
             yield from (way for way in _ways(source) if _in_one_place(way.makes))
+        case PackedForest(source):
+            yield from _ways(source)
         case Decompose() | Expand() | Recode():
             yield from _tuple_by_tuple(relation, relation.input.layout)
         case Stack() | Compress() | Gather() | BlockRepartition():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ucle.foundation.names import unique_names
 from ucle.ir.annihilation import checked_tensors
 from ucle.ir.axis_functions import Along, TopK
-from ucle.ir.fills import join_rule, meets_all, missing_entries
+from ucle.ir.fills import JoinKind, join_rule, meets_all, missing_entries
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import RESULT, Layout
 from ucle.ir.masked_products import MaskedOperand, masked_products
@@ -30,6 +30,7 @@ from ucle.plan.relation_nodes import (
     Load,
     MaskedJoin,
     MultiwayJoin,
+    PackedForest,
     PrefixScan,
     Read,
     Recode,
@@ -124,7 +125,9 @@ class _Planner:
             self.vertex_reads[vertex.name] = self._first_entries(vertex, vertex.top, inputs[0])
             return
         source: Join | Relation
-        if len(inputs) == 1:
+        if vertex.forest is not None:
+            source = self._join_forest(vertex, *inputs)
+        elif len(inputs) == 1:
             (source,) = inputs
             if meets_all(vertex):
                 source = Densify(source)
@@ -146,6 +149,18 @@ class _Planner:
             vertex.maps,
         )
         self._add_vertex(vertex, compute)
+
+    def _join_forest(self, vertex: Vertex, features: Read, packed: Read) -> Join:
+        """Return each row of features, stored or not, beside the forest."""
+        every = has_every_tuple(features, self._relations)
+        forest = packed if has_every_tuple(packed, self._relations) else Densify(packed)
+        return Join(
+            JoinKind.INNER,
+            features if every else Densify(features),
+            PackedForest(forest, features.type.shape[-1]),
+            vertex.inputs[0].names,
+            vertex.inputs[1].names,
+        )
 
     def _plan_masked_product(self, vertex: Vertex, number: int) -> Compute:
         """Return a product that a vertex masks, computed only at the places of the mask."""

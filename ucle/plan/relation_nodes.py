@@ -165,6 +165,18 @@ class Densify(Rearrange):
 
 
 @dataclass(frozen=True)
+class PackedForest(Rearrange):
+    """A forest in one tuple, checked once and packed as the kernel ``forest`` walks it."""
+
+    features: int
+
+    @property
+    def layout(self) -> Layout:
+        """The layout of the tensor."""
+        return self.input.layout
+
+
+@dataclass(frozen=True)
 class ByReference(Rearrange):
     """One tuple with its array in a list, so that a cross join copies only a pointer."""
 
@@ -463,6 +475,7 @@ Relation = (
     | Gather
     | Renamed
     | Densify
+    | PackedForest
     | ByReference
     | Nested
     | Slices

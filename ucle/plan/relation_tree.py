@@ -20,6 +20,7 @@ from ucle.plan.relation_nodes import (
     MaskedJoin,
     MultiwayJoin,
     Nested,
+    PackedForest,
     Portion,
     PrefixScan,
     Read,
@@ -125,6 +126,8 @@ def _describe(relation: Relation, children: list[str]) -> str:
             return f"constant({len(data)} bytes)"
         case ByReference():
             return f"reference({children[0]})"
+        case PackedForest():
+            return f"packed forest({children[0]})"
         case Nested():
             return f"({children[0]})"
         case Slices(_, axis, starts):

@@ -34,6 +34,7 @@ from ucle.plan.relation_nodes import (
     Load,
     MultiwayJoin,
     Nested,
+    PackedForest,
     Read,
     Rearrange,
     Recode,
@@ -167,6 +168,8 @@ def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
                 yield CrossJoined(size(source)[1])
                 yield RowVectors(rows, each, estimates.threads)
             case Decompose() | Recode() | Reindex() | TopKEntries() | Densify() | Nested():
+                yield RowVectors(rows, each, estimates.threads)
+            case PackedForest():
                 yield RowVectors(rows, each, estimates.threads)
 
 

@@ -12,10 +12,11 @@ import duckdb
 import numpy as np
 
 from ucle.ir.layouts import Decomposition
-from ucle.ir.vertices import Program
+from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser.pricing import decompositions
 from ucle.optimiser.tiled_and_compressed import all_blocked
 from ucle.options import Optimisations
+from ucle.plan.kernel_choice import keyed_labels
 from ucle.program import EinsumProgram
 from ucle.run.build import build
 from ucle.testing.generate import Case
@@ -55,12 +56,17 @@ def some_decompositions(
         picked = [each for each in product(*choices) if _is_read_as_made(compiled, each)]
     else:
         rng = np.random.default_rng(seed)
-        picked = [tuple(c[0] for c in choices), tuple(v.all_promoted for v in vertices)]
+        picked = [tuple(c[0] for c in choices), tuple(map(_promote_most, vertices))]
         picked += filter(
             None, (_draw_decompositions(compiled, choices, rng) for _ in range(sample - 2))
         )
     for choice in picked:
         yield {vertex.name: each.spelled for vertex, each in zip(vertices, choice, strict=True)}
+
+
+def _promote_most(vertex: Vertex) -> Decomposition:
+    """Return the decomposition of a vertex that promotes all labels that may be keys."""
+    return vertex.decomposition(keyed_labels(vertex, vertex.label_names))
 
 
 def _draw_decompositions(
@@ -110,7 +116,7 @@ def _ways(
 ) -> Iterator[tuple[Any, Sequence[str]]]:
     """Decompositions, and the routes that each takes; plain SQL is the same on all of them."""
     yield "auto", routes
-    if not any(vertex.is_of_matrices for vertex in program.compiled.program.vertices):
+    if not any(vertex.needs_kernel for vertex in program.compiled.program.vertices):
         yield "relational", [routes[seed % len(routes)]]
     picked = list(some_decompositions(program, seed, sample))
     every = len(picked) * len(routes) <= sample

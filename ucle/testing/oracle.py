@@ -19,6 +19,8 @@ Every tensor is a dense array. The rules:
 - ``top_k[j,r](...)`` and functions like it have at r the r-th entry along j, where NumPy's stable
   sort has it: NaN is the greatest number, and of equal entries the one at the smaller position
   comes first.
+- ``forest[f,p](X[r,f], F[p,k])`` takes each row of X down the trees that F packs, and adds up the
+  leaves in order (`ucle.testing.oracle_forests`).
 - A label that stands twice on the left leaves the identity of the aggregation where its two
   coordinates differ, 0 where there is none. One that stands there alone repeats the whole.
 - A zero has no sign: 1 / -0.0 is inf.
@@ -41,6 +43,7 @@ import numpy as np
 
 from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import MatrixMap, Running
+from ucle.language.forest_calls import output_label
 from ucle.language.parse import parse_program
 from ucle.language.syntax import (
     Access,
@@ -50,6 +53,7 @@ from ucle.language.syntax import (
     Coordinate,
     Expression,
     First,
+    ForestCall,
     Hit,
     Index,
     LabelDivision,
@@ -62,6 +66,7 @@ from ucle.language.syntax import (
     walk,
     with_children,
 )
+from ucle.testing.oracle_forests import sum_forest
 from ucle.testing.oracle_operators import (
     FOLDS,
     FUNCTIONS,
@@ -151,7 +156,7 @@ class Evaluation:
 
     def _sum_implied(self, expression: Expression, kept: frozenset[str]) -> Named:
         """With `=`: what is not kept is summed over the smallest subexpression that holds it."""
-        whole = isinstance(expression, Access | Hit | LabelDivision)
+        whole = isinstance(expression, Access | Hit | LabelDivision | ForestCall)
         inside = [] if whole else [_occurrences(part) for part in children(expression)]
         along: tuple[str, ...] = ()
         if isinstance(expression, ScanExpression):
@@ -204,6 +209,8 @@ class Evaluation:
                 return labels, _widen(step(self._operand(array), axis=axis), [array])
             case First():
                 return self._first(expression, kept)
+            case ForestCall():
+                return self._forest(expression)
             case Reduction(operator, over, argument):
                 inner = None if kept is None else kept | frozenset(over)
                 return self._fold(operator.name, self._child(argument, inner), over)
@@ -258,6 +265,17 @@ class Evaluation:
         if first.function.name in ("top_k", "bottom_k"):
             places = np.take_along_axis(array, places, axis=-1)
         return (others, places[..., 0]) if first.rank is None else ((*others, first.rank), places)
+
+    def _forest(self, call: ForestCall) -> Named:
+        """Evaluate a forest, whose operands have all their labels."""
+        labels, features = self._evaluate(call.features, None)
+        own, packed = self._evaluate(call.packed, None)
+        if "c" in (features.dtype.kind, packed.dtype.kind):
+            raise UndefinedError("a forest of complex numbers")
+        others = tuple(x for x in labels if x != call.feature)
+        features = _align((labels, self._operand(features)), (*others, call.feature))
+        packed = _align((own, self._operand(packed)), (call.node, output_label(call)))
+        return (*others, output_label(call)), sum_forest(features, packed.astype(np.float64))
 
     def _read(self, access: Access) -> Named:
         """A tensor at other places than its labels."""
@@ -361,6 +379,12 @@ def _with_own_labels(
             argument = _with_own_labels(argument, {**names, label: own_label}, numbers)
             rank = None if rank is None else names.get(rank, rank)
             return First(function, own_label, rank, argument, span)
+        case ForestCall(feature, node, features, packed, span):
+            feature, node = f"{feature} {next(numbers)}", f"{node} {next(numbers)}"
+            f, p = expression.feature, expression.node
+            features = _with_own_labels(features, {**names, f: feature}, numbers)
+            packed = _with_own_labels(packed, {**names, p: node}, numbers)
+            return ForestCall(feature, node, features, packed, span)
         case Reduction(operator, over, argument, span):
             inner = {**names, **{label: f"{label} {next(numbers)}" for label in over}}
             argument = _with_own_labels(argument, inner, numbers)
@@ -521,6 +545,8 @@ def _names(expression: Expression) -> set[str]:
 def _occurrences(expression: Expression) -> Counter[str]:
     """Count the occurrences of each free label of an expression."""
     if isinstance(expression, Access | Coordinate | Hit):
+        return Counter(set(expression.labels))
+    if isinstance(expression, ForestCall):
         return Counter(set(expression.labels))
     occurrences: Counter[str] = Counter()
     for child in children(expression):

@@ -58,7 +58,7 @@ void call_open(call *c, const kernel *k, account *account, void *chunk) {
     memset(c->work, 0, sizeof c->work);
     memset(c->zeroed, 0, sizeof c->zeroed);
     c->sums_clear = 0;
-    c->narrowed = (view){NULL, 0};
+    c->narrowed = c->forest = (view){NULL, 0};
     memset(c->checked, 0, sizeof c->checked);
     c->out = (writer){.type = strchr(k->signature, '>')[1]};
 }

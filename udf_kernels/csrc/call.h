@@ -138,6 +138,7 @@ struct call {
     view narrowed;               /* the operand whose columns were numbered last */
     size_t narrowed_columns;
     view checked[CSR_ARGUMENTS]; /* the compressed tensors that were looked at last */
+    view forest; /* the tensor whose forest was read last */
     ein_plan plan; /* of the spec and sizes seen last */
     view plan_spec, plan_sizes;
     bool plan_ready;

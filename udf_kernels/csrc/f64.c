@@ -8,6 +8,9 @@
 #define HAS_TOP 1
 #define HAS_MATRICES 1
 #define HAS_GEMM 1
+#define OWN_KERNELS                           \
+    SCALAR("forest_pack", "bii>b", forest_pack, 0) \
+    SCALAR("forest", "bb>b", forest, 0)
 
 #include "element.h"
 #include "ops_real.h"

@@ -34,6 +34,8 @@ size_t apply_reindex(call *c, size_t row);
 size_t apply_running(call *c, size_t row);
 size_t apply_top(call *c, size_t row);
 size_t apply_matrix(call *c, size_t row);
+size_t apply_forest(call *c, size_t row);
+size_t apply_forest_pack(call *c, size_t row);
 size_t apply_any_not(call *c, size_t row);
 size_t apply_count_not(call *c, size_t row);
 size_t apply_all_finite(call *c, size_t row);
@@ -169,6 +171,11 @@ static inline size_t patient_planes(size_t inner) {
     enum { PATIENT_ELEMENTS = 1 << 18 };
     return inner < PATIENT_ELEMENTS ? PATIENT_ELEMENTS / (inner + 1) + 1 : 1;
 }
+/* Rows that are computed at a time: how many from here on carry the same tensor as argument `shared`,
+ * and as argument `other` tensors of one size, which come to `widest` elements in or out. RUN_BYTES
+ * at most. Then those tensors one after the other, where they lie if they are contiguous. */
+size_t run_of_rows(const call *c, size_t row, int other, int shared, size_t widest);
+const void *gather_run(call *c, size_t row, size_t rows, int arg, size_t bytes);
 bool matrix_shape(call *c, size_t row, tensor a, tensor b, size_t *m, size_t *n, size_t *k);
 bool prepare_ein_operands(call *c, size_t row, tensor *a, tensor *b);
 

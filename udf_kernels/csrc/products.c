@@ -120,9 +120,7 @@ bool matrix_shape(call *c, size_t row, tensor a, tensor b, size_t *m, size_t *n,
     return true;
 }
 
-/* How many rows from here on go into one product: they carry the same matrix as argument `shared`,
- * and as argument `other` tensors of one size, which come to `widest` elements in or out. */
-static size_t run_length(const call *c, size_t row, int other, int shared, size_t widest) {
+size_t run_of_rows(const call *c, size_t row, int other, int shared, size_t widest) {
     size_t limit = RUN_BYTES / c->type->size / (widest > 0 ? widest : 1), rows = 1;
     if (limit > RUN_ROWS) limit = RUN_ROWS;
     view x = column_view(&c->args[other], row), a = column_view(&c->args[shared], row);
@@ -133,8 +131,7 @@ static size_t run_length(const call *c, size_t row, int other, int shared, size_
     return rows;
 }
 
-/* The tensors of a run one after the other: where they lie if they are contiguous. */
-static const void *gather(call *c, size_t row, size_t rows, int arg, size_t bytes) {
+const void *gather_run(call *c, size_t row, size_t rows, int arg, size_t bytes) {
     const char *first = column_view(&c->args[arg], row).data;
     bool contiguous = true;
     for (size_t i = 1; contiguous && i < rows; i++)
@@ -158,7 +155,7 @@ static size_t multiply_run(call *c, size_t row, size_t rows, int other, matrix r
                            size_t n, size_t k) {
     const element_type *type = c->type;
     void *out = writer_zeros(c, row, rows, m * n);
-    const void *left = gather(c, row, rows, other, m * k * type->size);
+    const void *left = gather_run(c, row, rows, other, m * k * type->size);
     if (out == NULL || left == NULL) return 0;
     if (!settle(c, gemm_add(type, rows * m, n, k, (matrix){left, k, 1}, right, out, n, 1,
                             &c->watch)))
@@ -178,7 +175,7 @@ static size_t vector_times_matrix(call *c, size_t row, int vector, int matrix_ar
         return 0;
     size_t k = x.length, n = k ? a.length / k : 0;
     if (shares(type, RUN_ROWS, n, k)) {
-        size_t rows = run_length(c, row, vector, matrix_arg, n > k ? n : k);
+        size_t rows = run_of_rows(c, row, vector, matrix_arg, n > k ? n : k);
         matrix right = {a.data, transposed ? 1 : n, transposed ? k : 1};
         size_t done =
             gemm_pays(type, rows, n, k) ? multiply_run(c, row, rows, vector, right, 1, n, k) : 0;
@@ -207,7 +204,7 @@ size_t apply_mat_mat(call *c, size_t row) {
     size_t m = 0, n = 0, k = 0;
     if (!read_pair(c, row, &a, &b) || !matrix_shape(c, row, a, b, &m, &n, &k)) return 0;
     if (shares(type, RUN_ROWS, n, k)) {
-        size_t rows = same_inner(c, row, run_length(c, row, 0, 1, m * (n > k ? n : k)));
+        size_t rows = same_inner(c, row, run_of_rows(c, row, 0, 1, m * (n > k ? n : k)));
         size_t done = rows > 1 && gemm_pays(type, rows * m, n, k)
                           ? multiply_run(c, row, rows, 0, (matrix){b.data, n, 1}, m, n, k)
                           : 0;
