@@ -133,6 +133,20 @@ def bind_inputs(
     }
 
 
+def find_table(
+    session: Session, name: str, value: Any, labels: Sequence[str]
+) -> tuple[TableSource, Scalar]:
+    """Return the columns of an input in a database or a file, and its fill; nothing is measured.
+
+    Raises:
+        InputError: an unknown table or column.
+    """
+    described = _describe(name, value, f"{name} in memory", labels)
+    assert isinstance(described, DescribedTable)
+    source = _find_source(session, name, described, labels, "")
+    return source, _fill(name, described, source.dtype)
+
+
 def _describe(name: str, value: Any, place: str, labels: Sequence[str]) -> Described:
     described = describe(name, value, place)
     _check_shape(name, described, labels)
@@ -183,12 +197,7 @@ def _bind_table(
     coverage: bool,
 ) -> BoundInput:
     with register_table(session, described.origin, described.data, prefix):
-        foreign = foreign_columns(session, described)
-        source = find_columns(session, name, described, labels, prefix, foreign)
-        check_tile_keys(source, f"input {name}, {source.origin}")
-        if source.nesting and not source.dense:
-            source = replace(source, dense=shape_of_data(session, name, source, prefix))
-            check_tiles(source, f"input {name}, {source.origin}")
+        source = _find_source(session, name, described, labels, prefix)
         fill = _fill(name, described, source.dtype)
         known = described.spec.measured
         if callable(known):
@@ -215,6 +224,19 @@ def _bind_table(
         else measured.values(source.dtype, fill),
         tuple(labels),
     )
+
+
+def _find_source(
+    session: Session, name: str, described: DescribedTable, labels: Sequence[str], prefix: str
+) -> TableSource:
+    """Find the columns of a table, and the shape of its arrays."""
+    foreign = foreign_columns(session, described)
+    source = find_columns(session, name, described, labels, prefix, foreign)
+    check_tile_keys(source, f"input {name}, {source.origin}")
+    if source.nesting and not source.dense:
+        source = replace(source, dense=shape_of_data(session, name, source, prefix))
+        check_tiles(source, f"input {name}, {source.origin}")
+    return source
 
 
 def rebind_inputs(

@@ -3,9 +3,11 @@
 affected        the keys of a statement's tensor that a change of what it reads may affect
 differences     what a sum of products grows by, from what its factors differ by
 restricted      statements that are computed at these keys alone
-appended        facts about tables that only grow, from those of new rows
+facts           facts about inputs, brought up to date by changed rows
 bound_program   the program over its present inputs, without a plan
 changes         what has changed in inputs since the last refresh
+appended        the last rows of tables that only grow
+told            changes of inputs that a caller tells
 document        the description of a maintained program, as JSON
 kept_documents  the table of these descriptions in the database
 refresh         one refresh: each kept tensor in the cheaper way

@@ -83,8 +83,13 @@ class WatchedInput:
     """The number of its rows, and a digest of them, as of the last refresh."""
     appended: tuple[int, int] | None = None
     """The number of rows, and the last rowid, of a table to which rows are only appended."""
+    pending: tuple[int | None, ...] = ()
+    """The number of those rows behind the last one, and a digest of them: their transaction had not
+    ended, so that they had no rowid."""
+    trusts: bool = False
+    """True if changes were told since the input was last compared with its state."""
     facts: str = ""
-    """Statistics of these rows, to which those of new rows are added; empty to measure all."""
+    """Statistics of its rows, to which those of new rows are added; empty to measure all."""
     measured: float = 0.0
     """The number of entries of the table when all of its rows were measured."""
 

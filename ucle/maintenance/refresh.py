@@ -49,8 +49,10 @@ from ucle.sqlgen.maintained_tables import (
     delete_all,
     drop_table,
     rows_at,
+    with_names,
     without_value,
 )
+from ucle.sqlgen.sql_trees import key_columns
 from ucle.sqlgen.write_statements import all_rows, create_table, delete_rows, insert_rows
 from ucle.stats.measure import MeasuredInput
 
@@ -109,15 +111,13 @@ class _Candidate:
 class Refresh:
     """One refresh of a maintained program, in a transaction.
 
-    `whole` is the program over the present data, `changes` are the changed inputs, and `facts`
-    what was measured of all inputs.
+    `whole` is the program over the present data, and `changes` are the changed inputs.
     """
 
     session: Session
     document: Document
     whole: BoundProgram
     changes: Mapping[str, ChangedInput]
-    facts: Mapping[str, MeasuredInput]
     way: str = AUTO
     """One of `WAYS`."""
     reports: list[TensorReport] = field(default_factory=list)
@@ -130,12 +130,15 @@ class Refresh:
         self._prefix = fresh_prefix()
         self._temporary: list[Parts] = []
         self._given: dict[str, TableInput] = {
-            x.name: replace(input_of(x.spec), measured=self.facts.get(x.name))
+            x.name: replace(input_of(x.spec), measured=self.whole.facts[x.name])
             for x in self.document.inputs
         }
         self._changed: dict[str, tuple[Mask, ...]] = {}
         self._differences: dict[str, Difference] = {}
         for name, change in self.changes.items():
+            if not change.trusted:
+                self._changed[name] = (EVERYTHING,)
+                continue
             axes = self._types[name].axes
             own = [axes[n] for n in change.watched.axes]
             bounds = tuple(x.bound if x.dictionary is None else None for x in own)
@@ -361,14 +364,11 @@ class Refresh:
         prepared.take_route(session)
         result = prepared.run(session, None)
         table = self._write(result, chosen.new, kept)
-        masks = [
-            (self._write(result, x.tensor), [kept.keys[axis] for axis in x.axes])
-            for x in chosen.masks
-        ]
+        masks = [self._write_mask(result, x, kept) for x in chosen.masks]
         result.close()
         return table, masks
 
-    def _write(self, result: Result, tensor: str, kept: KeptTensor | None = None) -> Parts:
+    def _write(self, result: Result, tensor: str, kept: KeptTensor) -> Parts:
         """Write the entries of a tensor that differ from its fill into a temporary table.
 
         A part of a program may have another fill than the whole, by which rows are kept.
@@ -376,13 +376,22 @@ class Refresh:
         table = self._temporary_table(tensor)
         where, found = f"refresh, {tensor}", result[tensor]
         form = entries_form(found, where)
-        other = kept is not None and not same_value(found.type.fill, kept.fill)
+        other = not same_value(found.type.fill, kept.fill)
         if other and found.type.rank:
             form = found.form(None, EVERY_ROW, NO_LIMIT, where)
         with found.query(form) as query:
-            rows = without_value(query, kept.fill) if kept is not None and other else query
+            rows = without_value(query, kept.fill) if other else query
             self.session.run(create_table(table, rows, replace=True, temporary=True), where)
         return table
+
+    def _write_mask(self, result: Result, mask: Mask, kept: KeptTensor) -> tuple[Parts, list[str]]:
+        """Write where a mask is true, with the columns of the kept tensor."""
+        table, where = self._temporary_table(mask.tensor), f"refresh, {mask.tensor}"
+        found, keys = result[mask.tensor], [kept.keys[axis] for axis in mask.axes]
+        with found.query(entries_form(found, where)) as query:
+            rows = with_names(query, key_columns(found.type), keys)
+            self.session.run(create_table(table, rows, replace=True, temporary=True), where)
+        return table, keys
 
     def _temporary_table(self, name: str) -> Parts:
         table = ("temp", "main", self._prefix + name)
