@@ -2,6 +2,7 @@
 
 affected        the keys of a statement's tensor that a change of what it reads may affect
 differences     what a sum of products grows by, from what its factors differ by
+extremes        minima and maxima that meet new terms
 restricted      statements that are computed at these keys alone
 facts           facts about inputs, brought up to date by changed rows
 bound_program   the program over its present inputs, without a plan

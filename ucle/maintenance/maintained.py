@@ -145,7 +145,7 @@ class Maintained:
 
         >>> import ucle
         >>> connection = ucle.connect()
-        >>> _ = connection.execute("CREATE TABLE x AS SELECT 1 AS i, 5.0 AS val")
+        >>> _ = connection.execute("CREATE TABLE x AS SELECT 1 AS i, 5.0::DOUBLE AS val")
         >>> program = ucle.einsum_program("y[i] = 2 * x[i]", x="x", database=connection)
         >>> doubled = program.maintain("doubled", connection)
         >>> _ = connection.execute("INSERT INTO x VALUES (3, 1.5)")

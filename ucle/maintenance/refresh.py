@@ -34,8 +34,9 @@ from ucle.maintenance.affected import (
 )
 from ucle.maintenance.bound_program import BoundProgram
 from ucle.maintenance.changes import ChangedInput
-from ucle.maintenance.differences import Difference, update
+from ucle.maintenance.differences import Difference, Updated, update
 from ucle.maintenance.document import Document, KeptTensor, Parts, input_of, quoted_name
+from ucle.maintenance.extremes import Before, extend
 from ucle.maintenance.restricted import restrict
 from ucle.plan.forms import EVERY_ROW, NONFILL, WrittenForm
 from ucle.plan.sources import TableSource
@@ -105,6 +106,8 @@ class _Candidate:
     """The tensor of these entries."""
     masks: tuple[Mask, ...] = ()
     """Where they are; none if they are all."""
+    moved: str = ""
+    """A truth value: true if the entries do not count."""
 
 
 @dataclass
@@ -135,6 +138,7 @@ class Refresh:
         }
         self._changed: dict[str, tuple[Mask, ...]] = {}
         self._differences: dict[str, Difference] = {}
+        self._added: dict[str, Before] = {}
         for name, change in self.changes.items():
             if not change.trusted:
                 self._changed[name] = (EVERYTHING,)
@@ -144,6 +148,11 @@ class Refresh:
             bounds = tuple(x.bound if x.dictionary is None else None for x in own)
             mask = self._give(f"{name}_changed", change.where(bounds))
             self._changed[name] = (Mask(mask, change.watched.axes),)
+            source = self.whole.inputs[name].source
+            if change.added and isinstance(source, TableSource) and not source.sum_duplicates:
+                self._added[name] = Before(
+                    self._changed[name], self._types[name].fill, self._types[name].dtype
+                )
             if change.differs_by:
                 tensor = self._give(f"{name}_difference", change.difference(bounds))
                 self._differences[name] = Difference(tensor, change.added)
@@ -185,10 +194,17 @@ class Refresh:
         else:
             reason = "its fill changed" if not same else "sizes changed" if grows else ""
             chosen, scratch = self._choose(kept, before, parts, reason)
-            rows = self._replace(kept, *self._execute(chosen, kept))
+            written = self._execute(chosen, kept)
+            if written is None:
+                self._added.clear()
+                chosen, scratch = self._choose(kept, before, parts, reason)
+                written = self._execute(chosen, kept)
+                assert written is not None
+            rows = self._replace(kept, *written)
             if not same:
                 self._changed[kept.tensor] = (EVERYTHING,)
                 self._differences.pop(kept.tensor, None)
+                self._added.pop(kept.tensor, None)
             self.reports.append(
                 TensorReport(kept.tensor, chosen.way, chosen.reason, rows, chosen.cost, scratch)
             )
@@ -247,18 +263,25 @@ class Refresh:
         if reason:
             return scratch or self._from_scratch(kept, parts, reason), total
         best: _Candidate | None = None
-        for way, program, masks, new in self._candidates(kept, before, parts):
+        for way, found in self._candidates(kept, before, parts):
+            masks, checks = found.masks, [found.moved] if found.moved else []
             try:
-                made = self._build(program, [new, *(x.tensor for x in masks)])
+                names = [found.new, *(x.tensor for x in masks), *checks]
+                made = self._build(found.statements, names)
             except UcleError:
+                continue
+            dtype = made.compiled.program.types[found.new].dtype
+            if found.moved and dtype is not self._types[kept.tensor].dtype:
                 continue
             cost = made.compiled.decomposed.total_cost
             if best is None or cost < best.cost:
                 axes = [",".join(kept.keys[axis] for axis in x.axes) for x in masks]
                 shown = ", ".join(f"[{each}]" for each in axes)
-                best = _Candidate(way, f"masks over {shown}", cost, made, new, tuple(masks))
+                reason = f"masks over {shown}" if shown else "all entries"
+                best = _Candidate(way, reason, cost, made, found.new, masks, found.moved)
             if way == self.way == DIFFERENCES or (self.way == AUTO and cost <= CHEAP * total):
                 break
+        reason = ""
         if best is None:
             reason = "every entry may differ"
         elif self.way == AUTO and best.cost >= total:
@@ -276,35 +299,36 @@ class Refresh:
 
     def _candidates(
         self, kept: KeptTensor, before: KeptTensor, parts: Sequence[Statement]
-    ) -> Iterator[tuple[str, list[Statement], list[Mask], str]]:
-        """Yield programs for the entries that may differ, with the masks of these."""
+    ) -> Iterator[tuple[str, Updated]]:
+        """Yield programs for the entries that may differ."""
         if self.way in (AUTO, DIFFERENCES) and len(parts) == 1:
-            yield from self._by_differences(kept, before, parts[0])
-        yield from self._by_masks(kept, parts)
+            found = self._by_differences(before, parts[0])
+            if found is not None:
+                yield DIFFERENCES, found
+        for found in self._by_masks(kept, parts):
+            yield AFFECTED, found
 
-    def _by_differences(
-        self, kept: KeptTensor, before: KeptTensor, statement: Statement
-    ) -> Iterator[tuple[str, list[Statement], list[Mask], str]]:
-        """Yield the program that adds to a tensor what its factors differ by, if there is one."""
-        dtype = self._types[kept.tensor].dtype
-        if before.fill != 0 or (dtype.kind != "i" and dtype is not DType.FLOAT64):
-            return
-        old = self._give(f"{kept.tensor}_before", self._spec_of(before))
-        found = update(
+    def _by_differences(self, before: KeptTensor, statement: Statement) -> Updated | None:
+        """Return the program that brings a tensor up to date by what its terms differ by."""
+        tensor = before.tensor
+        type_ = self._types[tensor]
+        dtype, names = type_.dtype, self._new_name
+        old = self._give(f"{tensor}_before", self._spec_of(before))
+        found = extend(statement, old, self._added, self._changed, names, dtype, type_.fill)
+        exact = dtype.kind == "i"
+        if found is not None or before.fill != 0 or not (exact or dtype is DType.FLOAT64):
+            return found
+        return update(
             statement,
             old,
             self._differences,
             self._changed,
-            self._new_name,
+            names,
             self._is_zero,
-            exact=dtype.kind == "i",
+            exact=exact,
         )
-        if found is not None:
-            yield DIFFERENCES, list(found.statements), list(found.masks), found.new
 
-    def _by_masks(
-        self, kept: KeptTensor, parts: Sequence[Statement]
-    ) -> Iterator[tuple[str, list[Statement], list[Mask], str]]:
+    def _by_masks(self, kept: KeptTensor, parts: Sequence[Statement]) -> Iterator[Updated]:
         """Yield programs for the rows of affected keys, with masks of all kinds."""
         for narrow in (False, True):
             changed, program = dict(self._changed), list[Statement]()
@@ -333,7 +357,7 @@ class Refresh:
             )
             own = {x.target.tensor: x for x in restricted}
             program = [own.pop(x.target.tensor, x) for x in program]
-            yield AFFECTED, [*program, *own.values()], list(affected.masks), new
+            yield Updated((*program, *own.values()), new, affected.masks)
             if all(len(mask.axes) == len(kept.keys) for mask in affected.masks):
                 break  # no mask can be narrower
 
@@ -356,13 +380,19 @@ class Refresh:
 
     def _execute(
         self, chosen: _Candidate, kept: KeptTensor
-    ) -> tuple[Parts, list[tuple[Parts, list[str]]]]:
-        """Run a program; return the table of new rows, and those of masks with their keys."""
+    ) -> tuple[Parts, list[tuple[Parts, list[str]]]] | None:
+        """Run a program; return the table of new rows, and those of masks with their keys.
+
+        None if the program has found that its entries do not count.
+        """
         made = chosen.made
         prepared = Prepared(made.compiled, made.options)  # a transaction sees one state of the data
         session = open_checked(self.database)
         prepared.take_route(session)
         result = prepared.run(session, None)
+        if chosen.moved and bool(result[chosen.moved].to_numpy()):
+            result.close()
+            return None
         table = self._write(result, chosen.new, kept)
         masks = [self._write_mask(result, x, kept) for x in chosen.masks]
         result.close()
@@ -427,6 +457,10 @@ class Refresh:
             )
             name = self._give(f"{kept.tensor}_changed", replace(spec, value=True))
             self._changed[kept.tensor] = (Mask(name, tuple(range(len(kept.keys)))),)
+            if added:
+                self._added[kept.tensor] = Before(
+                    self._changed[kept.tensor], kept.fill, self._types[kept.tensor].dtype
+                )
             if weight is not None:
                 name = self._give(f"{kept.tensor}_difference", replace(spec, value=DELTA))
                 self._differences[kept.tensor] = Difference(name, bool(added))
