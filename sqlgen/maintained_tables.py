@@ -241,10 +241,14 @@ def _grouped(keys: Sequence[str], found: Sequence[exp.Expr], rows: exp.Subquery)
     return query.group_by(*(name.copy() for name in names)) if names else query
 
 
-def count_changed(name: Name) -> str:
-    """Return a query for the number of rows of `changed_rows`, and whether all were added."""
+def count_changed(name: Name, positions: Sequence[str] = ()) -> str:
+    """Return a query about rows of `changed_rows`: their number, and whether all were added.
+
+    Behind them stands the largest value of each of some keys.
+    """
     every = function("coalesce", function("bool_and", column(ADDED)), exp.true())
-    return sql_text(select(exp.Count(this=exp.Star()), every).from_(table(*name)))
+    largest = [exp.Max(this=column(x)) for x in positions]
+    return sql_text(select(exp.Count(this=exp.Star()), every, *largest).from_(table(*name)))
 
 
 def rows_at(query: exp.Query, *masks: tuple[Name, Sequence[str]]) -> exp.Select:

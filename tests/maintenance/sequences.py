@@ -19,7 +19,7 @@ import pandas as pd
 import pyarrow as pa
 
 import ucle
-from ucle.errors import UcleError, UnsupportedError
+from ucle.errors import UcleError, UnsupportedError, ValueTypeError
 from ucle.maintenance.refresh import WAYS
 from ucle.testing.generate import exact_case
 
@@ -277,7 +277,7 @@ def run_sequence(
     with connect() as connection:
         try:
             sequence = Sequence(seed, connection)
-        except UnsupportedError:
+        except (UnsupportedError, ValueTypeError):  # a random program over other types
             return 0
         try:
             return sum(1 for _ in _steps(sequence, steps))

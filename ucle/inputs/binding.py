@@ -124,7 +124,8 @@ def bind_inputs(
         name: _describe(name, inputs[name], place, axes)
         for (name, axes), place in zip(labels.items(), places, strict=True)
     }
-    observe(session, [x.origin for x in described.values() if isinstance(x, DescribedTable)])
+    tables = [x for x in described.values() if isinstance(x, DescribedTable)]
+    observe(session, [x.origin for x in tables if x.spec.measured is None])
     return {
         name: _bind_array(name, each, labels[name])
         if isinstance(each, DescribedArray)

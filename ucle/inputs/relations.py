@@ -100,8 +100,20 @@ def table_columns(
         InputError: DuckDB cannot find or read it.
     """
     table = _check_exists(session, name, source.origin)
+    if isinstance(source.origin, TableName) and source.times is None:
+        rows = session.look_once(
+            "columns", [source.origin], lambda _: {source.origin: _describe(session, name, source)}
+        )[source.origin]
+    else:
+        rows = _describe(session, name, source, prefix)
+    return tuple(Column(row[0], row[1]) for row in rows), table and source.times is None
+
+
+def _describe(
+    session: Session, name: str, source: TableSource, prefix: str = ""
+) -> list[tuple[Any, ...]]:
     try:
-        rows = session.read(sql.describe_query(source, prefix), f"input {name}, {source.origin}")
+        return session.read(sql.describe_query(source, prefix), f"input {name}, {source.origin}")
     except UcleError as error:
         if not isinstance(error, InputError) or not isinstance(error.__cause__, EngineError):
             raise
@@ -111,7 +123,6 @@ def table_columns(
             expected="a table or view of the database, or the path of a Parquet or CSV file",
             found=gist(error_text(error.__cause__)),
         ) from error.__cause__
-    return tuple(Column(row[0], row[1]) for row in rows), table and source.times is None
 
 
 def _check_exists(session: Session, name: str, origin: Origin) -> bool:

@@ -11,6 +11,7 @@ appended        the last rows of tables that only grow
 told            changes of inputs that a caller tells
 document        the description of a maintained program, as JSON
 kept_documents  the table of these descriptions in the database
+kept_programs   compiled programs of refreshes, kept in the process
 refresh         one refresh: each kept tensor in the cheaper way
 maintained      the entry point: maintain, find, refresh, drop
 

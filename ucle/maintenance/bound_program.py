@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
-from ucle.database.data_versions import observing
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.foundation.dataclasses import dataclass
@@ -98,8 +97,7 @@ def bind_document(
         x.name: replace(input_of(x.spec), measured=measure_with(x, changes.get(x.name), facts))
         for x in document.inputs
     }
-    with observing(session):
-        resolved, sized = bind_statements(statements, inputs, session, options)
+    resolved, sized = bind_statements(statements, inputs, session, options)
     source = source_of(resolved, sized, options)
     return BoundProgram(statements_of(statements), source, sized.bound, facts, options)
 

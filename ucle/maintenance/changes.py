@@ -51,6 +51,8 @@ class ChangedInput:
     """True if there was no row at these keys before."""
     differs_by: bool
     """True if the table says by how much each entry differs, in a column ``delta``."""
+    largest: tuple[int | None, ...]
+    """The largest coordinate of each key; None for those that a dictionary numbers."""
     told: ToldRows | None = None
     """The rows that were told; None if the change was found."""
     trusted: bool = True
@@ -60,6 +62,10 @@ class ChangedInput:
     def tables(self) -> list[Parts]:
         """The temporary tables of the change."""
         return [self.table, *([] if self.told is None else self.told.tables)]
+
+    def lies_within(self, bounds: tuple[int | None, ...]) -> bool:
+        """True if no key lies beyond the bounds of the axes, which may have become less."""
+        return lies_within(self.largest, bounds)
 
     def where(self, bounds: tuple[int | None, ...]) -> TableInput:
         """Return the input that is true at the changed keys; `bounds` are those of the axes."""
@@ -91,6 +97,12 @@ class ChangedInput:
             header=None,
             comment=None,
         )
+
+
+def lies_within(largest: Sequence[int | None], bounds: Sequence[int | None]) -> bool:
+    """True if no coordinate lies beyond a bound."""
+    pairs = zip(largest, bounds, strict=True)
+    return all(x is None or bound is None or x < bound for x, bound in pairs)
 
 
 def find_change(
@@ -166,7 +178,9 @@ def _change(
     """Keep the changed keys that a query finds as a table; `sides` are all keys, now and before."""
     where, table, keys = f"refresh, input {now.name}", ("temp", "main", name), _keys(source)
     session.run(create_table(table, query, replace=True, temporary=True), where)
-    ((count, added),) = session.fetch(count_changed(table))
+    positions = [n for n in range(len(keys)) if not source.is_encoded(n)]
+    named = [keys[n] for n in positions]
+    ((count, added, *largest),) = session.fetch(count_changed(table, named))
     if not count:
         session.run(drop_table(table), where)
         return None
@@ -176,7 +190,9 @@ def _change(
         if source.is_encoded(place)
         and any(session.fetch(absent_keys(table, key, side)) for side in sides)
     )
-    return ChangedInput(now, table, count, moved, bool(added), differs_by)
+    most = dict(zip(positions, largest, strict=True))
+    ends = tuple(most.get(n) for n in range(len(keys)))
+    return ChangedInput(now, table, count, moved, bool(added), differs_by, ends)
 
 
 def keep_change(session: Session, change: ChangedInput, source: TableSource) -> None:

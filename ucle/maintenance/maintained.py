@@ -161,6 +161,7 @@ class Maintained:
             _session(self._database) as session,
             session.writing(f"refresh {self.name!r}"),
             transaction(session),
+            observing(session),  # nobody else changes what the transaction sees
         ):
             document = read_document(session, self.name)
             _check_kept(session, document)
@@ -317,12 +318,11 @@ def _find_changes(
     stack: contextlib.ExitStack,
 ) -> _Changed:
     """Find what has changed; make the changes that are told, and not applied yet."""
-    with observing(session):
-        found = find_tables(document, session)
-        inputs = [settle(session, x, found[x.name][0]) for x in document.inputs]
-        document = replace(document, inputs=tuple(inputs))
-        sources = {name: source for name, (source, _) in found.items()}
-        rows = read_told(session, document, sources, told, applied=applied)
+    found = find_tables(document, session)
+    inputs = [settle(session, x, found[x.name][0]) for x in document.inputs]
+    document = replace(document, inputs=tuple(inputs))
+    sources = {name: source for name, (source, _) in found.items()}
+    rows = read_told(session, document, sources, told, applied=applied)
     if rows and not applied:
         stack.enter_context(_all_or_nothing(session))
         for each in rows.values():

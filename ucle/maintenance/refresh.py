@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
-from ucle.database.data_versions import observing
 from ucle.database.macro_check import open_checked
 from ucle.database.session import Database, Session
 from ucle.database.statistics_cache import cover_facts
 from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar, same_value
-from ucle.foundation.names import fresh_prefix, unique_names
+from ucle.foundation.names import unique_names
 from ucle.inputs.table_input import Measure, TableInput
 from ucle.language.syntax import Statement
 from ucle.maintenance.affected import (
@@ -33,15 +32,14 @@ from ucle.maintenance.affected import (
     reads_of,
 )
 from ucle.maintenance.bound_program import BoundProgram
-from ucle.maintenance.changes import ChangedInput
+from ucle.maintenance.changes import ChangedInput, lies_within
 from ucle.maintenance.differences import Difference, Updated, update
 from ucle.maintenance.document import Document, KeptTensor, Parts, input_of, quoted_name
 from ucle.maintenance.extremes import Before, extend
+from ucle.maintenance.kept_programs import KeptProgram, kept_program
 from ucle.maintenance.restricted import restrict
 from ucle.plan.forms import EVERY_ROW, NONFILL, WrittenForm
 from ucle.plan.sources import TableSource
-from ucle.run.build import Build, Request, build
-from ucle.run.current_data import Prepared
 from ucle.run.results import Result, TensorRelation
 from ucle.sqlgen.maintained_tables import (
     DELTA,
@@ -56,6 +54,10 @@ from ucle.sqlgen.maintained_tables import (
 from ucle.sqlgen.sql_trees import key_columns
 from ucle.sqlgen.write_statements import all_rows, create_table, delete_rows, insert_rows
 from ucle.stats.measure import MeasuredInput
+
+PREFIX = "ucle_refresh_"
+"""The prefix of temporary tables, which are those of a connection: one refresh runs at a time. They
+have the same names each time, so that compiled programs read them."""
 
 NO_LIMIT = 2**62
 """The most rows that are written."""
@@ -101,7 +103,7 @@ class _Candidate:
     way: str
     reason: str
     cost: float
-    made: Build
+    made: KeptProgram
     new: str
     """The tensor of these entries."""
     masks: tuple[Mask, ...] = ()
@@ -130,7 +132,7 @@ class Refresh:
     def __post_init__(self) -> None:
         self._statements, self._types = self.whole.statements, self.whole.types
         self._taken = {*self._statements, *(x.name for x in self.document.inputs)}
-        self._prefix = fresh_prefix()
+        self._prefix = PREFIX
         self._temporary: list[Parts] = []
         self._given: dict[str, TableInput] = {
             x.name: replace(input_of(x.spec), measured=self.whole.facts[x.name])
@@ -140,13 +142,14 @@ class Refresh:
         self._differences: dict[str, Difference] = {}
         self._added: dict[str, Before] = {}
         for name, change in self.changes.items():
-            if not change.trusted:
-                self._changed[name] = (EVERYTHING,)
-                continue
             axes = self._types[name].axes
             own = [axes[n] for n in change.watched.axes]
             bounds = tuple(x.bound if x.dictionary is None else None for x in own)
-            mask = self._give(f"{name}_changed", change.where(bounds))
+            if not change.trusted or not change.lies_within(bounds):
+                self._changed[name] = (EVERYTHING,)
+                continue
+            facts = _facts_of_mask(change.keys, bounds)
+            mask = self._give(f"{name}_changed", replace(change.where(bounds), measured=facts))
             self._changed[name] = (Mask(mask, change.watched.axes),)
             source = self.whole.inputs[name].source
             if change.added and isinstance(source, TableSource) and not source.sum_duplicates:
@@ -174,9 +177,8 @@ class Refresh:
     def run(self) -> None:
         """Bring all kept tensors up to date."""
         grown = self._find_grown()
-        with observing(self.session):  # in a transaction, only what it changes itself is new
-            for kept in self.document.kept:
-                self._refresh(kept, grown)
+        for kept in self.document.kept:
+            self._refresh(kept, grown)
         for table in self._temporary:
             self.session.run(drop_table(table), "refresh")
 
@@ -273,7 +275,7 @@ class Refresh:
             dtype = made.compiled.program.types[found.new].dtype
             if found.moved and dtype is not self._types[kept.tensor].dtype:
                 continue
-            cost = made.compiled.decomposed.total_cost
+            cost = made.cost
             if best is None or cost < best.cost:
                 axes = [",".join(kept.keys[axis] for axis in x.axes) for x in masks]
                 shown = ", ".join(f"[{each}]" for each in axes)
@@ -295,7 +297,7 @@ class Refresh:
         self, kept: KeptTensor, parts: Sequence[Statement], reason: str
     ) -> _Candidate:
         made = self._build(parts, [kept.tensor])
-        return _Candidate(SCRATCH, reason, made.compiled.decomposed.total_cost, made, kept.tensor)
+        return _Candidate(SCRATCH, reason, made.cost, made, kept.tensor)
 
     def _candidates(
         self, kept: KeptTensor, before: KeptTensor, parts: Sequence[Statement]
@@ -366,12 +368,10 @@ class Refresh:
 
     # ---- Programs and tables ----
 
-    def _build(self, statements: Sequence[Statement], outputs: Sequence[str]) -> Build:
+    def _build(self, statements: Sequence[Statement], outputs: Sequence[str]) -> KeptProgram:
         read = set().union(*map(reads_of, statements)) - {x.target.tensor for x in statements}
-        inputs = {name: self._given[name] for name in read}
-        options = replace(self.whole.options, outputs=tuple(outputs))
-        request = Request(tuple(statements), inputs)
-        return build(request, self.database, options, self.session)
+        inputs = {name: self._given[name] for name in sorted(read)}
+        return kept_program(statements, inputs, outputs, self.session, self.whole.options)
 
     @property
     def database(self) -> Database:
@@ -385,8 +385,7 @@ class Refresh:
 
         None if the program has found that its entries do not count.
         """
-        made = chosen.made
-        prepared = Prepared(made.compiled, made.options)  # a transaction sees one state of the data
+        prepared = chosen.made.prepared  # a transaction sees one state of the data
         session = open_checked(self.database)
         prepared.take_route(session)
         result = prepared.run(session, None)
@@ -444,7 +443,8 @@ class Refresh:
         changed = self._temporary_table(f"{kept.tensor}_changed")
         found = changed_entries(now, before, kept.keys, weight)
         run(create_table(changed, found, replace=True, temporary=True), where)
-        ((count, added),) = self.session.fetch(count_changed(changed))
+        positions = [x for n, x in enumerate(kept.keys) if n not in kept.encoded]
+        ((count, added, *largest),) = self.session.fetch(count_changed(changed, positions))
         if count and not kept.keys:
             run(delete_all(kept.table), where)
             run(insert_rows(kept.table, now), where)
@@ -452,10 +452,15 @@ class Refresh:
         elif count:
             run(delete_rows(kept.table, all_rows(changed), kept.keys), where)
             run(insert_rows(kept.table, rows_at(now, (changed, kept.keys))), where)
-            spec = replace(
-                self._spec_of(replace(kept, digest=())), relation=quoted_name(changed), fill=None
-            )
-            name = self._give(f"{kept.tensor}_changed", replace(spec, value=True))
+            spec = self._spec_of(replace(kept, digest=()))
+            sizes = [x for x in spec.bounds or () if x is not None]
+            if not lies_within(largest, sizes):
+                self._changed[kept.tensor] = (EVERYTHING,)
+                return int(count)
+            spec = replace(spec, relation=quoted_name(changed), fill=None)
+            facts = _facts_of_mask(count, spec.bounds or ())
+            mask = replace(spec, value=True, measured=facts)
+            name = self._give(f"{kept.tensor}_changed", mask)
             self._changed[kept.tensor] = (Mask(name, tuple(range(len(kept.keys)))),)
             if added:
                 self._added[kept.tensor] = Before(
@@ -507,6 +512,13 @@ class Refresh:
         name = self._new_name(stem)
         self._given[name] = value
         return name
+
+
+def _facts_of_mask(keys: int, bounds: Sequence[int | None]) -> MeasuredInput:
+    """Return what is known about a table of distinct keys at which a tensor is true."""
+    sizes = tuple(x or 0 for x in bounds)
+    distinct = tuple(float(min(keys, x)) if x else float(keys) for x in sizes)
+    return MeasuredInput(sizes, True, float(keys), (True, True), distinct, exact=False)
 
 
 def entries_form(tensor: TensorRelation, where: str) -> WrittenForm:
