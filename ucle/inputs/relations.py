@@ -100,10 +100,12 @@ def table_columns(
         InputError: DuckDB cannot find or read it.
     """
     table = _check_exists(session, name, source.origin)
-    if isinstance(source.origin, TableName) and source.times is None:
-        rows = session.look_once(
-            "columns", [source.origin], lambda _: {source.origin: _describe(session, name, source)}
-        )[source.origin]
+    origin = source.origin
+    if isinstance(origin, TableName) and source.times is None:
+        found = session.look_once(
+            "columns", [origin], lambda _: {origin: _describe(session, name, source)}
+        )
+        rows = found[origin]
     else:
         rows = _describe(session, name, source, prefix)
     return tuple(Column(row[0], row[1]) for row in rows), table and source.times is None

@@ -8,6 +8,7 @@ facts           facts about inputs, brought up to date by changed rows
 bound_program   the program over its present inputs, without a plan
 changes         what has changed in inputs since the last refresh
 appended        the last rows of tables that only grow
+states          inputs as of the last refresh, and their digests
 told            changes of inputs that a caller tells
 document        the description of a maintained program, as JSON
 kept_documents  the table of these descriptions in the database

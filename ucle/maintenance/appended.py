@@ -11,25 +11,14 @@ from dataclasses import replace
 from ucle.database.session import Session
 from ucle.errors import MaintenanceError
 from ucle.maintenance.document import Parts, WatchedInput
+from ucle.maintenance.states import read_digest
 from ucle.plan.sources import TableName, TableSource
 from ucle.sqlgen.maintained_tables import (
     count_behind,
-    digest_of_rows,
     rowid_behind,
     rows_and_last,
     state_behind,
-    state_columns,
 )
-from ucle.sqlgen.write_statements import Query
-
-Digest = tuple[int | None, ...]
-"""The number of some rows, and a digest of them."""
-
-
-def read_digest(session: Session, query: Query, source: TableSource) -> Digest:
-    """Return the digest of a query with the columns of the state of a source."""
-    ((count, *digest),) = session.read(digest_of_rows(query, state_columns(source)))
-    return (int(count), *(None if x is None else int(x) for x in digest))
 
 
 def last_rows(session: Session, watched: WatchedInput, source: TableSource) -> WatchedInput:

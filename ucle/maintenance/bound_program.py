@@ -50,6 +50,22 @@ class BoundProgram:
         resolved = {x.target.tensor for x in self.source.statements}
         return {name: self.types[name].shape for name in (*self.source.types, *resolved)}
 
+    def kinds_of(self, tensor: str) -> tuple[str, ...]:
+        """Return what tells the types of the columns of a tensor's entries."""
+        type_ = self.types[tensor]
+        return (type_.dtype.value, *(self._key_kind(x.dictionary) for x in type_.axes))
+
+    def _key_kind(self, dictionary: str | None) -> str:
+        """The types of the columns of inputs that a dictionary numbers."""
+        found = {
+            source.key_types[place]
+            for name, bound in self.inputs.items()
+            if isinstance(source := bound.source, TableSource) and dictionary is not None
+            for place, axis in enumerate(self.types[name].axes[: len(source.key_types)])
+            if axis.dictionary == dictionary
+        }
+        return ", ".join(sorted(found))
+
     @cached_property
     def finite(self) -> tuple[str, ...]:
         """The inputs in which all numbers are finite."""

@@ -16,8 +16,9 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar
 from ucle.inputs.states import BoundInput
 from ucle.inputs.table_input import TableInput
-from ucle.maintenance.appended import Digest, last_rows, read_digest, rows_now
+from ucle.maintenance.appended import last_rows, rows_now
 from ucle.maintenance.document import Parts, WatchedInput, input_of, quoted_name
+from ucle.maintenance.states import Digest, check_state, has_types_of_input, read_digest
 from ucle.maintenance.told import ToldRows, keep_told, told_difference
 from ucle.plan.sources import Nulls, TableSource
 from ucle.sqlgen.maintained_tables import (
@@ -121,7 +122,8 @@ def find_change(
         The input as it is now, and the changes; None if there are none.
 
     Raises:
-        MaintenanceError: rows were removed from a table to which they are only appended.
+        MaintenanceError: rows were removed from a table to which they are only appended, or the
+            state of the input was changed by others.
     """
     keys, weight = _keys(source), _weight(source, fill)
     if watched.appended is not None:
@@ -134,6 +136,7 @@ def find_change(
         now = replace(watched, digest=_digest(session, source), trusts=False)
         if now.digest == watched.digest:
             return now, None
+        check_state(session, watched, source)
         sides = [state_query(source), all_rows(watched.state, state_columns(source))]
         query = changed_rows(sides[0], sides[1], keys, _value(source), weight)
     changed = _change(session, now, source, query, name, sides, weight is not None)
@@ -198,10 +201,12 @@ def _change(
 def keep_change(session: Session, change: ChangedInput, source: TableSource) -> None:
     """Make the state of an input that has changed the present one."""
     watched, keys = change.watched, _keys(source)
-    if change.told is not None:
+    where = f"refresh, input {watched.name}"
+    if watched.state is not None and not has_types_of_input(session, watched.state, source):
+        session.run(create_table(watched.state, state_query(source), replace=True), where)
+    elif change.told is not None:
         keep_told(session, change.told)
     elif watched.state is not None:
-        where = f"refresh, input {watched.name}"
         session.run(delete_rows(watched.state, all_rows(change.table), keys), where)
         rows = rows_at(state_query(source), (change.table, keys))
         session.run(insert_rows(watched.state, rows), where)

@@ -160,7 +160,8 @@ class _Terms:
         old, terms = Access(before, labels, span), Access(found, labels, span)
         term, was = self._term, self._as_before(self._term)
         if operator in (ANY, ALL):
-            now, was = (Binary(NOT_EQUAL, x, Number(0, span), span) for x in (term, was))
+            now: Expression = Binary(NOT_EQUAL, term, Number(0, span), span)
+            was = Binary(NOT_EQUAL, was, Number(0, span), span)
             first: Expression = old
             if operator is ALL:  # all are true where none is false
                 now, was, first = self._not(now), self._not(was), self._not(old)

@@ -265,7 +265,9 @@ def maintain(
                 keep_facts(keep_state(session, x, whole.inputs[x.name]), x, facts[x.name])
                 for x in inputs
             ),
-            kept=tuple(_with_digest(session, x) for x in kept),
+            kept=tuple(
+                replace(_with_digest(session, x), kinds=whole.kinds_of(x.tensor)) for x in kept
+            ),
             sizes=whole.sizes,
             finite=whole.finite,
         )

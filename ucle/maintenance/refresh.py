@@ -47,6 +47,7 @@ from ucle.sqlgen.maintained_tables import (
     count_changed,
     delete_all,
     drop_table,
+    rows_and_last,
     rows_at,
     with_names,
     without_value,
@@ -187,14 +188,16 @@ class Refresh:
     def _refresh(self, kept: KeptTensor, grown: set[str]) -> None:
         parts = self._statements_for(kept.tensor)
         read = set().union(*map(reads_of, parts))
-        before, kept = kept, self._with_present_fill(kept)
-        same = same_value(before.fill, kept.fill)
+        before, kept = kept, self._as_now(kept)
+        same = same_value(before.fill, kept.fill) and before.kinds == kept.kinds
         self.kept.append(kept)
         grows = self._grows(parts, grown)
         if same and not grows and read.isdisjoint(self._changed):
             self.reports.append(TensorReport(kept.tensor, "unchanged", "nothing it reads changed"))
         else:
-            reason = "its fill changed" if not same else "sizes changed" if grows else ""
+            reason = "sizes changed" if grows else ""
+            if not same:
+                reason = "its fill or its type changed"
             chosen, scratch = self._choose(kept, before, parts, reason)
             written = self._execute(chosen, kept)
             if written is None:
@@ -202,7 +205,10 @@ class Refresh:
                 chosen, scratch = self._choose(kept, before, parts, reason)
                 written = self._execute(chosen, kept)
                 assert written is not None
-            rows = self._replace(kept, *written)
+            if before.kinds != kept.kinds:
+                rows = self._create(kept, written[0])
+            else:
+                rows = self._replace(kept, *written)
             if not same:
                 self._changed[kept.tensor] = (EVERYTHING,)
                 self._differences.pop(kept.tensor, None)
@@ -213,9 +219,19 @@ class Refresh:
             kept = replace(kept, digest=())
         self._given[kept.tensor] = self._spec_of(kept)
 
-    def _with_present_fill(self, kept: KeptTensor) -> KeptTensor:
-        """Return a kept tensor with the fill that it has for the present data."""
-        return replace(kept, fill=self._types[kept.tensor].fill)
+    def _as_now(self, kept: KeptTensor) -> KeptTensor:
+        """Return a kept tensor with the fill and the types that it has for the present data."""
+        type_, kinds = self._types[kept.tensor], self.whole.kinds_of(kept.tensor)
+        encoded = tuple(n for n, axis in enumerate(type_.axes) if axis.dictionary is not None)
+        return replace(kept, fill=type_.fill, encoded=encoded, kinds=kinds)
+
+    def _create(self, kept: KeptTensor, new: Parts) -> int:
+        """Make the table of a kept tensor anew; return the number of its rows."""
+        rows = all_rows(new, (*kept.keys, "val"))
+        run, where = self.session.run, f"refresh, {kept.tensor}"
+        run(create_table(kept.table, rows, replace=True), where)
+        ((count, *_),) = self.session.fetch(rows_and_last(kept.table))
+        return int(count)
 
     def _statements_for(self, tensor: str) -> list[Statement]:
         """Return the statements that compute a tensor from inputs and kept tensors, in order."""

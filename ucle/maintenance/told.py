@@ -28,6 +28,7 @@ from ucle.inputs.column_types import INTEGER_TYPES, Column
 from ucle.inputs.inputs import DescribedTable, describe
 from ucle.inputs.relations import register_table, table_columns
 from ucle.maintenance.document import Document, Parts, WatchedInput
+from ucle.maintenance.states import check_state, has_types_of_input
 from ucle.plan.sources import CsvFile, Nulls, TableName, TableSource
 from ucle.sqlgen.maintained_tables import (
     KEY,
@@ -325,9 +326,17 @@ class _Check:
         if self._told.watched.appended is not None:
             self._check_appended()
             return
+        self._check_state()
         self._check_deleted()
         self._check_inserted()
         self._check_present()
+
+    def _check_state(self) -> None:
+        told = self._told
+        assert told.watched.state is not None
+        check_state(self._session, told.watched, told.source)
+        if not has_types_of_input(self._session, told.watched.state, told.source):
+            self._refuse_others("columns of the same types as before", "others")
 
     def _check_deleted(self) -> None:
         told = self._told
