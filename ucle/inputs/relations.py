@@ -8,7 +8,7 @@ CSV file, and the shape of arrays in lists.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -224,5 +224,8 @@ def register_table(session: Session, origin: Origin, data: Any, prefix: str) -> 
         ) from error
     try:
         yield
-    finally:
-        session.unregister(name)
+    except BaseException:
+        with suppress(EngineError):  # an error may have ended the transaction
+            session.unregister(name)
+        raise
+    session.unregister(name)

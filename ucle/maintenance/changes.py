@@ -198,15 +198,18 @@ def _change(
     return ChangedInput(now, table, count, moved, bool(added), differs_by, ends)
 
 
-def keep_change(session: Session, change: ChangedInput, source: TableSource) -> None:
-    """Make the state of an input that has changed the present one."""
-    watched, keys = change.watched, _keys(source)
-    where = f"refresh, input {watched.name}"
-    if watched.state is not None and not has_types_of_input(session, watched.state, source):
+def keep_change(
+    session: Session, watched: WatchedInput, change: ChangedInput | None, source: TableSource
+) -> None:
+    """Make the state of an input, whose rows are others or of other types, the present one."""
+    if watched.state is None:
+        return
+    where, keys = f"refresh, input {watched.name}", _keys(source)
+    if not has_types_of_input(session, watched.state, source):
         session.run(create_table(watched.state, state_query(source), replace=True), where)
-    elif change.told is not None:
+    elif change is not None and change.told is not None:
         keep_told(session, change.told)
-    elif watched.state is not None:
+    elif change is not None:
         session.run(delete_rows(watched.state, all_rows(change.table), keys), where)
         rows = rows_at(state_query(source), (change.table, keys))
         session.run(insert_rows(watched.state, rows), where)

@@ -180,8 +180,10 @@ class Maintained:
         document, changes = changed.document, changed.changes
         whole = bind_document(document, session, changes)
         stack.enter_context(_all_or_nothing(session))
-        for name, change in changes.items():
-            keep_change(session, change, changed.sources[name])
+        for x in document.inputs:
+            now, name = changed.watched[x.name], x.name
+            if now.digest != x.digest:
+                keep_change(session, now, changes.get(name), changed.sources[name])
         refresh = Refresh(session, document, whole, changes, way)
         refresh.run()
         inputs = tuple(
