@@ -41,7 +41,10 @@ from ucle.plan.prices import ENGINE
 
 SIDE = 20
 ROWS = SIDE * SIDE
-EDGES = f"CREATE TABLE edges AS SELECT x // {SIDE} i, x % {SIDE} j, 1.0::DOUBLE v FROM range({ROWS}) s(x)"
+EDGES = (
+    f"CREATE TABLE edges AS SELECT x // {SIDE} i, x % {SIDE} j, 1.0::DOUBLE v "
+    f"FROM range({ROWS}) s(x)"
+)
 
 ROUNDS = 3
 """Versions that a writer writes when it is measured; it is killed within that time."""
