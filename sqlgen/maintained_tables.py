@@ -13,6 +13,7 @@ from ucle.sqlgen.input_tables import source_table
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import (
     VALUE,
+    ascending,
     cast,
     column,
     function,
@@ -34,6 +35,9 @@ DELTA, ADDED = "delta", "was added"
 
 NOW, BEFORE = "now", "before"
 """The names of two states of a tensor that are compared."""
+
+FIRST_LOCAL = 36028797018960000
+"""The rowid from which rows are numbered that a transaction has inserted, until it ends."""
 
 SIDE = "which side"
 """A column beside others that bear the names of labels, none of which has a blank."""
@@ -87,9 +91,35 @@ def count_behind(name: Name, last: int) -> str:
 
 
 def rows_and_last(name: Name) -> str:
-    """Return a query for the number of rows of a table, and for the last rowid."""
-    last = function("coalesce", exp.Max(this=column("rowid")), integer(-1))
-    return sql_text(select(exp.Count(this=exp.Star()), last).from_(table(*name)))
+    """Return a query for the number of rows of a table, and for the last rowid.
+
+    Rows that the present transaction has inserted have no rowid yet that lasts.
+    """
+    lasts = exp.LT(this=column("rowid"), expression=integer(FIRST_LOCAL))
+    last = exp.Filter(this=exp.Max(this=column("rowid")), expression=exp.Where(this=lasts))
+    found = function("coalesce", last, integer(-1))
+    return sql_text(select(exp.Count(this=exp.Star()), found).from_(table(*name)))
+
+
+def rowid_behind(name: Name, last: int, place: int) -> str:
+    """Return a query for the rowid that is at a place among those behind a row, from 1."""
+    rows = select(column("rowid")).from_(table(*name)).where(_behind(last))
+    few = rows.order_by(ascending(column("rowid"))).limit(place)
+    count, most = exp.Count(this=exp.Star()), exp.Max(this=column("rowid"))
+    return sql_text(select(count, most).from_(few.subquery("behind")))
+
+
+def state_behind(source: TableSource, last: int, most: int | None = None) -> exp.Select:
+    """Return the state of the rows of a table behind a row, up to another one."""
+    query = select(*_state_columns(source)).from_(source_table(source)).where(_behind(last))
+    return query if most is None else query.where(_up_to(most))
+
+
+def with_names(query: exp.Query, columns: Sequence[str], names: Sequence[str]) -> exp.Select:
+    """Return some columns of a query under other names."""
+    pairs = zip(columns, names, strict=True)
+    found = [column(old).as_(identifier(new), quoted=True) for old, new in pairs]
+    return select(*found).from_(query.copy().subquery("rows"))
 
 
 def without_value(query: exp.Query, value: Scalar) -> exp.Select:
@@ -170,7 +200,7 @@ def changed_entries(
 def appended_rows(source: TableSource, last: int, weight: Scalar | None) -> exp.Select:
     """Return the rows of a table behind a row, as `changed_rows` does."""
     names = [KEY.format(n) for n in range(len(source.keys))]
-    rows = select(*_state_columns(source)).from_(source_table(source)).where(_behind(last))
+    rows = state_behind(source, last)
     found: list[exp.Expr] = [exp.true().as_(ADDED, quoted=True)]
     if weight is not None:
         value = None if source.value is None else STATE
@@ -211,10 +241,14 @@ def _grouped(keys: Sequence[str], found: Sequence[exp.Expr], rows: exp.Subquery)
     return query.group_by(*(name.copy() for name in names)) if names else query
 
 
-def count_changed(name: Name) -> str:
-    """Return a query for the number of rows of `changed_rows`, and whether all were added."""
+def count_changed(name: Name, positions: Sequence[str] = ()) -> str:
+    """Return a query about rows of `changed_rows`: their number, and whether all were added.
+
+    Behind them stands the largest value of each of some keys.
+    """
     every = function("coalesce", function("bool_and", column(ADDED)), exp.true())
-    return sql_text(select(exp.Count(this=exp.Star()), every).from_(table(*name)))
+    largest = [exp.Max(this=column(x)) for x in positions]
+    return sql_text(select(exp.Count(this=exp.Star()), every, *largest).from_(table(*name)))
 
 
 def rows_at(query: exp.Query, *masks: tuple[Name, Sequence[str]]) -> exp.Select:
@@ -279,3 +313,8 @@ def delete_named(name: Name, key: str, value: str) -> str:
     """Return DELETE for the rows with a text in a column."""
     same = exp.EQ(this=column(key), expression=text(value))
     return sql_text(exp.Delete(this=table(*name), where=exp.Where(this=same)))
+
+
+def failing_query(message: str) -> str:
+    """Return a query that fails, which ends a transaction."""
+    return sql_text(select(function("error", text(message))))

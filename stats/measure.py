@@ -114,7 +114,8 @@ def combine(
     if all(each.largest for each in parts):
         sums = (sum(axis) for axis in zip(*(each.largest for each in parts), strict=True))
         largest = tuple(min(float(x), entries) for x in sums)
-    limited = (min(v, entries, float(n)) for v, n in zip(distinct, sizes, strict=True))
+    # The size of an axis with a dictionary is not known.
+    limited = (min(v, entries, float(n or entries)) for v, n in zip(distinct, sizes, strict=True))
     ends = [each.extremes for each in parts if each.entries]
     known = [pair for pair in ends if pair is not None]
     extremes = None

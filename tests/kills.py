@@ -41,7 +41,10 @@ from ucle.plan.prices import ENGINE
 
 SIDE = 20
 ROWS = SIDE * SIDE
-EDGES = f"CREATE TABLE edges AS SELECT x // {SIDE} i, x % {SIDE} j, 1.0 v FROM range({ROWS}) s(x)"
+EDGES = (
+    f"CREATE TABLE edges AS SELECT x // {SIDE} i, x % {SIDE} j, 1.0::DOUBLE v "
+    f"FROM range({ROWS}) s(x)"
+)
 
 ROUNDS = 3
 """Versions that a writer writes when it is measured; it is killed within that time."""
@@ -117,6 +120,30 @@ def _store(folder: Path, version: int) -> None:
         )
         with program.execute() as result:
             assert (result["y"].to_numpy() == version).all()
+
+
+def _refreshed(*, told: bool) -> Write:
+    """Changes the edges and refreshes, in one transaction or in two."""
+
+    def write(folder: Path, version: int) -> None:
+        with ucle.connect(folder / "data.db") as connection:
+            if connection.sql("FROM duckdb_tables() WHERE table_name = 'kept_z'").fetchall():
+                kept = ucle.maintained("kept", connection)
+            else:
+                text = f"y[i,j] = relu(E[i,j]); z[i] = sum[j](y[i,j]) / {SIDE}"
+                kept = ucle.einsum_program(
+                    text, E="edges", database=connection, outputs=["y", "z"]
+                ).maintain("kept", connection)
+            if told:
+                kept.refresh(
+                    inserted={"E": connection.sql(f"SELECT i, j, {version} AS v FROM edges")},
+                    deleted={"E": connection.sql("SELECT i, j FROM edges")},
+                )
+            else:
+                connection.execute("UPDATE edges SET v = ?", [version]).fetchall()
+                kept.refresh()
+
+    return write
 
 
 def _views(folder: Path, version: int) -> None:
@@ -228,6 +255,22 @@ def _in_file(name: str, read: Callable[[Path], Any]) -> Look:
     return look
 
 
+def _in_kept_tables(*, told: bool) -> Look:
+    """The outputs are of one version, and, if it was told, the edges are of the same."""
+
+    def look(folder: Path) -> int:
+        with duckdb.connect(str(folder / "data.db"), read_only=True) as connection:
+            query = "SELECT val FROM kept_y UNION ALL SELECT val FROM kept_z"
+            if told:
+                query += " UNION ALL SELECT v FROM edges"
+            values = np.array(connection.sql(query).fetchall()).ravel()
+        assert len(values) == ROWS + SIDE + told * ROWS
+        assert (values == values[0]).all()
+        return int(values[0])
+
+    return look
+
+
 def _in_profile(folder: Path) -> int:
     return int(load_profile(folder / "profile.json").fixed)
 
@@ -267,6 +310,8 @@ KINDS = (
         _saved("folder", partition_by=["i"]),
         _in_file("folder", lambda path: _values(pq.read_table(path))),
     ),
+    Kind("refresh", _refreshed(told=False), _in_kept_tables(told=False)),
+    Kind("refresh told", _refreshed(told=True), _in_kept_tables(told=True)),
     Kind("profile", _profile, _in_profile),
 )
 

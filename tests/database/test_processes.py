@@ -14,6 +14,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
+import ucle
+
 HANGS = 300
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -145,7 +147,7 @@ print([x.kills.total() for x in figures], [x.faults for x in figures])
 def test_some_kills() -> None:
     """A few of a few kinds of writing; `make kills` has all of them."""
     folder = str(Path(__file__).parents[1])
-    said = run(KILLS, "to_table upsert", "create_views", "save y.parquet", PYTHONPATH=folder)
+    said = run(KILLS, "to_table upsert", "refresh told", "save y.parquet", PYTHONPATH=folder)
     assert said.splitlines()[-1] == "[3, 3, 3] [[], [], []]"
 
 
@@ -202,3 +204,58 @@ def test_four_processes_read_one_file_at_once(tmp_path: Path) -> None:
         assert out.count("450.0\n") == 3  # where it takes long, DuckDB shows a bar besides
     for out, _ in said[1::2]:
         assert "450" in out
+
+
+REFRESHER = """
+import sys, time
+import pyarrow as pa
+import ucle
+from ucle.errors import DatabaseError
+
+path, first = sys.argv[1], int(sys.argv[2])
+sys.stdin.readline()  # all of them begin at once
+for number in range(3):
+    for attempt in range(500):
+        try:
+            kept = ucle.maintained("sums", path)
+            rows = pa.table({"i": [first + number], "j": [7], "v": [1.5]})
+            kept.refresh(inserted={"E": rows})
+            break
+        except DatabaseError:  # another process has the file open
+            time.sleep(0.02)
+    else:
+        raise AssertionError("never")
+"""
+
+
+@pytest.mark.slow
+def test_four_processes_refresh_at_once(tmp_path: Path) -> None:
+    """One at a time opens the file; the others get a typed error, and lose nothing."""
+    path = str(tmp_path / "data.db")
+    with ucle.connect(path) as connection:
+        connection.execute("CREATE TABLE edges AS SELECT x i, 2 * x j, 1.5 v FROM range(300) s(x)")
+        connection.execute("ALTER TABLE edges ALTER v TYPE DOUBLE")
+        program = ucle.einsum_program("y[i] += E[i,j]; s[] = sum[i](y[i])", E="edges",
+                                      database=connection, outputs=["y", "s"])  # fmt: skip
+        program.maintain("sums", connection)
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", REFRESHER, path, str(1000 + 10 * n)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for n in range(4)
+    ]
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    said = [process.communicate(timeout=HANGS) for process in started]
+    assert [process.returncode for process in started] == [0] * 4, said
+    with ucle.connect(path) as connection:
+        assert connection.sql("SELECT count(*), sum(v) FROM edges").fetchall() == [(312, 468.0)]
+        assert connection.sql("SELECT count(*), sum(val) FROM sums_y").fetchall() == [(312, 468.0)]
+        assert connection.sql("FROM sums_s").fetchall() == [(468.0,)]
+        assert ucle.maintained("sums", connection).refresh().changed == {}

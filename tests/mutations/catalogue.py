@@ -89,8 +89,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "what-is-carried-replaces-others",
         "ucle/plan/plan_program.py",
-        "scanned = source, name if type_.entries.varies else None",
-        "scanned = source, None",
+        "varies = name if type_.entries.varies else None",
+        "varies = None",
         "in a loop, an input that reads the table of the first state becomes the state",
         ("tests/run/test_prepared.py::test_only_the_carried_input_is_replaced[native-Sx-False]",),
     ),

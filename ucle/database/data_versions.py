@@ -96,10 +96,10 @@ def source_version(session: Session, source: InputSource) -> Version | None:
 
     Equal versions taken in one process mean equal data.
     """
-    if not isinstance(source, TableSource):
+    if not isinstance(source, TableSource) or in_transaction(session):
         return None
     (seen,) = look(session, [source])
-    return seen.state if seen.known and not in_transaction(session) else None
+    return seen.state if seen.known else None
 
 
 def look(session: Session, sources: Sequence[TableSource]) -> list[Seen]:

@@ -124,13 +124,28 @@ def bind_inputs(
         name: _describe(name, inputs[name], place, axes)
         for (name, axes), place in zip(labels.items(), places, strict=True)
     }
-    observe(session, [x.origin for x in described.values() if isinstance(x, DescribedTable)])
+    tables = [x for x in described.values() if isinstance(x, DescribedTable)]
+    observe(session, [x.origin for x in tables if x.spec.measured is None])
     return {
         name: _bind_array(name, each, labels[name])
         if isinstance(each, DescribedArray)
         else _bind_table(session, name, each, labels[name], prefix, mode, coverage)
         for name, each in described.items()
     }
+
+
+def find_table(
+    session: Session, name: str, value: Any, labels: Sequence[str]
+) -> tuple[TableSource, Scalar]:
+    """Return the columns of an input in a database or a file, and its fill; nothing is measured.
+
+    Raises:
+        InputError: an unknown table or column.
+    """
+    described = _describe(name, value, f"{name} in memory", labels)
+    assert isinstance(described, DescribedTable)
+    source = _find_source(session, name, described, labels, "")
+    return source, _fill(name, described, source.dtype)
 
 
 def _describe(name: str, value: Any, place: str, labels: Sequence[str]) -> Described:
@@ -183,12 +198,7 @@ def _bind_table(
     coverage: bool,
 ) -> BoundInput:
     with register_table(session, described.origin, described.data, prefix):
-        foreign = foreign_columns(session, described)
-        source = find_columns(session, name, described, labels, prefix, foreign)
-        check_tile_keys(source, f"input {name}, {source.origin}")
-        if source.nesting and not source.dense:
-            source = replace(source, dense=shape_of_data(session, name, source, prefix))
-            check_tiles(source, f"input {name}, {source.origin}")
+        source = _find_source(session, name, described, labels, prefix)
         fill = _fill(name, described, source.dtype)
         known = described.spec.measured
         if callable(known):
@@ -215,6 +225,19 @@ def _bind_table(
         else measured.values(source.dtype, fill),
         tuple(labels),
     )
+
+
+def _find_source(
+    session: Session, name: str, described: DescribedTable, labels: Sequence[str], prefix: str
+) -> TableSource:
+    """Find the columns of a table, and the shape of its arrays."""
+    foreign = foreign_columns(session, described)
+    source = find_columns(session, name, described, labels, prefix, foreign)
+    check_tile_keys(source, f"input {name}, {source.origin}")
+    if source.nesting and not source.dense:
+        source = replace(source, dense=shape_of_data(session, name, source, prefix))
+        check_tiles(source, f"input {name}, {source.origin}")
+    return source
 
 
 def rebind_inputs(

@@ -8,7 +8,7 @@ CSV file, and the shape of arrays in lists.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -100,8 +100,22 @@ def table_columns(
         InputError: DuckDB cannot find or read it.
     """
     table = _check_exists(session, name, source.origin)
+    origin = source.origin
+    if isinstance(origin, TableName) and source.times is None:
+        found = session.look_once(
+            "columns", [origin], lambda _: {origin: _describe(session, name, source)}
+        )
+        rows = found[origin]
+    else:
+        rows = _describe(session, name, source, prefix)
+    return tuple(Column(row[0], row[1]) for row in rows), table and source.times is None
+
+
+def _describe(
+    session: Session, name: str, source: TableSource, prefix: str = ""
+) -> list[tuple[Any, ...]]:
     try:
-        rows = session.read(sql.describe_query(source, prefix), f"input {name}, {source.origin}")
+        return session.read(sql.describe_query(source, prefix), f"input {name}, {source.origin}")
     except UcleError as error:
         if not isinstance(error, InputError) or not isinstance(error.__cause__, EngineError):
             raise
@@ -111,7 +125,6 @@ def table_columns(
             expected="a table or view of the database, or the path of a Parquet or CSV file",
             found=gist(error_text(error.__cause__)),
         ) from error.__cause__
-    return tuple(Column(row[0], row[1]) for row in rows), table and source.times is None
 
 
 def _check_exists(session: Session, name: str, origin: Origin) -> bool:
@@ -211,5 +224,8 @@ def register_table(session: Session, origin: Origin, data: Any, prefix: str) -> 
         ) from error
     try:
         yield
-    finally:
-        session.unregister(name)
+    except BaseException:
+        with suppress(EngineError):  # an error may have ended the transaction
+            session.unregister(name)
+        raise
+    session.unregister(name)

@@ -2,12 +2,17 @@
 
 affected        the keys of a statement's tensor that a change of what it reads may affect
 differences     what a sum of products grows by, from what its factors differ by
+extremes        minima and maxima that meet new terms
 restricted      statements that are computed at these keys alone
-appended        facts about tables that only grow, from those of new rows
+facts           facts about inputs, brought up to date by changed rows
 bound_program   the program over its present inputs, without a plan
 changes         what has changed in inputs since the last refresh
+appended        the last rows of tables that only grow
+states          inputs as of the last refresh, and their digests
+told            changes of inputs that a caller tells
 document        the description of a maintained program, as JSON
 kept_documents  the table of these descriptions in the database
+kept_programs   compiled programs of refreshes, kept in the process
 refresh         one refresh: each kept tensor in the cheaper way
 maintained      the entry point: maintain, find, refresh, drop
 

@@ -1,8 +1,7 @@
-"""Facts about tables to which rows are only appended: those of before, and those of the new rows.
+"""The last row of a table to which rows are only appended: what is behind it is new.
 
-Measuring a table takes several scans, and a sort for the check that no two rows have the same
-coordinates. New rows are few: they are measured by themselves, and compared with the others by one
-scan of these.
+Rows that a transaction has inserted get their rowids when it ends. Those of a refresh in the same
+transaction are remembered by their number and a digest, and found again by the next refresh.
 """
 
 from __future__ import annotations
@@ -10,106 +9,63 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ucle.database.session import Session
-from ucle.database.statistics_cache import cover_facts, known_facts
-from ucle.database.statistics_store import facts_text, read_facts
-from ucle.errors import DuplicateCoordinatesError
-from ucle.foundation.dtypes import Scalar
-from ucle.foundation.names import fresh_prefix
-from ucle.inputs.states import BoundInput
-from ucle.inputs.table_input import Measure
-from ucle.maintenance.document import WatchedInput
-from ucle.plan.sources import Nulls, TableName, TableSource
-from ucle.sqlgen.maintained_tables import drop_table, repeated_keys, rows_behind
-from ucle.sqlgen.write_statements import create_table
-from ucle.stats.measure import MeasuredInput, combine
-
-MOST_GROWN = 1.5
-"""How much a table may grow until all of it is measured again: V of the parts only limits its V."""
+from ucle.errors import MaintenanceError
+from ucle.maintenance.document import Parts, WatchedInput
+from ucle.maintenance.states import read_digest
+from ucle.plan.sources import TableName, TableSource
+from ucle.sqlgen.maintained_tables import (
+    count_behind,
+    rowid_behind,
+    rows_and_last,
+    state_behind,
+)
 
 
-def measure_with(watched: WatchedInput, found: dict[str, MeasuredInput]) -> Measure | None:
-    """Return what measures an input by its new rows; None if all of it has to be measured.
-
-    Args:
-        watched: the input, with the facts as of the last refresh.
-        found: receives the present facts.
-    """
-    if watched.appended is None or not watched.facts:
-        return None
-    before = read_facts(watched.facts, len(watched.keys), ())
-    if before is None:
-        return None
-    _, last = watched.appended
-
-    def measure(
-        session: Session, tensor: str, source: TableSource, fill: Scalar, coverage: bool
-    ) -> MeasuredInput:
-        new = _measure_new_rows(session, tensor, source, fill, last)
-        distinct = [v + w for v, w in zip(before.distinct, new.distinct, strict=True)]
-        now = combine([before, new], distinct)
-        if _has_outgrown(watched, now):
-            now = known_facts(session, tensor, source, fill, asks_for_coverage=coverage)
-        elif coverage:
-            now = cover_facts(session, tensor, source, fill, now)
-        found[tensor] = now
-        return now
-
-    return measure
+def last_rows(session: Session, watched: WatchedInput, source: TableSource) -> WatchedInput:
+    """Return a table to which rows are appended with what tells the present ones."""
+    ((rows, last),) = session.fetch(rows_and_last(_table_of(source)))
+    pending = read_digest(session, state_behind(source, last), source)
+    return replace(watched, appended=(rows, last), pending=pending if pending[0] else ())
 
 
-def _has_outgrown(watched: WatchedInput, now: MeasuredInput) -> bool:
-    return now.entries > MOST_GROWN * watched.measured
-
-
-def _measure_new_rows(
-    session: Session, tensor: str, source: TableSource, fill: Scalar, last: int
-) -> MeasuredInput:
-    """Measure and check the rows of a table behind a row, and compare them with those before.
+def rows_now(session: Session, watched: WatchedInput, source: TableSource) -> WatchedInput:
+    """Return a table with what tells its present rows, of which none may be gone.
 
     Raises:
-        UcleError: they do not pass the checks of an input, or one of them has the coordinates of a
-            row before.
+        MaintenanceError: rows were removed.
     """
-    where, table = f"input {tensor}", ("temp", "main", f"{fresh_prefix()}appended")
-    rows = rows_behind(source, last)
-    session.run(create_table(table, rows, replace=False, temporary=True), where)
-    try:
-        new = replace(source, origin=TableName(table), table=True)
-        measured = known_facts(session, tensor, new, fill, "transient")
-        if repeated := session.read(repeated_keys(source, table, last), where):
-            position = ", ".join(
-                f"{key} = {value}" for key, value in zip(source.keys, repeated[0], strict=True)
-            )
-            raise DuplicateCoordinatesError(
-                "several rows claim the same coordinates",
-                where=f"{where}, {source.origin}",
-                expected="new rows at new coordinates",
-                found=f"a row behind the last one at {position}",
-                hint="maintain the program without append_only, or with "
-                "ucle.table(..., duplicates='sum')",
-            )
-    finally:
-        session.run(drop_table(table), where)
-    return measured
+    assert watched.appended is not None
+    rows, last = watched.appended
+    now = last_rows(session, watched, source)
+    assert now.appended is not None
+    ((new,),) = session.fetch(count_behind(_table_of(source), last))
+    if now.appended[0] != rows + new:
+        raise MaintenanceError(
+            "rows were removed from a table to which they are only appended",
+            where=f"refresh, input {watched.name}",
+            expected=f"{rows:,} rows, and new ones behind them",
+            found=f"{now.appended[0]:,} rows, {new:,} of them new",
+            hint="maintain the program again without append_only",
+        )
+    return now
 
 
-def keep_facts(
-    session: Session, watched: WatchedInput, bound: BoundInput, known: MeasuredInput | None
-) -> WatchedInput:
-    """Return an input with the facts about all of its present rows.
+def settle(session: Session, watched: WatchedInput, source: TableSource) -> WatchedInput:
+    """Return a table with the last row that a refresh has seen, now that it has a rowid.
 
-    Args:
-        session: on the database.
-        watched: the input, with the facts as of the last refresh.
-        bound: the same, as it is now.
-        known: the facts that `measure_with` found; None if they are those of all rows.
+    If others have appended rows at the same time, nothing tells which ones were seen: then all of
+    them are new, and what was computed from them is not trusted.
     """
-    source = bound.source
-    assert isinstance(source, TableSource)
-    plain = not (source.dense or source.wide or source.sum_duplicates or source.symmetric)
-    if watched.appended is None or not plain or source.nulls is not Nulls.REFUSED:
+    if watched.appended is None or not watched.pending:
         return watched
-    now = known or known_facts(session, watched.name, source.apart, bound.fill)
-    whole = known is None or _has_outgrown(watched, now)
-    measured = now.entries if whole else watched.measured
-    return replace(watched, facts=facts_text(now), measured=measured)
+    (rows, last), place = watched.appended, watched.pending[0] or 0
+    ((found, most),) = session.fetch(rowid_behind(_table_of(source), last, place))
+    seen = found == place and read_digest(session, state_behind(source, last, most), source)
+    if seen == watched.pending:
+        return replace(watched, appended=(rows, most), pending=())
+    return replace(watched, appended=(rows - place, last), pending=(), facts="", trusts=True)
+
+
+def _table_of(source: TableSource) -> Parts:
+    assert isinstance(source.origin, TableName)
+    return source.origin.parts

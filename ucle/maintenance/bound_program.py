@@ -6,19 +6,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
-from ucle.database.data_versions import observing
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.dtypes import Scalar
+from ucle.inputs.binding import find_table
 from ucle.inputs.states import BoundInput
 from ucle.ir.tensor_types import TensorType
 from ucle.language.parse import parse_program
 from ucle.language.syntax import Statement
 from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
-from ucle.maintenance.appended import measure_with
+from ucle.maintenance.changes import ChangedInput
 from ucle.maintenance.document import Document, input_of
+from ucle.maintenance.facts import measure_with
 from ucle.options import Options
+from ucle.pipeline.spelled_out import spell_out
 from ucle.pipeline.stages import bind_statements, source_of
+from ucle.plan.sources import TableSource
 from ucle.run.build import Build, resources_of
 from ucle.stats.measure import MeasuredInput
 
@@ -32,7 +36,7 @@ class BoundProgram:
     source: ResolvedProgram
     inputs: Mapping[str, BoundInput]
     facts: Mapping[str, MeasuredInput]
-    """Facts about inputs to which rows were appended, found without a look at the others."""
+    """What was measured of its inputs."""
     options: Options
 
     @cached_property
@@ -46,6 +50,22 @@ class BoundProgram:
         resolved = {x.target.tensor for x in self.source.statements}
         return {name: self.types[name].shape for name in (*self.source.types, *resolved)}
 
+    def kinds_of(self, tensor: str) -> tuple[str, ...]:
+        """Return what tells the types of the columns of a tensor's entries."""
+        type_ = self.types[tensor]
+        return (type_.dtype.value, *(self._key_kind(x.dictionary) for x in type_.axes))
+
+    def _key_kind(self, dictionary: str | None) -> str:
+        """The types of the columns of inputs that a dictionary numbers."""
+        found = {
+            source.key_types[place]
+            for name, bound in self.inputs.items()
+            if isinstance(source := bound.source, TableSource) and dictionary is not None
+            for place, axis in enumerate(self.types[name].axes[: len(source.key_types)])
+            if axis.dictionary == dictionary
+        }
+        return ", ".join(sorted(found))
+
     @cached_property
     def finite(self) -> tuple[str, ...]:
         """The inputs in which all numbers are finite."""
@@ -57,10 +77,31 @@ class BoundProgram:
         return sum(x.statistics.entries for x in self.inputs.values())
 
 
-def bind_document(document: Document, session: Session) -> BoundProgram:
+def find_tables(document: Document, session: Session) -> dict[str, tuple[TableSource, Scalar]]:
+    """Return the columns of the inputs of a maintained program as they are now, and their fills.
+
+    Raises:
+        InputError: a table or a column is gone.
+    """
+    options = options_for(document, session, document.tensors)
+    labels = spell_out(parse_program(document.text), options).labels
+    return {
+        x.name: find_table(session, x.name, input_of(x.spec), labels[x.name])
+        for x in document.inputs
+    }
+
+
+def bind_document(
+    document: Document, session: Session, changes: Mapping[str, ChangedInput]
+) -> BoundProgram:
     """Bind the inputs of a maintained program: measure what has changed, and repeat all checks.
 
     The tensors that it keeps are its outputs.
+
+    Args:
+        document: the program.
+        session: on its database.
+        changes: the inputs that have changed since the last refresh.
 
     Raises:
         UcleError: as for a program.
@@ -69,19 +110,19 @@ def bind_document(document: Document, session: Session) -> BoundProgram:
     options = options_for(document, session, document.tensors)
     facts: dict[str, MeasuredInput] = {}
     inputs = {
-        x.name: replace(input_of(x.spec), measured=measure_with(x, facts)) for x in document.inputs
+        x.name: replace(input_of(x.spec), measured=measure_with(x, changes.get(x.name), facts))
+        for x in document.inputs
     }
-    with observing(session):
-        resolved, sized = bind_statements(statements, inputs, session, options)
+    resolved, sized = bind_statements(statements, inputs, session, options)
     source = source_of(resolved, sized, options)
     return BoundProgram(statements_of(statements), source, sized.bound, facts, options)
 
 
-def bound_program(made: Build) -> BoundProgram:
+def bound_program(made: Build, facts: Mapping[str, MeasuredInput]) -> BoundProgram:
     """Return what binding a program gives that was compiled for the present data."""
     compiled, statements = made.compiled, statements_of(made.request.statements)
     source, inputs = compiled.front.source, compiled.all_inputs
-    return BoundProgram(statements, source, inputs, {}, made.options)
+    return BoundProgram(statements, source, inputs, facts, made.options)
 
 
 def statements_of(statements: Iterable[Statement]) -> dict[str, Statement]:

@@ -1,21 +1,26 @@
 """Find what has changed in the inputs of a maintained program since its last refresh.
 
 An input is compared with its state, a table of its keys and values: one scan of both. A table to
-which rows are only appended needs no state: what is behind its last row is new. The changed keys
+which rows are only appended needs no state: what is behind its last row is new. Where a caller
+tells the changed rows (`ucle.maintenance.told`), they are compared with the state. The changed keys
 are a temporary table.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ucle.database.session import Session
-from ucle.errors import MaintenanceError
 from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.dtypes import Scalar
 from ucle.inputs.states import BoundInput
 from ucle.inputs.table_input import TableInput
+from ucle.maintenance.appended import last_rows, rows_now
 from ucle.maintenance.document import Parts, WatchedInput, input_of, quoted_name
-from ucle.plan.sources import Nulls, TableName, TableSource
+from ucle.maintenance.states import Digest, check_state, has_types_of_input, read_digest
+from ucle.maintenance.told import ToldRows, keep_told, told_difference
+from ucle.plan.sources import Nulls, TableSource
 from ucle.sqlgen.maintained_tables import (
     DELTA,
     KEY,
@@ -23,16 +28,13 @@ from ucle.sqlgen.maintained_tables import (
     absent_keys,
     appended_rows,
     changed_rows,
-    count_behind,
     count_changed,
-    digest_of_rows,
     drop_table,
-    rows_and_last,
     rows_at,
     state_columns,
     state_query,
 )
-from ucle.sqlgen.write_statements import all_rows, create_table, delete_rows, insert_rows
+from ucle.sqlgen.write_statements import Query, all_rows, create_table, delete_rows, insert_rows
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,21 @@ class ChangedInput:
     """True if there was no row at these keys before."""
     differs_by: bool
     """True if the table says by how much each entry differs, in a column ``delta``."""
+    largest: tuple[int | None, ...]
+    """The largest coordinate of each key; None for those that a dictionary numbers."""
+    told: ToldRows | None = None
+    """The rows that were told; None if the change was found."""
+    trusted: bool = True
+    """False if what was computed from the input may contain a part of this change already."""
+
+    @property
+    def tables(self) -> list[Parts]:
+        """The temporary tables of the change."""
+        return [self.table, *([] if self.told is None else self.told.tables)]
+
+    def lies_within(self, bounds: tuple[int | None, ...]) -> bool:
+        """True if no key lies beyond the bounds of the axes, which may have become less."""
+        return lies_within(self.largest, bounds)
 
     def where(self, bounds: tuple[int | None, ...]) -> TableInput:
         """Return the input that is true at the changed keys; `bounds` are those of the axes."""
@@ -83,66 +100,136 @@ class ChangedInput:
         )
 
 
+def lies_within(largest: Sequence[int | None], bounds: Sequence[int | None]) -> bool:
+    """True if no coordinate lies beyond a bound."""
+    pairs = zip(largest, bounds, strict=True)
+    return all(x is None or bound is None or x < bound for x, bound in pairs)
+
+
 def find_change(
-    session: Session, watched: WatchedInput, bound: BoundInput, name: str
-) -> ChangedInput | None:
-    """Find the changed keys of an input, and make its state the present one.
+    session: Session, watched: WatchedInput, source: TableSource, fill: Scalar, name: str
+) -> tuple[WatchedInput, ChangedInput | None]:
+    """Find the changed keys of an input; its state stays as it is.
 
     Args:
         session: in a transaction.
         watched: the input.
-        bound: the same, as it is now.
+        source: its columns.
+        fill: its fill.
         name: the name of the temporary table of changed keys.
 
     Returns:
-        The changes; None if there are none.
+        The input as it is now, and the changes; None if there are none.
 
     Raises:
-        MaintenanceError: rows were removed from a table to which they are only appended.
+        MaintenanceError: rows were removed from a table to which they are only appended, or the
+            state of the input was changed by others.
     """
-    source = bound.source
-    assert isinstance(source, TableSource)
-    where = f"refresh, input {watched.name}"
-    table = ("temp", "main", name)
-    keys = [KEY.format(n) for n in range(len(source.keys))]
-    weight = _weight(source, bound)
+    keys, weight = _keys(source), _weight(source, fill)
     if watched.appended is not None:
         _, last = watched.appended
-        now = replace(watched, appended=_rows_and_last_now(session, watched, source))
+        now = rows_now(session, watched, source)
         query = appended_rows(source, last, weight)
         sides = [state_query(source.keys_alone, last)]
     else:
         assert watched.state is not None
-        now = replace(watched, digest=_digest(session, source))
-        if now == watched:
-            return None
+        now = replace(watched, digest=_digest(session, source), trusts=False)
+        if now.digest == watched.digest:
+            return now, None
+        check_state(session, watched, source)
         sides = [state_query(source), all_rows(watched.state, state_columns(source))]
-        value = None if source.value is None else STATE
-        query = changed_rows(sides[0], sides[1], keys, value, weight)
+        query = changed_rows(sides[0], sides[1], keys, _value(source), weight)
+    changed = _change(session, now, source, query, name, sides, weight is not None)
+    now = replace(now, trusts=False)
+    return now, None if changed is None else replace(changed, trusted=not watched.trusts)
+
+
+def find_told(
+    session: Session, told: ToldRows, fill: Scalar, name: str
+) -> tuple[WatchedInput, ChangedInput | None]:
+    """Find the changed keys of an input by the rows that were told, as `find_change` does.
+
+    The rows are in the input already, and its state stays as it is.
+    """
+    watched, source = told.watched, told.source
+    if watched.appended is not None:
+        now, changed = find_change(session, watched, source, fill, name)
+        return now, None if changed is None else replace(changed, told=told)
+    assert watched.state is not None
+    assert told.removed is not None
+    columns = state_columns(source)
+    come, went = (
+        read_digest(session, all_rows(x, columns), source) for x in (told.inserted, told.removed)
+    )
+    now = replace(watched, digest=_combine_digests(watched.digest, come, went), trusts=True)
+    weight = _weight(source, fill)
+    query = told_difference(told, _value(source), weight)
+    sides = [told.now, all_rows(watched.state, columns)]
+    changed = _change(session, now, source, query, name, sides, weight is not None)
+    return now, None if changed is None else replace(changed, told=told)
+
+
+def _change(
+    session: Session,
+    now: WatchedInput,
+    source: TableSource,
+    query: Query,
+    name: str,
+    sides: Sequence[Query],
+    differs_by: bool,
+) -> ChangedInput | None:
+    """Keep the changed keys that a query finds as a table; `sides` are all keys, now and before."""
+    where, table, keys = f"refresh, input {now.name}", ("temp", "main", name), _keys(source)
     session.run(create_table(table, query, replace=True, temporary=True), where)
-    ((count, added),) = session.fetch(count_changed(table))
+    positions = [n for n in range(len(keys)) if not source.is_encoded(n)]
+    named = [keys[n] for n in positions]
+    ((count, added, *largest),) = session.fetch(count_changed(table, named))
     if not count:
         session.run(drop_table(table), where)
         return None
     moved = tuple(
         axis
-        for place, (key, axis) in enumerate(zip(keys, watched.axes, strict=True))
+        for place, (key, axis) in enumerate(zip(keys, now.axes, strict=True))
         if source.is_encoded(place)
         and any(session.fetch(absent_keys(table, key, side)) for side in sides)
     )
-    if watched.state is not None:
-        session.run(delete_rows(watched.state, all_rows(table), keys), where)
-        session.run(insert_rows(watched.state, rows_at(state_query(source), (table, keys))), where)
-    return ChangedInput(now, table, count, moved, bool(added), weight is not None)
+    most = dict(zip(positions, largest, strict=True))
+    ends = tuple(most.get(n) for n in range(len(keys)))
+    return ChangedInput(now, table, count, moved, bool(added), differs_by, ends)
 
 
-def _weight(source: TableSource, bound: BoundInput) -> int | float | None:
+def keep_change(
+    session: Session, watched: WatchedInput, change: ChangedInput | None, source: TableSource
+) -> None:
+    """Make the state of an input, whose rows are others or of other types, the present one."""
+    if watched.state is None:
+        return
+    where, keys = f"refresh, input {watched.name}", _keys(source)
+    if not has_types_of_input(session, watched.state, source):
+        session.run(create_table(watched.state, state_query(source), replace=True), where)
+    elif change is not None and change.told is not None:
+        keep_told(session, change.told)
+    elif change is not None:
+        session.run(delete_rows(watched.state, all_rows(change.table), keys), where)
+        rows = rows_at(state_query(source), (change.table, keys))
+        session.run(insert_rows(watched.state, rows), where)
+
+
+def _keys(source: TableSource) -> list[str]:
+    return [KEY.format(n) for n in range(len(source.keys))]
+
+
+def _value(source: TableSource) -> str | None:
+    return None if source.value is None else STATE
+
+
+def _weight(source: TableSource, fill: Scalar) -> int | float | None:
     """Return what a row without a value stands for; None if rows are not added up to entries.
 
     Its type is the one in which differences are computed.
     """
     kind, plain = source.dtype.kind, not (source.dense or source.wide or source.presence)
-    if not plain or source.nulls is not Nulls.REFUSED or kind not in "if" or bound.fill != 0:
+    if not plain or source.nulls is not Nulls.REFUSED or kind not in "if" or fill != 0:
         return None
     assert not isinstance(source.constant, complex)
     return float(source.constant) if kind == "f" else int(source.constant)
@@ -154,42 +241,20 @@ def keep_state(session: Session, watched: WatchedInput, bound: BoundInput) -> Wa
     assert isinstance(source, TableSource)
     where = f"maintain, input {watched.name}"
     if watched.appended is not None:
-        return replace(watched, appended=_rows_and_last(session, source))
+        return last_rows(session, watched, source)
     assert watched.state is not None
     session.run(create_table(watched.state, state_query(source), replace=True), where)
     return replace(watched, digest=_digest(session, source))
 
 
-def _digest(session: Session, source: TableSource) -> tuple[int | None, ...]:
-    (found,) = session.read(digest_of_rows(state_query(source), state_columns(source)))
-    return tuple(None if x is None else int(x) for x in found)
+def _digest(session: Session, source: TableSource) -> Digest:
+    return read_digest(session, state_query(source), source)
 
 
-def _rows_and_last(session: Session, source: TableSource) -> tuple[int, int]:
-    """Return the number of rows of a table, and the last rowid."""
-    ((rows, last),) = session.fetch(rows_and_last(_table_of(source)))
-    return rows, last
-
-
-def _rows_and_last_now(
-    session: Session, watched: WatchedInput, source: TableSource
-) -> tuple[int, int]:
-    """Return the number of rows of a table, and the last rowid; check that no rows are gone."""
-    assert watched.appended is not None
-    rows, last = watched.appended
-    now, last_now = _rows_and_last(session, source)
-    ((new,),) = session.fetch(count_behind(_table_of(source), last))
-    if now != rows + new:
-        raise MaintenanceError(
-            "rows were removed from a table to which they are only appended",
-            where=f"refresh, input {watched.name}",
-            expected=f"{rows:,} rows, and new ones behind them",
-            found=f"{now:,} rows, {new:,} of them new",
-            hint="maintain the program again without append_only",
-        )
-    return now, last_now
-
-
-def _table_of(source: TableSource) -> Parts:
-    assert isinstance(source.origin, TableName)
-    return source.origin.parts
+def _combine_digests(before: Digest, come: Digest, went: Digest) -> Digest:
+    """Return the digest of rows without some of them, and with others."""
+    counts, digests, totals = zip(*((x or 0 for x in y) for y in (before, come, went)), strict=True)
+    count = counts[0] + counts[1] - counts[2]
+    if not count:
+        return (0, None, None)
+    return (count, digests[0] ^ digests[1] ^ digests[2], totals[0] + totals[1] - totals[2])

@@ -53,6 +53,8 @@ class Updated:
     """The tensor of these entries, with their new values."""
     masks: tuple[Mask, ...]
     """Where they are; none for a tensor without axes."""
+    moved: str = ""
+    """A truth value: true if the entries do not count, as what they rely on does not hold."""
 
 
 def update(

@@ -62,6 +62,8 @@ class KeptTensor:
     """The axes with other coordinates than positions."""
     digest: tuple[int | None, ...]
     """The number of its rows, and a digest of them: how the last refresh left it."""
+    kinds: tuple[str, ...] = ()
+    """What tells the types of its columns: if it is another, the table is made anew."""
     scratch: float = 0.0
     """The predicted cost of computing it from scratch, for inputs of `priced` entries."""
     priced: float = 0.0
@@ -83,8 +85,13 @@ class WatchedInput:
     """The number of its rows, and a digest of them, as of the last refresh."""
     appended: tuple[int, int] | None = None
     """The number of rows, and the last rowid, of a table to which rows are only appended."""
+    pending: tuple[int | None, ...] = ()
+    """The number of those rows behind the last one, and a digest of them: their transaction had not
+    ended, so that they had no rowid."""
+    trusts: bool = False
+    """True if changes were told since the input was last compared with its state."""
     facts: str = ""
-    """Statistics of these rows, to which those of new rows are added; empty to measure all."""
+    """Statistics of its rows, to which those of new rows are added; empty to measure all."""
     measured: float = 0.0
     """The number of entries of the table when all of its rows were measured."""
 
@@ -120,10 +127,13 @@ class Document:
         Raises:
             UnsupportedError: it is of another version of the format.
         """
-        read = json.loads(text)
-        if read.pop("version", None) != VERSION:
+        try:
+            read = json.loads(text)
+        except ValueError:
+            read = {}
+        if not isinstance(read, dict) or read.pop("version", None) != VERSION:
             raise UnsupportedError(
-                "another version of ucle maintains this program",
+                "this is no description of a maintained program, or one of another version",
                 where="maintained program",
                 expected=f"version {VERSION} of its description",
                 found=text[:80],

@@ -8,12 +8,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ucle.database.data_versions import Seen, in_transaction, look, observing
+from ucle.database.data_versions import observing
 from ucle.database.macro_check import open_checked
 from ucle.database.open_sessions import connect
 from ucle.database.session import Database, Session
-from ucle.database.statistics_cache import known_facts
-from ucle.errors import ArgumentError, MaintenanceError, UnsupportedError
+from ucle.errors import ArgumentError, MaintenanceError, UcleError, UnsupportedError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
 from ucle.foundation.dataclasses import dataclass
@@ -23,14 +22,20 @@ from ucle.inputs.table_input import TableInput
 from ucle.ir.tensor_types import TensorType
 from ucle.language.parse import parse_program
 from ucle.language.syntax_to_text import statement_text
-from ucle.maintenance.appended import keep_facts
+from ucle.maintenance.appended import settle
 from ucle.maintenance.bound_program import (
-    BoundProgram,
     bind_document,
     bound_program,
+    find_tables,
     options_for,
 )
-from ucle.maintenance.changes import ChangedInput, find_change, keep_state
+from ucle.maintenance.changes import (
+    ChangedInput,
+    find_change,
+    find_told,
+    keep_change,
+    keep_state,
+)
 from ucle.maintenance.document import (
     Document,
     KeptTensor,
@@ -40,6 +45,7 @@ from ucle.maintenance.document import (
     options_of,
     spec_of,
 )
+from ucle.maintenance.facts import keep_facts, measure_with
 from ucle.maintenance.kept_documents import (
     forget_document,
     list_documents,
@@ -48,12 +54,13 @@ from ucle.maintenance.kept_documents import (
     write_document,
 )
 from ucle.maintenance.refresh import AUTO, WAYS, Refresh, TensorReport, entries_form
+from ucle.maintenance.told import apply_told, read_told
 from ucle.pipeline.artifacts import Compiled
 from ucle.plan.sources import TableName, TableSource
-from ucle.run.build import Build, Request, build
+from ucle.run.build import NOTHING, Build, Request, build
 from ucle.run.current_data import Preparations
 from ucle.run.write_table import WriteTarget, transaction
-from ucle.sqlgen.maintained_tables import digest_of_rows, drop_table
+from ucle.sqlgen.maintained_tables import digest_of_rows, drop_table, failing_query
 from ucle.sqlgen.sql_trees import key_columns
 from ucle.sqlgen.write_statements import all_rows
 from ucle.stats.measure import MeasuredInput
@@ -100,73 +107,87 @@ class Maintained:
         own = own_table(self.name, "")[0]
         return {x.tensor: ".".join(x.table) for x in kept if x.table[0] != own}
 
-    @validated(way=args.choice(*WAYS))
-    def refresh(self, *, way: str = AUTO) -> RefreshReport:
+    @validated(way=args.choice(*WAYS), inserted=args.inputs, deleted=args.inputs, applied=args.flag)
+    def refresh(
+        self,
+        *,
+        way: str = AUTO,
+        inserted: Mapping[str, Any] = NOTHING,
+        deleted: Mapping[str, Any] = NOTHING,
+        applied: bool = False,
+    ) -> RefreshReport:
         """Bring the outputs up to date, in one transaction.
 
         Inputs are compared with their states as of the last refresh; what has not changed is not
-        computed again.
+        computed again. Changes of inputs that are named in `inserted` or `deleted` are not looked
+        for, but told, and made by the same transaction.
 
         Args:
             way: ``"differences"`` adds to sums what their terms differ by, where that is exact
                 or rows were only added; ``"affected keys"`` computes the entries that may differ,
                 and ``"from scratch"`` all of them. By default, each tensor is computed in the
                 cheapest way.
+            inserted: rows by the names of inputs: the name of a table, a relation of DuckDB, or a
+                table of Arrow, pandas or polars, with the columns of the input.
+            deleted: rows that are no longer there; their keys are enough. If there are values,
+                they have to be those of the rows. An update is told as a deleted and an inserted
+                row at the same coordinates.
+            applied: True if the inputs have been changed already, as told.
 
         Returns:
             What was found, how each tensor was computed, and how many of its keys differ.
 
         Raises:
-            MaintenanceError: the table of an output was changed by others, or is gone.
+            MaintenanceError: the table of an output was changed by others, or is gone; or an input
+                has other changes than those that are told.
+            DuplicateCoordinatesError: a row is inserted where there is one.
             UcleError: the inputs do not pass the checks of a program. All tables are as before.
 
         >>> import ucle
         >>> connection = ucle.connect()
-        >>> _ = connection.execute("CREATE TABLE x AS SELECT 1 AS i, 5.0 AS val")
+        >>> _ = connection.execute("CREATE TABLE x AS SELECT 1 AS i, 5.0::DOUBLE AS val")
         >>> program = ucle.einsum_program("y[i] = 2 * x[i]", x="x", database=connection)
         >>> doubled = program.maintain("doubled", connection)
         >>> _ = connection.execute("INSERT INTO x VALUES (3, 1.5)")
         >>> doubled.refresh().changed, connection.sql("FROM doubled ORDER BY i").fetchall()
         ({'x': 1}, [(1, 10.0), (3, 3.0)])
+        >>> one = connection.sql("SELECT 3 AS i")
+        >>> doubled.refresh(deleted={"x": one}).changed, connection.sql("FROM x").fetchall()
+        ({'x': 1}, [(1, 5.0)])
         """
         started = time.perf_counter()
-        with _session(self._database) as session, session.writing(f"refresh {self.name!r}"):
+        told = {"inserted": inserted, "deleted": deleted}
+        with (
+            _session(self._database) as session,
+            session.writing(f"refresh {self.name!r}"),
+            transaction(session),
+            observing(session),  # nobody else changes what the transaction sees
+        ):
             document = read_document(session, self.name)
-            looked = None if in_transaction(session) else _look(session, document)
-            with transaction(session):
-                if looked is not None and not looked.still(session):
-                    looked = None
-                return self._refresh(session, document, looked, started, way)
+            _check_kept(session, document)
+            with contextlib.ExitStack() as stack:
+                changed = _find_changes(session, document, told, applied, stack)
+                return self._refresh(session, changed, started, way, stack)
 
     def _refresh(
         self,
         session: Session,
-        document: Document,
-        looked: _Looked | None,
+        changed: _Changed,
         started: float,
         way: str,
+        stack: contextlib.ExitStack,
     ) -> RefreshReport:
-        _check_kept(session, document)
-        if looked is None:
-            document = read_document(session, self.name)
-        whole = bind_document(document, session) if looked is None else looked.whole
-        facts = whole.facts if looked is None else looked.facts
-        changes: dict[str, ChangedInput] = {}
-        for watched in document.inputs:
-            bound = whole.inputs[watched.name]
-            table = f"ucle_changed_{len(changes)}"
-            change = find_change(session, watched, bound, table)
-            if change is not None:
-                changes[watched.name] = change
-        refresh = Refresh(session, document, whole, changes, facts, way)
+        document, changes = changed.document, changed.changes
+        whole = bind_document(document, session, changes)
+        stack.enter_context(_all_or_nothing(session))
+        for x in document.inputs:
+            now, name = changed.watched[x.name], x.name
+            if now.digest != x.digest:
+                keep_change(session, now, changes.get(name), changed.sources[name])
+        refresh = Refresh(session, document, whole, changes, way)
         refresh.run()
         inputs = tuple(
-            keep_facts(
-                session, changes[x.name].watched, whole.inputs[x.name], whole.facts.get(x.name)
-            )
-            if x.name in changes
-            else x
-            for x in document.inputs
+            keep_facts(changed.watched[x.name], x, whole.facts[x.name]) for x in document.inputs
         )
         kept = tuple(_with_digest(session, x) for x in refresh.kept)
         document = replace(
@@ -178,8 +199,8 @@ class Maintained:
             refreshes=document.refreshes + 1,
         )
         write_document(session, document)
-        for change in changes.values():
-            session.run(drop_table(change.table), "refresh")
+        for table in changed.tables:
+            session.run(drop_table(table), "refresh")
         found = {name: change.keys for name, change in changes.items()}
         return RefreshReport(found, tuple(refresh.reports), time.perf_counter() - started)
 
@@ -228,9 +249,10 @@ def maintain(
             for x, bound in made.compiled.all_inputs.items()
         )
         document = Document(name, text, options_of(made.options), inputs, (), {}, ())
-        kept = _choose_kept(_build(document, session, None).compiled, name)
+        facts: dict[str, MeasuredInput] = {}
+        kept = _choose_kept(_build(document, session, None, facts).compiled, name)
         document = replace(document, kept=kept)
-        full = _build(document, session, document.tensors)
+        full = _build(document, session, document.tensors, facts)
         preparations = Preparations(full.compiled, full.options, {full.target.versions: ()})
         own = open_checked(session.connection)
         result = preparations.fresh(own).run(own, None)
@@ -238,11 +260,16 @@ def maintain(
             tensor, where = result[each.tensor], f"maintain, {each.tensor}"
             tensor.write(entries_form(tensor, where), WriteTarget(each.table, "error", (), where))
         result.close()
-        whole = bound_program(full)
+        whole = bound_program(full, facts)
         document = replace(
             document,
-            inputs=tuple(_remember(session, x, whole.inputs[x.name]) for x in inputs),
-            kept=tuple(_with_digest(session, x) for x in kept),
+            inputs=tuple(
+                keep_facts(keep_state(session, x, whole.inputs[x.name]), x, facts[x.name])
+                for x in inputs
+            ),
+            kept=tuple(
+                replace(_with_digest(session, x), kinds=whole.kinds_of(x.tensor)) for x in kept
+            ),
             sizes=whole.sizes,
             finite=whole.finite,
         )
@@ -274,38 +301,60 @@ def list_maintained(database: Database) -> dict[str, dict[str, str]]:
 
 
 @dataclass(frozen=True)
-class _Looked:
-    """The program, bound before the transaction begins, and what was measured for it.
+class _Changed:
+    """What has changed in the inputs of a program."""
 
-    A transaction sees one state of the data, of which it cannot tell whether it was measured.
-    """
-
-    whole: BoundProgram
-    sources: tuple[TableSource, ...]
-    states: tuple[Seen, ...]
-    facts: Mapping[str, MeasuredInput]
-
-    def still(self, session: Session) -> bool:
-        """True if the data has not changed since."""
-        now = look(session, self.sources)
-        return [x.state for x in now] == [x.state for x in self.states]
+    document: Document
+    """The program as of the last refresh."""
+    sources: Mapping[str, TableSource]
+    watched: Mapping[str, WatchedInput]
+    """The inputs, with what tells their present states."""
+    changes: Mapping[str, ChangedInput]
+    tables: tuple[Parts, ...]
+    """Temporary tables."""
 
 
-def _look(session: Session, document: Document) -> _Looked | None:
-    """Bind a program to the present data; None if nothing tells when that has changed."""
-    with observing(session):
-        whole = bind_document(document, session)
-        inputs = whole.inputs
-        sources = {x: y.source for x, y in inputs.items() if isinstance(y.source, TableSource)}
-        states = tuple(look(session, tuple(sources.values())))
-        if not all(x.known for x in states):
-            return None
-        facts = {
-            name: whole.facts.get(name)
-            or known_facts(session, name, source.apart, inputs[name].fill)
-            for name, source in sources.items()
-        }
-    return _Looked(whole, tuple(sources.values()), states, facts)
+def _find_changes(
+    session: Session,
+    document: Document,
+    told: Mapping[str, Mapping[str, Any]],
+    applied: bool,
+    stack: contextlib.ExitStack,
+) -> _Changed:
+    """Find what has changed; make the changes that are told, and not applied yet."""
+    found = find_tables(document, session)
+    inputs = [settle(session, x, found[x.name][0]) for x in document.inputs]
+    document = replace(document, inputs=tuple(inputs))
+    sources = {name: source for name, (source, _) in found.items()}
+    rows = read_told(session, document, sources, told, applied=applied)
+    if rows and not applied:
+        stack.enter_context(_all_or_nothing(session))
+        for each in rows.values():
+            apply_told(session, each)
+    watched, changes, tables = dict[str, WatchedInput](), dict[str, ChangedInput](), list[Parts]()
+    for number, x in enumerate(document.inputs):
+        name, table = x.name, f"ucle_changed_{number}"
+        source, fill = found[name]
+        if name in rows:
+            watched[name], change = find_told(session, rows[name], fill, table)
+            tables += rows[name].tables
+        else:
+            watched[name], change = find_change(session, x, source, fill, table)
+        if change is not None:
+            changes[name] = change
+            tables.append(change.table)
+    return _Changed(document, sources, watched, changes, tuple(tables))
+
+
+@contextlib.contextmanager
+def _all_or_nothing(session: Session) -> Iterator[None]:
+    """Let an error end the transaction, also one of the user, who can then only roll it back."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(UcleError):
+            session.fetch(failing_query("a refresh has failed"))
+        raise
 
 
 @contextlib.contextmanager
@@ -319,16 +368,24 @@ def _session(database: Database) -> Iterator[Session]:
             yield session
 
 
-def _build(document: Document, session: Session, outputs: tuple[str, ...] | None) -> Build:
-    """Compile the program of a description for the present data; None for its own outputs."""
-    inputs = {x.name: input_of(x.spec) for x in document.inputs}
+def _build(
+    document: Document,
+    session: Session,
+    outputs: tuple[str, ...] | None,
+    facts: dict[str, MeasuredInput],
+) -> Build:
+    """Compile the program of a description for the present data; None for its own outputs.
+
+    Inputs are measured if there are no facts about them, which are added.
+    """
+    inputs = {
+        x.name: replace(
+            input_of(x.spec), measured=facts.get(x.name) or measure_with(x, None, facts)
+        )
+        for x in document.inputs
+    }
     options = options_for(document, session, outputs)
     return build(Request(parse_program(document.text), inputs), session.connection, options)
-
-
-def _remember(session: Session, watched: WatchedInput, bound: BoundInput) -> WatchedInput:
-    """Return an input with its present state and facts, which are kept."""
-    return keep_facts(session, keep_state(session, watched, bound), bound, None)
 
 
 def _watch(

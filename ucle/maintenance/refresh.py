@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
-from ucle.database.data_versions import observing
 from ucle.database.macro_check import open_checked
 from ucle.database.session import Database, Session
 from ucle.database.statistics_cache import cover_facts
 from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar, same_value
-from ucle.foundation.names import fresh_prefix, unique_names
+from ucle.foundation.names import unique_names
 from ucle.inputs.table_input import Measure, TableInput
 from ucle.language.syntax import Statement
 from ucle.maintenance.affected import (
@@ -33,14 +32,14 @@ from ucle.maintenance.affected import (
     reads_of,
 )
 from ucle.maintenance.bound_program import BoundProgram
-from ucle.maintenance.changes import ChangedInput
-from ucle.maintenance.differences import Difference, update
+from ucle.maintenance.changes import ChangedInput, lies_within
+from ucle.maintenance.differences import Difference, Updated, update
 from ucle.maintenance.document import Document, KeptTensor, Parts, input_of, quoted_name
+from ucle.maintenance.extremes import Before, extend
+from ucle.maintenance.kept_programs import KeptProgram, kept_program
 from ucle.maintenance.restricted import restrict
 from ucle.plan.forms import EVERY_ROW, NONFILL, WrittenForm
 from ucle.plan.sources import TableSource
-from ucle.run.build import Build, Request, build
-from ucle.run.current_data import Prepared
 from ucle.run.results import Result, TensorRelation
 from ucle.sqlgen.maintained_tables import (
     DELTA,
@@ -48,11 +47,18 @@ from ucle.sqlgen.maintained_tables import (
     count_changed,
     delete_all,
     drop_table,
+    rows_and_last,
     rows_at,
+    with_names,
     without_value,
 )
+from ucle.sqlgen.sql_trees import key_columns
 from ucle.sqlgen.write_statements import all_rows, create_table, delete_rows, insert_rows
 from ucle.stats.measure import MeasuredInput
+
+PREFIX = "ucle_refresh_"
+"""The prefix of temporary tables, which are those of a connection: one refresh runs at a time. They
+have the same names each time, so that compiled programs read them."""
 
 NO_LIMIT = 2**62
 """The most rows that are written."""
@@ -98,26 +104,26 @@ class _Candidate:
     way: str
     reason: str
     cost: float
-    made: Build
+    made: KeptProgram
     new: str
     """The tensor of these entries."""
     masks: tuple[Mask, ...] = ()
     """Where they are; none if they are all."""
+    moved: str = ""
+    """A truth value: true if the entries do not count."""
 
 
 @dataclass
 class Refresh:
     """One refresh of a maintained program, in a transaction.
 
-    `whole` is the program over the present data, `changes` are the changed inputs, and `facts`
-    what was measured of all inputs.
+    `whole` is the program over the present data, and `changes` are the changed inputs.
     """
 
     session: Session
     document: Document
     whole: BoundProgram
     changes: Mapping[str, ChangedInput]
-    facts: Mapping[str, MeasuredInput]
     way: str = AUTO
     """One of `WAYS`."""
     reports: list[TensorReport] = field(default_factory=list)
@@ -127,20 +133,30 @@ class Refresh:
     def __post_init__(self) -> None:
         self._statements, self._types = self.whole.statements, self.whole.types
         self._taken = {*self._statements, *(x.name for x in self.document.inputs)}
-        self._prefix = fresh_prefix()
+        self._prefix = PREFIX
         self._temporary: list[Parts] = []
         self._given: dict[str, TableInput] = {
-            x.name: replace(input_of(x.spec), measured=self.facts.get(x.name))
+            x.name: replace(input_of(x.spec), measured=self.whole.facts[x.name])
             for x in self.document.inputs
         }
         self._changed: dict[str, tuple[Mask, ...]] = {}
         self._differences: dict[str, Difference] = {}
+        self._added: dict[str, Before] = {}
         for name, change in self.changes.items():
             axes = self._types[name].axes
             own = [axes[n] for n in change.watched.axes]
             bounds = tuple(x.bound if x.dictionary is None else None for x in own)
-            mask = self._give(f"{name}_changed", change.where(bounds))
+            if not change.trusted or not change.lies_within(bounds):
+                self._changed[name] = (EVERYTHING,)
+                continue
+            facts = _facts_of_mask(change.keys, bounds)
+            mask = self._give(f"{name}_changed", replace(change.where(bounds), measured=facts))
             self._changed[name] = (Mask(mask, change.watched.axes),)
+            source = self.whole.inputs[name].source
+            if change.added and isinstance(source, TableSource) and not source.sum_duplicates:
+                self._added[name] = Before(
+                    self._changed[name], self._types[name].fill, self._types[name].dtype
+                )
             if change.differs_by:
                 tensor = self._give(f"{name}_difference", change.difference(bounds))
                 self._differences[name] = Difference(tensor, change.added)
@@ -162,9 +178,8 @@ class Refresh:
     def run(self) -> None:
         """Bring all kept tensors up to date."""
         grown = self._find_grown()
-        with observing(self.session):  # in a transaction, only what it changes itself is new
-            for kept in self.document.kept:
-                self._refresh(kept, grown)
+        for kept in self.document.kept:
+            self._refresh(kept, grown)
         for table in self._temporary:
             self.session.run(drop_table(table), "refresh")
 
@@ -173,28 +188,50 @@ class Refresh:
     def _refresh(self, kept: KeptTensor, grown: set[str]) -> None:
         parts = self._statements_for(kept.tensor)
         read = set().union(*map(reads_of, parts))
-        before, kept = kept, self._with_present_fill(kept)
-        same = same_value(before.fill, kept.fill)
+        before, kept = kept, self._as_now(kept)
+        same = same_value(before.fill, kept.fill) and before.kinds == kept.kinds
         self.kept.append(kept)
         grows = self._grows(parts, grown)
         if same and not grows and read.isdisjoint(self._changed):
             self.reports.append(TensorReport(kept.tensor, "unchanged", "nothing it reads changed"))
         else:
-            reason = "its fill changed" if not same else "sizes changed" if grows else ""
+            reason = "sizes changed" if grows else ""
+            if not same:
+                reason = "its fill or its type changed"
             chosen, scratch = self._choose(kept, before, parts, reason)
-            rows = self._replace(kept, *self._execute(chosen, kept))
+            written = self._execute(chosen, kept)
+            if written is None:
+                self._added.clear()
+                chosen, scratch = self._choose(kept, before, parts, reason)
+                written = self._execute(chosen, kept)
+                assert written is not None
+            if before.kinds != kept.kinds:
+                rows = self._create(kept, written[0])
+            else:
+                rows = self._replace(kept, *written)
             if not same:
                 self._changed[kept.tensor] = (EVERYTHING,)
                 self._differences.pop(kept.tensor, None)
+                self._added.pop(kept.tensor, None)
             self.reports.append(
                 TensorReport(kept.tensor, chosen.way, chosen.reason, rows, chosen.cost, scratch)
             )
             kept = replace(kept, digest=())
         self._given[kept.tensor] = self._spec_of(kept)
 
-    def _with_present_fill(self, kept: KeptTensor) -> KeptTensor:
-        """Return a kept tensor with the fill that it has for the present data."""
-        return replace(kept, fill=self._types[kept.tensor].fill)
+    def _as_now(self, kept: KeptTensor) -> KeptTensor:
+        """Return a kept tensor with the fill and the types that it has for the present data."""
+        type_, kinds = self._types[kept.tensor], self.whole.kinds_of(kept.tensor)
+        encoded = tuple(n for n, axis in enumerate(type_.axes) if axis.dictionary is not None)
+        return replace(kept, fill=type_.fill, encoded=encoded, kinds=kinds)
+
+    def _create(self, kept: KeptTensor, new: Parts) -> int:
+        """Make the table of a kept tensor anew; return the number of its rows."""
+        rows = all_rows(new, (*kept.keys, "val"))
+        run, where = self.session.run, f"refresh, {kept.tensor}"
+        run(create_table(kept.table, rows, replace=True), where)
+        ((count, *_),) = self.session.fetch(rows_and_last(kept.table))
+        return int(count)
 
     def _statements_for(self, tensor: str) -> list[Statement]:
         """Return the statements that compute a tensor from inputs and kept tensors, in order."""
@@ -244,18 +281,25 @@ class Refresh:
         if reason:
             return scratch or self._from_scratch(kept, parts, reason), total
         best: _Candidate | None = None
-        for way, program, masks, new in self._candidates(kept, before, parts):
+        for way, found in self._candidates(kept, before, parts):
+            masks, checks = found.masks, [found.moved] if found.moved else []
             try:
-                made = self._build(program, [new, *(x.tensor for x in masks)])
+                names = [found.new, *(x.tensor for x in masks), *checks]
+                made = self._build(found.statements, names)
             except UcleError:
                 continue
-            cost = made.compiled.decomposed.total_cost
+            dtype = made.compiled.program.types[found.new].dtype
+            if found.moved and dtype is not self._types[kept.tensor].dtype:
+                continue
+            cost = made.cost
             if best is None or cost < best.cost:
                 axes = [",".join(kept.keys[axis] for axis in x.axes) for x in masks]
                 shown = ", ".join(f"[{each}]" for each in axes)
-                best = _Candidate(way, f"masks over {shown}", cost, made, new, tuple(masks))
+                reason = f"masks over {shown}" if shown else "all entries"
+                best = _Candidate(way, reason, cost, made, found.new, masks, found.moved)
             if way == self.way == DIFFERENCES or (self.way == AUTO and cost <= CHEAP * total):
                 break
+        reason = ""
         if best is None:
             reason = "every entry may differ"
         elif self.way == AUTO and best.cost >= total:
@@ -269,39 +313,40 @@ class Refresh:
         self, kept: KeptTensor, parts: Sequence[Statement], reason: str
     ) -> _Candidate:
         made = self._build(parts, [kept.tensor])
-        return _Candidate(SCRATCH, reason, made.compiled.decomposed.total_cost, made, kept.tensor)
+        return _Candidate(SCRATCH, reason, made.cost, made, kept.tensor)
 
     def _candidates(
         self, kept: KeptTensor, before: KeptTensor, parts: Sequence[Statement]
-    ) -> Iterator[tuple[str, list[Statement], list[Mask], str]]:
-        """Yield programs for the entries that may differ, with the masks of these."""
+    ) -> Iterator[tuple[str, Updated]]:
+        """Yield programs for the entries that may differ."""
         if self.way in (AUTO, DIFFERENCES) and len(parts) == 1:
-            yield from self._by_differences(kept, before, parts[0])
-        yield from self._by_masks(kept, parts)
+            found = self._by_differences(before, parts[0])
+            if found is not None:
+                yield DIFFERENCES, found
+        for found in self._by_masks(kept, parts):
+            yield AFFECTED, found
 
-    def _by_differences(
-        self, kept: KeptTensor, before: KeptTensor, statement: Statement
-    ) -> Iterator[tuple[str, list[Statement], list[Mask], str]]:
-        """Yield the program that adds to a tensor what its factors differ by, if there is one."""
-        dtype = self._types[kept.tensor].dtype
-        if before.fill != 0 or (dtype.kind != "i" and dtype is not DType.FLOAT64):
-            return
-        old = self._give(f"{kept.tensor}_before", self._spec_of(before))
-        found = update(
+    def _by_differences(self, before: KeptTensor, statement: Statement) -> Updated | None:
+        """Return the program that brings a tensor up to date by what its terms differ by."""
+        tensor = before.tensor
+        type_ = self._types[tensor]
+        dtype, names = type_.dtype, self._new_name
+        old = self._give(f"{tensor}_before", self._spec_of(before))
+        found = extend(statement, old, self._added, self._changed, names, dtype, type_.fill)
+        exact = dtype.kind == "i"
+        if found is not None or before.fill != 0 or not (exact or dtype is DType.FLOAT64):
+            return found
+        return update(
             statement,
             old,
             self._differences,
             self._changed,
-            self._new_name,
+            names,
             self._is_zero,
-            exact=dtype.kind == "i",
+            exact=exact,
         )
-        if found is not None:
-            yield DIFFERENCES, list(found.statements), list(found.masks), found.new
 
-    def _by_masks(
-        self, kept: KeptTensor, parts: Sequence[Statement]
-    ) -> Iterator[tuple[str, list[Statement], list[Mask], str]]:
+    def _by_masks(self, kept: KeptTensor, parts: Sequence[Statement]) -> Iterator[Updated]:
         """Yield programs for the rows of affected keys, with masks of all kinds."""
         for narrow in (False, True):
             changed, program = dict(self._changed), list[Statement]()
@@ -330,7 +375,7 @@ class Refresh:
             )
             own = {x.target.tensor: x for x in restricted}
             program = [own.pop(x.target.tensor, x) for x in program]
-            yield AFFECTED, [*program, *own.values()], list(affected.masks), new
+            yield Updated((*program, *own.values()), new, affected.masks)
             if all(len(mask.axes) == len(kept.keys) for mask in affected.masks):
                 break  # no mask can be narrower
 
@@ -339,12 +384,10 @@ class Refresh:
 
     # ---- Programs and tables ----
 
-    def _build(self, statements: Sequence[Statement], outputs: Sequence[str]) -> Build:
+    def _build(self, statements: Sequence[Statement], outputs: Sequence[str]) -> KeptProgram:
         read = set().union(*map(reads_of, statements)) - {x.target.tensor for x in statements}
-        inputs = {name: self._given[name] for name in read}
-        options = replace(self.whole.options, outputs=tuple(outputs))
-        request = Request(tuple(statements), inputs)
-        return build(request, self.database, options, self.session)
+        inputs = {name: self._given[name] for name in sorted(read)}
+        return kept_program(statements, inputs, outputs, self.session, self.whole.options)
 
     @property
     def database(self) -> Database:
@@ -353,22 +396,24 @@ class Refresh:
 
     def _execute(
         self, chosen: _Candidate, kept: KeptTensor
-    ) -> tuple[Parts, list[tuple[Parts, list[str]]]]:
-        """Run a program; return the table of new rows, and those of masks with their keys."""
-        made = chosen.made
-        prepared = Prepared(made.compiled, made.options)  # a transaction sees one state of the data
+    ) -> tuple[Parts, list[tuple[Parts, list[str]]]] | None:
+        """Run a program; return the table of new rows, and those of masks with their keys.
+
+        None if the program has found that its entries do not count.
+        """
+        prepared = chosen.made.prepared  # a transaction sees one state of the data
         session = open_checked(self.database)
         prepared.take_route(session)
         result = prepared.run(session, None)
+        if chosen.moved and bool(result[chosen.moved].to_numpy()):
+            result.close()
+            return None
         table = self._write(result, chosen.new, kept)
-        masks = [
-            (self._write(result, x.tensor), [kept.keys[axis] for axis in x.axes])
-            for x in chosen.masks
-        ]
+        masks = [self._write_mask(result, x, kept) for x in chosen.masks]
         result.close()
         return table, masks
 
-    def _write(self, result: Result, tensor: str, kept: KeptTensor | None = None) -> Parts:
+    def _write(self, result: Result, tensor: str, kept: KeptTensor) -> Parts:
         """Write the entries of a tensor that differ from its fill into a temporary table.
 
         A part of a program may have another fill than the whole, by which rows are kept.
@@ -376,13 +421,22 @@ class Refresh:
         table = self._temporary_table(tensor)
         where, found = f"refresh, {tensor}", result[tensor]
         form = entries_form(found, where)
-        other = kept is not None and not same_value(found.type.fill, kept.fill)
+        other = not same_value(found.type.fill, kept.fill)
         if other and found.type.rank:
             form = found.form(None, EVERY_ROW, NO_LIMIT, where)
         with found.query(form) as query:
-            rows = without_value(query, kept.fill) if kept is not None and other else query
+            rows = without_value(query, kept.fill) if other else query
             self.session.run(create_table(table, rows, replace=True, temporary=True), where)
         return table
+
+    def _write_mask(self, result: Result, mask: Mask, kept: KeptTensor) -> tuple[Parts, list[str]]:
+        """Write where a mask is true, with the columns of the kept tensor."""
+        table, where = self._temporary_table(mask.tensor), f"refresh, {mask.tensor}"
+        found, keys = result[mask.tensor], [kept.keys[axis] for axis in mask.axes]
+        with found.query(entries_form(found, where)) as query:
+            rows = with_names(query, key_columns(found.type), keys)
+            self.session.run(create_table(table, rows, replace=True, temporary=True), where)
+        return table, keys
 
     def _temporary_table(self, name: str) -> Parts:
         table = ("temp", "main", self._prefix + name)
@@ -405,7 +459,8 @@ class Refresh:
         changed = self._temporary_table(f"{kept.tensor}_changed")
         found = changed_entries(now, before, kept.keys, weight)
         run(create_table(changed, found, replace=True, temporary=True), where)
-        ((count, added),) = self.session.fetch(count_changed(changed))
+        positions = [x for n, x in enumerate(kept.keys) if n not in kept.encoded]
+        ((count, added, *largest),) = self.session.fetch(count_changed(changed, positions))
         if count and not kept.keys:
             run(delete_all(kept.table), where)
             run(insert_rows(kept.table, now), where)
@@ -413,11 +468,20 @@ class Refresh:
         elif count:
             run(delete_rows(kept.table, all_rows(changed), kept.keys), where)
             run(insert_rows(kept.table, rows_at(now, (changed, kept.keys))), where)
-            spec = replace(
-                self._spec_of(replace(kept, digest=())), relation=quoted_name(changed), fill=None
-            )
-            name = self._give(f"{kept.tensor}_changed", replace(spec, value=True))
+            spec = self._spec_of(replace(kept, digest=()))
+            sizes = [x for x in spec.bounds or () if x is not None]
+            if not lies_within(largest, sizes):
+                self._changed[kept.tensor] = (EVERYTHING,)
+                return int(count)
+            spec = replace(spec, relation=quoted_name(changed), fill=None)
+            facts = _facts_of_mask(count, spec.bounds or ())
+            mask = replace(spec, value=True, measured=facts)
+            name = self._give(f"{kept.tensor}_changed", mask)
             self._changed[kept.tensor] = (Mask(name, tuple(range(len(kept.keys)))),)
+            if added:
+                self._added[kept.tensor] = Before(
+                    self._changed[kept.tensor], kept.fill, self._types[kept.tensor].dtype
+                )
             if weight is not None:
                 name = self._give(f"{kept.tensor}_difference", replace(spec, value=DELTA))
                 self._differences[kept.tensor] = Difference(name, bool(added))
@@ -464,6 +528,13 @@ class Refresh:
         name = self._new_name(stem)
         self._given[name] = value
         return name
+
+
+def _facts_of_mask(keys: int, bounds: Sequence[int | None]) -> MeasuredInput:
+    """Return what is known about a table of distinct keys at which a tensor is true."""
+    sizes = tuple(x or 0 for x in bounds)
+    distinct = tuple(float(min(keys, x)) if x else float(keys) for x in sizes)
+    return MeasuredInput(sizes, True, float(keys), (True, True), distinct, exact=False)
 
 
 def entries_form(tensor: TensorRelation, where: str) -> WrittenForm:

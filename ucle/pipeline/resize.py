@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ucle.database.session import Session
 from ucle.errors import UcleError
-from ucle.inputs.axis_sizes import size_inputs
+from ucle.inputs.axis_sizes import SizedInputs, size_inputs
 from ucle.inputs.binding import rebind_inputs
 from ucle.inputs.dictionaries import Dictionaries
 from ucle.inputs.states import BoundInput, PlacedInput
@@ -50,9 +50,7 @@ def follow_data(
     )
     sized = size_inputs(session, resolved, bound, options.bounds or {})
     source = source_of(resolved, sized, options)
-    alike = source.bounds == before.source.bounds and _as_before(compiled, source.types)
-    alike = alike and _keys(sized.bound) == _keys(before.inputs)
-    if alike and _rewritten_as_before(compiled, source):
+    if fits_data(compiled, sized, source):
         return compiled, entries
     front = Front(sized.bound, source, before.lowering)
     inputs = {name: PlacedInput.at(each) for name, each in sized.inputs.items()}
@@ -62,6 +60,20 @@ def follow_data(
         # It was given for tensors that only rewriting makes, which may no longer be allowed.
         options = replace(options, decomposition="auto")
     return same or compile_sized(session, resolved, sized, options), entries
+
+
+def fits_data(compiled: Compiled, sized: SizedInputs, source: ResolvedProgram) -> bool:
+    """Return whether a program runs as it is on other data for the same inputs.
+
+    Args:
+        compiled: the program.
+        sized: its inputs, bound to the data.
+        source: its statements, with what is known about these inputs.
+    """
+    before = compiled.front
+    alike = source.bounds == before.source.bounds and _as_before(compiled, source.types)
+    alike = alike and _keys(sized.bound) == _keys(before.inputs)
+    return alike and _rewritten_as_before(compiled, source)
 
 
 def _keys(inputs: Mapping[str, BoundInput]) -> dict[str, tuple[str | None, ...]]:

@@ -84,7 +84,7 @@ class _Planner:
         self.vertex_reads: dict[str, Read] = {}
         self._relations: dict[str, Relation] = {}
         """The relations of the steps, by name."""
-        self._scanned: dict[tuple[TableSource, str | None], Read] = {}
+        self._scanned: dict[tuple[object, ...], Read] = {}
         self._converted: dict[tuple[str, Layout], Read] = {}
         self._decomposed = decomposed
         self._sources = sources
@@ -288,8 +288,10 @@ class _Planner:
         )
         source = max(matching, key=lambda each: each.kept_as is not None)
         type_ = self._decomposed.program.types[name]
-        # What replaces an input must not replace others that read the same table.
-        scanned = source, name if type_.entries.varies else None
+        # What replaces an input must not replace others that read the same table. One that has
+        # another fill has other entries, and one of another size other arrays.
+        varies = name if type_.entries.varies else None
+        scanned = source, type_.shape, repr(type_.fill), varies
         if scanned not in self._scanned:
             kept = source.key_axes is not None
             step = _layout_name(name, type_, layout) if kept else name

@@ -1,0 +1,123 @@
+"""A second refresh of the same kind compiles nothing; what a program relies on is checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pytest
+
+import ucle
+from ucle.maintenance import kept_programs
+
+TEXT = "T[i,k] += A[i,j] * H[j,k]; Z[i,k] = relu(T[i,k])"
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The outputs of all programs that refreshes compile."""
+    found: list[object] = []
+    compile_sized = kept_programs.compile_sized
+
+    def count(session: Any, resolved: Any, sized: Any, options: Any) -> Any:
+        found.append(options.outputs)
+        return compile_sized(session, resolved, sized, options)
+
+    monkeypatch.setattr(kept_programs, "compile_sized", count)
+    return found
+
+
+def new_database() -> duckdb.DuckDBPyConnection:
+    connection = ucle.connect()
+    connection.execute(
+        "CREATE TABLE A AS SELECT i, j, 1.0::DOUBLE AS val FROM range(20) a(i), range(20) b(j) "
+        "WHERE (i * j) % 3 = 0"
+    )
+    connection.execute(
+        "CREATE TABLE H AS SELECT j, k, (j - k)::DOUBLE AS val FROM range(20) a(j), range(3) b(k)"
+    )
+    return connection
+
+
+def check(connection: duckdb.DuckDBPyConnection) -> None:
+    program = ucle.einsum_program(TEXT, A="A", H="H", database=connection)
+    with program.execute() as result:
+        expected = sorted(result["Z"].shown(rows="nonfill").fetchall())
+    assert repr(sorted(connection.sql("FROM kept").fetchall())) == repr(expected)  # NaN, too
+
+
+@pytest.mark.parametrize("way", ["affected keys", "differences", "from scratch"])
+def test_nothing_is_compiled_again(way: str, compiled: list[object]) -> None:
+    with new_database() as connection:
+        program = ucle.einsum_program(TEXT, A="A", H="H", database=connection)
+        kept = program.maintain("kept", connection)
+        for number in range(4):
+            connection.execute(
+                f"INSERT INTO A VALUES (19, {number + 1}, 2.0)"
+                if number != 2
+                else "UPDATE A SET val = val + 1 WHERE i = 3 AND j = 4"
+            )
+            before = len(compiled)
+            kept.refresh(way=way)
+            check(connection)
+            if number == 1:
+                assert len(compiled) == before
+        again = ucle.maintained("kept", connection)
+        connection.execute("INSERT INTO A VALUES (19, 7, 2.0)")
+        before = len(compiled)
+        again.refresh(way=way)
+        assert len(compiled) == before
+        check(connection)
+        ucle.clear_caches()
+        connection.execute("INSERT INTO A VALUES (19, 8, 2.0)")
+        again.refresh(way=way)
+        assert len(compiled) > before
+
+
+@pytest.mark.parametrize("way", ["affected keys", "differences", "from scratch"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "INSERT INTO A VALUES (25, 1, 2.0)",
+        "INSERT INTO A VALUES (2, 30, 2.0); INSERT INTO H VALUES (30, 1, 4.0)",
+        "INSERT INTO H VALUES (3, 9, 4.0)",
+        "UPDATE A SET val = -val WHERE i = 3",
+        "UPDATE A SET val = 'inf' WHERE i = 3 AND j = 5",
+        "UPDATE A SET val = 'nan' WHERE i = 3 AND j = 5",
+        "DELETE FROM A WHERE i > 4",
+        "DELETE FROM A",
+        "ALTER TABLE A ALTER val TYPE INTEGER",
+        "ALTER TABLE H ALTER val TYPE FLOAT; ALTER TABLE A ALTER val TYPE FLOAT",
+        "ALTER TABLE A ALTER i TYPE INTEGER",
+        "ALTER TABLE A ADD COLUMN note VARCHAR; ALTER TABLE A DROP COLUMN note",
+        "CREATE OR REPLACE TABLE A AS SELECT j AS i, i AS j, val FROM A",
+        "INSERT INTO A SELECT i + 100, j, val FROM A, range(1)",
+    ],
+)
+def test_other_data(way: str, change: str, compiled: list[object]) -> None:
+    """A program that is kept is not run on data that it does not fit."""
+    with new_database() as connection:
+        program = ucle.einsum_program(TEXT, A="A", H="H", database=connection)
+        kept = program.maintain("kept", connection)
+        for number in range(2):
+            connection.execute(f"INSERT INTO A VALUES (19, {number + 1}, 2.0)")
+            kept.refresh(way=way)
+        connection.execute(change)
+        kept.refresh(way=way)
+        check(connection)
+        connection.execute("INSERT INTO A BY NAME SELECT 19 AS i, 10 AS j, 7 AS val")
+        kept.refresh(way=way)
+        check(connection)
+
+
+def test_other_resources(compiled: list[object]) -> None:
+    with new_database() as connection:
+        program = ucle.einsum_program(TEXT, A="A", H="H", database=connection)
+        kept = program.maintain("kept", connection)
+        for number, setting in enumerate(("4", "4", "1")):
+            connection.execute(f"SET threads = {setting}")
+            connection.execute(f"INSERT INTO A VALUES (19, {3 * number + 1}, 2.0)")
+            before = len(compiled)
+            kept.refresh(way="affected keys")
+            assert (len(compiled) > before) is (number != 1)
+        check(connection)

@@ -1,0 +1,177 @@
+"""Facts about inputs, kept from one refresh to the next, and brought up to date by changed rows.
+
+Measuring a table takes several scans, and a sort for the check that no two rows have the same
+coordinates. An input that has not changed is not measured again. Where rows were appended, or told,
+they are measured by themselves: new rows are few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ucle.database.session import Session
+from ucle.database.statistics_cache import count_facts, cover_facts, known_facts
+from ucle.database.statistics_store import facts_text, read_facts
+from ucle.errors import DuplicateCoordinatesError
+from ucle.foundation.dtypes import Scalar
+from ucle.foundation.names import fresh_prefix
+from ucle.inputs.table_input import Measure
+from ucle.maintenance.changes import ChangedInput
+from ucle.maintenance.document import WatchedInput
+from ucle.maintenance.told import ToldRows
+from ucle.plan.sources import Nulls, TableName, TableSource
+from ucle.sqlgen.maintained_tables import drop_table, repeated_keys, rows_behind
+from ucle.sqlgen.told_changes import ends_of_rows
+from ucle.sqlgen.write_statements import create_table
+from ucle.stats.measure import MeasuredInput, combine
+
+MOST_GROWN = 1.5
+"""How much a table may grow or shrink until all of it is measured again: V of the parts only limits
+its V."""
+
+
+def measure_with(
+    watched: WatchedInput, change: ChangedInput | None, found: dict[str, MeasuredInput]
+) -> Measure:
+    """Return what measures an input.
+
+    Args:
+        watched: the input, with the facts as of the last refresh.
+        change: what has changed since.
+        found: receives the present facts.
+    """
+
+    def measure(
+        session: Session, tensor: str, source: TableSource, fill: Scalar, coverage: bool
+    ) -> MeasuredInput:
+        now = _present_facts(session, watched, change, source, fill)
+        if now is None:
+            now = known_facts(session, tensor, source, fill, asks_for_coverage=coverage)
+        elif coverage:
+            now = cover_facts(session, tensor, source, fill, now)
+        found[tensor] = now
+        return now
+
+    return measure
+
+
+def _present_facts(
+    session: Session,
+    watched: WatchedInput,
+    change: ChangedInput | None,
+    source: TableSource,
+    fill: Scalar,
+) -> MeasuredInput | None:
+    """Return the facts about an input by those of before; None if it has to be measured."""
+    before = read_facts(watched.facts, len(source.keys) + len(source.dense), source.dense)
+    if before is None or change is None:
+        return before
+    plain = not (source.dense or source.wide or source.sum_duplicates or source.symmetric)
+    if not plain or source.presence or source.nulls is not Nulls.REFUSED:
+        return None
+    if watched.appended is not None:
+        _, last = watched.appended
+        new = _measure_new_rows(session, watched.name, source, fill, last)
+        now: MeasuredInput | None = _joined([before, new])
+    elif change.told is not None:
+        now = _with_told(session, watched.name, source, fill, before, change.told)
+    else:
+        return None
+    changed_size = now is not None and _has_other_size(watched, now)
+    return None if changed_size else now
+
+
+def _joined(parts: list[MeasuredInput]) -> MeasuredInput:
+    """Return the facts about some sets of rows together."""
+    return combine(parts, [sum(v) for v in zip(*(x.distinct for x in parts), strict=True)])
+
+
+def _has_other_size(watched: WatchedInput, now: MeasuredInput) -> bool:
+    return not watched.measured / MOST_GROWN <= now.entries <= MOST_GROWN * watched.measured
+
+
+def _with_told(
+    session: Session,
+    tensor: str,
+    source: TableSource,
+    fill: Scalar,
+    before: MeasuredInput,
+    told: ToldRows,
+) -> MeasuredInput | None:
+    """Return the facts about an input of which rows were told; None if it has to be measured."""
+    rows = told.inserted_rows
+    new = known_facts(session, tensor, rows, fill, "transient")
+    assert told.removed is not None
+    ((count, entries, low, high, *largest),) = session.read(
+        ends_of_rows(told.removed, source, fill)
+    )
+    if not count:
+        return _joined([before, new])
+    if not before.finite or source.dtype.kind == "c":
+        return None
+    ends = before.extremes
+    remaining = max(0.0, before.entries - entries)
+    at_end = any(x is not None and x + 1 >= n for x, n in zip(largest, before.sizes, strict=True))
+    lost = entries and (ends is None or low <= ends[0] or high >= ends[1])
+    constant = ends is not None and ends[0] == ends[1] and remaining > 0
+    if at_end or (lost and not constant):
+        # What is the largest now takes a look at all rows.
+        checked = count_facts(session, tensor, source, fill)
+        distinct = [v + w for v, w in zip(before.distinct, new.distinct, strict=True)]
+        limited = zip(distinct, checked.sizes, strict=True)
+        return MeasuredInput(
+            checked.sizes,
+            checked.finite,
+            checked.entries,
+            checked.extremes,
+            tuple(min(v, checked.entries, float(n) if n else checked.entries) for v, n in limited),
+            exact=False,
+        )
+    degrees = tuple(min(x, remaining) for x in before.largest)
+    kept = replace(before, entries=remaining, exact=False, largest=degrees, counted=frozenset())
+    return _joined([kept, new])
+
+
+def _measure_new_rows(
+    session: Session, tensor: str, source: TableSource, fill: Scalar, last: int
+) -> MeasuredInput:
+    """Measure and check the rows of a table behind a row, and compare them with those before.
+
+    Raises:
+        UcleError: they do not pass the checks of an input, or one of them has the coordinates of a
+            row before.
+    """
+    where, table = f"input {tensor}", ("temp", "main", f"{fresh_prefix()}appended")
+    rows = rows_behind(source, last)
+    session.run(create_table(table, rows, replace=False, temporary=True), where)
+    try:
+        new = replace(source, origin=TableName(table), table=True)
+        measured = known_facts(session, tensor, new, fill, "transient")
+        if repeated := session.read(repeated_keys(source, table, last), where):
+            position = ", ".join(
+                f"{key} = {value}" for key, value in zip(source.keys, repeated[0], strict=True)
+            )
+            raise DuplicateCoordinatesError(
+                "several rows claim the same coordinates",
+                where=f"{where}, {source.origin}",
+                expected="new rows at new coordinates",
+                found=f"a row behind the last one at {position}",
+                hint="maintain the program without append_only, or with "
+                "ucle.table(..., duplicates='sum')",
+            )
+    finally:
+        session.run(drop_table(table), where)
+    return measured
+
+
+def keep_facts(watched: WatchedInput, before: WatchedInput, now: MeasuredInput) -> WatchedInput:
+    """Return an input with the facts about all of its present rows.
+
+    Args:
+        watched: the input.
+        before: the same, as of the last refresh; its facts are empty if there was none.
+        now: the facts.
+    """
+    whole = not before.facts or _has_other_size(before, now)
+    measured = now.entries if whole else before.measured
+    return replace(watched, facts=facts_text(now), measured=measured)

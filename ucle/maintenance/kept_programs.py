@@ -1,0 +1,98 @@
+"""Compiled programs of refreshes, kept in the process: the next refresh of the same kind runs them.
+
+A program is taken again if it has the same statements over the same columns, its inputs have about
+as many entries, and nothing else that it relies on has changed: sizes, coordinates, and what is
+known about values (`ucle.pipeline.resize.fits_data`). All checks of inputs are made in any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ucle.database.session import Session
+from ucle.foundation.caches import BoundedCache
+from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.exact_key import ExactKey
+from ucle.inputs.states import BoundInput
+from ucle.inputs.table_input import TableInput
+from ucle.language.syntax import Statement
+from ucle.options import Options
+from ucle.pipeline.artifacts import Compiled
+from ucle.pipeline.resize import fits_data
+from ucle.pipeline.stages import bind_statements, compile_sized, source_of
+from ucle.run.current_data import Prepared
+
+MOST_BYTES = 1 << 25
+"""Bytes of all kept programs together."""
+
+LIKE = 2.0
+"""How many times as many entries an input may have, or as few, until another plan is looked for."""
+
+FEW = 1000.0
+"""The number of entries up to which it does not matter how many there are."""
+
+
+@dataclass(frozen=True)
+class KeptProgram:
+    """A program with its scripts, and the number of entries of its inputs for which it was made."""
+
+    prepared: Prepared
+    entries: Mapping[str, float]
+
+    @property
+    def compiled(self) -> Compiled:
+        """The program."""
+        return self.prepared.compiled
+
+    @property
+    def cost(self) -> float:
+        """Its predicted cost."""
+        return self.compiled.decomposed.total_cost
+
+
+_programs = BoundedCache[KeptProgram](MOST_BYTES, together=4)
+
+
+def kept_program(
+    statements: Sequence[Statement],
+    inputs: Mapping[str, TableInput],
+    outputs: Sequence[str],
+    session: Session,
+    options: Options,
+) -> KeptProgram:
+    """Return a program for present data: one that is kept, or a new one.
+
+    Args:
+        statements: of the program.
+        inputs: its tables.
+        outputs: the tensors to be computed.
+        session: on the database.
+        options: but for the outputs.
+
+    Raises:
+        UcleError: the program cannot be compiled, or inputs do not pass its checks.
+    """
+    options = replace(options, outputs=tuple(outputs))
+    resolved, sized = bind_statements(tuple(statements), inputs, session, options)
+    source = source_of(resolved, sized, options)
+    facts = {name: (x.source, x.fill, x.dtype) for name, x in sized.bound.items()}
+    key = ExactKey.find((resolved, facts, options))
+    entries = {name: _entries(x) for name, x in sized.bound.items()}
+    known = None if key is None else _programs.get(key)
+    alike = known is not None and _is_like(known.entries, entries)
+    if alike and known is not None and fits_data(known.compiled, sized, source):
+        return known
+    compiled = compile_sized(session, resolved, sized, options)
+    made = KeptProgram(Prepared(compiled, options), entries)
+    if key is not None:
+        _programs.put(key, made)
+    return made
+
+
+def _entries(bound: BoundInput) -> float:
+    return max(FEW, bound.statistics.entries)
+
+
+def _is_like(before: Mapping[str, float], now: Mapping[str, float]) -> bool:
+    return all(before[x] / LIKE <= now[x] <= before[x] * LIKE for x in now)

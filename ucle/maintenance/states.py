@@ -1,0 +1,47 @@
+"""The states of inputs: tables of their keys and values as of the last refresh."""
+
+from __future__ import annotations
+
+from ucle.database.session import Session
+from ucle.errors import InputError, MaintenanceError
+from ucle.maintenance.document import Parts, WatchedInput
+from ucle.plan.sources import TableSource
+from ucle.sqlgen.maintained_tables import digest_of_rows, state_columns, state_query
+from ucle.sqlgen.write_statements import Query, all_rows, describe
+
+Digest = tuple[int | None, ...]
+"""The number of some rows, and a digest of them."""
+
+
+def read_digest(session: Session, query: Query, source: TableSource) -> Digest:
+    """Return the digest of a query with the columns of the state of a source."""
+    ((count, *digest),) = session.read(digest_of_rows(query, state_columns(source)))
+    return (int(count), *(None if x is None else int(x) for x in digest))
+
+
+def check_state(session: Session, watched: WatchedInput, source: TableSource) -> None:
+    """Check that nobody else has changed the state of an input.
+
+    Raises:
+        MaintenanceError: it has other rows than the last refresh left.
+    """
+    assert watched.state is not None
+    try:
+        found = read_digest(session, all_rows(watched.state, state_columns(source)), source)
+    except InputError:  # it is gone, or has other columns
+        found = ()
+    if found != watched.digest:
+        raise MaintenanceError(
+            "a kept table was changed by others",
+            where=f"refresh, input {watched.name}",
+            expected="the rows of the last refresh",
+            found=f"others in {'.'.join(watched.state)}",
+            hint="drop() and maintain() again",
+        )
+
+
+def has_types_of_input(session: Session, state: Parts, source: TableSource) -> bool:
+    """True if the columns of a state have the types that those of the input have now."""
+    sides = (state_query(source), all_rows(state, state_columns(source)))
+    now, before = ([x[:2] for x in session.read(describe(side))] for side in sides)
+    return now == before
