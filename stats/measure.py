@@ -225,7 +225,8 @@ def countable_axes(
         return ()
     if exact or (not source.dense and checked.entries <= EXACT_DEGREES):
         return every
-    if elements(fetch, source, prefix) <= EXACT_ENTRIES:
+    # There are at least as many elements as entries.
+    if checked.entries <= EXACT_ENTRIES and elements(fetch, source, prefix) <= EXACT_ENTRIES:
         return every
     positions = [axis for axis in range(len(source.keys)) if not source.is_encoded(axis)]
     return () if source.dense else positions

@@ -129,6 +129,8 @@ class TimePairs:
     months: int
     """The length of a step, which is either months or microseconds."""
     microseconds: int
+    every: bool = False
+    """True if the coordinates of results are all steps from the first to the last."""
     column: str = ""
     """The column, as soon as it is known."""
     type: str = ""
