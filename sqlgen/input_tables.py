@@ -22,6 +22,7 @@ from ucle.plan.sources import (
     TableSource,
 )
 from ucle.sqlgen.dialects import DUCKDB_SQL, Dialect
+from ucle.sqlgen.feature_rows import feature_names, feature_rows
 from ucle.sqlgen.pairs_of_times import PERIOD, is_the_column, periods, time_pairs
 from ucle.sqlgen.scalar_operators import reduce_sql
 from ucle.sqlgen.sql_trees import (
@@ -79,6 +80,8 @@ def table_rows(source: TableSource) -> exp.Select:
 
 def stored_table(source: TableSource, prefix: str = "", alias: str | None = None) -> exp.Expr:
     """The relation of a source in a FROM clause, with a column for its values."""
+    if source.features is not None:
+        return subquery(feature_rows(source, whole_table(source, prefix)), alias or "features")
     if source.wide:
         values = [wide_value(source, name) for name in source.wide]
         array: exp.Expr = exp.Array(expressions=values)
@@ -283,7 +286,11 @@ def dictionary_values(dictionary: Dictionary, prefix: str = "") -> exp.Query:
 def _coordinates(source: TableSource, key: str, prefix: str) -> exp.Select:
     """The values of a key column, which may recur."""
     value, times = key_value(source, key), source.times
-    if times is None:
+    if source.features is not None:
+        relation = whole_table(source, prefix)
+        if key == source.keys[-1]:
+            relation = subquery(feature_names(source, relation), "features")
+    elif times is None:
         relation = source_table(source.keys_alone, prefix)
     elif is_the_column(times, key):
         relation, own = stored_table(source.keys_alone, prefix), column(times.column)

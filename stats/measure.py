@@ -542,7 +542,10 @@ class _Checks:
             where=f"{self._where}, column {self.source.value}",
             expected="a number in every row",
             found=f"{nulls} NULLs, as in the row {example}",
-            hint=f"a view with WHERE {self.source.value} IS NOT NULL leaves such rows out",
+            hint=f"a view with WHERE {self.source.value} IS NOT NULL leaves such rows out"
+            if self.source.features is None
+            else "ucle.table(..., nulls='missing') reads them as missing values, which "
+            "ucle.observed(...) tells apart",
         )
 
     def duplicates(self, sizes: Sequence[int], large: bool) -> None:

@@ -18,6 +18,7 @@ EXPORTS = {
         "NotConvergedWarning StaleStatisticsWarning UcleError"
     ),
     "ucle.foundation.caches": "clear_caches",
+    "ucle.inputs.one_hot": "one_hot",
     "ucle.inputs.table_options": "table",
     "ucle.inputs.parameters": "parameter",
     "ucle.lazy.aggregations": (

@@ -220,6 +220,7 @@ def digest(session: Session, source: TableSource) -> str:
     """Compute a digest of the columns that a source reads; it depends on DuckDB's version."""
     version = source_version(session, source)
     read = (source.keys, source.value, source.wide, source.nulls, source.missing, source.times)
+    read = (*read, source.features)
     key = None if version is None else (version, read)
     return _digests.get_or_make(key, lambda: _digest(session, source))
 

@@ -55,7 +55,7 @@ def find_columns(
     if spec.times is not None:
         return times_source(name, described, columns, foreign)
     source = table_source(name, described, columns, labels, foreign)
-    return replace(source, table=table)
+    return replace(source, table=table and source.features is None)
 
 
 def typed_origin(
@@ -111,7 +111,8 @@ def table_columns(
             expected="a table or view of the database, or the path of a Parquet or CSV file",
             found=gist(error_text(error.__cause__)),
         ) from error.__cause__
-    return tuple(Column(row[0], row[1]) for row in rows), table and source.times is None
+    whole = source.times is None and source.features is None
+    return tuple(Column(row[0], row[1]) for row in rows), table and whole
 
 
 def _check_exists(session: Session, name: str, origin: Origin) -> bool:

@@ -279,6 +279,7 @@ def pairs_of_times(
         value=1 if wide else leaf.value.value,
         columns_as=None,
         values=None,
+        one_hot=(),
         nulls=Nulls.REFUSED if wide else leaf.value.nulls,
         dtype=DType.BOOL,
         fill=False,
