@@ -48,7 +48,7 @@ EXPORTS = {
         "tile unstack"
     ),
     "ucle.lazy.new_tensors": (
-        "arange asarray empty empty_like from_dlpack full full_like linspace meshgrid ones "
+        "arange asarray empty empty_like eye_like from_dlpack full full_like linspace meshgrid ones "
         "ones_like zeros zeros_like"
     ),
     "ucle.lazy.observed": "observed",

@@ -159,6 +159,25 @@ def test_times_of_tables_with_categories(connection: duckdb.DuckDBPyConnection) 
     np.testing.assert_array_equal(found, wide[sorted(wide.columns)])
 
 
+def test_ridge_by_names(routes: dict[str, Any]) -> None:
+    frame = customers(7)
+    spent = np.random.default_rng(7).normal(size=len(frame))
+    y = ucle.tensor(
+        ucle.table(frame.assign(spent=spent)[["customer", "spent"]], ["customer"], "spent"),
+        axes=("customer",),
+    )
+    x = ucle.tensor(described(frame)).rename({"feature": "other"})
+    gram = x.rename({"other": "feature"}).dot(x, axis="customer").T
+    found = ucle.linalg.solve(gram + 0.5 * ucle.eye_like(gram), x.dot(y, axis="customer"))
+    wide = encoded(frame)
+    target = pd.Series(spent, frame["customer"]).sort_index()
+    expected = np.linalg.solve(wide.T @ wide + 0.5 * np.eye(wide.shape[1]), wide.T @ target)
+    for route in routes.values():
+        rows = found.to_pandas(route, rows="all").set_index("feature")["val"].sort_index()
+        assert list(rows.index) == list(wide.columns)
+        np.testing.assert_allclose(rows, expected)
+
+
 def test_errors(connection: duckdb.DuckDBPyConnection) -> None:
     frame = customers(3, nulls=True)
     with pytest.raises(ValueTypeError, match="a value is NULL") as error:

@@ -80,6 +80,13 @@ def covariances(f: Frame) -> Pairs:
 
 
 @operation
+def covariances_of_what_is_stored(f: Frame) -> Pairs:
+    yield ucle.cov(f.tensor, rowvar=False, stored=True), f.values.cov()
+    yield ucle.corrcoef(f.tensor, rowvar=False, stored=True), f.values.corr()
+    yield ucle.cov(f.tensor.T, stored=True), f.values.cov()
+
+
+@operation
 def sorts(f: Frame) -> Pairs:
     values = f.filled.to_numpy()
     if f.sized:
