@@ -23,10 +23,11 @@ def feature_rows(source: TableSource, relation: exp.Expr) -> exp.Query:
     assert source.features is not None
     assert source.value is not None
     *keys, name = source.keys
+    entry = source.value
     masks = source.nulls is Nulls.OBSERVED
 
     def part(feature: exp.Expr, value: exp.Expr) -> exp.Select:
-        named = add_alias(feature, name), add_alias(cast(value, source.dtype), source.value)
+        named = add_alias(feature, name), add_alias(cast(value, source.dtype), entry)
         return select(*map(column, keys), *named).from_(relation.copy())
 
     parts = []

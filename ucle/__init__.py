@@ -48,8 +48,8 @@ EXPORTS = {
         "tile unstack"
     ),
     "ucle.lazy.new_tensors": (
-        "arange asarray empty empty_like eye_like from_dlpack full full_like linspace meshgrid ones "
-        "ones_like zeros zeros_like"
+        "arange asarray empty empty_like eye_like from_dlpack full full_like linspace meshgrid "
+        "ones ones_like zeros zeros_like"
     ),
     "ucle.lazy.observed": "observed",
     "ucle.lazy.ordering": "among_bottom_k among_top_k argsort bottom_k sort top_k",

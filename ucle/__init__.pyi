@@ -158,6 +158,7 @@ from ucle.lazy.new_tensors import arange as arange
 from ucle.lazy.new_tensors import asarray as asarray
 from ucle.lazy.new_tensors import empty as empty
 from ucle.lazy.new_tensors import empty_like as empty_like
+from ucle.lazy.new_tensors import eye_like as eye_like
 from ucle.lazy.new_tensors import from_dlpack as from_dlpack
 from ucle.lazy.new_tensors import full as full
 from ucle.lazy.new_tensors import full_like as full_like

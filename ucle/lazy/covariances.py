@@ -60,18 +60,19 @@ def cov(
     [[1.0, -1.0], [-1.0, 1.0]]
     """
     given = as_tensor(x)
+    lost = 1 - bool(bias) if ddof is None else ddof
     if stored:
         pairs = _Pairs.of(given, rowvar, "cov")
-        freedom = pairs.count - (1 - bool(bias) if ddof is None else ddof)
-        found = pairs.products / where(freedom > 0, freedom, 1.0)
-        return _named(where(freedom > 0, found, math.nan), given, rowvar)
+        free = pairs.count - lost
+        found = pairs.products / where(free > 0, free, 1.0)
+        return _named(where(free > 0, found, math.nan), given, rowvar)
     _check_observed(given)
     tensor = given.unnamed() if given.lazy.named else given
     if tensor.ndim < 2:
         return cov(expand_dims(tensor, 0), bias=bias, ddof=ddof)
     tensor = tensor if rowvar else tensor.mT
     observations = known_count(tensor.lazy, tensor.ndim - 1, "cov")
-    freedom = observations - (1 - bool(bias) if ddof is None else ddof)
+    freedom = observations - lost
     is_complex = tensor.dtype is not None and tensor.dtype.kind == "c"
     tensor = tensor.astype("complex128" if is_complex else "float64")
     distances = tensor - tensor.mean(-1, keepdims=True)
