@@ -76,6 +76,9 @@ COMPARISONS = (
     Comparison(
         "top_k", "Nearest rows, processor time", ("first of",), "of DuckDB", "DuckDB's `max_by`"
     ),
+    Comparison(
+        "windows", "Windows along dates, processor time", ("work", "series"), "ucle / DuckDB", "SQL"
+    ),
     Comparison("products", "Products of sparse matrices", ("program", "data"), "to SciPy", "SciPy"),
     Comparison("training", "Steps of training", ("network",), "ucle / PyTorch", "PyTorch"),
     Comparison("loops", "Loops", ("loop",), "ratio", "SQL by hand"),

@@ -48,6 +48,7 @@ from benchmarks import (
     tiled,
     top_k,
     training,
+    windows,
 )
 
 RESULTS = Path(__file__).parent / "results"
@@ -74,6 +75,7 @@ TABLES = {
         slices.TABLE,
         tiled.TABLE,
         top_k.TABLE,
+        windows.TABLE,
         training.TABLE,
         cluster.TABLE,
         finch.TABLE,

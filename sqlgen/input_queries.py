@@ -45,7 +45,8 @@ from ucle.udf_kernels.element_types import typed_name
 
 def describe_query(source: TableSource, prefix: str = "") -> str:
     """Names and types of the columns of a source's relation."""
-    relation = whole_table if source.times is None else source_table
+    rows = source.times is None and source.features is None
+    relation = whole_table if rows else source_table
     query = select(exp.Star()).from_(relation(source, prefix))
     return sql_text(exp.Describe(this=query))
 

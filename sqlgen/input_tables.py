@@ -22,7 +22,8 @@ from ucle.plan.sources import (
     TableSource,
 )
 from ucle.sqlgen.dialects import DUCKDB_SQL, Dialect
-from ucle.sqlgen.pairs_of_times import time_pairs
+from ucle.sqlgen.feature_rows import feature_names, feature_rows
+from ucle.sqlgen.pairs_of_times import PERIOD, is_the_column, periods, time_pairs
 from ucle.sqlgen.scalar_operators import reduce_sql
 from ucle.sqlgen.sql_trees import (
     ONE,
@@ -79,6 +80,8 @@ def table_rows(source: TableSource) -> exp.Select:
 
 def stored_table(source: TableSource, prefix: str = "", alias: str | None = None) -> exp.Expr:
     """The relation of a source in a FROM clause, with a column for its values."""
+    if source.features is not None:
+        return subquery(feature_rows(source, whole_table(source, prefix)), alias or "features")
     if source.wide:
         values = [wide_value(source, name) for name in source.wide]
         array: exp.Expr = exp.Array(expressions=values)
@@ -271,30 +274,65 @@ def flatten_lists(lists: exp.Expr, nesting: int) -> exp.Expr:
 
 def dictionary_values(dictionary: Dictionary, prefix: str = "") -> exp.Query:
     """The distinct values of a dictionary, without numbers and in no order."""
-    parts = [
-        select(exp.alias_(key_value(source, name), "value", quoted=True)).from_(
-            source_table(source.keys_alone, prefix)
-        )
-        for source, name in dictionary.columns
-    ]
+    # Several inputs may read one column, such as the rows of a table and what it stores.
+    parts = list(
+        dict.fromkeys(_coordinates(source, name, prefix) for source, name in dictionary.columns)
+    )
     if len(parts) == 1:
         return parts[0].distinct()
     return exp.union(*parts, distinct=True)
 
 
-def dictionary_query(dictionary: Dictionary, prefix: str = "") -> exp.Select:
+def _coordinates(source: TableSource, key: str, prefix: str) -> exp.Select:
+    """The values of a key column, which may recur."""
+    value, times = key_value(source, key), source.times
+    if source.features is not None:
+        relation = whole_table(source, prefix)
+        if key == source.keys[-1]:
+            relation = subquery(feature_names(source, relation), "features")
+    elif times is None:
+        relation = source_table(source.keys_alone, prefix)
+    elif is_the_column(times, key):
+        relation, own = stored_table(source.keys_alone, prefix), column(times.column)
+        value = own if (read_as := source.key_as(key)) is None else cast(own, read_as)
+    elif key == PERIOD:
+        relation = subquery(periods(times, stored_table(source.keys_alone, prefix)), "times")
+    else:
+        relation = source_table(source.keys_alone, prefix)
+    return select(exp.alias_(value, "value", quoted=True)).from_(relation)
+
+
+def dictionary_query(
+    dictionary: Dictionary, prefix: str = "", *, checked: bool = False
+) -> exp.Select:
     """The table of a dictionary: its values, and the numbers that stand for them.
 
     Values are numbered in their order, and the columns of a single wide table as they stand there.
+    With `checked`, no two rows share coordinates where that is refused: where these are the values
+    of one column, they are distinct, and looking for others takes as long as numbering them.
     """
     if (names := only_names(dictionary)) is not None:
         places = function("unnest", function("range", integer(len(names))))
         return select(add_alias(cast(places, "BIGINT"), "id"), add_alias(_each(names), "value"))
     number_ = exp.Window(this=exp.RowNumber(), order=ascending(column("value")))
     position = exp.Sub(this=number_, expression=exp.Literal.number(1))
-    values = dictionary_values(dictionary, prefix).subquery("values")
+    values = (
+        _coordinates(*dictionary.columns[0], prefix)
+        if checked and _is_unique(dictionary)
+        else dictionary_values(dictionary, prefix)
+    ).subquery("values")
     id_ = exp.alias_(cast(position, "BIGINT"), "id", quoted=True)
     return select(id_, column("value")).from_(values)
+
+
+def _is_unique(dictionary: Dictionary) -> bool:
+    """True if each value of a dictionary is the only coordinate of one row of one relation."""
+    if len({_coordinates(source, name, "") for source, name in dictionary.columns}) > 1:
+        return False
+    return any(
+        len(source.keys) == 1 and not (source.sum_duplicates or source.tiles or source.times)
+        for source, _ in dictionary.columns
+    )
 
 
 def only_names(dictionary: Dictionary) -> tuple[str, ...] | None:

@@ -1,4 +1,7 @@
-"""Pairs of times in SQL: steps and the times in them, or times and those in a window before."""
+"""Pairs of times in SQL: steps and the times in them, or times and those in a window before.
+
+The coordinates on either side of the pairs are read without the pairs.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,7 @@ def time_pairs(times: TimePairs, relation: exp.Expr) -> exp.Select:
     distinct = select(add_alias(column(times.column), TIME)).from_(relation).distinct()
     if times.kind == "window":
         return _windows(times, distinct)
-    # Steps are counted by timestamps of microseconds, whatever the type of the column is.
-    time = column(TIME)
-    counted = time if times.type == "DATE" else cast(time, "TIMESTAMP")
-    length = (
-        function("to_months", integer(times.months))
-        if times.months
-        else function("to_microseconds", integer(times.microseconds))
-    )
-    start = cast(function("time_bucket", length, counted), times.type)
+    start = _start(times, column(TIME))
     steps = select(add_alias(start, PERIOD), column(TIME)).from_(distinct.subquery("distinct"))
     if times.kind == "step":
         return steps
@@ -53,3 +48,49 @@ def _windows(times: TimePairs, distinct: exp.Select) -> exp.Select:
     return select(column(PERIOD), add_alias(function("unnest", column(TIME)), TIME)).from_(
         subquery(windows, "windows")
     )
+
+
+def is_the_column(times: TimePairs, side: str) -> bool:
+    """True if the coordinates on one side of the pairs are the values of the column of times.
+
+    The sides are `PERIOD` and `TIME`.
+    """
+    return times.kind == "window" or (times.kind == "step" and side == TIME)
+
+
+def periods(times: TimePairs, relation: exp.Expr) -> exp.Query:
+    """Select the starts of steps, which may recur, from a relation with the column of times.
+
+    These are all from the first to the last, unless steps without a time are left out.
+    """
+    time = column(times.column)
+    own = select(add_alias(_start(times, time), PERIOD)).from_(relation)
+    if not times.every:
+        return own
+    finite = function("isfinite", _counted(times, time.copy()))
+    low, high = (
+        _start(times, exp.Filter(this=end(this=time.copy()), expression=exp.Where(this=finite)))
+        for end in (exp.Min, exp.Max)
+    )
+    ends = select(add_alias(low, "low"), add_alias(high, "high")).from_(relation.copy())
+    between = [cast(column(name), "TIMESTAMP") for name in ("low", "high")]
+    series = function("unnest", function("generate_series", *between, _length(times)))
+    every = select(add_alias(cast(series, times.type), PERIOD)).from_(subquery(ends, "ends"))
+    return exp.union(every, own.where(exp.not_(finite.copy())), distinct=False)
+
+
+def _start(times: TimePairs, time: exp.Expr) -> exp.Expr:
+    """The start of the step that holds a time."""
+    return cast(function("time_bucket", _length(times), _counted(times, time)), times.type)
+
+
+def _counted(times: TimePairs, time: exp.Expr) -> exp.Expr:
+    """A time as it is counted: in microseconds, whatever the type of the column is."""
+    return time if times.type == "DATE" else cast(time, "TIMESTAMP")
+
+
+def _length(times: TimePairs) -> exp.Expr:
+    """The length of a step."""
+    if times.months:
+        return function("to_months", integer(times.months))
+    return function("to_microseconds", integer(times.microseconds))

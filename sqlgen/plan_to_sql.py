@@ -87,7 +87,7 @@ class SqlRound:
 
 
 def emit(
-    program_plan: Plan, capabilities: Capabilities, prefix: str = ""
+    program_plan: Plan, capabilities: Capabilities, prefix: str = "", *, checked: bool = False
 ) -> tuple[tuple[SqlStep, ...], dict[str, exp.Select]]:
     """Emit the steps of a plan, and for each output the SELECT that shows it as lists.
 
@@ -95,13 +95,14 @@ def emit(
         program_plan: the plan.
         capabilities: those of the engine.
         prefix: prepended to the name of every relation that the script makes.
+        checked: True if the steps run on data that was checked, as it will be then.
     """
     emitter = _Emitter(capabilities, prefix)
     steps = [
         SqlStep(
             prefix + dictionary.name,
             Role.TABLE,
-            dictionary_query(dictionary, prefix),
+            dictionary_query(dictionary, prefix, checked=checked),
             f"{dictionary.name}: coordinates of "
             + ", ".join(f"{source.origin}.{name}" for source, name in dictionary.columns),
         )

@@ -226,7 +226,8 @@ def countable_axes(
         return ()
     if exact or (not source.dense and checked.entries <= EXACT_DEGREES):
         return every
-    if elements(fetch, source, prefix) <= EXACT_ENTRIES:
+    # There are at least as many elements as entries.
+    if checked.entries <= EXACT_ENTRIES and elements(fetch, source, prefix) <= EXACT_ENTRIES:
         return every
     positions = [axis for axis in range(len(source.keys)) if not source.is_encoded(axis)]
     return () if source.dense else positions
@@ -542,7 +543,10 @@ class _Checks:
             where=f"{self._where}, column {self.source.value}",
             expected="a number in every row",
             found=f"{nulls} NULLs, as in the row {example}",
-            hint=f"a view with WHERE {self.source.value} IS NOT NULL leaves such rows out",
+            hint=f"a view with WHERE {self.source.value} IS NOT NULL leaves such rows out"
+            if self.source.features is None
+            else "ucle.table(..., nulls='missing') reads them as missing values, which "
+            "ucle.observed(...) tells apart",
         )
 
     def duplicates(self, sizes: Sequence[int], large: bool) -> None:

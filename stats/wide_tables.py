@@ -102,6 +102,7 @@ def check_unfit(fetch: Fetch, tensor: str, source: TableSource, prefix: str = ""
     """
     if not source.unfit:
         return
+    source = source.without_features
     (found,) = fetch(sql.unfit_query(source, prefix))
     wrong = next((x for x, lost in zip(source.unfit, found, strict=True) if lost), None)
     if wrong is None:

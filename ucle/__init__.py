@@ -18,6 +18,7 @@ EXPORTS = {
         "NotConvergedWarning StaleStatisticsWarning UcleError"
     ),
     "ucle.foundation.caches": "clear_caches",
+    "ucle.inputs.one_hot": "one_hot",
     "ucle.inputs.table_options": "table",
     "ucle.inputs.parameters": "parameter",
     "ucle.lazy.aggregations": (
@@ -47,8 +48,8 @@ EXPORTS = {
         "tile unstack"
     ),
     "ucle.lazy.new_tensors": (
-        "arange asarray empty empty_like from_dlpack full full_like linspace meshgrid ones "
-        "ones_like zeros zeros_like"
+        "arange asarray empty empty_like eye_like from_dlpack full full_like linspace meshgrid "
+        "ones ones_like zeros zeros_like"
     ),
     "ucle.lazy.observed": "observed",
     "ucle.lazy.ordering": "among_bottom_k among_top_k argsort bottom_k sort top_k",

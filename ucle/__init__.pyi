@@ -17,6 +17,7 @@ from ucle.errors import StaleStatisticsWarning as StaleStatisticsWarning
 from ucle.errors import UcleError as UcleError
 from ucle.foundation.caches import clear_caches as clear_caches
 from ucle.foundation.version import __version__ as __version__
+from ucle.inputs.one_hot import one_hot as one_hot
 from ucle.inputs.parameters import parameter as parameter
 from ucle.inputs.table_options import table as table
 from ucle.lazy.aggregations import all as all
@@ -158,6 +159,7 @@ from ucle.lazy.new_tensors import arange as arange
 from ucle.lazy.new_tensors import asarray as asarray
 from ucle.lazy.new_tensors import empty as empty
 from ucle.lazy.new_tensors import empty_like as empty_like
+from ucle.lazy.new_tensors import eye_like as eye_like
 from ucle.lazy.new_tensors import from_dlpack as from_dlpack
 from ucle.lazy.new_tensors import full as full
 from ucle.lazy.new_tensors import full_like as full_like

@@ -197,6 +197,49 @@ def new_user(folder: Path, rng: np.random.Generator) -> None:
     (folder / "mine.csv").write_text("film,stars\n" + lines)
 
 
+def customer_ridge(folder: Path, rng: np.random.Generator) -> None:
+    count = 200_000
+    age, visits = rng.integers(18, 90, count), rng.gamma(2, 3, count)
+    region = rng.choice(["east", "north", "south", "west"], count)
+    plan, member = rng.choice(["basic", "family", "pro"], count), rng.random(count) < 0.4
+    spent = age / 10 + 2 * visits + 5 * (plan == "pro") + rng.normal(size=count)
+    _write(
+        folder / "customers.parquet",
+        customer=_names("c", count),
+        age=age,
+        visits=visits,
+        region=region,
+        plan=plan,
+        is_member=member,
+        spent=spent,
+    )
+
+
+def odd_readings(folder: Path, rng: np.random.Generator) -> None:
+    times = np.datetime64("2024-01-01T00:00:00") + np.arange(100_000) * np.timedelta64(5, "m")
+    values = 20 + rng.normal(size=(5, len(times))) + rng.normal(size=len(times)).cumsum() / 100
+    values[rng.random(values.shape) < 1e-4] += 12
+    there = rng.random(values.shape) < 0.97
+    sensor, time = np.nonzero(there)
+    _write(
+        folder / "readings.parquet",
+        sensor=_names("sensor", 5)[sensor],
+        time=times[time],
+        value=values[there],
+    )
+
+
+def category_correlation(folder: Path, rng: np.random.Generator) -> None:
+    count = 100_000
+    table = {"id": pa.array(_names("id", count))}
+    for n in range(12):
+        table[f"x{n}"] = pa.array(rng.normal(size=count), mask=rng.random(count) < 0.05)
+    region = rng.choice(["east", "north", "south", "west"], count)
+    table["region"] = pa.array(region, mask=rng.random(count) < 0.1)
+    table["is_active"] = pa.array(rng.random(count) < 0.3)
+    pq.write_table(pa.table(table), folder / "people.parquet")
+
+
 MAKERS: Mapping[str, Callable[[Path, np.random.Generator], None]] = {
     function.__name__: function
     for function in (
@@ -217,6 +260,9 @@ MAKERS: Mapping[str, Callable[[Path, np.random.Generator], None]] = {
         monthly_sums,
         wide_correlation,
         new_user,
+        customer_ridge,
+        odd_readings,
+        category_correlation,
     )
 }
 """What makes the files of each job, by the name of its module."""

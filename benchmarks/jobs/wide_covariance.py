@@ -14,23 +14,9 @@ OTHER = "pandas"
 
 
 def ucle_side(folder: Path) -> Any:
-    wide = ucle.table(
-        str(folder / "patients.parquet"), ["id"], columns_as="feature", nulls="missing"
-    )
-    program = ucle.einsum_program(
-        """
-        W[i,f] = float64(M[i,f])
-        D[i,f] = (X[i,f] - sum[i](X[i,f]) / sum[i](W[i,f])) * W[i,f]
-        n[f,g] += W[i,f] * W[i,g]
-        S[f,g] += D[i,f] * W[i,g]
-        P[f,g] += D[i,f] * D[i,g]
-        cov[f,g] = (P[f,g] - S[f,g] * S[g,f] / n[f,g]) / (n[f,g] - 1)
-        """,
-        X=wide,
-        M=ucle.observed(wide),
-        outputs=["cov"],
-    )
-    return program.execute()["cov"].to_numpy()
+    path = str(folder / "patients.parquet")
+    wide = ucle.table(path, ["id"], columns_as="feature", nulls="missing")
+    return ucle.cov(ucle.tensor(wide), rowvar=False, stored=True).to_numpy()
 
 
 def other_side(folder: Path) -> Any:

@@ -461,3 +461,16 @@ def test_other_data_is_checked_and_not_measured(
         connection.execute("INSERT INTO t VALUES (7, 0, 1)").fetchall()
     with pytest.raises(DuplicateCoordinatesError):
         program.execute(other)
+
+
+def test_dictionaries_are_counted_once_for_a_version(
+    fresh: duckdb.DuckDBPyConnection, reads: list[str]
+) -> None:
+    fresh.execute("CREATE TABLE colours AS FROM (VALUES ('a', 1), ('b', 2)) t(k, v)")
+    table = ucle.table("colours", ["k"], "v")
+    for _ in range(2):
+        program = ucle.einsum_program("Z[k] = 2 * T[k]", T=table, database=fresh)
+        assert program.execute(fresh)["Z"].to_numpy().tolist() == [2, 4]
+        assert sum(query.startswith("SELECT COUNT(*) FROM (SELECT DIST") for query in reads) == 1
+    fresh.execute("INSERT INTO colours VALUES ('c', 3)")
+    assert program.execute(fresh)["Z"].to_numpy().tolist() == [2, 4, 6]

@@ -348,7 +348,7 @@ def test_text_among_the_values_is_refused() -> None:
     message = str(raised.value)
     assert "column colour" in message
     assert "ucle.table(data, ['id'], ['b'], columns_as='f') leaves it out" in message
-    assert "ucle.table(data, ['id', 'colour'], value=1)" in message
+    assert "ucle.one_hot('colour') in the list" in message
     ones = table(data, ["id", "colour"], value=1)
     with ucle.einsum_program("Z[i,c] = O[i,c]", O=ones).execute() as result:
         expected = pd.get_dummies(data["colour"].to_pandas())

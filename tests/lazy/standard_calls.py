@@ -204,7 +204,17 @@ OURS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 """Functions that NumPy does not have by these names, and what it has."""
 
 WITHOUT_ENTRIES = frozenset(
-    ("can_cast", "finfo", "iinfo", "isdtype", "result_type", "empty", "empty_like", "from_dlpack")
+    (
+        "can_cast",
+        "finfo",
+        "iinfo",
+        "isdtype",
+        "result_type",
+        "empty",
+        "empty_like",
+        "eye_like",
+        "from_dlpack",
+    )
 )
 """Functions of types, and those whose entries nobody is promised; they have tests of their own."""
 EVERY = (*CALLS, *OURS)

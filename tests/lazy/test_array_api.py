@@ -319,6 +319,8 @@ def test_one_number_everywhere(shape: Any, value: Any) -> None:
     for name in ("empty", "zeros"):
         found = getattr(ucle, name)(shape, dtype="float32").to_numpy()
         np.testing.assert_array_equal(found, np.zeros(shape, "float32"))
+    square = np.ones((2, 3, 3))
+    np.testing.assert_array_equal(ucle.eye_like(square).to_numpy(), square * np.eye(3))
     np.testing.assert_array_equal(ucle.empty_like(expected).to_numpy(), np.zeros_like(expected))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -16,6 +17,15 @@ import ucle
 
 Pairs = Iterator[tuple[ucle.Tensor, Any]]
 """Tensors, and what pandas says of them: a frame, a series, or values without coordinates."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Expected values of which only the first axis has coordinates."""
+
+    coordinates: Any
+    values: Any
+
 
 OPERATIONS: dict[str, Callable[[Frame], Pairs]] = {}
 
@@ -70,6 +80,13 @@ def covariances(f: Frame) -> Pairs:
 
 
 @operation
+def covariances_of_what_is_stored(f: Frame) -> Pairs:
+    yield ucle.cov(f.tensor, rowvar=False, stored=True), f.values.cov()
+    yield ucle.corrcoef(f.tensor, rowvar=False, stored=True), f.values.corr()
+    yield ucle.cov(f.tensor.T, stored=True), f.values.cov()
+
+
+@operation
 def sorts(f: Frame) -> Pairs:
     values = f.filled.to_numpy()
     if f.sized:
@@ -77,8 +94,19 @@ def sorts(f: Frame) -> Pairs:
         yield ucle.argsort(f.tensor, axis="day"), np.argsort(values, axis=0, kind="stable")
         falling = -np.sort(-values, axis=0)
         yield ucle.sort(f.tensor, axis="day", descending=True), falling
+        backwards = np.argsort(-values, axis=0, kind="stable")
+        yield ucle.argsort(f.tensor, axis="day", descending=True), backwards
+        yield ucle.sort(f.tensor, axis="day").T, Rows(f.filled.columns, np.sort(values, axis=0).T)
+        floats = f.tensor.astype("float64")
+        gone = f.filled.where(f.filled > 0)
+        last = np.column_stack([gone[name].sort_values() for name in gone])
+        yield ucle.sort(ucle.where(floats > 0, floats, np.nan), axis="day"), last
     if f.sized and not f.source.startswith("wide"):
         yield ucle.sort(f.tensor, axis="who"), np.sort(values, axis=1)
+        falling = -np.sort(-values, axis=1)
+        found = ucle.sort(f.tensor, axis="who", descending=True)
+        yield found, Rows(f.filled.index, falling)
+        yield ucle.argsort(f.tensor, axis="who"), np.argsort(values, axis=1, kind="stable")
     yield f.tensor.top_k(1, "day").values, values.max(axis=0)[None]
     yield ucle.bottom_k(f.tensor, 1, "who").values, values.min(axis=1)[:, None]
 
@@ -120,10 +148,14 @@ def windows(f: Frame) -> Pairs:
 def steps(f: Frame) -> Pairs:
     if f.timed:
         there = pd.Series(1, f.filled.index).resample("MS").sum() > 0
-        yield f.tensor.resample("1mo", "day").sum(), f.filled.resample("MS").sum()[there]
-        yield f.tensor.resample("1mo", "day").last(), f.filled.resample("MS").last()[there]
-        stored = f.tensor.resample("1mo", "day", stored=True)
-        yield stored.mean(), f.values.resample("MS").mean()[there]
+        yield f.tensor.resample("1mo", "day").sum(), f.filled.resample("MS").sum()
+        yield f.tensor.resample("1mo", "day").last(), f.filled.resample("MS").last()
+        left = f.tensor.resample("1mo", "day", empty=False)
+        yield left.max(), f.filled.resample("MS").max()[there]
+        stored = f.tensor.resample("1w", "day", stored=True)
+        weeks = f.values.resample("W-MON", closed="left", label="left")
+        yield stored.mean(), weeks.mean()
+        yield stored.count(), weeks.count()
 
 
 @operation
@@ -225,6 +257,10 @@ def test_operations(seed: int, routes: dict[str, Any]) -> None:
 def check(found: Any, expected: Any, where: str) -> None:
     """Check values, and coordinates if pandas has some."""
     axes = [axis.name for axis in found.type.axes]
+    if isinstance(expected, Rows):
+        own = [plain(x) for x in found.coordinates(axes[0]).to_pylist()]
+        assert own == [plain(x) for x in expected.coordinates], where
+        expected = expected.values
     labels = {pd.DataFrame: ("index", "columns"), pd.Series: ("index",)}.get(type(expected), ())
     for axis, label in zip(axes, labels, strict=False):
         own = [plain(x) for x in found.coordinates(axis).to_pylist()]

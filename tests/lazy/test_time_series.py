@@ -166,12 +166,16 @@ def test_lengths_of_time(type_: str, seed: int, connection: duckdb.DuckDBPyConne
     closed = {"closed": "left", "label": "left"} if step == "1w" else {}
     windows = frame.rolling(pd.Timedelta(as_pandas(length)), min_periods=1)
     there = pd.Series(1, wide.index).resample(STEPS[step], **closed).sum() > 0
+    empty = bool(seed % 3)
+    if empty:
+        there[:] = True
     names = [METHODS[seed % 7], METHODS[(seed + 3) % 7]]
     for name in [*names, *([] if stored else ["first", "last"])]:
         steps = frame.resample(STEPS[step], **closed)
         expected = getattr(steps, name)()[there]
-        found = getattr(ucle.resample(x, step, "t", stored=stored), name)().to_numpy()
-        np.testing.assert_allclose(found, expected, 1e-6, 1e-6, err_msg=f"{name} {step} {stored}")
+        found = getattr(ucle.resample(x, step, "t", stored=stored, empty=empty), name)()
+        case = f"{name} {step} {stored} {empty}"
+        np.testing.assert_allclose(found.to_numpy(), expected, 1e-6, 1e-6, err_msg=case)
     for name in names:
         expected = getattr(windows, name)()
         if name == "count":
@@ -186,14 +190,14 @@ def test_lengths_of_time(type_: str, seed: int, connection: duckdb.DuckDBPyConne
 def test_methods_take_what_is_stored(kind: str, connection: duckdb.DuckDBPyConnection) -> None:
     """`mean(stored=True)` skips what is missing, as pandas does with ``min_periods=1``."""
     wide = make(connection, "DATE", 5)
-    x, there = tensor(connection), pd.Series(1, wide.index).resample("MS").sum() > 0
+    x = tensor(connection)
     made: Any = ucle.resample(x, "1mo", "t")
     if kind != "steps":
         made = x.rolling(3 if kind == "positions" else "4d", "t")
     expected = wide.rolling(3 if kind == "positions" else pd.Timedelta("4D"), min_periods=1)
     for name in METHODS if kind == "positions" else ("mean", "std", "count"):
         if kind == "steps":
-            value = getattr(wide.resample("MS"), name)()[there]
+            value = getattr(wide.resample("MS"), name)()
         else:
             value = getattr(expected, name)()
         if name == "count":
@@ -256,9 +260,40 @@ def test_steps_follow_the_data(connection: duckdb.DuckDBPyConnection) -> None:
         assert result["out"].to_numpy().tolist() == [1]
     connection.execute("INSERT INTO sales VALUES ('2024-01-31', 2), ('2024-05-02', 4)")
     with program.execute() as result:
-        assert result["out"].to_numpy().tolist() == [3, 4]
+        assert result["out"].to_numpy().tolist() == [3, 0, 0, 0, 4]
     again = x.resample("2mo", "day").count()
-    assert again.to_numpy(database=connection).tolist() == [2, 1]
+    assert again.to_numpy(database=connection).tolist() == [2, 0, 1]
+    connection.execute("DELETE FROM sales")
+    assert x.resample("2mo", "day").count().to_numpy(database=connection).tolist() == []
+
+
+def test_empty_steps(connection: duckdb.DuckDBPyConnection) -> None:
+    """As in pandas they have the sum and the count 0, and NaN otherwise."""
+    days = pd.to_datetime(["2024-01-30", "2024-01-31", "2024-04-02"])
+    frame = pd.DataFrame({"n": [3, -1, 4]}, index=pd.Index(days, name="day"))
+    rows = frame.reset_index()
+    connection.register("rows", rows)
+    connection.execute("CREATE OR REPLACE TABLE sales AS SELECT day::DATE AS day, n FROM rows")
+    connection.unregister("rows")
+    x = ucle.tensor("sales", axes=("day",), database=connection)
+    for stored in (False, True):
+        for name in METHODS + ([] if stored else ["first", "last"]):
+            expected = getattr(frame["n"].resample("MS"), name)()
+            tensor = getattr(x.resample("1mo", "day", stored=stored), name)()
+            np.testing.assert_array_equal(tensor.to_numpy(), expected, err_msg=name)
+            left = getattr(x.resample("1mo", "day", stored=stored, empty=False), name)()
+            np.testing.assert_array_equal(left.to_numpy(), expected.iloc[[0, 3]], err_msg=name)
+    found = x.resample("1mo", "day").sum().to_pandas(rows="all")
+    assert found["day"].astype(str).tolist() == [f"2024-0{n}-01" for n in range(1, 5)]
+
+
+def test_infinite_times_have_steps(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute(
+        "CREATE OR REPLACE TABLE sales AS FROM (VALUES (DATE '2024-01-30', 1.0), "
+        "(DATE '2024-03-30', 2.0), ('infinity', 4.0), ('-infinity', 8.0)) t(day, amount)"
+    )
+    x = ucle.tensor("sales", axes=("day",), database=connection)
+    assert x.resample("1mo", "day").sum().to_numpy().tolist() == [8, 1, 0, 2, 4]
 
 
 def test_gradients_of_windows() -> None:

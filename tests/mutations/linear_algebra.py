@@ -94,8 +94,8 @@ LINEAR_ALGEBRA: tuple[Mutation, ...] = (
     Mutation(
         "covariances-of-all-observations",
         "ucle/lazy/covariances.py",
-        "(1 - bool(bias) if ddof is None else ddof)",
-        "(0 if ddof is None else ddof)",
+        "lost = 1 - bool(bias) if ddof is None else ddof",
+        "lost = 0 if ddof is None else ddof",
         "covariances are those of whole populations",
         (f"{TESTS}::test_covariances[shape4-True]",),
     ),

@@ -273,7 +273,9 @@ def test_the_script_is_emitted_once_for_a_route(
     optimiser: Counted, edges: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     emitted = []
-    monkeypatch.setattr(script, "emit", lambda *given: emitted.append(given) or emit(*given))
+    monkeypatch.setattr(
+        script, "emit", lambda *given, **options: emitted.append(given) or emit(*given, **options)
+    )
     x = np.ones(2000)
     for _ in range(3):
         answer(SUM, A="edges", x=x, database=edges)

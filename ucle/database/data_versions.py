@@ -219,7 +219,10 @@ _digests = BoundedCache[str](MOST_BYTES)
 def digest(session: Session, source: TableSource) -> str:
     """Compute a digest of the columns that a source reads; it depends on DuckDB's version."""
     version = source_version(session, source)
-    read = (source.keys, source.value, source.wide, source.nulls, source.missing, source.times)
+    read = (
+        *(source.keys, source.value, source.wide, source.nulls),
+        *(source.missing, source.times, source.features),
+    )
     key = None if version is None else (version, read)
     return _digests.get_or_make(key, lambda: _digest(session, source))
 

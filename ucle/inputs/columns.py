@@ -32,6 +32,7 @@ from ucle.inputs.column_types import (
     value_type,
 )
 from ucle.inputs.inputs import DescribedTable
+from ucle.inputs.one_hot import features_of, split_categories
 from ucle.inputs.table_input import TableInput
 from ucle.inputs.wide_tables import (
     assign_wide,
@@ -161,6 +162,8 @@ def _wide_source(
     """The source of a wide table, whose value columns are the last axis."""
     spec = described.spec
     keys, values = assign_wide(spec, columns, labels, where, foreign)
+    if spec.one_hot:
+        return _feature_source(described, keys, values, labels, where)
     names = [key.name for key in keys]
     numbered = _numbered_axes(spec, labels, [*names, spec.columns_as or ""], where)
     _check_types(keys, None, where)
@@ -183,6 +186,41 @@ def _wide_source(
         unfit=() if masks else unfit_columns(values, dtype, spec.dtype),
         nulls=spec.nulls,
         missing=0 if spec.fill is None else spec.fill,
+    )
+
+
+def _feature_source(
+    described: DescribedTable,
+    keys: Sequence[Column],
+    values: Sequence[Column],
+    labels: Sequence[str],
+    where: str,
+) -> TableSource:
+    """The source of a wide table with categories among its value columns."""
+    spec = described.spec
+    numbers, categories = split_categories(spec, values)
+    feature, value = unique_names(
+        [spec.columns_as or "", "value"], {fold_name(x.name) for x in (*keys, *values)}
+    )
+    keys = [*keys, Column(feature, "VARCHAR")]
+    numbered = _numbered_axes(spec, labels, [key.name for key in keys], where)
+    _check_types(keys, None, where)
+    masks = spec.nulls is Nulls.OBSERVED
+    if not masks:
+        check_wide_types(spec, keys[:-1], numbers, where)
+    ones = [Column(column.name, "BOOLEAN") for column in categories]
+    dtype = DType.BOOL if masks else spec.dtype or common_value_type([*numbers, *ones])
+    return TableSource(
+        described.origin,
+        tuple(key.name for key in keys),
+        value,
+        sum_duplicates=spec.sum_duplicates,
+        dtype=dtype,
+        encoded=_encoded_keys(spec, keys, numbered),
+        key_types=tuple(key.type for key in keys),
+        unfit=() if masks else unfit_columns(numbers, dtype, spec.dtype),
+        nulls=spec.nulls,
+        features=features_of(numbers, categories, where),
     )
 
 

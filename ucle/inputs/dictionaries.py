@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 
+from ucle.database.dictionary_sizes import dictionary_size
 from ucle.database.session import Session
 from ucle.errors import CoordinateError, ValueTypeError
 from ucle.foundation.dataclasses import dataclass
@@ -20,7 +21,7 @@ from ucle.inputs.relations import register_inputs
 from ucle.inputs.states import BoundInput
 from ucle.language.bounds import AxisBound, SizeClasses
 from ucle.plan.sources import NAME, Dictionary, TableSource
-from ucle.sqlgen.input_queries import absent_query, dictionary_size_query
+from ucle.sqlgen.input_queries import absent_query
 
 LONGEST_SHOWN = 60
 """The number of characters of a type that a message shows; an ENUM type lists all its values."""
@@ -218,7 +219,7 @@ def bind_dictionaries(
         (name,) = unique_names([_title(inputs, encoded)], names)
         dictionary = Dictionary(name, columns, 0)
         with register_inputs(session, inputs, prefix):
-            ((size,),) = session.read(dictionary_size_query(dictionary, prefix))
+            size = dictionary_size(session, dictionary, prefix)
         dictionaries.append(replace(dictionary, size=size))
         for tensor, axis in encoded:
             axes[tensor, axis] = name

@@ -55,7 +55,7 @@ def find_columns(
     if spec.times is not None:
         return times_source(name, described, columns, foreign)
     source = table_source(name, described, columns, labels, foreign)
-    return replace(source, table=table)
+    return replace(source, table=table and source.features is None)
 
 
 def typed_origin(
@@ -100,15 +100,15 @@ def table_columns(
         InputError: DuckDB cannot find or read it.
     """
     table = _check_exists(session, name, source.origin)
-    origin = source.origin
-    if isinstance(origin, TableName) and source.times is None:
+    origin, whole = source.origin, source.times is None and source.features is None
+    if isinstance(origin, TableName) and whole:
         found = session.look_once(
             "columns", [origin], lambda _: {origin: _describe(session, name, source)}
         )
         rows = found[origin]
     else:
         rows = _describe(session, name, source, prefix)
-    return tuple(Column(row[0], row[1]) for row in rows), table and source.times is None
+    return tuple(Column(row[0], row[1]) for row in rows), table and whole
 
 
 def _describe(

@@ -31,6 +31,8 @@ class TableInput(Arithmetic[Any]):
     """The name of the axis whose coordinates are the names of the value columns, if it has one."""
     values: tuple[str, ...] | None = None
     """The value columns of a wide table; None for all columns but the keys."""
+    one_hot: tuple[str, ...] = ()
+    """The value columns that hold categories."""
     nulls: Nulls = Nulls.REFUSED
     shape: tuple[int, ...] | None = None
     bounds: tuple[int | None, ...] | None = None

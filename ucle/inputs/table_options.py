@@ -12,6 +12,7 @@ from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
 from ucle.foundation.dtypes import Scalar
 from ucle.inputs.inputs import element_type
+from ucle.inputs.one_hot import OneHot
 from ucle.inputs.table_input import TableInput
 from ucle.language.bounds import checked_size
 from ucle.plan.sources import Nulls
@@ -51,8 +52,15 @@ def _column_or_number(value: Any, where: str) -> None:
     (args.text if isinstance(value, str) else args.number)(value, where)
 
 
+def _column_or_categories(value: Any, where: str) -> None:
+    if not isinstance(value, OneHot):
+        args.text(value, where)
+
+
 _VALUE = args.either(
-    ((list, tuple), args.several(args.text, "names of columns")), otherwise=_column_or_number
+    ((list, tuple), args.several(_column_or_categories, "names of columns")),
+    (OneHot, args.anything),
+    otherwise=_column_or_number,
 )
 
 
@@ -78,7 +86,7 @@ _VALUE = args.either(
 def table(
     relation: Any,
     columns: Sequence[str] | Mapping[str, str] | None = None,
-    value: str | Scalar | Sequence[str] | None = None,
+    value: str | Scalar | OneHot | Sequence[str | OneHot] | None = None,
     *,
     columns_as: str | None = None,
     nulls: str = "error",
@@ -105,11 +113,13 @@ def table(
         value: the value column, with numbers or arrays over the remaining axes; or a number that is
             the value of every row, whatever other columns there are. By default the only column
             besides the keys; several such columns are an error, and a table that has only key
-            columns holds a 1 in every row. With `columns_as`, a list of value columns.
+            columns holds a 1 in every row. With `columns_as`, a list of value columns, where
+            ``ucle.one_hot("colour")`` stands for a column of categories.
         columns_as: the name of one more axis, the last, whose coordinates are the names of the
             value columns: a wide table, with a row for each entity and a column for each feature.
             The value columns are those in `value`, or all that are no keys. They hold numbers or
-            booleans, which are read in one type, the one that NumPy promotes their types to.
+            booleans, which are read in one type, the one that NumPy promotes their types to. Each
+            category of a `ucle.one_hot` is a coordinate, such as ``colour_red``, with a boolean.
         nulls: ``"error"``, or ``"missing"`` where a NULL among the values stands for a missing
             value: its entry is the fill, and `ucle.observed` has the mask of the values that
             are not NULL.
@@ -169,7 +179,12 @@ def table(
             found=repr(coordinates),
         )
     _check_dictionary_names(shared)
-    values = tuple(value) if isinstance(value, list | tuple) else None
+    value = [value] if isinstance(value, OneHot) else value
+    listed = value if isinstance(value, list | tuple) else None
+    categories = tuple(x.column for x in listed or () if isinstance(x, OneHot))
+    values = (
+        None if listed is None else tuple(x.column if isinstance(x, OneHot) else x for x in listed)
+    )
     _check_wide(columns_as, value, shape, tiles, symmetric)
     named: tuple[Any, ...] | None
     if isinstance(columns, Mapping):
@@ -182,6 +197,7 @@ def table(
         _plain(value),
         columns_as,
         values,
+        categories,
         Nulls(nulls),
         None if shape is None else tuple(checked_size(n, "table(shape=...)") for n in shape),
         None

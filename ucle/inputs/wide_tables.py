@@ -28,6 +28,7 @@ from ucle.inputs.column_types import (
     nesting,
     value_type,
 )
+from ucle.inputs.one_hot import split_categories
 from ucle.inputs.table_input import TableInput
 
 
@@ -40,10 +41,14 @@ def read_columns(
 ) -> tuple[list[Column], list[Column]]:
     """The key columns of any table, and the columns of its values: none, one, or those of a row.
 
+    Columns of categories are among the keys.
+
     Arguments and errors are those of `ucle.inputs.column_roles.assign_columns`.
     """
     if spec.columns_as is not None:
-        return assign_wide(spec, columns, labels, where, foreign)
+        keys, values = assign_wide(spec, columns, labels, where, foreign)
+        numbers, categories = split_categories(spec, values)
+        return [*keys, *categories], numbers
     keys, value = assign_columns(spec, columns, labels, where, foreign)
     return keys, [] if value is None else [value]
 
@@ -125,8 +130,7 @@ def check_wide_types(
         leave_out = f"{call}[...], columns_as={spec.columns_as!r}) with the columns to read"
     text = [column.name for column in unfit if key_kind(column.type) == "text"]
     if text:
-        ones = [*named, text[0]]
-        leave_out += f"; ucle.table({shown_relation(spec)}, {ones}, value=1) has a 1 for each value"
+        leave_out += f"; ucle.one_hot({text[0]!r}) in the list makes a column of each of its values"
     raise ValueTypeError(
         "a value column of a wide table does not hold numbers",
         where=f"{where}, column {unfit[0].name}",

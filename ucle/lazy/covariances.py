@@ -5,17 +5,32 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ucle.errors import UnsupportedError, ValueTypeError
+from ucle.errors import ArgumentError, UnsupportedError, ValueTypeError
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import validated
+from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.table_input import TableInput
 from ucle.lazy.axes import replace_axes
-from ucle.lazy.functions import conj, expand_dims, sqrt
+from ucle.lazy.functions import conj, expand_dims, maximum, sqrt, where
 from ucle.lazy.nodes import Axis, Leaf, in_order
 from ucle.lazy.rearranging import known_count
+from ucle.lazy.stored import mask_along, stored_entries
 from ucle.lazy.tensor import Tensor, as_tensor
 from ucle.plan.sources import Nulls
 
+ROUNDING = 1e-13
+"""The share of a sum of squares that may be rounding: a variable with less does not vary."""
 
-def cov(x: Any, *, rowvar: bool = True, bias: bool = False, ddof: float | None = None) -> Tensor:
+
+@validated(rowvar=args.flag, bias=args.flag, stored=args.flag)
+def cov(
+    x: Any,
+    *,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: float | None = None,
+    stored: bool = False,
+) -> Tensor:
     """Compute the covariances of variables.
 
     Args:
@@ -26,6 +41,8 @@ def cov(x: Any, *, rowvar: bool = True, bias: bool = False, ddof: float | None =
             observation, False for the other way round.
         bias: True to divide by the number of observations, and not by one less.
         ddof: what is subtracted from the number of observations instead.
+        stored: True to leave out what an input does not store, such as missing values: as in
+            pandas, each covariance is that of the observations which have both variables.
 
     Returns:
         Covariances in float64, or complex128 for complex numbers: for n variables, n by n; as in
@@ -33,21 +50,29 @@ def cov(x: Any, *, rowvar: bool = True, bias: bool = False, ddof: float | None =
         of variables keeps its name, and the other one gets ``_2`` behind it.
 
     Raises:
-        BoundError: only the data of a table determines the number of observations.
-        UnsupportedError: some observations are missing values of a table.
+        BoundError: only the data of a table determines the number of observations; not with
+            ``stored=True``, which counts them.
+        UnsupportedError: some observations are missing values of a table, or `stored` is True and
+            `x` is computed of inputs.
 
     >>> import ucle
     >>> ucle.cov([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]).to_numpy().tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
     """
     given = as_tensor(x)
+    lost = 1 - bool(bias) if ddof is None else ddof
+    if stored:
+        pairs = _Pairs.of(given, rowvar, "cov")
+        free = pairs.count - lost
+        found = pairs.products / where(free > 0, free, 1.0)
+        return _named(where(free > 0, found, math.nan), given, rowvar)
     _check_observed(given)
     tensor = given.unnamed() if given.lazy.named else given
     if tensor.ndim < 2:
         return cov(expand_dims(tensor, 0), bias=bias, ddof=ddof)
     tensor = tensor if rowvar else tensor.mT
     observations = known_count(tensor.lazy, tensor.ndim - 1, "cov")
-    freedom = observations - (1 - bool(bias) if ddof is None else ddof)
+    freedom = observations - lost
     is_complex = tensor.dtype is not None and tensor.dtype.kind == "c"
     tensor = tensor.astype("complex128" if is_complex else "float64")
     distances = tensor - tensor.mean(-1, keepdims=True)
@@ -55,11 +80,70 @@ def cov(x: Any, *, rowvar: bool = True, bias: bool = False, ddof: float | None =
     made = (distances @ conjugated.mT) * (1 / freedom if freedom > 0 else math.nan)
     if tensor.ndim == 2 and tensor.shape[0] == 1:
         return made[0, 0]
+    return _named(made, given, rowvar)
+
+
+def _named(made: Tensor, given: Tensor, rowvar: bool) -> Tensor:
+    """A matrix of variables with the names of their axis, if it has one."""
     name = given.lazy.axes[-2 if rowvar else -1].name
     if name is None:
         return made
     ends = Axis(name, made.shape[-1]), Axis(f"{name}_2", made.shape[-1])
     return Tensor(replace_axes(made.lazy, (*given.lazy.axes[:-2], *ends)))
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Sums over the observations that have two variables, for all pairs of these."""
+
+    count: Tensor
+    products: Tensor
+    """Of the distances of both variables from their means in these observations."""
+    squares: Tensor
+    """Of the distances of the first one."""
+
+    @staticmethod
+    def of(given: Tensor, rowvar: bool, function: str) -> _Pairs:
+        """Aggregate what the input of a tensor stores; errors are those of `cov`."""
+        _check_real(given, f"{function}(stored=True)")
+        if given.ndim < 2:
+            raise ArgumentError(
+                "a single variable has no pairs",
+                where=f"{function}(stored=True)",
+                expected="a tensor of at least two axes",
+                found=str(given.lazy),
+                hint="ucle.var(x, ddof=1, stored=True)",
+            )
+        mask = Tensor(mask_along(given.lazy, stored_entries(given.lazy, function)))
+        x, there = (t.unnamed() if t.lazy.named else t for t in (given, mask))
+        x, there = (t if rowvar else t.mT for t in (x.astype("float64"), there.astype("float64")))
+        # Distances from any number do; those from the mean of all observations lose few digits.
+        mean = (x * there).sum(-1, keepdims=True) / maximum(there.sum(-1, keepdims=True), 1.0)
+        distances = (x - mean) * there
+        count, sums = there @ there.mT, distances @ there.mT
+        some, from_mean = maximum(count, 1.0), (distances * distances) @ there.mT
+        squares = from_mean - sums * sums / some
+        return _Pairs(
+            count,
+            distances @ distances.mT - sums * sums.mT / some,
+            where(squares > ROUNDING * from_mean, squares, 0.0),
+        )
+
+
+def _check_real(tensor: Tensor, where: str) -> None:
+    """Refuse complex observations.
+
+    Raises:
+        ValueTypeError: they are complex.
+    """
+    if tensor.dtype is not None and tensor.dtype.kind == "c":
+        raise ValueTypeError(
+            "correlations exist only for real numbers",
+            where=where,
+            expected="real numbers, integers or truth values",
+            found=str(tensor.dtype),
+            hint="cov computes covariances of complex numbers",
+        )
 
 
 def _check_observed(tensor: Tensor) -> None:
@@ -72,12 +156,12 @@ def _check_observed(tensor: Tensor) -> None:
                 where=f"cov or corrcoef, {tensor.lazy}",
                 expected="a table without nulls='missing'",
                 found="a table some of whose values are missing",
-                hint="compute sums over the values that ucle.observed selects, as in 'Wide "
-                "tables' of docs/inputs_and_results.md",
+                hint="stored=True leaves missing values out, pair by pair, as pandas does",
             )
 
 
-def corrcoef(x: Any, *, rowvar: bool = True) -> Tensor:
+@validated(rowvar=args.flag, stored=args.flag)
+def corrcoef(x: Any, *, rowvar: bool = True, stored: bool = False) -> Tensor:
     """Compute the correlation coefficients (Pearson) of variables; arguments are as for `cov`.
 
     The coefficients of a variable that does not vary are NaN.
@@ -91,14 +175,12 @@ def corrcoef(x: Any, *, rowvar: bool = True) -> Tensor:
     [[1.0, -1.0], [-1.0, 1.0]]
     """
     given = as_tensor(x)
-    if given.dtype is not None and given.dtype.kind == "c":
-        raise ValueTypeError(
-            "correlations exist only for real numbers",
-            where="corrcoef",
-            expected="real numbers, integers or truth values",
-            found=str(given.dtype),
-            hint="cov computes covariances of complex numbers",
-        )
+    _check_real(given, "corrcoef")
+    if stored:
+        pairs = _Pairs.of(given, rowvar, "corrcoef")
+        spread = sqrt(pairs.squares * pairs.squares.mT)
+        found = (pairs.products / where(spread > 0, spread, 1.0)).clip(-1.0, 1.0)
+        return _named(where(spread > 0, found, math.nan), given, rowvar)
     made = cov(given, rowvar=rowvar)
     plain = made.unnamed() if made.lazy.named else made
     if not plain.ndim:

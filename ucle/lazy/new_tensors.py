@@ -12,18 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from ucle.errors import ArgumentTypeError, UnsupportedError
+from ucle.errors import ArgumentError, ArgumentTypeError, UnsupportedError
 from ucle.foundation.dtypes import DType, Scalar, nearest
 from ucle.inputs.inputs import element_type
+from ucle.ir.conditions import Compare, Sign
 from ucle.language.bounds import checked_size
 from ucle.lazy import constants
 from ucle.lazy.creation import array
 from ucle.lazy.elementwise import elementwise
-from ucle.lazy.nodes import Axis, Lazy
+from ucle.lazy.nodes import Axis, Lazy, apply
+from ucle.lazy.places import position, where
 from ucle.lazy.tensor import DEVICE, Tensor, as_tensor, tensor_operand
 from ucle.lazy.types import node_types
 from ucle.operators import (
     FLOOR,
+    WHEN,
 )
 
 Shape = int | Sequence[int]
@@ -87,6 +90,34 @@ def zeros_like(x: Any, *, dtype: Any = None, device: str | None = None) -> Tenso
 def ones_like(x: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """A tensor of ones with the axes and the type of a tensor."""
     return full_like(x, 1, dtype=dtype, device=device)
+
+
+def eye_like(x: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """The identity matrix with the last two axes of a tensor, which may go by names.
+
+    Args:
+        x: a tensor of at least two axes; the result has one such matrix for each position of the
+            others, as `ones_like`.
+        dtype: the element type, by default that of `x`.
+        device: None or ``"duckdb"``.
+
+    >>> import ucle
+    >>> gram = ucle.array([[2.0, 1.0], [1.0, 2.0]], axes=("a", "b"))
+    >>> (gram + 0.5 * ucle.eye_like(gram)).to_numpy().tolist()
+    [[2.5, 1.0], [1.0, 2.5]]
+    """
+    ones = ones_like(x, dtype=dtype, device=device).lazy
+    if len(ones.axes) < 2:
+        raise ArgumentError(
+            "a matrix has two axes",
+            where="eye_like",
+            expected="a tensor of at least two axes",
+            found=str(ones),
+        )
+    row, column = len(ones.axes) - 2, len(ones.axes) - 1
+    same = where(Compare(position(row).plus(position(column), -1), Sign.EQUAL), ones.axes)
+    own = ones.operand(range(len(ones.axes)))
+    return Tensor(apply(WHEN.name, [same, own], ones.axes))
 
 
 def empty_like(x: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:

@@ -158,6 +158,10 @@ class Periods(SeriesAggregates[Result_co]):
         return f"<Periods of {self.tensor}>"
 
     @property
+    def _certain(self) -> int:
+        return 0 if self.pairs.value.times.every else super()._certain
+
+    @property
     def _labels(self) -> tuple[list[int], list[Axis]]:
         """The labels and the axes of results: the period is labelled after all others."""
         rank = len(self.tensor.axes)
@@ -231,7 +235,7 @@ class Periods(SeriesAggregates[Result_co]):
         spec = self.pairs.value
         times = replace(spec.times, kind=kind)
         one = replace(self, pairs=replace(self.pairs, value=replace(spec, times=times)))
-        return self.make(one._gather(self.tensor, WHEN.name, "dot"))
+        return self._with_enough(one._gather(self.tensor, WHEN.name, "dot"))
 
 
 def elementwise_by_place(function: str, tensor: Lazy) -> Lazy:
@@ -240,7 +244,9 @@ def elementwise_by_place(function: str, tensor: Lazy) -> Lazy:
     return apply(function, [tensor.operand(every)], tensor.axes, every)
 
 
-def pairs_of_times(tensor: Lazy, place: int, kind: str, length: Length, where: str) -> Leaf:
+def pairs_of_times(
+    tensor: Lazy, place: int, kind: str, length: Length, where: str, *, every: bool = False
+) -> Leaf:
     """The input that pairs times of an axis: those of results, and those of their entries.
 
     Args:
@@ -249,6 +255,7 @@ def pairs_of_times(tensor: Lazy, place: int, kind: str, length: Length, where: s
         kind: of `TimePairs`.
         length: the length of a step or a window.
         where: for messages.
+        every: True for all steps from the first to the last, also those without a time.
 
     Raises:
         UnsupportedError: the times of the axis are not those of one table.
@@ -268,10 +275,11 @@ def pairs_of_times(tensor: Lazy, place: int, kind: str, length: Length, where: s
     wide = leaf.value.columns_as is not None  # its value columns are left out
     spec = replace(
         leaf.value,
-        times=TimePairs(axis, len(leaf.axes) - wide, kind, months, micros),
+        times=TimePairs(axis, len(leaf.axes) - wide, kind, months, micros, every),
         value=1 if wide else leaf.value.value,
         columns_as=None,
         values=None,
+        one_hot=(),
         nulls=Nulls.REFUSED if wide else leaf.value.nulls,
         dtype=DType.BOOL,
         fill=False,

@@ -72,6 +72,11 @@ class SeriesAggregates(ABC, Generic[Result_co]):
             )
         return replace(self, mask=stored_entries(self.tensor, "stored=True"), stored=True)
 
+    @property
+    def _certain(self) -> int:
+        """The number of entries that each group has at least."""
+        return int(self.mask is None)
+
     @abstractmethod
     def _count(self) -> Lazy:
         """The number of entries of each group."""
@@ -92,7 +97,7 @@ class SeriesAggregates(ABC, Generic[Result_co]):
     def _with_enough(self, values: Lazy, least: int = 1) -> Result_co:
         """The aggregates, NaN in groups of fewer entries than `least` or `min_periods`."""
         least = max(self.min_periods, least)
-        if least <= (self.mask is None):
+        if least <= self._certain:
             return self.make(values)
         enough = elementwise(LESS_EQUAL.name, least, self._count())
         return self.make(elementwise("where", enough, values, math.nan))

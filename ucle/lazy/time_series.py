@@ -122,9 +122,15 @@ def rolling(
     return Rolling(tensor.lazy, place, min_periods, mask, stored, Tensor, shape, order)
 
 
-@validated(axis=args.axis, stored=args.flag)
+@validated(axis=args.axis, stored=args.flag, empty=args.flag)
 def resample(
-    x: Any, step: Any, axis: AxisLike = -1, *, where: Any = None, stored: bool = False
+    x: Any,
+    step: Any,
+    axis: AxisLike = -1,
+    *,
+    where: Any = None,
+    stored: bool = False,
+    empty: bool = True,
 ) -> Periods[Tensor]:
     """Steps of time along an axis: ``ucle.resample(x, "1mo", axis="day").sum()``.
 
@@ -135,12 +141,15 @@ def resample(
         axis: the axis, by position or name.
         where: a mask of the entries that count, as for `ucle.mean`.
         stored: True if those that the input stores count, as for `ucle.mean`.
+        empty: False leaves out steps without a time.
 
     Returns:
         The steps; their methods `sum`, `mean`, `min`, `max`, `std`, `var`, `count`, `first` and
-        `last` are tensors with the starts of the steps along the axis. Steps without a time are
-        left out. Weeks begin on Mondays; as in DuckDB's ``time_bucket``, steps of other lengths are
-        counted from 2000-01-03, and those of months from 2000-01-01.
+        `last` are tensors with the starts of the steps along the axis. As in pandas, these are all
+        steps from the first time to the last, and one without an entry has the sum and the count 0
+        and is NaN otherwise; with ``empty=False``, only steps with a time. Weeks begin on Mondays;
+        as in DuckDB's ``time_bucket``, steps of other lengths are counted from 2000-01-03, and
+        those of months from 2000-01-01.
 
     Raises:
         ArgumentError: `step` is not a length of time.
@@ -159,5 +168,6 @@ def resample(
     tensor = as_tensor(x)
     mask = mask_of(tensor, where, stored, "resample")
     place = find_axis(tensor.lazy, axis, "resample")
-    pairs = pairs_of_times(tensor.lazy, place, "step", length_of_time(step, "resample"), "resample")
+    length = length_of_time(step, "resample")
+    pairs = pairs_of_times(tensor.lazy, place, "step", length, "resample", every=empty)
     return Periods(tensor.lazy, place, 0, mask, stored, Tensor, pairs)

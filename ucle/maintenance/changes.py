@@ -86,6 +86,7 @@ class ChangedInput:
             value=value,
             columns_as=None,
             values=None,
+            one_hot=(),
             shape=None,
             bounds=bounds,
             fill=None,

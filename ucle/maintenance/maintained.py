@@ -234,7 +234,7 @@ def maintain(
 
     Raises:
         ArgumentError: a table of that name exists.
-        UnsupportedError: an input lies in memory, or holds pairs of times.
+        UnsupportedError: an input lies in memory, or holds pairs of times or categories.
     """
     with (
         _session(database) as session,
@@ -392,7 +392,12 @@ def _watch(
     name: str, tensor: str, given: Any, bound: BoundInput, append_only: Collection[str]
 ) -> WatchedInput:
     source = bound.source
-    if not isinstance(source, TableSource) or not source.from_database or source.times is not None:
+    if (
+        not isinstance(source, TableSource)
+        or not source.from_database
+        or source.times
+        or source.features
+    ):
         raise UnsupportedError(
             "nothing says how this input changes",
             where=f"maintain, input {tensor}",

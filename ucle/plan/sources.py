@@ -129,9 +129,21 @@ class TimePairs:
     months: int
     """The length of a step, which is either months or microseconds."""
     microseconds: int
+    every: bool = False
+    """True if the coordinates of results are all steps from the first to the last."""
     column: str = ""
     """The column, as soon as it is known."""
     type: str = ""
+
+
+@dataclass(frozen=True)
+class Features:
+    """Columns that a wide table is read from as rows: numbers, and categories as 1s."""
+
+    numbers: tuple[str, ...]
+    categories: tuple[str, ...]
+    booleans: tuple[str, ...]
+    """Those of the categories that are booleans."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +172,8 @@ class TableSource:
     are those that may hold numbers which `dtype` cannot represent, with their types, and True where
     no number may be rounded; such numbers must not occur. `nulls` says what NULLs among the values
     mean, and `missing` is the number that they stand for. `fixed_length` is True if the type of the
-    value column states the lengths of its arrays, as ``FLOAT[3]`` does.
+    value column states the lengths of its arrays, as ``FLOAT[3]`` does. `features` are columns that
+    are read in place of the last key and the value, a row for each of their values.
     """
 
     origin: Origin
@@ -189,6 +202,7 @@ class TableSource:
     nulls: Nulls = Nulls.REFUSED
     missing: Scalar = 0
     fixed_length: bool = False
+    features: Features | None = None
 
     @property
     def from_database(self) -> bool:
@@ -229,6 +243,14 @@ class TableSource:
     def keys_alone(self) -> TableSource:
         """The same rows where only keys are read, without the arrays of a wide table."""
         return self.entries_of(self.wide[0]) if self.wide and not self.symmetric else self
+
+    @property
+    def without_features(self) -> TableSource:
+        """The same rows with their own columns alone; only these are read."""
+        if self.features is None:
+            return self
+        keys, encoded, types = self.keys[:-1], self.encoded[:-1], self.key_types[:-1]
+        return replace(self, keys=keys, encoded=encoded, key_types=types, features=None)
 
     def entries_of(self, name: str) -> TableSource:
         """One column of a wide table, by itself: the entries at one coordinate."""

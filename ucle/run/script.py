@@ -137,7 +137,7 @@ def script_of(
     prefixed = capabilities
     if capabilities.registered:
         prefixed = replace(capabilities, prefix=PLACEHOLDER)
-    steps, _ = emit(plan, prefixed, PLACEHOLDER)
+    steps, _ = emit(plan, prefixed, PLACEHOLDER, checked=True)
     by_name = {PLACEHOLDER + step.name: step.relation for step in plan.steps}
     looked_at = {
         x: locate_payload(plan.outputs[x], PLACEHOLDER) for x in finite if x in plan.outputs

@@ -1,0 +1,78 @@
+"""Columns of categories beside those of numbers in a wide table: `one_hot`.
+
+Each category is a feature of its own, which is 1 in the rows that have it and 0 in others. The
+categories are those of the data, whenever it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ucle.errors import ValueTypeError
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import validated
+from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.names import fold_name
+from ucle.inputs.column_types import INTEGER_TYPES, Column, key_kind
+from ucle.inputs.table_input import TableInput
+from ucle.plan.sources import Features
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """A column of categories among the value columns of a wide table; made by `one_hot`."""
+
+    column: str
+
+
+@validated(column=args.text)
+def one_hot(column: str) -> OneHot:
+    """A column of categories among the value columns of `ucle.table`, each a feature of its own.
+
+    The features are named like those of ``pandas.get_dummies`` and of scikit-learn's
+    ``OneHotEncoder``: ``colour_red``. They are 1 in the rows with that category, and 0 in others.
+
+    Args:
+        column: a column of strings, ENUM values, booleans or integers.
+
+    >>> import pyarrow as pa
+    >>> import ucle
+    >>> rows = pa.table({"who": ["a", "b"], "age": [40, 50], "colour": ["red", "blue"]})
+    >>> values = ["age", ucle.one_hot("colour")]
+    >>> people = ucle.tensor(ucle.table(rows, ["who"], values, columns_as="feature"))
+    >>> people.to_arrow(columns="feature").column_names
+    ['who', 'age', 'colour_blue', 'colour_red']
+    """
+    return OneHot(column)
+
+
+def split_categories(
+    spec: TableInput, values: Sequence[Column]
+) -> tuple[list[Column], list[Column]]:
+    """The columns of numbers of a wide table, and those of categories."""
+    categories = set(map(fold_name, spec.one_hot))
+    numbers = [column for column in values if fold_name(column.name) not in categories]
+    return numbers, [column for column in values if column not in numbers]
+
+
+def features_of(numbers: Sequence[Column], categories: Sequence[Column], where: str) -> Features:
+    """The features that some columns stand for.
+
+    Raises:
+        ValueTypeError: a column does not hold categories.
+    """
+    for column in categories:
+        if column.type not in (*INTEGER_TYPES, "BOOLEAN") and key_kind(column.type) != "text":
+            raise ValueTypeError(
+                "a column does not hold categories",
+                where=f"{where}, one_hot({column.name!r})",
+                expected="strings, ENUM values, booleans or integers",
+                found=column.type,
+                hint=f"a view with {column.name}::VARCHAR has each value as a category, and "
+                "one with CASE or floor(...) a few of them",
+            )
+    return Features(
+        tuple(column.name for column in numbers),
+        tuple(column.name for column in categories),
+        tuple(column.name for column in categories if column.type == "BOOLEAN"),
+    )
