@@ -77,7 +77,7 @@ static trouble sum_trees(call *c, const forest *f, size_t rows, const f64 *x, f6
         bool numbers = !has_nan(block * features, own);
         for (size_t t = 0; t < f->sizes.trees; t++) {
             const forest_tree *tree = &f->tree[t];
-            if (watch_stops(&c->watch, VISITS * block)) return INTERRUPTED;
+            if (watch_stops(&c->watch, (VISITS + outputs) * block)) return INTERRUPTED;
             (tree->plain && numbers ? plain_leaves : any_leaves)(f->node, tree->root, block, features,
                                                                  own, leaves);
             add_leaves(block, outputs, leaves, f->values, out + first * outputs);
