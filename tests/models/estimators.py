@@ -57,6 +57,7 @@ CLASSIFIERS: dict[str, Make] = {
     "voting": lambda: ensemble.VotingClassifier(
         [("a", linear_model.LogisticRegression(**LONG)), ("b", naive_bayes.GaussianNB())],
         voting="soft",
+        flatten_transform=False,
     ),
     "neighbours": neighbors.KNeighborsClassifier,
     "neighbours by distance": lambda: neighbors.KNeighborsClassifier(3, weights="distance", p=1),
@@ -91,7 +92,7 @@ REGRESSORS: dict[str, Make] = {
     "bagging": lambda: ensemble.BaggingRegressor(n_estimators=4, **SEED),
     "neighbours": neighbors.KNeighborsRegressor,
     "neighbours by distance": lambda: neighbors.KNeighborsRegressor(4, weights="distance"),
-    "network": lambda: neural_network.MLPRegressor((6,), max_iter=50, **SEED),
+    "network": lambda: neural_network.MLPRegressor(hidden_layer_sizes=(6,), max_iter=50, **SEED),
     "partial least squares": lambda: PLSRegression(2),
 }
 TRANSFORMERS: dict[str, Make] = {
@@ -116,7 +117,7 @@ TRANSFORMERS: dict[str, Make] = {
     "principal components, white": lambda: decomposition.PCA(3, whiten=True),
     "singular vectors": lambda: decomposition.TruncatedSVD(2, **SEED),
     "incremental components": lambda: decomposition.IncrementalPCA(2),
-    "kernel components": lambda: decomposition.KernelPCA(2, kernel="rbf", **SEED),
+    "kernel components": lambda: decomposition.KernelPCA(2, **SEED),
     "selection": lambda: feature_selection.SelectKBest(k=2),
     "variance": lambda: feature_selection.VarianceThreshold(0.1),
     "imputer": SimpleImputer,
@@ -128,7 +129,7 @@ CLUSTERS: dict[str, Make] = {
     "mixture": lambda: mixture.GaussianMixture(3, **SEED),
     "mixture, spherical": lambda: mixture.GaussianMixture(2, covariance_type="spherical", **SEED),
     "mixture, one": lambda: mixture.GaussianMixture(1, **SEED),
-    "isolation": lambda: ensemble.IsolationForest(20, **SEED),
+    "isolation": lambda: ensemble.IsolationForest(n_estimators=20, **SEED),
     "one class": svm.OneClassSVM,
 }
 CASES = [

@@ -26,7 +26,7 @@ REFUSED = (
     *("maxpool_with_argmax", "if", "split_zero_size", "tril_zero", "triu_zero", "empty_set"),
     *("allowzero_reordered", "equal_string", "label_encoder_string", "tensor_mapping"),
     *("bitshift_left_int", "identity_opt", "if_opt", "if_seq", "tensor_value_only", "optional"),
-    *( "FLOAT4", "FLOAT8", "E8M0", "INT2", "INT4", "BFLOAT16", "bfloat16"),
+    *("FLOAT4", "FLOAT8", "E8M0", "INT2", "INT4", "BFLOAT16", "bfloat16"),
 )
 """Parts of the names of cases whose operators are there, in a form that is not."""
 
@@ -37,9 +37,7 @@ def cases() -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = import_module("onnx.backend.test.loader").load_model_tests(kind="node")
-    return {
-        case.name.removeprefix("test_"): case for case in found if "_expanded" not in case.name
-    }
+    return {case.name.removeprefix("test_"): case for case in found if "_expanded" not in case.name}
 
 
 @cache
@@ -86,7 +84,9 @@ def values(name: str, kind: str, infos: Any) -> list[Any]:
 
 def array(value: Any) -> Any:
     """A value of a case as an array."""
-    return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
+    return (
+        numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
+    )
 
 
 def model_of(name: str, given: dict[str, Any]) -> Model:
@@ -110,9 +110,7 @@ def model_of(name: str, given: dict[str, Any]) -> Model:
 
 def inputs_of(model: Model, given: dict[str, Any]) -> dict[str, Any]:
     """The arrays of a case as a program takes them."""
-    return {
-        own.original: np.squeeze(given[own.original]).astype(own.dtype) for own in model.inputs
-    }
+    return {own.original: np.squeeze(given[own.original]).astype(own.dtype) for own in model.inputs}
 
 
 LISTED = Path(__file__).with_name("node_tests.txt")

@@ -42,7 +42,9 @@ class Graph:
         self.weights.append(numpy_helper.from_array(np.asarray(value), name))
         return name
 
-    def node(self, kind: str, inputs: list[str], shape: tuple[int | None, ...], **given: Any) -> str:
+    def node(
+        self, kind: str, inputs: list[str], shape: tuple[int | None, ...], **given: Any
+    ) -> str:
         name = f"t{len(self.nodes)}"
         self.nodes.append(helper.make_node(kind, inputs, [name], **given))
         self.shapes[name] = shape
@@ -55,8 +57,10 @@ class Graph:
     def grow(self) -> None:
         """Add one operator, or a few."""
         choice = self.rng.choice(
-            ["unary", "binary", "weight", "matmul", "permute", "reshape", "reduce", "slice"]
-            + ["concat", "unsqueeze", "softmax", "expand", "gather", "norm", "self", "pad"]
+            [
+                *("unary", "binary", "weight", "matmul", "permute", "reshape", "reduce", "slice"),
+                *("concat", "unsqueeze", "softmax", "expand", "gather", "norm", "self", "pad"),
+            ]
         )
         getattr(self, f"_{choice}")(self.pick())
 
@@ -178,7 +182,11 @@ class Graph:
         made = tuple(size if n == axis else s for n, s in enumerate(shape))
         target = self.constant(np.array([n if n == size else 1 for n in made], np.int64))
         wide = tuple(n if (n == size or n is None) else s for n, s in zip(made, shape, strict=True))
-        self.node("Expand", [x, target], tuple(a if a != 1 else b for a, b in zip(shape, wide, strict=True)))
+        self.node(
+            "Expand",
+            [x, target],
+            tuple(a if a != 1 else b for a, b in zip(shape, wide, strict=True)),
+        )
 
     def _gather(self, x: str) -> None:
         shape = self.shapes[x]
@@ -190,7 +198,9 @@ class Graph:
         rank = int(self.rng.integers(0, 3))
         indices = self.rng.integers(-size, size, self.rng.integers(1, 4, rank))
         name = self.constant(np.asarray(indices, np.int64))
-        self.node("Gather", [x, name], (*shape[:axis], *np.shape(indices), *shape[axis + 1 :]), axis=axis)
+        self.node(
+            "Gather", [x, name], (*shape[:axis], *np.shape(indices), *shape[axis + 1 :]), axis=axis
+        )
 
     def _norm(self, x: str) -> None:
         size = self.shapes[x][-1]
@@ -202,7 +212,10 @@ class Graph:
     def _pad(self, x: str) -> None:
         shape = self.shapes[x]
         low, high = (
-            [0 if size is None else int(n) for n, size in zip(self.rng.integers(0, 2, len(shape)), shape, strict=True)]
+            [
+                0 if size is None else int(n)
+                for n, size in zip(self.rng.integers(0, 2, len(shape)), shape, strict=True)
+            ]
             for _ in range(2)
         )
         pads = self.constant(np.array([*low, *high], np.int64))
@@ -218,7 +231,9 @@ class Graph:
             if math.prod(n or 1 for n in self.shapes[list(self.shapes)[-1]]) > 2000:
                 break
         names = list(self.shapes)[-2:]
-        names = [name for name in names if name != "x"] or [self.node("Identity", ["x"], self.shapes["x"])]
+        names = [name for name in names if name != "x"] or [
+            self.node("Identity", ["x"], self.shapes["x"])
+        ]
         outputs = [self.add_input(name, self.shapes[name]) for name in names]
         graph = helper.make_graph(self.nodes, "random", self.inputs, outputs, self.weights)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])

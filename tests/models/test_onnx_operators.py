@@ -13,7 +13,6 @@ pytest.importorskip("onnx")
 from ucle.models.operators.known_operators import TABLE
 from ucle.testing.check_matrix import Routes
 
-
 NAMES = (Path(__file__).parent / "node_tests.txt").read_text().split()
 
 
@@ -49,7 +48,5 @@ def test_a_node_test_of_onnx(name: str, routes: Routes) -> None:
 def test_every_listed_operator_is_tested() -> None:
     node_cases = import_module("node_cases")
     assert set(node_cases.names()) == set(NAMES)
-    tested = {
-        node.op_type for name in NAMES for node in node_cases.read(name).graph.node
-    }
+    tested = {node.op_type for name in NAMES for node in node_cases.read(name).graph.node}
     assert len(tested & {operator for domain, operator in TABLE if domain != "ucle"}) >= 60

@@ -30,6 +30,4 @@ def test_random_graphs(seed: int, routes: Routes) -> None:
                 found = result[output.name].to_numpy().reshape(value.shape)
                 known = np.isfinite(value)  # the reference takes logarithms of what underflows
                 scale = max(float(np.abs(value[known]).max(initial=0)), 1)
-                np.testing.assert_allclose(
-                    found[known], value[known], rtol=1e-4, atol=1e-5 * scale
-                )
+                np.testing.assert_allclose(found[known], value[known], rtol=1e-4, atol=1e-5 * scale)

@@ -18,6 +18,9 @@ from ucle.errors import UnsupportedError
 from ucle.models import Model, from_sklearn
 from ucle.testing.check_matrix import Routes
 
+ROUNDED = ("adaptive boosting", "naive Bayes of bits")
+"""Estimators of which skl2onnx rounds a constant to float32."""
+
 
 def read(estimator: Any) -> Model:
     logging.getLogger("skl2onnx").setLevel(logging.ERROR)
@@ -56,7 +59,8 @@ def test_an_estimator(kind: str, name: str, routes: Routes) -> None:
                 found = tensor.to_numpy().reshape(value.shape)
                 if value.dtype.kind in "iu":
                     np.testing.assert_array_equal(found, value)
-                np.testing.assert_allclose(found, value, rtol=1e-9, atol=1e-9)
+                loose = 1e-7 if name in ROUNDED else 1e-9
+                np.testing.assert_allclose(found, value, rtol=loose, atol=loose)
 
 
 def test_an_estimator_without_a_converter() -> None:
@@ -65,7 +69,7 @@ def test_an_estimator_without_a_converter() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         estimator.fit(np.random.default_rng(0).normal(size=(20, 2)))
-    with pytest.raises(UnsupportedError, match="Isomap.*cannot be converted"):
+    with pytest.raises(UnsupportedError, match=r"Isomap.*cannot be converted"):
         from_sklearn(estimator)
 
 

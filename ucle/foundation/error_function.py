@@ -1,9 +1,9 @@
 """The error function, in the four operations and exp: one formula for NumPy and SQL.
 
-NumPy has no error function, and DuckDB has none. Near 0, erf(x) / x is a polynomial in the square of
-x. Farther out, erf(x) is 1 - exp(-x^2) r(x), where r is a polynomial in a quotient that maps the
-interval to [-1, 1]. Both interpolate the exact values at Chebyshev's points, at 60 digits; the error
-is below 2e-16. From 6 on, the nearest float64 is 1. Kernels call the function of C.
+NumPy has no error function, and DuckDB has none. Near 0, erf(x) / x is a polynomial in the square
+of x. Farther out, erf(x) is 1 - exp(-x^2) r(x), where r is a polynomial in a quotient that maps the
+interval to [-1, 1]. Both interpolate the exact values at Chebyshev's points, at 60 digits; the
+error is below 2e-16. From 6 on, the nearest float64 is 1. Kernels call the function of C.
 """
 
 from __future__ import annotations

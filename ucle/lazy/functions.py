@@ -30,10 +30,10 @@ from ucle.operators import (
     CONJ,
     DIV,
     EQUAL,
+    ERF,
     EXP,
     FINITE,
     FLOOR,
-    ERF,
     GELU,
     GREATEST,
     IMAG,
@@ -188,7 +188,7 @@ def gelu(x: Any) -> Tensor:
 
 
 def erf(x: Any) -> Tensor:
-    """The error function, as in the exact GELU ``0.5 * x * (1 + erf(x / sqrt(2)))``."""
+    """Return the error function, as in the exact GELU, ``0.5 * x * (1 + erf(x / sqrt(2)))``."""
     return pointwise(ERF.name, x)
 
 

@@ -305,9 +305,9 @@ class _Lowering:
         """Lower a statement that applies a forest to features."""
         features, packed = (self._lower_operand(x, call.span) for x in children(call))
         features = self._plain(features) if features.maps else features
-        for label in (call.feature, call.node):
-            what = f"the coordinates of the label {label!r} are no numbers of features or nodes"
-            self._check_no_dictionary(label, what, call.span)
+        # Features may have the names of the columns of a wide table, which are in their order.
+        what = f"the coordinates of the label {call.node!r} are no numbers of nodes"
+        self._check_no_dictionary(call.node, what, call.span)
         labels = tuple(self._label(name) for name in statement.target.labels)
         one, other = (self._step_types.of_use(x, self._span) for x in (features, packed))
         forest = Forest(call.feature, call.node, output_label(call))

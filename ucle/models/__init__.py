@@ -5,14 +5,14 @@ from_sklearn        read a fitted estimator or pipeline, by way of ONNX in float
 onnx_files          files and their constants, checked before they are used
 graph               nodes one after the other, into statements
 operators           what each operator of ONNX is in the language
-views, values       tensors of a model as views of tensors of a program, and what else nodes exchange
+views, values       tensors of a model as views of those of a program, and what nodes exchange
 writer, calls       the statements so far, and a node with its operands
 texts               strings, which are coordinates in a program
 sklearn_converters  estimators that need float64
 features            columns of a table as inputs
 model               the result: statements, weights and inputs, and the program over some rows
 
-In: the file of a model, or a fitted object. Out: a `Model`, whose program scores the rows of tables.
+In: the file of a model, or a fitted object. Out: a `Model`, whose program scores rows of tables.
 May import: `ucle.program`, `ucle.inputs`, `ucle.foundation` and `ucle.errors`; the packages of the
 extra ``ucle[models]`` are imported when they are needed.
 """

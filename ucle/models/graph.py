@@ -16,8 +16,8 @@ from ucle.errors import ModelError, UcleError, UnsupportedError
 from ucle.foundation.dataclasses import dataclass
 from ucle.models.calls import Call, Operator
 from ucle.models.onnx_files import array_of, models_module
-from ucle.models.operators.shape_values import SHAPE_OPERATORS
 from ucle.models.operators.known_operators import TABLE
+from ucle.models.operators.shape_values import SHAPE_OPERATORS
 from ucle.models.texts import known_names
 from ucle.models.values import Names, TextColumns, Value
 from ucle.models.views import Position, Size, View, at, new_axis
@@ -105,6 +105,8 @@ class _Walk:
         self.writer = Writer()
         self.batch: str | None = None
         self.anchor: View | None = None
+        self.published: dict[str, str] = {}
+        self.renames: dict[str, str] = {}
 
     def run(self, wanted: Sequence[str] | None, constants: Mapping[str, Any]) -> Translation:
         nodes = self.needed(wanted)
@@ -123,6 +125,11 @@ class _Walk:
         inputs = tuple(
             self.bind(value, values) for value in self.graph.input if value.name not in values
         )
+        self.published = {
+            value.name: self.writer.name(value.name)
+            for value in self.graph.output
+            if wanted is None or value.name in wanted
+        }
         self.visit(nodes, values)
         outputs = tuple(
             self.publish(value.name, values.get(value.name))
@@ -130,6 +137,8 @@ class _Walk:
             if wanted is None or value.name in wanted
         )
         writer = self.writer
+        for old, new in self.renames.items():
+            writer.rename(old, new)
         return Translation(tuple(writer.statements), writer.weights, writer.sizes, inputs, outputs)
 
     # ---- which nodes ----
@@ -240,15 +249,16 @@ class _Walk:
             return self.publish_names(original, value)
         if value is None or isinstance(value, TextColumns):
             raise UnsupportedError("an output is not a tensor", where=f"{self.where}, {original}")
-        view = self.anchored(self.writer.flatten(self.writer.view(value, original)), original)
+        view = self.writer.flatten(self.anchored(self.writer.view(value, original), original))
         sizes = tuple(None if size.rows else size.number for size in view.shape)
-        own = {statement.partition(" ")[0].partition("[")[0] for statement in self.writer.statements}
-        plain = self.writer.is_stored(view) and view.tensor in own
+        own = {x.partition(" ")[0].partition("[")[0] for x in self.writer.statements}
+        plain = self.writer.is_stored(view) and view.tensor in own - set(self.renames)
         if not plain or [p.terms[0][0] for p in view.positions] != list(view.atoms):
             view = self.writer.emit(
                 original, view.axes, lambda reading: reading(view), view.dtype, whole=True
             )
-        return ModelOutput(view.tensor, original, sizes, language_type(view.dtype))
+        name = self.renames[view.tensor] = self.published[original]
+        return ModelOutput(name, original, sizes, language_type(view.dtype))
 
     def anchored(self, view: View, original: str) -> View:
         """A tensor with the rows, also where it is the same in all of them."""
@@ -283,7 +293,8 @@ class _Walk:
 
         made = writer.emit(original, axes, expression, "int64", summed=size)
         sizes = tuple(None if each.rows else each.number for each in view.shape)
-        return ModelOutput(made.tensor, original, sizes, "string")
+        named = self.renames[made.tensor] = self.published[original]
+        return ModelOutput(named, original, sizes, "string")
 
     # ---- nodes ----
 
@@ -303,6 +314,13 @@ class _Walk:
                     found=error.found,
                     hint=error.hint,
                 ) from None
+            except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
+                # Files state sizes, axes and attributes that contradict each other in many ways.
+                raise ModelError(
+                    "a node does not fit its operands",
+                    where=f"{self.where}, node {node.name or node.output[0]} ({node.op_type})",
+                    found=f"{type(error).__name__}: {str(error)[:200]}",
+                ) from error
 
     def visit_node(self, node: Any, values: dict[str, Value | None]) -> None:
         """Compute the outputs of a node."""
@@ -317,6 +335,10 @@ class _Walk:
         texts = [value for value in inputs if isinstance(value, TextColumns | Names)]
         if texts and node.op_type in _KEEP_TEXT:
             values[node.output[0]] = texts[0]
+            return
+        if texts and node.op_type == "Gather" and isinstance(texts[0], TextColumns):
+            chosen = np.asarray(inputs[1]).reshape(-1)
+            values[node.output[0]] = TextColumns(tuple(texts[0].names[int(n)] for n in chosen))
             return
         if texts and node.op_type == "Concat":
             names = [name for value in inputs for name in value.names]  # type: ignore[union-attr]

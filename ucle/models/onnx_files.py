@@ -55,13 +55,16 @@ def read_model(source: Any) -> Any:
     check_tensors(onnx, model.graph, folder, where)
     if folder is not None:
         onnx.load_external_data_for_model(model, str(folder))
+    check_order(model.graph, where)
     try:
         onnx.checker.check_model(model)
     except Exception as error:
+        if "No Op registered" in str(error):  # all of them are listed when the graph is read
+            return model
         raise ModelError(
             "the model is not valid", where=where, found=str(error).splitlines()[0][:300]
         ) from None
-    check_order(model.graph, where)
+
     return model
 
 

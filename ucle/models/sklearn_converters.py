@@ -326,6 +326,23 @@ def convert_support_regressor(scope: Any, operator: Any, container: Any) -> None
     )
 
 
+def convert_one_class(scope: Any, operator: Any, container: Any) -> None:
+    """`OneClassSVM`: the label and the decision."""
+    estimator = operator.raw_operator
+    vectors = _dense(estimator.support_vectors_)
+    write(
+        operator,
+        scope,
+        container,
+        "OneClass",
+        n_supports=len(vectors),
+        support_vectors=vectors.reshape(-1),
+        coefficients=_dense(estimator._dual_coef_).reshape(-1),
+        rho=np.asarray(estimator._intercept_, np.float64),
+        **_kernel_of(estimator),
+    )
+
+
 # ---- Neighbours ----
 
 
@@ -366,6 +383,24 @@ def convert_neighbours(scope: Any, operator: Any, container: Any) -> None:
 # ---- Linear ----
 
 
+def convert_linear(scope: Any, operator: Any, container: Any) -> None:
+    """Linear regressors, with or without an intercept, of one target or several."""
+    estimator = operator.raw_operator
+    coefficients = np.atleast_2d(np.asarray(estimator.coef_, np.float64))
+    offsets = np.broadcast_to(
+        np.asarray(estimator.intercept_, np.float64).reshape(-1), (len(coefficients),)
+    )
+    write(
+        operator,
+        scope,
+        container,
+        "LinearRegressor",
+        coefficients=coefficients.reshape(-1),
+        intercepts=offsets.copy(),
+        targets=len(coefficients),
+    )
+
+
 def convert_margins(scope: Any, operator: Any, container: Any) -> None:
     """`RidgeClassifier` and `LinearSVC`: the class by the greatest margin."""
     estimator = operator.raw_operator
@@ -381,6 +416,51 @@ def convert_margins(scope: Any, operator: Any, container: Any) -> None:
         ).copy(),
         post_transform="NONE",
         **_classes(estimator),
+    )
+
+
+def convert_discriminant(scope: Any, operator: Any, container: Any) -> None:
+    """`LinearDiscriminantAnalysis`: the logistic function of margins, or their softmax."""
+    estimator = operator.raw_operator
+    coefficients = np.atleast_2d(np.asarray(estimator.coef_, np.float64))
+    write(
+        operator,
+        scope,
+        container,
+        "LinearClassifier",
+        coefficients=coefficients.reshape(-1),
+        intercepts=np.asarray(estimator.intercept_, np.float64).reshape(-1),
+        post_transform="LOGISTIC" if len(coefficients) == 1 else "SOFTMAX",
+        **_classes(estimator),
+    )
+
+
+def convert_imputer(scope: Any, operator: Any, container: Any) -> None:
+    """`SimpleImputer` of numbers.
+
+    Raises:
+        UnsupportedError: of strings, or with columns that say what was missing.
+    """
+    estimator = operator.raw_operator
+    values = np.asarray(estimator.statistics_)
+    if values.dtype.kind not in "fiub" or estimator.add_indicator:
+        raise UnsupportedError(
+            "this form of the imputer is not there",
+            where=type(estimator).__name__,
+            expected="numbers, add_indicator=False",
+        )
+    empty = np.isnan(values.astype(np.float64))
+    if empty.any() and not estimator.keep_empty_features:
+        raise UnsupportedError(
+            "a feature without any value is left out", where=type(estimator).__name__
+        )
+    write(
+        operator,
+        scope,
+        container,
+        "Imputer",
+        imputed_value_floats=values.astype(np.float64),
+        replaced_value_float=float(estimator.missing_values),
     )
 
 
@@ -441,7 +521,14 @@ _ROWS: tuple[tuple[str, str, Callable[[Any, Any, Any], None]], ...] = (
     ("sklearn.svm", "NuSVC", convert_support_classifier),
     ("sklearn.svm", "SVR", convert_support_regressor),
     ("sklearn.svm", "NuSVR", convert_support_regressor),
+    ("sklearn.svm", "OneClassSVM", convert_one_class),
+    ("sklearn.linear_model", "LinearRegression", convert_linear),
+    ("sklearn.linear_model", "Ridge", convert_linear),
+    ("sklearn.linear_model", "Lasso", convert_linear),
+    ("sklearn.linear_model", "ElasticNet", convert_linear),
     ("sklearn.svm", "LinearSVC", convert_margins),
+    ("sklearn.discriminant_analysis", "LinearDiscriminantAnalysis", convert_discriminant),
+    ("sklearn.impute", "SimpleImputer", convert_imputer),
     ("sklearn.linear_model", "RidgeClassifier", convert_margins),
     ("sklearn.linear_model", "RidgeClassifierCV", convert_margins),
     ("sklearn.neighbors", "KNeighborsClassifier", convert_neighbours),

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from ucle.models.values import KnownNames
 from ucle.models.views import Axis, Size, View, new_axis
-from ucle.models.writer import Writer
+from ucle.models.writer import Writer, language_type
 
 
 def known_names(writer: Writer, names: Sequence[object], wish: str) -> str:
@@ -37,3 +39,32 @@ def indicators(
         return f"sum[{column}_name]({column}[{rows},{column}_name] * {known}[{column}_name,{at}])"
 
     return writer.emit(wish, axes, expression, dtype)
+
+
+def known_indicators(
+    writer: Writer, column: str, names: Sequence[object], wish: str, dtype: object
+) -> View:
+    """The same, where another name is an error that states its row.
+
+    The position of a name is an index, which has to be that of one of the names.
+    """
+    hits = indicators(writer, column, names, f"{wish}_found", dtype)
+    rows, places = hits.axes
+
+    def position(reading: Callable[[View], str]) -> str:
+        if not places:
+            return f"int64({reading(hits)}) - 1"
+        at = writer.labels([*rows, *places])[places[0]]
+        return f"int64(sum[{at}]({reading(hits)} * ({at} + 1))) - 1"
+
+    at = writer.emit(f"{column}_position", (rows,), position, "int64", summed=places)
+    ones = writer.view(np.ones(len(names) + 1), f"{column}_is_known")
+    known = writer.emit(
+        f"{column}_known",
+        at.axes,
+        lambda reading: f"{ones.tensor}[{reading(at)}]",
+        "float64",
+    )
+    wide = known.with_axes((*known.axes, ()))
+    kind = language_type(dtype)
+    return writer.pointwise(wish, [hits, wide], lambda x, k: f"{x} * {kind}({k})", dtype)

@@ -63,6 +63,11 @@ class Writer:
         self._names.add(name.casefold())
         return name
 
+    def rename(self, old: str, new: str) -> None:
+        """Give the tensor of a statement another name, wherever it occurs."""
+        word = re.compile(rf"\b{re.escape(old)}\b")
+        self.statements = [word.sub(new, statement) for statement in self.statements]
+
     def labels(self, atoms: Iterable[Atom]) -> dict[Atom, str]:
         """Labels for the atoms of a statement: a letter, and the size."""
         labels: dict[Atom, str] = {}

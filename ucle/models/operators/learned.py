@@ -14,7 +14,9 @@ from ucle.models.calls import Call, Operator
 from ucle.models.operators.pipelines import (
     classes_of,
     classified,
+    imputer,
     linear_classifier,
+    linear_regressor,
     pick,
     svm_classifier,
     svm_regressor,
@@ -78,6 +80,15 @@ def isolation_forest(call: Call) -> Outputs:
     scores = call.writer.pointwise(
         wish, [sums], lambda s: f"-(2 ^ (-{s} / {scale})) - {offset}", "float64"
     )
+    label = call.writer.pointwise(call.name, [scores], lambda s: f"where({s} < 0, -1, 1)", "int64")
+    return label, scores
+
+
+def one_class(call: Call) -> Outputs:
+    """Labels 1 and -1, and the decision."""
+    wish = call.names[1] if len(call.names) > 1 else f"{call.name}_scores"
+    inner = Call(call.operator, call.inputs, call.attributes, (wish,), call.version, call.writer)
+    scores: Any = svm_regressor(inner)
     label = call.writer.pointwise(call.name, [scores], lambda s: f"where({s} < 0, -1, 1)", "int64")
     return label, scores
 
@@ -210,9 +221,12 @@ def bins(call: Call) -> Outputs:
 
 OPERATORS: dict[str, Operator] = {
     "Bins": bins,
+    "Imputer": imputer,
     "IsolationForest": isolation_forest,
     "LinearClassifier": linear_classifier,
+    "LinearRegressor": linear_regressor,
     "Neighbours": neighbours,
+    "OneClass": one_class,
     "PowerTransform": power_transform,
     "SVMClassifier": svm_classifier,
     "SVMRegressor": svm_regressor,

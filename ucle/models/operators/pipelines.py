@@ -18,7 +18,7 @@ from ucle.models.operators.elementwise import dtype_of
 from ucle.models.operators.products import contract
 from ucle.models.operators.reductions import along, position_of, reduce_axes
 from ucle.models.operators.shapes import gather, join
-from ucle.models.texts import indicators
+from ucle.models.texts import indicators, known_indicators
 from ucle.models.values import Array, Names, Outputs, TextColumns, Value
 from ucle.models.views import View
 from ucle.models.writer import language_type, number
@@ -242,15 +242,17 @@ def one_hot_encoder(call: Call) -> Outputs:
     """
     names, numbers = call.get("cats_strings"), call.get("cats_int64s")
     source: Any = call.operand(0)
-    if not call.get("zeros", 1):
-        raise call.refuse("unknown categories are an error", "zeros=1")
+    strict = not call.get("zeros", 1)
     if names is not None and isinstance(source, TextColumns):
+        encode = known_indicators if strict else indicators
         parts = [
-            indicators(call.writer, column, names, f"{call.name}_{n}", "float32")
+            encode(call.writer, column, names, f"{call.name}_{n}", "float32")
             for n, column in enumerate(source.names)
         ]
         shaped = [part.with_axes((part.axes[0], (), part.axes[1])) for part in parts]
         return shaped[0] if len(shaped) == 1 else join(call, shaped, 1, call.name)
+    if strict:
+        raise call.refuse("unknown numbers are an error", "handle_unknown='ignore'")
     if numbers is None:
         raise call.refuse("categories are names, and the operand has numbers")
     x = call.view(0)

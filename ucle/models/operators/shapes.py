@@ -151,6 +151,8 @@ def squeeze(call: Call) -> Outputs:
         gone = {n for n, axis in enumerate(view.axes) if not axis}
     else:
         gone = {view.axis(n) for n in chosen}
+        if any(view.axes[n] for n in gone):
+            raise call.refuse("an axis of another size than 1 is left out", "axes of size 1")
     return view.with_axes(axis for n, axis in enumerate(view.axes) if n not in gone)
 
 

@@ -6,7 +6,7 @@ walks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from ucle.models.operators.pipelines import (
 )
 from ucle.models.operators.shapes import join
 from ucle.models.values import Array, Outputs, Value
-from ucle.models.views import Size, View, new_axis
+from ucle.models.views import Atom, Position, View
 from ucle.models.writer import number
 
 FIELDS = 6
@@ -123,23 +123,24 @@ def walk_packed(call: Call, x: View, trees: Array, wish: str) -> View:
     """The same for trees that are packed."""
     writer = call.writer
     plain = writer.stored(writer.flatten(x, [x.rank - 1]))
-    packed = writer.view(trees, f"{wish}_trees")
-    outputs = new_axis(Size(trees.shape[1]))
-    place = packed.axes[0]
-    column = packed.axes[1]
-    axes = (*plain.axes[:-1], outputs)
-    features = plain.axes[-1]
+    if not plain.axes[-1]:
+        raise call.refuse("trees of one feature", "at least two features")
+    packed = writer.name(f"{wish}_trees")
+    writer.weights[packed] = trees
+    writer.extents[packed] = trees.shape
+    place, output = Atom(trees.shape[0]), Atom(trees.shape[1])
+    axes, feature = (*plain.axes[:-1], (output,)), plain.axes[-1][0]
 
-    def expression(reading: Any) -> str:
-        labels = writer.labels([*(a for axis in axes for a in axis), *features, *place])
-        del reading
-        k = labels[outputs[0]] if outputs else None
-        inner = {**labels, **({column[0]: k} if column and k else {})}
-        data = writer.read(plain, labels)
-        matrix = writer.read(packed, inner)
-        return f"forest[{labels[features[0]]},{labels[place[0]]}]({data}, {matrix})"
+    def expression(reading: Callable[[View], str]) -> str:
+        labels = writer.labels([*(a for axis in axes for a in axis), feature, place])
+        f, p, k = labels[feature], labels[place], labels[output]
+        return f"forest[{f},{p}]({reading(plain)}, {packed}[{p},{k}])"
 
-    return writer.emit(wish, axes, expression, "float64", summed=[*features, *place])
+    made = writer.emit(wish, axes, expression, "float64", summed=[feature, place])
+    if output.size != 1:
+        return made
+    first = made.substitute({made.axes[-1][0]: Position(0)})
+    return View(made.tensor, first, (*made.axes[:-1], ()), made.dtype)
 
 
 def attribute_trees(call: Call, outputs: int, kind: str) -> Trees:
