@@ -15,8 +15,8 @@ from ucle.udf_kernels.native import load_module
 
 ENDLESS = {
     "product": "SELECT ein_sca('i,j->', [4000000, 4000000], full(4000000, 1), full(4000000, 1))",
-    "forest": "SELECT octet_length(forest(full(9000000, 1), forest_pack("
-    "pack([16.0 * (i % 6 = 4)::INT for i in range(600000)]), 1, 1)))",
+    "forest": "SELECT octet_length(forest(full(4000000, 1), forest_pack("
+    "pack([16.0 * (i % 6 = 4)::INT for i in range(36000)]), 1, 1)))",
 }
 CALLS = (
     "{0}(b ORDER BY i) FROM t GROUP BY g",
