@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnx")
 
+import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from ucle.errors import InputError, ModelError, UcleError, UnsupportedError
@@ -189,6 +190,11 @@ CRAFTED: dict[str, Callable[[], Any]] = {
 }
 
 
+def run(source: Any) -> None:
+    read = from_onnx(source)
+    read.program(np.ones((2, *read.inputs[0].sizes[1:]), "f4")).execute().close()
+
+
 @pytest.mark.parametrize("name", CRAFTED)
 @pytest.mark.sample(None)
 def test_a_crafted_file(name: str, tmp_path: Path) -> None:
@@ -198,8 +204,7 @@ def test_a_crafted_file(name: str, tmp_path: Path) -> None:
         path.write_bytes(made.SerializeToString())
         made = path
     with pytest.raises(UcleError) as raised:
-        read = from_onnx(made)
-        read.program(np.ones((2, *read.inputs[0].sizes[1:]), "f4")).execute().close()
+        run(made)
     assert isinstance(raised.value, InputError | ModelError | UnsupportedError | UcleError)
     assert len(str(raised.value)) > 20
 

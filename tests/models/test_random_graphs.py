@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("onnx")
 
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from random_graphs import Graph
 
@@ -31,3 +32,30 @@ def test_random_graphs(seed: int, routes: Routes) -> None:
                 known = np.isfinite(value)  # the reference takes logarithms of what underflows
                 scale = max(float(np.abs(value[known]).max(initial=0)), 1)
                 np.testing.assert_allclose(found[known], value[known], rtol=1e-4, atol=1e-5 * scale)
+
+
+def test_a_product_of_split_axes(routes: Routes) -> None:
+    """12 positions as 3 by 4, multiplied by a matrix of 12 rows."""
+    rng = np.random.default_rng(0)
+    shape, w = np.array([-1, 3, 4], np.int64), rng.normal(size=(12, 5)).astype("f4")
+    flat = np.array([-1, 12], np.int64)
+    nodes = [
+        helper.make_node("Reshape", ["x", "shape"], ["split"]),
+        helper.make_node("Relu", ["split"], ["positive"]),
+        helper.make_node("Reshape", ["positive", "flat"], ["line"]),
+        helper.make_node("MatMul", ["line", "w"], ["y"]),
+    ]
+    floats = TensorProto.FLOAT
+    graph = helper.make_graph(
+        nodes,
+        "split",
+        [helper.make_tensor_value_info("x", floats, ["rows", 12])],
+        [helper.make_tensor_value_info("y", floats, ["rows", 5])],
+        [numpy_helper.from_array(v, n) for n, v in (("shape", shape), ("flat", flat), ("w", w))],
+    )
+    model = from_onnx(helper.make_model(graph))
+    assert not [line for line in model.statements.splitlines() if "//" in line]
+    x = rng.normal(size=(4, 12)).astype("f4")
+    for connection in routes.values():
+        with model.program(x, database=connection).execute() as result:
+            np.testing.assert_allclose(result["y"].to_numpy(), np.maximum(x, 0) @ w, rtol=1e-4)

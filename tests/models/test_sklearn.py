@@ -76,3 +76,19 @@ def test_an_estimator_without_a_converter() -> None:
 def test_an_estimator_that_is_not_fitted() -> None:
     with pytest.raises(UnsupportedError, match="not fitted"):
         from_sklearn(import_module("sklearn.linear_model").LinearRegression())
+
+
+def test_thresholds_are_compared_with_rounded_features(routes: Routes) -> None:
+    """0.1 and the float32 next to it lie on one side of a threshold, as in scikit-learn."""
+    tree = import_module("sklearn.tree")
+    low, high = (
+        np.float64(np.float32(0.1)),
+        np.float64(np.nextafter(np.float32(0.1), np.float32(1))),
+    )
+    X = np.array([[low, 0.0], [high, 0.0]])
+    estimator = tree.DecisionTreeRegressor().fit(X, [0.0, 1.0])
+    cut = estimator.tree_.threshold[0]
+    rows = np.array([[np.nextafter(cut, 1), 0.0], [np.nextafter(cut, 0), 0.0], [0.1, 0.0]])
+    model = read(estimator)
+    with model.program(rows, database=routes["native"]).execute() as result:
+        np.testing.assert_array_equal(result["variable"].to_numpy(), estimator.predict(rows))

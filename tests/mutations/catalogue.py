@@ -14,6 +14,7 @@ from .infinite_states import INFINITE_STATES
 from .linear_algebra import LINEAR_ALGEBRA
 from .look_ups import LOOK_UPS
 from .maintenance import MAINTENANCE
+from .models import MODELS
 from .multiway import MULTIWAY
 from .mutation import Mutation
 from .on_the_desk import ON_THE_DESK
@@ -1313,5 +1314,6 @@ MUTATIONS: tuple[Mutation, ...] = (
     *PROVEN_FORMS,
     *TIME_TO_ANSWER,
     *WIDE_TABLES,
+    *MODELS,
     *ON_THE_DESK,
 )

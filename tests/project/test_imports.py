@@ -53,7 +53,7 @@ def test_a_program_is_compiled_without_arrow() -> None:
 
 def test_a_first_sum_brings_what_it_needs() -> None:
     found = {x for x in libraries_after(EINSUM) if not x.startswith(("cython", "_cython"))}
-    assert found <= NEEDED | {"pyarrow"}
+    assert found <= NEEDED | {"pyarrow", "cloudpickle"}  # which pyarrow takes where it is there
 
 
 def test_a_first_sum_brings_no_package_of_other_uses() -> None:

@@ -45,7 +45,7 @@ def commands(workflow: Any) -> Iterator[str]:
 
 def in_package(module: str) -> str:
     """The name under which a module is installed, as packages write it."""
-    named = {"igraph": "igraph", "yaml": "pyyaml", "xdist": "pytest-xdist"}
+    named = {"sklearn": "scikit-learn", "yaml": "pyyaml", "xdist": "pytest-xdist"}
     return named.get(module, module).casefold().replace("_", "-")
 
 

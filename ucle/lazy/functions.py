@@ -188,7 +188,10 @@ def gelu(x: Any) -> Tensor:
 
 
 def erf(x: Any) -> Tensor:
-    """Return the error function, as in the exact GELU, ``0.5 * x * (1 + erf(x / sqrt(2)))``."""
+    """Evaluate the error function, of which the exact GELU consists.
+
+    That is ``0.5 * x * (1 + erf(x / sqrt(2)))``.
+    """
     return pointwise(ERF.name, x)
 
 

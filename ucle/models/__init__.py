@@ -1,13 +1,14 @@
 """Models that were trained elsewhere, as programs: from ONNX, scikit-learn and PyTorch.
 
 from_onnx           read a file: the checks, then its graph
+from_torch          read a module of PyTorch, by its own export
 from_sklearn        read a fitted estimator or pipeline, by way of ONNX in float64
 onnx_files          files and their constants, checked before they are used
 graph               nodes one after the other, into statements
 operators           what each operator of ONNX is in the language
 views, values       tensors of a model as views of those of a program, and what nodes exchange
 writer, calls       the statements so far, and a node with its operands
-texts               strings, which are coordinates in a program
+text_columns        strings, which are coordinates in a program
 sklearn_converters  estimators that need float64
 features            columns of a table as inputs
 model               the result: statements, weights and inputs, and the program over some rows
@@ -19,6 +20,7 @@ extra ``ucle[models]`` are imported when they are needed.
 
 from ucle.models.from_onnx import from_onnx
 from ucle.models.from_sklearn import from_sklearn
+from ucle.models.from_torch import from_torch
 from ucle.models.model import Model
 
-__all__ = ["Model", "from_onnx", "from_sklearn"]
+__all__ = ["Model", "from_onnx", "from_sklearn", "from_torch"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -65,10 +66,12 @@ def _to_onnx(estimator: Any, initial: Any) -> Any:
     convert = models_module("skl2onnx").convert_sklearn
     last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
     given = {"initial_types": initial, "target_opset": OPSET, **converters()}
-    try:
-        return convert(estimator, options={id(last): {"zipmap": False}}, **given)
-    except NameError:  # it has no such option
-        return convert(estimator, **given)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Unable to find operator")  # of our domain
+        try:
+            return convert(estimator, options={id(last): {"zipmap": False}}, **given)
+        except NameError:  # it has no such option
+            return convert(estimator, **given)
 
 
 def _named(own: ModelInput, names: Sequence[str]) -> ModelInput:

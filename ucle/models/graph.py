@@ -18,7 +18,7 @@ from ucle.models.calls import Call, Operator
 from ucle.models.onnx_files import array_of, models_module
 from ucle.models.operators.known_operators import TABLE
 from ucle.models.operators.shape_values import SHAPE_OPERATORS
-from ucle.models.texts import known_names
+from ucle.models.text_columns import known_names
 from ucle.models.values import Names, TextColumns, Value
 from ucle.models.views import Position, Size, View, at, new_axis
 from ucle.models.writer import Writer, language_type
@@ -104,7 +104,6 @@ class _Walk:
         self.functions = {(f.domain, f.name): f for f in model.functions}
         self.writer = Writer()
         self.batch: str | None = None
-        self.anchor: View | None = None
         self.published: dict[str, str] = {}
         self.renames: dict[str, str] = {}
 
@@ -218,9 +217,9 @@ class _Walk:
         positions = tuple(at(atom) for axis in axes for atom in axis)
         values[value.name] = View(name, positions, axes, np.dtype(dtype))
         self.writer.extents[name] = tuple(atom.size for axis in axes for atom in axis)
-        if None in sizes and self.anchor is None:
+        if None in sizes and self.writer.anchor is None:
             first = tuple(at(a) if a.size is None else Position() for axis in axes for a in axis)
-            self.anchor = View(name, first, (axes[0],), np.dtype(dtype))
+            self.writer.anchor = View(name, first, (axes[0],), np.dtype(dtype))
         return ModelInput(name, value.name, sizes, language_type(dtype))
 
     def size(self, dim: Any, place: int, where: str) -> int | None:
@@ -249,32 +248,14 @@ class _Walk:
             return self.publish_names(original, value)
         if value is None or isinstance(value, TextColumns):
             raise UnsupportedError("an output is not a tensor", where=f"{self.where}, {original}")
-        view = self.writer.flatten(self.anchored(self.writer.view(value, original), original))
+        view = self.writer.flatten(self.writer.view(value, original))
         sizes = tuple(None if size.rows else size.number for size in view.shape)
         own = {x.partition(" ")[0].partition("[")[0] for x in self.writer.statements}
         plain = self.writer.is_stored(view) and view.tensor in own - set(self.renames)
         if not plain or [p.terms[0][0] for p in view.positions] != list(view.atoms):
-            view = self.writer.emit(
-                original, view.axes, lambda reading: reading(view), view.dtype, whole=True
-            )
+            view = self.writer.copied(view, original)
         name = self.renames[view.tensor] = self.published[original]
         return ModelOutput(name, original, sizes, language_type(view.dtype))
-
-    def anchored(self, view: View, original: str) -> View:
-        """A tensor with the rows, also where it is the same in all of them."""
-        rows = self.writer.rows
-        read = {atom for position in view.positions for atom, _ in position.terms}
-        if rows not in view.atoms or rows in read or self.anchor is None:
-            return view
-        anchor = self.anchor
-        kind = language_type(view.dtype)
-        return self.writer.emit(
-            original,
-            view.axes,
-            lambda reading: f"{reading(view)} + 0 * {kind}(isnan({reading(anchor)}))",
-            view.dtype,
-            whole=True,
-        )
 
     def publish_names(self, original: str, value: Names) -> ModelOutput:
         """An output of names: the coordinates of the positions, by a label that has the names."""

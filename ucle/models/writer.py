@@ -42,6 +42,7 @@ class Writer:
 
     def __init__(self) -> None:
         self.rows = Atom(None)
+        self.anchor: View | None = None
         self.statements: list[str] = []
         self.weights: dict[str, Any] = {}
         self.sizes: dict[str, int] = {}
@@ -256,8 +257,25 @@ class Writer:
         """A view whose positions are its atoms, by a statement if they are not."""
         if self.is_stored(view):
             return view
+        return self.copied(view, view.tensor)
+
+    def copied(self, view: View, wish: str) -> View:
+        """A view under its own axes, in their order.
+
+        Where it is the same in all rows, the rows are those of an input, of which nothing else is
+        used.
+        """
+        read = {atom for position in view.positions for atom, _ in position.terms}
+        anchor = self.anchor
+        if self.rows not in view.atoms or self.rows in read or anchor is None:
+            return self.emit(wish, view.axes, lambda reading: reading(view), view.dtype, whole=True)
+        kind = language_type(view.dtype)
         return self.emit(
-            view.tensor, view.axes, lambda reading: reading(view), view.dtype, whole=True
+            wish,
+            view.axes,
+            lambda reading: f"{reading(view)} + 0 * {kind}(isnan({reading(anchor)}))",
+            view.dtype,
+            whole=True,
         )
 
 

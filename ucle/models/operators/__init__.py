@@ -5,5 +5,6 @@ all of them.
 
 In: `ucle.models.calls.Call`, a node with its operands. Out: the values of its outputs; the
 statements that compute them are in the `ucle.models.writer.Writer`.
-May import: `ucle.models`, `ucle.foundation` and `ucle.errors`.
+May import: the modules beside this folder, and what they may: `ucle.program`, `ucle.inputs`,
+`ucle.foundation` and `ucle.errors`.
 """

@@ -18,7 +18,7 @@ from ucle.models.operators.elementwise import dtype_of
 from ucle.models.operators.products import contract
 from ucle.models.operators.reductions import along, position_of, reduce_axes
 from ucle.models.operators.shapes import gather, join
-from ucle.models.texts import indicators, known_indicators
+from ucle.models.text_columns import indicators, known_indicators
 from ucle.models.values import Array, Names, Outputs, TextColumns, Value
 from ucle.models.views import View
 from ucle.models.writer import language_type, number

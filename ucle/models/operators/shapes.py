@@ -272,12 +272,12 @@ def cut(call: Call, view: View, axis: int, first: int, size: int, step: int) -> 
     """
     if view.shape[axis].rows:
         raise call.refuse("some of the rows are taken", "all rows")
-    if not view.axes[axis] and size == 1:
-        return view
+    read = {atom for position in view.positions for atom, _ in position.terms}
+    if read.isdisjoint(view.axes[axis]):  # equal entries
+        whole_axis = new_axis(Size(size))
+        return view.with_axes((*view.axes[:axis], whole_axis, *view.axes[axis + 1 :]))
     plain = call.writer.flatten(view, [axis])
     target = new_axis(Size(size))
-    if not plain.axes[axis]:
-        return plain.with_axes((*plain.axes[:axis], target, *plain.axes[axis + 1 :]))
     terms = tuple((atom, step) for atom in target)
     positions = plain.substitute({plain.axes[axis][0]: Position(first, terms)})
     axes = (*plain.axes[:axis], target, *plain.axes[axis + 1 :])

@@ -1,0 +1,57 @@
+"""Mistakes in how models become programs.
+
+In the form of `catalogue`, which has those of the compiler.
+"""
+
+from __future__ import annotations
+
+from .mutation import Mutation
+
+CRAFTED = "tests/models/test_crafted_files.py"
+GRAPHS = "tests/models/test_random_graphs.py"
+NODES = "tests/models/test_onnx_operators.py"
+PIPELINES = "tests/models/test_pipelines.py"
+SKLEARN = "tests/models/test_sklearn.py"
+
+MODELS: tuple[Mutation, ...] = (
+    Mutation(
+        "data-out-of-the-folder",
+        "ucle/models/onnx_files.py",
+        "or not path.is_relative_to(folder)",
+        "",
+        "a model reads files that are not its own",
+        (f"{CRAFTED}::test_a_crafted_file[path out of the folder]",),
+    ),
+    Mutation(
+        "gaps-are-zeros",
+        "ucle/models/features.py",
+        '"fill": math.nan',
+        '"fill": 0.0',
+        "missing numbers of a table are zeros",
+        (f"{PIPELINES}::test_missing_numbers_take_the_branch_of_the_tree",),
+    ),
+    Mutation(
+        "doubles-in-trees",
+        "ucle/models/operators/learned.py",
+        'single=bool(call.get("single"))',
+        "single=False",
+        "features are compared with thresholds before they are rounded as in scikit-learn",
+        (f"{SKLEARN}::test_thresholds_are_compared_with_rounded_features",),
+    ),
+    Mutation(
+        "atoms-from-the-wrong-end",
+        "ucle/models/views.py",
+        "rest_left *= size",
+        "rest_left *= 1",
+        "axes are split at the wrong strides",
+        (f"{GRAPHS}::test_a_product_of_split_axes",),
+    ),
+    Mutation(
+        "large-logits",
+        "ucle/models/operators/reductions.py",
+        'x = f"{reading(view)} - max[{shown}]({reading(view)})"',
+        "x = reading(view)",
+        "softmax of large float32 numbers has few digits",
+        (f"{NODES}::test_a_node_test_of_onnx[softmax_large_number]",),
+    ),
+)
