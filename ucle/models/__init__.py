@@ -11,7 +11,7 @@ writer, calls       the statements so far, and a node with its operands
 text_columns        strings, which are coordinates in a program
 sklearn_converters  estimators that need float64
 features            columns of a table as inputs
-model               the result: statements, weights and inputs, and the program over some rows
+imported_model      the result: statements, weights and inputs, and the program over some rows
 
 In: the file of a model, or a fitted object. Out: a `Model`, whose program scores rows of tables.
 May import: `ucle.program`, `ucle.inputs`, `ucle.foundation` and `ucle.errors`; the packages of the
@@ -21,6 +21,6 @@ extra ``ucle[models]`` are imported when they are needed.
 from ucle.models.from_onnx import from_onnx
 from ucle.models.from_sklearn import from_sklearn
 from ucle.models.from_torch import from_torch
-from ucle.models.model import Model
+from ucle.models.imported_model import Model
 
 __all__ = ["Model", "from_onnx", "from_sklearn", "from_torch"]

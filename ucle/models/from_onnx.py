@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ucle.models.graph import translate
-from ucle.models.model import Model
+from ucle.models.imported_model import Model
 from ucle.models.onnx_files import read_model
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ucle.errors import UcleError, UnsupportedError
 from ucle.models.graph import ModelInput, translate
-from ucle.models.model import Model
+from ucle.models.imported_model import Model
 from ucle.models.onnx_files import models_module
 from ucle.models.sklearn_converters import converters
 

@@ -9,7 +9,7 @@ from typing import Any
 from ucle.errors import UnsupportedError
 from ucle.foundation.libraries import optional
 from ucle.models.from_onnx import from_onnx
-from ucle.models.model import Model
+from ucle.models.imported_model import Model
 
 
 def from_torch(
