@@ -32,6 +32,7 @@
 #   make fuzz         the tests marked fuzz, with PROGRAMS random programs
 #   make settings     every program under each setting of a session, on both DuckDBs
 #   make memory       the peak of PROGRAMS random programs with large tensors, against what is predicted
+#   make memory-limits  what comes of LIMITED random programs that may take 0.3 to 3 times of what is predicted
 #   make bench        the benchmarks; takes minutes
 #   make history      what they came to at each commit, for docs/comparisons.md
 #   make grad-torch   gradients, and losses of the training examples, against PyTorch
@@ -73,7 +74,7 @@ ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
 
 .PHONY: demo test test-all test-load kill-matrix test-oldest dialect-test extension extension-test wheel wheel-test coverage suites examples sqlmesh \
 	gallery spark-test sail-test spark-bench \
-	mutations lint types docs pages screenshots sanitize kills fuzz settings memory bench bench-paper history grad-torch \
+	mutations lint types docs pages screenshots sanitize kills fuzz settings memory memory-limits bench bench-paper history grad-torch \
 	environments clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -207,6 +208,11 @@ settings: .venv/installed-test .venv-oldest/installed
 memory: PROGRAMS = 500
 memory: .venv/installed-test
 	.venv/bin/python -m benchmarks.memory --programs $(PROGRAMS) $(ARGS)
+
+memory-limits: LIMITED = 150
+memory-limits: .venv/installed-test
+	.venv/bin/python -m benchmarks.memory_limits --programs $(LIMITED) $(ARGS)
+	.venv/bin/python -m benchmarks.memory_limits --programs $(LIMITED) --by cgroup $(ARGS)
 
 kills: .venv/installed-test
 	.venv/bin/python tests/kills.py $(KILLS)

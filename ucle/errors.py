@@ -221,7 +221,7 @@ class ExtensionStrippedError(ExtensionUnavailableError):
 
 
 class MemoryLimitError(UcleError):
-    """No decomposition, or not the requested one, stays below the memory limit."""
+    """No decomposition, or not the requested one, stays below the memory limit, or what is free."""
 
 
 class UnsupportedError(UcleError):

@@ -41,15 +41,15 @@ def load_extension(connection: duckdb.DuckDBPyConnection) -> None:
     limit_memory(connection)
 
 
-def limit_memory(connection: duckdb.DuckDBPyConnection) -> None:
-    """Bounds what kernels hold beyond DuckDB's account by the connection's ``memory_limit``.
+def limit_memory(connection: duckdb.DuckDBPyConnection, size: int | None = None) -> None:
+    """Bounds what kernels hold beyond DuckDB's account: by default by its ``memory_limit``.
 
     This covers the states of ``_wide`` aggregates, the totals of long sums, the tensors of paths,
     and the memory that calls borrow while they run; the results of one batch of rows have the same
     bound. It holds for the database, from now on: the kernels learn where a session begins, and
     bound other databases by limits of their own.
     """
-    limit = "system.main.current_setting('memory_limit')"
+    limit = "system.main.current_setting('memory_limit')" if size is None else f"'{size} B'"
     connection.execute(f"SELECT system.main.kernel_memory_limit({limit})").fetchall()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import duckdb
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from random_programs.levels import levelled_case
 
 import ucle
@@ -22,6 +23,7 @@ from ucle.plan.memory_model import (
     peak,
     statement,
 )
+from ucle.plan.relation_nodes import FusedStep
 from ucle.testing.check_matrix import some_decompositions
 from ucle.testing.generate import random_case
 
@@ -99,3 +101,14 @@ def test_every_plan_has_a_prediction(make: object, native: duckdb.DuckDBPyConnec
             chosen = program if way is None else program.with_decomposition(way)
             assert FIXED <= chosen.compiled.peak_memory < 10 * FIXED
         case.drop_tables(native)
+
+
+def test_a_step_of_several_tensors_has_the_sizes_of_each(native: duckdb.DuckDBPyConnection) -> None:
+    """The step has the name of the last one, whose type is not that of the first."""
+    rng = np.random.default_rng(0)
+    N = sp.random_array((600, 600), density=0.02, rng=rng, format="csr")
+    inputs = {"N": N, "H": rng.random((600, 200)), "W": rng.random((200, 4)), "x": np.ones(200)}
+    text = "Q[i,n] += N[i,j] * H[j,m] * W[m,n]; r[i] += N[i,j] * H[j,m] * x[m]"
+    program = ucle.einsum_program(text, inputs=inputs, database=native)
+    assert any(isinstance(x.relation, FusedStep) for x in program.compiled.physical.steps)
+    assert FIXED < program.compiled.peak_memory < 10 * FIXED

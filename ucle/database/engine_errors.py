@@ -72,11 +72,16 @@ def errors_of_duckdb(where: str) -> Iterator[None]:
         ) from error
 
 
-_LACKS_MEMORY = re.compile(r"(failed to|could not) (allocate|offload) (data |memory )?(of|block)")
+_LACKS_MEMORY = re.compile(
+    r"(failed to|could not) (allocate|offload) (data |memory )?(of|block)|what kernels may hold"
+)
 
 
 def lacks_memory(error: BaseException | None) -> bool:
-    """True if an error of DuckDB means that memory is short; a COMMIT has a different message."""
+    """True if an error of DuckDB or a kernel means that memory is short.
+
+    A COMMIT and kernels have messages of their own, and no class.
+    """
     if isinstance(error, duckdb.OutOfMemoryException):
         return True
     return isinstance(error, duckdb.Error) and _LACKS_MEMORY.search(str(error)) is not None

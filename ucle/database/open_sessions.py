@@ -29,6 +29,7 @@ from ucle.errors import (
 )
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
+from ucle.foundation.free_memory import limits_addresses, reserve_no_addresses
 from ucle.foundation.logs import EXECUTE, UCLE, warn_caller
 from ucle.foundation.threads import opening
 from ucle.sqlgen import ARROW, NATIVE, PLAIN, Capabilities
@@ -105,7 +106,9 @@ def connect(
     except KernelsMissingError as error:
         _tell_of_plain_sql(error)
     _allow_no_others(connection)
-    if "block_allocator_memory" not in settings:
+    if limits_addresses():
+        reserve_no_addresses()  # nor any of DuckDB's, as many as its memory limit
+    elif "block_allocator_memory" not in settings:
         _keep_blocks(connection)
     return connection
 

@@ -11,11 +11,13 @@ import contextlib
 import logging
 import math
 import os
+import shutil
 import threading
 import weakref
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import duckdb
@@ -27,7 +29,7 @@ from ucle.database.engine_errors import (
     execution_error,
 )
 from ucle.database.idle_databases import ONE, Lease
-from ucle.errors import DatabaseError, InputError, ReadOnlyError
+from ucle.errors import DatabaseError, InputError, MemoryLimitError, ReadOnlyError
 from ucle.foundation.libraries import pa
 from ucle.foundation.logs import EXECUTE, STATISTICS, log_duration
 from ucle.foundation.progress import INTERVAL
@@ -35,7 +37,7 @@ from ucle.foundation.threads import borrowed_thread
 from ucle.sqlgen import Capabilities
 from ucle.sqlgen.database_queries import transaction_query
 from ucle.sqlgen.script import sql_text, table_query
-from ucle.udf_kernels import register_arrow, remove_arrow
+from ucle.udf_kernels import limit_memory, register_arrow, remove_arrow
 
 Database = str | os.PathLike[str] | duckdb.DuckDBPyConnection | None
 
@@ -327,6 +329,51 @@ class Session:
                 with self.connection.cursor() as cursor:
                     cursor.execute(f"SET {name} = {str(not on).lower()}").fetchall()
 
+    @contextlib.contextmanager
+    def limited_memory(self, more: float | None, kernels: float) -> Iterator[None]:
+        """Limit the memory that DuckDB takes within a block, beyond what it holds before.
+
+        The settings are for the whole database: sessions of ucle that share one take turns.
+
+        Args:
+            more: bytes; None to leave the limits as they are.
+            kernels: the bytes that kernels may hold beside them.
+
+        Raises:
+            MemoryLimitError: DuckDB cannot free what it holds beyond that.
+        """
+        if more is None:
+            yield
+            return
+        with self._turn:
+            query = "SELECT current_setting('memory_limit'), sum(memory_usage_bytes)"
+            ((before, held),) = self.fetch(f"{query} FROM duckdb_memory()")
+            size = int(held or 0) + int(more)
+            if size >= parse_size(str(before)):
+                yield
+                return
+            try:
+                self.connection.execute(f"SET memory_limit = '{size}B'").fetchall()
+            except duckdb.Error as error:
+                raise MemoryLimitError(
+                    "the memory of DuckDB cannot be limited to what is free",
+                    where="memory_limit",
+                    expected=f"at most {size:.3g} bytes",
+                    found=error_text(error).splitlines()[0],
+                    hint="set memory_limit on the connection, or free memory",
+                ) from error
+            try:
+                if self.offered.native_aggregates:
+                    limit_memory(self.connection, int(kernels))
+                yield
+            finally:
+                with self.connection.cursor() as cursor:  # also after an aborted transaction
+                    # DuckDB cuts off what it prints, and would come out lower each time.
+                    number, unit = str(before).split()
+                    cursor.execute(f"SET memory_limit = '{number}5 {unit}'").fetchall()
+                    if self.offered.native_aggregates:
+                        limit_memory(cursor)
+
     def run(
         self,
         sql: str,
@@ -384,6 +431,18 @@ class Session:
     def memory_limit(self) -> float:
         """DuckDB's memory limit in bytes."""
         return self.resources[0]
+
+    @property
+    def spill_limit(self) -> float:
+        """The bytes that DuckDB may write to disk where memory is short; 0 without a folder."""
+        settings = "current_setting('temp_directory'), current_setting('max_temp_directory_size')"
+        ((folder, most),) = self.fetch(f"SELECT {settings}")
+        if not folder:
+            return 0.0
+        places = (Path(folder).absolute(), *Path(folder).absolute().parents)
+        free = float(shutil.disk_usage(next(x for x in places if x.exists())).free)
+        # A share of the disk by default, as text that says so.
+        return free if "%" in str(most) else min(free, parse_size(str(most)))
 
     @property
     def threads(self) -> int:

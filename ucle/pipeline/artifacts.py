@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import field, fields
 from functools import cached_property
 
 from ucle.foundation.caches import BoundedCache
@@ -37,7 +37,17 @@ from ucle.udf_kernels.kernel_limits import kernel_limits
 MOST_BYTES = 1 << 26
 """Bytes of all physical plans that are kept."""
 
-_physical = BoundedCache[Plan](MOST_BYTES)
+
+@dataclass(frozen=True)
+class PhysicalPlan:
+    """A plan after all passes, with its predicted memory as far as it was asked for."""
+
+    plan: Plan
+    peaks: dict[bool, float] = field(default_factory=dict)
+    """The peak, by whether only bytes outside of the engine's account count."""
+
+
+_physical = BoundedCache[PhysicalPlan](MOST_BYTES)
 
 
 @dataclass(frozen=True)
@@ -57,13 +67,17 @@ class Planned:
     memory: float
     """Bytes of memory that it may use."""
 
-    @cached_property
+    @property
     def physical(self) -> Plan:
         """The physical plan: `plan`, whose steps are vertices, after all passes.
 
         Small arrays from memory are written into it with the contents that they have on first
         access. The plan is kept for later programs of which all that it depends on is the same.
         """
+        return self._kept_plan.plan
+
+    @cached_property
+    def _kept_plan(self) -> PhysicalPlan:
         key = ExactKey.find(
             (
                 self.plan,  # a loop has parts of the plan that was made for the decomposition
@@ -76,19 +90,34 @@ class Planned:
                 self.memory,
             )
         )
-        return _physical.get_or_make(key, lambda: self.after(PASSES))
+        return _physical.get_or_make(key, lambda: PhysicalPlan(self.after(PASSES)))
 
-    @cached_property
+    @property
     def peak_memory(self) -> float:
         """Upper estimate of the bytes that an execution holds, beyond those held before it."""
+        return self._peak(outside=False)
+
+    @property
+    def outside_memory(self) -> float:
+        """The part of `peak_memory` outside of the engine's account, which it cannot spill."""
+        return self._peak(outside=True)
+
+    def _peak(self, *, outside: bool) -> float:
+        peaks = self._kept_plan.peaks
+        if outside not in peaks:
+            peaks[outside] = plan_peak(self.physical, self.memory_estimates, outside=outside)
+        return peaks[outside]
+
+    @property
+    def memory_estimates(self) -> Estimates:
+        """The sizes from which the memory of statements is predicted."""
         statistics = self.statistics
-        estimates = Estimates(
+        return Estimates(
             lambda tensor, layout: statistics.rows(tensor, layout).estimate,
             statistics.payload_bytes,
             self.threads,
             kernel_limits().state_bytes,
         )
-        return plan_peak(self.physical, estimates)
 
     def after(self, passes: Iterable[Pass]) -> Plan:
         """Return the plan after those of the given passes that are not switched off."""

@@ -93,7 +93,7 @@ def plan_safe(compiled: Compiled, options: Options) -> Compiled:
         UcleError: as `ucle.optimiser.optimise.optimise`.
     """
     decomposition = options.decomposition if isinstance(options.decomposition, str) else "auto"
-    return _plan_source(compiled, replace(options, rewrite="safe", decomposition=decomposition))
+    return plan_from_source(compiled, replace(options, rewrite="safe", decomposition=decomposition))
 
 
 def plan_as_written(compiled: Compiled, options: Options) -> Compiled:
@@ -106,16 +106,16 @@ def plan_as_written(compiled: Compiled, options: Options) -> Compiled:
     """
     options = replace(options, association="as-written")
     if isinstance(options.decomposition, str):
-        return _plan_source(compiled, options)
+        return plan_from_source(compiled, options)
     written = syntax_to_logical(compiled.front.source).by_name
     given = {name: x for name, x in options.decomposition.items() if name in written}
     try:
-        return _plan_source(compiled, replace(options, decomposition=given))
+        return plan_from_source(compiled, replace(options, decomposition=given))
     except UcleError:
-        return _plan_source(compiled, replace(options, decomposition="auto"))
+        return plan_from_source(compiled, replace(options, decomposition="auto"))
 
 
-def _plan_source(compiled: Compiled, options: Options) -> Compiled:
+def plan_from_source(compiled: Compiled, options: Options) -> Compiled:
     """Plan the statements of the program from the beginning, without kernels if it has none."""
     if compiled.decomposed.relational:  # its target may have no kernels
         options = replace(options, decomposition="relational")

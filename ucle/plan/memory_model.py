@@ -120,6 +120,25 @@ def count_held_bytes(part: Part) -> float:
             return rows * (BLOCK / values if values else size)
 
 
+def count_outside_bytes(part: Part) -> float:
+    """Compute the bytes held for a part outside of DuckDB's account, which DuckDB cannot spill.
+
+    >>> count_outside_bytes(JoinTable(rows=10, size=100, other_rows=2, other_size=84))
+    0.0
+    """
+    match part:
+        case JoinTable() | FilledTable():
+            return 0.0
+        case GroupStates(groups=groups, size=size, threads=threads):
+            return _outside_states(part) + count_held_bytes(RowVectors(groups, size, threads))
+        case _:
+            return count_held_bytes(part)
+
+
+def _outside_states(part: GroupStates) -> float:
+    return 0.0 if part.size <= part.inline else states(part)
+
+
 def count_unspilled_bytes(part: Part, limit: float) -> float:
     """Compute the bytes held for a part under a memory limit, where DuckDB spills what it can.
 
@@ -157,21 +176,24 @@ def states(part: GroupStates) -> float:
     return min(part.rows, part.groups * threads) * (state + ROW_BYTES)
 
 
-def statement(first: Iterable[Part], then: Iterable[Part]) -> float:
+def statement(first: Iterable[Part], then: Iterable[Part], *, outside: bool = False) -> float:
     """Compute the peak of a statement: `first` makes whole tensors, `then` runs beside them.
 
     Groups may be gathered at the same time, and are finished when whole tensors exist. Lists of one
-    element exist one after the other.
+    element exist one after the other. With `outside`, bytes in DuckDB's account do not count.
 
     >>> statement([RowVectors(1, 500, 1)], [CrossJoined(100), RowVectors(1, 300, 1)])
     700.0
     """
+    count, gather = (
+        (count_outside_bytes, _outside_states) if outside else (count_held_bytes, states)
+    )
     then = list(then)
     sizes = [part.size for part in then if isinstance(part, CrossJoined)]
-    waiting = sum(states(part) for part in then if isinstance(part, GroupStates))
+    waiting = sum(gather(part) for part in then if isinstance(part, GroupStates))
     beside = sum(sizes)
-    others = sum(count_held_bytes(part) for part in then if not isinstance(part, CrossJoined))
-    made = sum(map(count_held_bytes, first)) + beside + max(sizes, default=0.0) + waiting
+    others = sum(count(part) for part in then if not isinstance(part, CrossJoined))
+    made = sum(map(count, first)) + beside + max(sizes, default=0.0) + waiting
     return float(max(made, beside + others))
 
 

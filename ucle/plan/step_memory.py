@@ -59,12 +59,17 @@ class Estimates:
     inline: float
 
 
-def plan_peak(plan: Plan, estimates: Estimates) -> float:
-    """Return the most bytes that the execution of a plan holds, beyond those held before."""
-    return peak([_statement(step, estimates) for step in plan.steps])
+def plan_peak(plan: Plan, estimates: Estimates, *, outside: bool = False) -> float:
+    """Return the most bytes that the execution of a plan holds, beyond those held before.
+
+    With `outside`, the bytes in DuckDB's account, which it can spill, do not count.
+    """
+    return peak([statement_bytes(step, estimates, outside=outside) for step in plan.steps])
 
 
-def _statement(step: Step, estimates: Estimates) -> tuple[float, float]:
+def statement_bytes(
+    step: Step, estimates: Estimates, *, outside: bool = False
+) -> tuple[float, float]:
     """Return the bytes that a statement holds while it runs, and the bytes that it leaves."""
     if step.role is Role.INPUT:
         rows, each = _size(step, step.relation, estimates)
@@ -77,10 +82,12 @@ def _statement(step: Step, estimates: Estimates) -> tuple[float, float]:
     total = statement(
         _used_parts(steps, first, estimates),
         _used_parts(steps, Counter({x: n for x, n in then.items() if x not in whole}), estimates),
+        outside=outside,
     )
-    if step.role is not Role.TABLE:
+    if outside or step.role is not Role.TABLE:
         return total, 0.0
-    kept = count_held_bytes(FilledTable(*_size(step, step.relation, estimates)))
+    made = step.relation.lines if isinstance(step.relation, FusedStep) else (step.relation,)
+    kept = sum(count_held_bytes(FilledTable(*_size(step, each, estimates))) for each in made)
     return total + kept, kept
 
 
@@ -133,7 +140,11 @@ def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
     def build_states(met: float, node: Relation, *, stacked: bool) -> GroupStates:
         groups, each = size(node)
         state = each - _key_bytes(node)
+        # Each round has the groups of one range of a key.
+        met, groups = met / rounds, groups / rounds
         return GroupStates(met, groups, state, estimates.inline, estimates.threads, stacked)
+
+    rounds = max(len(step.rounds), 1)
 
     for node in nodes(step.relation):
         rows, each = size(node)
@@ -206,7 +217,8 @@ def _key_bytes(relation: Relation) -> float:
 def _tensor(step: Step, relation: Relation) -> str | None:
     """Return the tensor that a relation holds, if it is the tensor of a step."""
     if relation is step.relation:
-        return step.tensor
+        # A fused step makes several tensors, of which a step has the name of one only.
+        return None if isinstance(relation, FusedStep) else step.tensor
     match relation:
         case Read():
             return relation.tensor

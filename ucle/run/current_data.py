@@ -4,6 +4,9 @@ A program is compiled for one version of its tables. Where they have changed sin
 them before it runs, after all checks. The result is remembered, so that this happens once for each
 version.
 
+A program whose plan needs more memory than is free runs with another plan, or not at all
+(`ucle.pipeline.memory_check`). This is decided before its first statement.
+
 If a sum has lost too many digits in the form in which it was computed, the program runs again in a
 safe form. If a reordered program overflows integers, it runs again in the written order, and that
 answer or error counts. Inside a user's transaction, which an error would end, it cannot run a
@@ -14,20 +17,39 @@ views, whose future data is unknown.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import cached_property
+from types import MappingProxyType
 from typing import TypeVar
 
 from ucle.database.change_detection import Quiet
 from ucle.database.data_versions import in_transaction
 from ucle.database.session import Session
 from ucle.errors import CancellationWarning, NumberRangeError, StaleStatisticsWarning
+from ucle.foundation.free_memory import free_memory
 from ucle.foundation.logs import EXECUTE, warn_caller
 from ucle.foundation.progress import Watch
 from ucle.inputs.states import BoundInput
 from ucle.inputs.table_changes import Drift, Versions, drifts, table_versions, tables_of
 from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled
-from ucle.pipeline.replan import plan_annihilated, plan_as_written, plan_safe
+from ucle.pipeline.memory_check import (
+    Budget,
+    Engine,
+    Fitted,
+    Need,
+    find_excess,
+    need_of_grown,
+    plan_within_memory,
+    with_entries,
+)
+from ucle.pipeline.replan import (
+    plan_annihilated,
+    plan_as_written,
+    plan_decomposition,
+    plan_from_source,
+    plan_safe,
+)
 from ucle.pipeline.resize import follow_data
 from ucle.run.execute import (
     IllConditionedError,
@@ -43,6 +65,15 @@ from ucle.sqlgen import Capabilities
 
 T = TypeVar("T")
 
+Replan = Callable[[Compiled, Options], Compiled]
+"""Plans a program for other options."""
+
+NO_ENTRIES: Mapping[str, float] = MappingProxyType({})
+"""The numbers of entries where none were counted since the program was compiled."""
+
+NEARLY = 0.98
+"""The share of the memory that was free from which on a plan that was made to fit still does."""
+
 VERSIONS = 16
 """The number of versions of its tables for which a program remembers how it runs."""
 
@@ -56,10 +87,24 @@ class Prepared:
         options: Options,
         drifted: tuple[Drift, ...] = (),
         scripts: dict[Capabilities, Script] | None = None,
+        plan: Replan = plan_from_source,
+        entries: Mapping[str, float] = NO_ENTRIES,
     ) -> None:
+        """Make a program for a version.
+
+        Args:
+            compiled: the program.
+            options: those it was compiled with.
+            drifted: the inputs whose number of entries has drifted.
+            scripts: scripts of the same plan.
+            plan: plans it for other options, in the same form.
+            entries: the number of entries that inputs have now, where they were counted.
+        """
         self.compiled = compiled
         self.drifted = drifted
         self._options = options
+        self._plan = plan
+        self._entries = entries
         self._scripts = {} if scripts is None else scripts
         self._annihilated: Prepared | None = None
         self._as_written: Prepared | None = None
@@ -68,11 +113,20 @@ class Prepared:
         """True if a sum lost too many digits of the data in the chosen form."""
         self._overflowed = False
         """True if integers of the data overflowed in the chosen order."""
+        self._smaller: Prepared | None = None
+        """The program with a plan that needs less memory, where that was needed."""
+        self._fitted: Fitted | None = None
+        """The limits within which it runs, if its plan was made to fit into free memory."""
 
-    def on(self, compiled: Compiled, drifted: tuple[Drift, ...]) -> Prepared:
+    def on(
+        self,
+        compiled: Compiled,
+        drifted: tuple[Drift, ...],
+        entries: Mapping[str, float] = NO_ENTRIES,
+    ) -> Prepared:
         """Return the program for another version; scripts are reused if the plan is the same."""
         scripts = self._scripts if compiled is self.compiled else None
-        return Prepared(compiled, self._options, drifted, scripts)
+        return Prepared(compiled, self._options, drifted, scripts, entries=entries)
 
     def run(
         self, session: Session, watch: Watch | None, inputs: Mapping[str, BoundInput] | None = None
@@ -89,10 +143,84 @@ class Prepared:
         """
         return self.attempt(session, lambda order: order._run(session, watch, inputs))
 
-    def attempt(self, session: Session, run: Callable[[Prepared], T]) -> T:
-        """Run the plan that is right for the data, which may take two runs; return the result."""
+    def attempt(
+        self, session: Session, run: Callable[[Prepared], T], *, elsewhere: bool = False
+    ) -> T:
+        """Run the plan that is right for the data, which may take two runs; return the result.
+
+        Args:
+            session: on which it runs.
+            run: runs a plan.
+            elsewhere: whether it runs in other processes, of whose memory nothing is known here.
+
+        Raises:
+            MemoryLimitError: no plan fits into the memory that is free.
+        """
+
+        def run_within_memory(order: Prepared) -> T:
+            if elsewhere:
+                return run(order)
+            order = order.within_memory(session)
+            with order._limited(session):
+                return run(order)
+
         return self._in_some_form(
-            lambda form: form._in_some_order(session, lambda order: order._or_annihilated(run))
+            lambda form: form._in_some_order(
+                session, lambda order: order._or_annihilated(run_within_memory)
+            )
+        )
+
+    def within_memory(self, session: Session) -> Prepared:
+        """Return the program with a plan that fits into the memory that is free now.
+
+        Raises:
+            MemoryLimitError: no plan was found that fits.
+        """
+        budget = self._find_excess(session)
+        if budget is None:
+            return self
+        if self._smaller is not None and self._smaller._still_fits(budget):
+            return self._smaller
+        fitted = plan_within_memory(self._sized, self._options, budget, self._plan)
+        smaller = Prepared(fitted.compiled, self._options, self.drifted, plan=self._plan)
+        smaller._fitted = fitted
+        EXECUTE.info(
+            "%.3g bytes are free (%s): the program runs with a plan that may hold %.3g",
+            budget.free.size,
+            budget.free.limit,
+            fitted.compiled.peak_memory,
+        )
+        self._smaller = smaller
+        return smaller
+
+    @cached_property
+    def _sized(self) -> Compiled:
+        """The program with statistics for the present data: other ones only where it has grown."""
+        return with_entries(self.compiled, self._entries, self._options) or self.compiled
+
+    @cached_property
+    def _need(self) -> Need:
+        """What the plan needs for the present data."""
+        if self._sized is self.compiled:
+            return Need.of(self.compiled)
+        return need_of_grown(self.compiled, self._sized)
+
+    def _still_fits(self, budget: Budget) -> bool:
+        """Return whether a plan that was made to fit does so with what is free now."""
+        return self._fitted is not None and budget.free.size >= NEARLY * self._fitted.free
+
+    def _limited(self, session: Session) -> AbstractContextManager[None]:
+        """Limit DuckDB and the kernels within a block, if the plan fits only then."""
+        if self._fitted is None:
+            return session.limited_memory(None, 0.0)
+        return session.limited_memory(self._fitted.engine, self._fitted.free)
+
+    def _find_excess(self, session: Session) -> Budget | None:
+        threads = self.compiled.threads
+        return find_excess(
+            self._need,
+            lambda: free_memory(threads),
+            lambda: Engine(session.memory_limit, session.spill_limit),
         )
 
     def measure(self, session: Session) -> tuple[Compiled, dict[str, StepRun]]:
@@ -101,11 +229,13 @@ class Prepared:
         Raises:
             ExecutionError: DuckDB refused a statement. No temporary object is left behind.
         """
-        return self._in_some_form(
-            lambda form: form._in_some_order(
-                session, lambda order: (order.compiled, measure_steps(session, order.compiled))
-            )
-        )
+
+        def run(order: Prepared) -> tuple[Compiled, dict[str, StepRun]]:
+            order = order.within_memory(session)
+            with order._limited(session):
+                return order.compiled, measure_steps(session, order.compiled)
+
+        return self._in_some_form(lambda form: form._in_some_order(session, run))
 
     def for_views(self) -> Compiled:
         """The program in a form and an order that give the answer on all data that has one."""
@@ -122,15 +252,15 @@ class Prepared:
     def as_written(self) -> Prepared:
         """The program in the order of its text, planned on first use."""
         if self._as_written is None:
-            self._as_written = Prepared(
-                plan_as_written(self.compiled, self._options), self._options
-            )
+            written = plan_as_written(self._sized, self._options)
+            self._as_written = Prepared(written, self._options, plan=plan_as_written)
         return self._as_written
 
     def safe(self) -> Prepared:
         """The program without rewrites that may lose digits, planned on first use."""
         if self._safe is None:
-            self._safe = Prepared(plan_safe(self.compiled, self._options), self._options)
+            safe = plan_safe(self._sized, self._options)
+            self._safe = Prepared(safe, self._options, plan=plan_safe)
         return self._safe
 
     def _in_some_form(self, run: Callable[[Prepared], T]) -> T:
@@ -194,8 +324,8 @@ class Prepared:
 
     def _where_numbers_outgrow_their_type(self) -> Prepared:
         if self._annihilated is None:
-            compiled = plan_annihilated(self.compiled, self._options)
-            self._annihilated = Prepared(compiled, self._options)
+            compiled = plan_annihilated(self._sized, self._options)
+            self._annihilated = Prepared(compiled, self._options, plan=plan_decomposition)
         return self._annihilated
 
 
@@ -268,7 +398,7 @@ class Preparations:
         before = prepared or self._latest
         compiled, entries = follow_data(session, before.compiled, self._options)
         compiled = keep_inputs(session, compiled, self._options)
-        prepared = before.on(compiled, self._find_drifts(entries))
+        prepared = before.on(compiled, self._find_drifts(entries), entries)
         if self._options.store:
             # Storing layouts changes the database, but none of the tables they were made from.
             versions = self._versions(session)

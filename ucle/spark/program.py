@@ -147,7 +147,9 @@ class SparkProgram:
             UcleError: a task failed; nothing is left behind.
         """
         prepared = Prepared(self.compiled, self._build.options)
-        return prepared.attempt(self._session, lambda order: self._run(order.compiled))
+        return prepared.attempt(
+            self._session, lambda order: self._run(order.compiled), elsewhere=True
+        )
 
     def _run(self, compiled: Compiled) -> SparkResult:
         cluster = self.cluster

@@ -1,0 +1,270 @@
+"""Plans that need more memory than is free: other plans run, or nothing does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import ucle
+from ucle.database.engine import DUCKDB
+from ucle.database.session import parse_size
+from ucle.errors import MemoryLimitError
+from ucle.foundation.free_memory import FreeMemory
+from ucle.pipeline import memory_check
+from ucle.pipeline.memory_check import ALWAYS_FREE, Engine, Need, find_excess
+from ucle.run import current_data
+
+SIDE = 1200
+
+
+@pytest.fixture
+def free(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """State what is free; every plan is looked at, however little it needs."""
+
+    def state(size: float) -> list[str]:
+        looks: list[str] = []
+
+        def look(_threads: int) -> FreeMemory:
+            looks.append("looked")
+            return FreeMemory(size, "a test")
+
+        monkeypatch.setattr(current_data, "free_memory", look)
+        return looks
+
+    return state
+
+
+def product(connection: duckdb.DuckDBPyConnection, **options: Any) -> tuple[Any, Any]:
+    """A product of a sparse and a dense matrix, and its answer."""
+    rng = np.random.default_rng(3)
+    A = sp.random_array((SIDE, SIDE), density=0.01, rng=rng, format="csr")
+    H = rng.random((SIDE, 2000))
+    program = ucle.einsum_program("Z[i,k] += A[i,j] * H[j,k]", A=A, H=H, database=connection)
+    return program, A @ H
+
+
+def test_small_plans_do_not_look(native: duckdb.DuckDBPyConnection, free: Any) -> None:
+    looks = free(0.0)
+    x = np.ones(9)
+    with ucle.einsum_program("Z[i] = x[i] + 1", x=x, database=native).execute(native) as result:
+        assert (result["Z"].to_numpy() == 2).all()
+    assert looks == []
+
+
+def test_spilled_bytes_count_up_to_what_the_engine_may_take() -> None:
+    asked = []
+
+    def engine() -> Engine:
+        asked.append("engine")
+        return Engine(memory=100e6, disk=8.5e9)
+
+    def look() -> FreeMemory:
+        return FreeMemory(1e9, "a test")
+
+    assert find_excess(Need(0.9e9, 0.5e9), look, engine) is None
+    assert asked == []
+    assert find_excess(Need(9e9, 0.5e9), look, engine) is None
+    assert asked == ["engine"]
+    assert find_excess(Need(9e9, 0.9e9), look, engine) is not None  # outside of its account
+    assert find_excess(Need(10e9, 0.5e9), look, engine) is not None  # more than the disk has
+
+
+def test_another_plan_runs_where_the_chosen_one_does_not_fit(
+    native: duckdb.DuckDBPyConnection, free: Any
+) -> None:
+    program, expected = product(native)
+    chosen = program.compiled
+    assert chosen.peak_memory > ALWAYS_FREE
+    free(0.8 * chosen.peak_memory)
+    before = native.execute("SELECT current_setting('memory_limit')").fetchall()
+    with program.execute(native) as result:
+        np.testing.assert_allclose(result["Z"].to_numpy(), expected)
+    assert native.execute("SELECT current_setting('memory_limit')").fetchall() == before
+    assert program.compiled is chosen
+
+
+def test_nothing_runs_where_no_plan_fits(
+    native: duckdb.DuckDBPyConnection, free: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, expected = product(native)
+    free(30e6)
+    with monkeypatch.context() as patched:
+        patched.setattr(current_data, "execute_script", None)  # no statement may run
+        with pytest.raises(MemoryLimitError, match="needs more memory than is free") as refused:
+            program.execute(native)
+    assert "a test leaves" in str(refused.value)
+    assert "Z[" in str(refused.value)
+    free(1e12)
+    with program.execute(native) as result:  # memory may become free
+        np.testing.assert_allclose(result["Z"].to_numpy(), expected)
+
+
+def test_the_plan_that_fits_is_kept(
+    native: duckdb.DuckDBPyConnection, free: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, _ = product(native)
+    free(0.8 * program.compiled.peak_memory)
+    program.execute(native).close()
+    monkeypatch.setattr(current_data, "plan_within_memory", None)
+    program.execute(native).close()
+
+
+def test_a_plan_that_is_likely_to_fit_runs_within_limits(
+    native: duckdb.DuckDBPyConnection, free: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its upper estimate exceeds what is free, and no plan with a lower one is found."""
+    program, expected = product(native)
+    size = 0.8 * program.compiled.peak_memory
+    free(size)
+    monkeypatch.setattr(memory_check, "TIGHTER", ())
+    limits: list[str] = []
+    execute = current_data.execute_script
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        ((limit,),) = native.execute("SELECT current_setting('memory_limit')").fetchall()
+        limits.append(limit)
+        return execute(*arguments, **options)
+
+    monkeypatch.setattr(current_data, "execute_script", watched)
+    with program.execute(native) as result:
+        np.testing.assert_allclose(result["Z"].to_numpy(), expected)
+    assert [parse_size(x) < 2 * size for x in limits] == [True]
+
+
+def test_limits_are_as_before_after_a_block(native: duckdb.DuckDBPyConnection) -> None:
+    native.execute("SET memory_limit = '1.9 GiB'")
+    settings = "SELECT current_setting('memory_limit')"
+    ((before,),) = native.execute(settings).fetchall()
+    session = DUCKDB.open(native)
+    for _ in range(3):
+        with session.limited_memory(300e6, kernels=200e6):
+            ((inside,),) = native.execute(settings).fetchall()
+            assert 0 < parse_size(inside) < 500e6
+        assert native.execute(settings).fetchall() == [(before,)]
+    with session.limited_memory(1e15, kernels=1e15):
+        assert native.execute(settings).fetchall() == [(before,)]
+
+
+def test_kernels_have_limits_too(native: duckdb.DuckDBPyConnection) -> None:
+    session = DUCKDB.open(native)
+    state = "SELECT octet_length(sum_vec_wide(full(1000000, 1.0)))"
+    with session.limited_memory(1e9, kernels=1e6), pytest.raises(MemoryLimitError):
+        session.run(state, "test")
+    assert session.run(state, "test") == [(8_000_000,)]
+
+
+def test_disk_bounds_what_is_spilled(native: duckdb.DuckDBPyConnection) -> None:
+    session = DUCKDB.open(native)
+    assert 0 < session.spill_limit < 1e18
+    native.execute("SET max_temp_directory_size = '1GB'")
+    assert session.spill_limit <= 1e9
+    native.execute("SET temp_directory = ''")
+    assert session.spill_limit == 0
+
+
+def test_steps_of_a_loop_fit_too(native: duckdb.DuckDBPyConnection, free: Any) -> None:
+    rng = np.random.default_rng(5)
+    A, H = rng.random((SIDE, SIDE)) / SIDE, rng.random((SIDE, 2000))
+    program = ucle.einsum_program("G[i,k] += A[i,j] * H[j,k]", A=A, H=H, database=native)
+    free(30e6)
+    with (
+        program.prepare(native, carry={"H": "G"}) as step,
+        pytest.raises(MemoryLimitError, match="needs more memory than is free"),
+    ):
+        step()
+    free(1e12)
+    with program.prepare(native, carry={"H": "G"}) as step:
+        step()
+        np.testing.assert_allclose(step()["G"].to_numpy(), A @ (A @ H))
+
+
+@pytest.mark.filterwarnings("ignore::ucle.errors.StaleStatisticsWarning")
+def test_data_that_has_grown_counts(native: duckdb.DuckDBPyConnection, free: Any) -> None:
+    native.execute(
+        "CREATE TABLE a AS SELECT x % 999 AS i, x // 999 AS j, 1.0 AS v FROM range(20000) t(x)"
+    )
+    program = ucle.einsum_program(
+        "Z[i,k] += A[i,j] * A[k,j]",
+        A="a",
+        database=native,
+        bounds={"i": 3000, "k": 3000, "j": 3000},
+    )
+    program.execute(native).close()
+    few = program.compiled.peak_memory
+    native.execute(
+        "INSERT INTO a SELECT 1000 + x % 1999, 21 + x // 1999, 1.0 FROM range(2000000) t(x)"
+    )
+    free(max(few, 2 * ALWAYS_FREE))
+    with pytest.raises(MemoryLimitError, match="needs more memory than is free"):
+        program.execute(native)
+
+
+def test_the_written_order_stays(native: duckdb.DuckDBPyConnection, free: Any) -> None:
+    """A plan that needs less keeps to the form that the data asked for."""
+    program, expected = product(native)
+    prepared = program._preparations.fresh(DUCKDB.open(native)).as_written()
+    free(0.8 * prepared.compiled.peak_memory)
+    session = DUCKDB.open(native)
+    with prepared.run(session, None) as result:
+        np.testing.assert_allclose(result["Z"].to_numpy(), expected)
+    assert prepared._smaller is not None
+    assert prepared._smaller.compiled.association is None
+
+
+COVARIANCE = """
+import resource, sys
+import numpy as np, scipy.sparse as sp
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, resource.RLIM_INFINITY))
+import ucle
+rng = np.random.default_rng(0)
+lines, suppliers, parts, width = 60_000, 500, 2000, 139
+s, p = rng.integers(0, suppliers, lines), rng.integers(0, parts, lines)
+L = sp.coo_array((np.ones(lines), (s, p)), shape=(suppliers, parts)).tocsr()
+L.data[:] = 1
+S, P = rng.random((suppliers, width)), rng.random((parts, width))
+pairs = "L[s,p] * L[u,p] * (S[s,j] + S[u,j] + P[p,j])"
+text = f"G[j,q] += {pairs} * (S[s,q] + S[u,q] + P[p,q])"
+with ucle.connect(threads=2, max_temp_directory_size="9GB") as connection:
+    program = ucle.einsum_program(text, L=L, S=S, P=P, database=connection, **OPTIONS)
+    try:
+        with program.execute(connection) as result:
+            G = result["G"].to_numpy()
+    except ucle.errors.MemoryLimitError as error:
+        print("refused", "is free" in str(error))
+        sys.exit()
+N, B = L.toarray(), L.toarray().sum(0)
+LS = N.T @ S
+pair_sum = (S * (N @ B)[:, None]).T @ S * 2 + 2 * LS.T @ LS
+cross = 2 * LS.T @ (B[:, None] * P)
+expected = pair_sum + cross + cross.T + (P * (B**2)[:, None]).T @ P
+np.testing.assert_allclose(G, expected, rtol=1e-6)
+print("right")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits addresses")
+@pytest.mark.parametrize(
+    ("options", "ends"),
+    [({}, "right"), ({"rewrite": "none"}, "refused True")],
+)
+def test_the_covariance_of_a_self_join_is_never_killed(options: Any, ends: str) -> None:
+    """In the written form it would fill memory and disk with terabytes."""
+    script = COVARIANCE.replace("**OPTIONS", f"**{options!r}")
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == ends
+
+
+def test_no_search_without_memory(native: duckdb.DuckDBPyConnection) -> None:
+    program, _ = product(native)
+    found = memory_check._plan_smaller(program.compiled, program.options, 0.0, None)  # type: ignore[arg-type]
+    assert list(found) == []
