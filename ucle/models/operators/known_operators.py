@@ -9,7 +9,7 @@ from ucle.models.operators import (
     convolutions,
     elementwise,
     learned,
-    pipelines,
+    preprocessing,
     products,
     recurrent,
     reductions,
@@ -18,7 +18,7 @@ from ucle.models.operators import (
 )
 
 _STANDARD = (elementwise, products, reductions, shapes, convolutions, recurrent)
-_LEARNING = (pipelines, trees)
+_LEARNING = (preprocessing, trees)
 
 TABLE: Mapping[tuple[str, str], Operator] = {
     **{("", name): row for module in _STANDARD for name, row in module.OPERATORS.items()},

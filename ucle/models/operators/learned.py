@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ucle.models.calls import Call, Operator
-from ucle.models.operators.pipelines import (
+from ucle.models.operators.preprocessing import (
     classes_of,
     classified,
     imputer,

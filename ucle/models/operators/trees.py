@@ -14,7 +14,7 @@ import numpy as np
 from ucle.errors import ModelError
 from ucle.foundation.dataclasses import dataclass
 from ucle.models.calls import Call, Operator
-from ucle.models.operators.pipelines import (
+from ucle.models.operators.preprocessing import (
     as_real,
     classes_of,
     classified,
