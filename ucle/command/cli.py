@@ -23,6 +23,7 @@ from ucle.command.options import (
     program_options,
     verbose_option,
 )
+from ucle.command.score_models import models
 from ucle.command.show_results import Pairs, WriteOptions, preview, preview_document, store
 from ucle.command.start import EXIT_CODES, UcleGroup, demo
 from ucle.database.open_sessions import connect
@@ -212,6 +213,7 @@ def run(
 
 
 main.add_command(demo)
+main.add_command(models)
 
 
 @main.command(epilog=EXIT_CODES)

@@ -60,7 +60,9 @@ def _read(own: ModelInput, features: Any, rows: str) -> TableInput:
     if own.dtype == "string":
         return table(features, [rows, columns[0]], value=1, coordinates=keys)
     missing: dict[str, Any] = {"nulls": "missing", "fill": math.nan}
-    options = missing if own.dtype.startswith("float") else {}
+    single = math.prod(size or 1 for size in own.sizes) == 1  # not an array in each row
+    plain = single or len(columns) > 1
+    options = missing if plain and own.dtype.startswith("float") else {}
     if len(columns) == 1:
         return table(
             features, [rows], value=columns[0], coordinates=keys, dtype=own.dtype, **options

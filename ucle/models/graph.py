@@ -121,6 +121,7 @@ class _Walk:
             tensor.name: array_of(self.onnx, tensor) for tensor in self.graph.initializer
         }
         values |= {name: np.asarray(value) for name, value in constants.items()}
+        self.writer.wishes = {id(value): name for name, value in values.items()}
         inputs = tuple(
             self.bind(value, values) for value in self.graph.input if value.name not in values
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -116,6 +118,29 @@ class Model:
             bounds={label: n for label, n in self.translation.sizes.items() if label in read},
             **(options or {}),
         )
+
+    def with_columns(self, columns: Mapping[str, Sequence[str]]) -> Model:
+        """The same model, whose inputs are read from these columns of a table.
+
+        Args:
+            columns: by the names of inputs.
+
+        Raises:
+            ArgumentError: an input has another number of features.
+        """
+        inputs = []
+        for own in self.inputs:
+            names = tuple(columns.get(own.name, own.columns))
+            count = math.prod(size or 1 for size in own.sizes)
+            if names and len(names) != count:
+                raise ArgumentError(
+                    "the columns do not fit the input",
+                    where=f"input {own.name}",
+                    expected=f"{count} columns",
+                    found=", ".join(names),
+                )
+            inputs.append(replace(own, columns=names))
+        return Model(replace(self.translation, inputs=tuple(inputs)))
 
     def _text(self, rows: str) -> str:
         """The statements with another label of the rows.

@@ -48,6 +48,7 @@ class Writer:
         self.sizes: dict[str, int] = {}
         self.extents: dict[str, tuple[int | None, ...]] = {}
         self.names_known: dict[tuple[str, tuple[str, ...]], str] = {}
+        self.wishes: dict[int, str] = {}
         self._names: set[str] = {ROWS}
         self._known: dict[int, tuple[Array, str]] = {}
 
@@ -105,7 +106,7 @@ class Writer:
         language_type(value.dtype)
         known = self._known.get(id(value))
         if known is None:
-            name = self.name(wish)
+            name = self.name(self.wishes.get(id(value), wish))
             squeezed = np.squeeze(value).astype(language_type(value.dtype), copy=False)
             self.weights[name] = np.asarray(squeezed, order="C")
             self.extents[name] = squeezed.shape
