@@ -58,7 +58,7 @@ LESS = (1.0, 0.5, 0.25)
 GROUPS = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))
 """Where control groups of version 1 and of version 2 are made."""
 
-DENSE = 1e8
+DENSE = 5e8
 """Positions up to which a result is read as a dense array."""
 
 ANSWERS = "right", "refused", "refused wrongly", "late", "slow", "wrong", "killed", "failed"
@@ -126,7 +126,7 @@ def run(seed: int, by: str) -> Iterator[dict[str, Any]]:
         predicted = program.compiled.peak_memory
         if by == "addresses":
             predicted += THREADS * PER_THREAD
-        free = factor * predicted
+        free = max(factor * predicted, memory_check.ALWAYS_FREE)
         limited = try_under(by, free, program, connection)
         found: dict[str, Any] = {"predicted": predicted / MB, "free": free / MB}
         found["seconds"] = limited.seconds
@@ -194,11 +194,11 @@ def _limit(by: str, free: float) -> None:
         (group / limit).write_text(str(int(int((group / used).read_text()) + free)))
 
 
-def _unlimit(by: str) -> None:
+def _unlimit(by: str, group: Path | None = None) -> None:
     if by == "addresses":
         resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
     elif by == "cgroup":
-        group = Path(os.environ["UCLE_GROUP"])
+        group = group or Path(os.environ["UCLE_GROUP"])
         (group / _files(group)[1]).write_text("-1" if "in_bytes" in _files(group)[1] else "max")
 
 
@@ -231,6 +231,7 @@ def classify(seed: int, by: str, group: Path | None) -> dict[str, Any]:
     environment = dict(os.environ)
     if group is not None:
         environment["UCLE_GROUP"] = str(group)
+        _unlimit("cgroup", group)  # one that was killed could not do so
         command = ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh", *command]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from typing import Any
@@ -27,12 +28,12 @@ SIDE = 1200
 def free(monkeypatch: pytest.MonkeyPatch) -> Any:
     """State what is free; every plan is looked at, however little it needs."""
 
-    def state(size: float) -> list[str]:
+    def state(size: float, *, kills: bool = True) -> list[str]:
         looks: list[str] = []
 
         def look(_threads: int) -> FreeMemory:
             looks.append("looked")
-            return FreeMemory(size, "a test")
+            return FreeMemory(size, "a test", kills)
 
         monkeypatch.setattr(current_data, "free_memory", look)
         return looks
@@ -121,8 +122,12 @@ def test_a_plan_that_is_likely_to_fit_runs_within_limits(
     """Its upper estimate exceeds what is free, and no plan with a lower one is found."""
     program, expected = product(native)
     size = 0.8 * program.compiled.peak_memory
-    free(size)
     monkeypatch.setattr(memory_check, "TIGHTER", ())
+    monkeypatch.setattr(memory_check, "LEAST_ENGINE", math.inf)
+    free(size, kills=True)
+    with pytest.raises(MemoryLimitError, match="is free"):
+        program.execute(native)
+    free(size, kills=False)
     limits: list[str] = []
     execute = current_data.execute_script
 

@@ -37,10 +37,14 @@ they hold, and most less than 30)."""
 
 @dataclass(frozen=True)
 class FreeMemory:
-    """Bytes that a process may still take, and what limits them."""
+    """Bytes that a process may still take, and what limits them.
+
+    `kills` is whether the system may end a process that takes more; otherwise it gets no more.
+    """
 
     size: float
     limit: str
+    kills: bool = True
 
 
 UNLIMITED = FreeMemory(math.inf, "nothing")
@@ -89,7 +93,9 @@ def _machine(root: Path) -> Iterator[FreeMemory]:
         yield FreeMemory(available * KIB, "the memory of the machine")
     if _read(root / "proc/sys/vm/overcommit_memory") == STRICT and "CommitLimit" in facts:
         promised = facts["CommitLimit"] - facts.get("Committed_AS", 0.0)
-        yield FreeMemory(max(promised, 0.0) * KIB, "the memory that the machine may promise")
+        yield FreeMemory(
+            max(promised, 0.0) * KIB, "the memory that the machine may promise", kills=False
+        )
 
 
 def _control_groups(root: Path) -> Iterator[FreeMemory]:
@@ -138,7 +144,7 @@ def _own_limits(threads: int, root: Path) -> Iterator[FreeMemory]:
     for kind, (option, now) in used.items():
         if (most := _soft_limit(kind)) != math.inf:
             left = most - now * resource.getpagesize() - threads * PER_THREAD
-            yield FreeMemory(max(left, 0.0), f"ulimit {option}")
+            yield FreeMemory(max(left, 0.0), f"ulimit {option}", kills=False)
 
 
 def _soft_limit(kind: int) -> float:

@@ -34,8 +34,8 @@ LIKELY = 0.65
 """The share of the predicted peak that programs hold: predictions are upper estimates.
 
 Of random programs, half hold less than 0.65 of what is predicted, and few more than 1.0 (`make
-memory`). A program that fits by this share only runs with limits on DuckDB and on the kernels, so
-that an error ends it where the share was too low.
+memory`). A program that fits by this share only runs with limits on DuckDB and on the kernels, and
+only where the system refuses memory instead of ending processes, so that the worst is an error.
 """
 
 FACTORS = 2
@@ -118,7 +118,8 @@ class Budget:
 
         Rows in its operators are partly in its account: it may take all that is free.
         """
-        return self.free.size if LIKELY * planned.peak_memory <= self.free.size else None
+        fits = not self.free.kills and LIKELY * planned.peak_memory <= self.free.size
+        return self.free.size if fits else None
 
 
 def find_excess(
