@@ -24,6 +24,22 @@ from ucle.run import current_data
 SIDE = 1200
 
 
+@pytest.fixture(autouse=True)
+def asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(memory_check.ASKED_FOR, "1")
+
+
+def test_nothing_is_checked_unasked(
+    monkeypatch: pytest.MonkeyPatch, native: duckdb.DuckDBPyConnection
+) -> None:
+    monkeypatch.delenv(memory_check.ASKED_FOR)
+    monkeypatch.setattr(current_data, "free_memory", lambda _: FreeMemory(1.0, "a test", True))
+    monkeypatch.setattr(memory_check, "ALWAYS_FREE", 0.0)
+    text = "y[i] = x[i] + 1"
+    with ucle.einsum_program(text, x=np.ones(3), database=native).execute() as result:
+        assert result["y"].to_numpy().tolist() == [2, 2, 2]
+
+
 @pytest.fixture
 def free(monkeypatch: pytest.MonkeyPatch) -> Any:
     """State what is free; every plan is looked at, however little it needs."""
@@ -192,18 +208,18 @@ def test_steps_of_a_loop_fit_too(native: duckdb.DuckDBPyConnection, free: Any) -
 @pytest.mark.filterwarnings("ignore::ucle.errors.StaleStatisticsWarning")
 def test_data_that_has_grown_counts(native: duckdb.DuckDBPyConnection, free: Any) -> None:
     native.execute(
-        "CREATE TABLE a AS SELECT x % 999 AS i, x // 999 AS j, 1.0 AS v FROM range(20000) t(x)"
+        "CREATE TABLE wider AS SELECT x % 999 AS i, x // 999 AS j, 1.0 AS v FROM range(20000) t(x)"
     )
     program = ucle.einsum_program(
         "Z[i,k] += A[i,j] * A[k,j]",
-        A="a",
+        A="wider",
         database=native,
         bounds={"i": 3000, "k": 3000, "j": 3000},
     )
     program.execute(native).close()
     few = program.compiled.peak_memory
     native.execute(
-        "INSERT INTO a SELECT 1000 + x % 1999, 21 + x // 1999, 1.0 FROM range(2000000) t(x)"
+        "INSERT INTO wider SELECT 1000 + x % 1999, 21 + x // 1999, 1.0 FROM range(2000000) t(x)"
     )
     free(max(few, 2 * ALWAYS_FREE))
     with pytest.raises(MemoryLimitError, match="needs more memory than is free"):

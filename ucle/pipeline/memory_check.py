@@ -10,6 +10,7 @@ refused before its first statement.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
@@ -24,6 +25,10 @@ from ucle.plan.memory_model import FIXED, RETAINED
 from ucle.plan.step_memory import plan_peak, statement_bytes
 from ucle.plan.steps import Step
 
+ASKED_FOR = "UCLE_CHECK_MEMORY"
+"""The environment variable that asks for the check, as any text that is not empty. It is not made
+unasked: the memory of tensors whose sparsity is not known, such as those of searches in graphs, is
+predicted many times too high, so that programs would be refused that run well."""
 ALWAYS_FREE = 64e6
 """Bytes that count as free everywhere: programs that need no more run without a look."""
 
@@ -120,6 +125,11 @@ class Budget:
         """
         fits = not self.free.kills and LIKELY * planned.peak_memory <= self.free.size
         return self.free.size if fits else None
+
+
+def is_asked_for() -> bool:
+    """True if plans are to be compared with the free memory."""
+    return bool(os.environ.get(ASKED_FOR))
 
 
 def find_excess(

@@ -39,6 +39,7 @@ from ucle.pipeline.memory_check import (
     Fitted,
     Need,
     find_excess,
+    is_asked_for,
     need_of_grown,
     plan_within_memory,
     with_entries,
@@ -158,7 +159,7 @@ class Prepared:
         """
 
         def run_within_memory(order: Prepared) -> T:
-            if elsewhere:
+            if elsewhere or not is_asked_for():
                 return run(order)
             order = order.within_memory(session)
             with order._limited(session):
@@ -231,6 +232,8 @@ class Prepared:
         """
 
         def run(order: Prepared) -> tuple[Compiled, dict[str, StepRun]]:
+            if not is_asked_for():
+                return order.compiled, measure_steps(session, order.compiled)
             order = order.within_memory(session)
             with order._limited(session):
                 return order.compiled, measure_steps(session, order.compiled)
