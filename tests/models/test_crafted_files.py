@@ -209,6 +209,15 @@ def test_a_crafted_file(name: str, tmp_path: Path) -> None:
     assert len(str(raised.value)) > 20
 
 
+def test_data_outside_of_the_folder_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "w.bin").write_bytes(bytes(16))
+    (tmp_path / "inner").mkdir()
+    path = tmp_path / "inner" / "model.onnx"
+    path.write_bytes(CRAFTED["path out of the folder"]().SerializeToString())
+    with pytest.raises(ModelError, match="outside of the model's folder"):
+        from_onnx(path)
+
+
 def test_all_missing_operators_are_listed() -> None:
     with pytest.raises(UnsupportedError, match="Fly, Swim"):
         from_onnx(CRAFTED["two unknown operators"]())

@@ -59,3 +59,22 @@ def test_a_product_of_split_axes(routes: Routes) -> None:
     for connection in routes.values():
         with model.program(x, database=connection).execute() as result:
             np.testing.assert_allclose(result["y"].to_numpy(), np.maximum(x, 0) @ w, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax"])
+def test_large_entries_lose_no_digits(kind: str, routes: Routes) -> None:
+    floats = TensorProto.FLOAT
+    graph = helper.make_graph(
+        [helper.make_node(kind, ["x"], ["y"], axis=-1)],
+        "large",
+        [helper.make_tensor_value_info("x", floats, ["rows", 4])],
+        [helper.make_tensor_value_info("y", floats, ["rows", 4])],
+    )
+    model = from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]))
+    small = np.array([[0, 1, 2, 3], [0.5, 0, -4, 1]], "f4")
+    for connection in routes.values():
+        values = []
+        for x in (small, small + np.float32(8192)):
+            with model.program(x, database=connection).execute() as result:
+                values.append(result["y"].to_numpy())
+        np.testing.assert_allclose(values[1], values[0], rtol=1e-6)

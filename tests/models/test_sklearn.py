@@ -79,16 +79,13 @@ def test_an_estimator_that_is_not_fitted() -> None:
 
 
 def test_thresholds_are_compared_with_rounded_features(routes: Routes) -> None:
-    """0.1 and the float32 next to it lie on one side of a threshold, as in scikit-learn."""
+    """A number just above a threshold is rounded to it, as in scikit-learn."""
+    cut = float(np.float32(0.1))
     tree = import_module("sklearn.tree")
-    low, high = (
-        np.float64(np.float32(0.1)),
-        np.float64(np.nextafter(np.float32(0.1), np.float32(1))),
-    )
-    X = np.array([[low, 0.0], [high, 0.0]])
-    estimator = tree.DecisionTreeRegressor().fit(X, [0.0, 1.0])
-    cut = estimator.tree_.threshold[0]
-    rows = np.array([[np.nextafter(cut, 1), 0.0], [np.nextafter(cut, 0), 0.0], [0.1, 0.0]])
-    model = read(estimator)
-    with model.program(rows, database=routes["native"]).execute() as result:
-        np.testing.assert_array_equal(result["variable"].to_numpy(), estimator.predict(rows))
+    estimator = tree.DecisionTreeRegressor().fit([[0.0, 0.0], [2 * cut, 0.0]], [0.0, 1.0])
+    assert estimator.tree_.threshold[0] == cut
+    rows = np.array([[cut + 1e-12, 0.0], [cut - 1e-12, 0.0], [cut + 1e-6, 0.0]])
+    with read(estimator).program(rows, database=routes["native"]).execute() as result:
+        found = result["variable"].to_numpy()
+    np.testing.assert_array_equal(found, estimator.predict(rows))
+    np.testing.assert_array_equal(found, [0, 0, 1])

@@ -9,7 +9,6 @@ from .mutation import Mutation
 
 CRAFTED = "tests/models/test_crafted_files.py"
 GRAPHS = "tests/models/test_random_graphs.py"
-NODES = "tests/models/test_onnx_operators.py"
 PIPELINES = "tests/models/test_pipelines.py"
 SKLEARN = "tests/models/test_sklearn.py"
 
@@ -20,7 +19,7 @@ MODELS: tuple[Mutation, ...] = (
         "or not path.is_relative_to(folder)",
         "",
         "a model reads files that are not its own",
-        (f"{CRAFTED}::test_a_crafted_file[path out of the folder]",),
+        (f"{CRAFTED}::test_data_outside_of_the_folder_is_not_read",),
     ),
     Mutation(
         "gaps-are-zeros",
@@ -52,6 +51,6 @@ MODELS: tuple[Mutation, ...] = (
         'x = f"{reading(view)} - max[{shown}]({reading(view)})"',
         "x = reading(view)",
         "softmax of large float32 numbers has few digits",
-        (f"{NODES}::test_a_node_test_of_onnx[softmax_large_number]",),
+        (f"{GRAPHS}::test_large_entries_lose_no_digits[Softmax]",),
     ),
 )
