@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from ucle.command.options import pairs, verbose_option, whole_number
 from ucle.command.show_results import Pairs
 from ucle.command.start import EXIT_CODES
 from ucle.database.open_sessions import connect
-from ucle.models.from_onnx import from_onnx
+from ucle.foundation.threads import import_late
 from ucle.run.write_table import MODES
 
 FILE = click.Path(exists=True, dir_okay=False)
@@ -31,7 +33,7 @@ def models() -> None:
 @verbose_option
 def show(model: str, sizes: Pairs) -> None:
     """Print the inputs and the statements of a MODEL."""
-    read = from_onnx(model, sizes=sizes_of(sizes))
+    read = _read(model, sizes)
     for own in read.inputs:
         shape = " x ".join("rows" if size is None else str(size) for size in own.sizes)
         click.echo(f"# {own.name}: {shape}, {own.dtype}")
@@ -78,7 +80,7 @@ def score(
     Each output is a table with a row for each key; those of several outputs are called
     INTO_OUTPUT.
     """
-    read = from_onnx(model, sizes=sizes_of(sizes))
+    read = _read(model, sizes)
     if columns is not None:
         names = tuple(name.strip() for name in columns.split(","))
         read = read.with_columns({own.name: names for own in read.inputs[:1]})
@@ -89,6 +91,11 @@ def score(
                 table = into if len(read.outputs) == 1 else f"{into}_{output.name}"
                 result[output.name].to_table(table, rows="all", mode=mode)
                 click.echo(f"{output.name} in {table}")
+
+
+def _read(model: str, sizes: Pairs) -> Any:
+    """A model; what reads it is imported late, as no other command needs it."""
+    return import_late("ucle.models.from_onnx").from_onnx(model, sizes=sizes_of(sizes))
 
 
 def sizes_of(given: Pairs) -> dict[str, int]:

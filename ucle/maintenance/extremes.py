@@ -21,17 +21,15 @@ from ucle.language.syntax import (
     Binary,
     Call,
     Expression,
-    First,
     Number,
     Reduction,
-    ScanExpression,
     Statement,
     accesses,
     children,
     walk,
     with_children,
 )
-from ucle.maintenance.affected import EVERYTHING, Mask
+from ucle.maintenance.affected import EVERYTHING, SPREADING, Mask
 from ucle.maintenance.differences import Updated
 from ucle.operators import (
     ALL,
@@ -126,9 +124,8 @@ def extend(
 
 def _is_pointwise(expression: Expression) -> bool:
     """True if an expression computes each term from the entries at its own labels."""
-    nested = (Reduction, ScanExpression, First)
     return not any(
-        isinstance(x, nested) or (isinstance(x, Access) and x.indices is not None)
+        isinstance(x, SPREADING) or (isinstance(x, Access) and x.indices is not None)
         for x in walk(expression)
     )
 

@@ -292,7 +292,7 @@ def convert_support_classifier(scope: Any, operator: Any, container: Any) -> Non
     """`SVC` and `NuSVC`."""
     estimator = operator.raw_operator
     attributes = _kernel_of(estimator)
-    if getattr(estimator, "probability", False) in (True,):
+    if getattr(estimator, "probability", False) is True:
         attributes["prob_a"] = np.asarray(estimator.probA_, np.float64)
         attributes["prob_b"] = np.asarray(estimator.probB_, np.float64)
     write(
@@ -309,38 +309,30 @@ def convert_support_classifier(scope: Any, operator: Any, container: Any) -> Non
     )
 
 
-def convert_support_regressor(scope: Any, operator: Any, container: Any) -> None:
-    """`SVR` and `NuSVR`."""
+def _write_support_vectors(scope: Any, operator: Any, container: Any, kind: str) -> None:
     estimator = operator.raw_operator
     vectors = _dense(estimator.support_vectors_)
     write(
         operator,
         scope,
         container,
-        "SVMRegressor",
+        kind,
         n_supports=len(vectors),
         support_vectors=vectors.reshape(-1),
         coefficients=_dense(estimator._dual_coef_).reshape(-1),
         rho=np.asarray(estimator._intercept_, np.float64),
         **_kernel_of(estimator),
     )
+
+
+def convert_support_regressor(scope: Any, operator: Any, container: Any) -> None:
+    """`SVR` and `NuSVR`."""
+    _write_support_vectors(scope, operator, container, "SVMRegressor")
 
 
 def convert_one_class(scope: Any, operator: Any, container: Any) -> None:
     """`OneClassSVM`: the label and the decision."""
-    estimator = operator.raw_operator
-    vectors = _dense(estimator.support_vectors_)
-    write(
-        operator,
-        scope,
-        container,
-        "OneClass",
-        n_supports=len(vectors),
-        support_vectors=vectors.reshape(-1),
-        coefficients=_dense(estimator._dual_coef_).reshape(-1),
-        rho=np.asarray(estimator._intercept_, np.float64),
-        **_kernel_of(estimator),
-    )
+    _write_support_vectors(scope, operator, container, "OneClass")
 
 
 # ---- Neighbours ----
@@ -383,56 +375,44 @@ def convert_neighbours(scope: Any, operator: Any, container: Any) -> None:
 # ---- Linear ----
 
 
+def _line_of(estimator: Any) -> dict[str, Any]:
+    """The coefficients of a linear model, and one intercept for each of its outputs."""
+    coefficients = np.atleast_2d(np.asarray(estimator.coef_, np.float64))
+    offsets = np.asarray(estimator.intercept_, np.float64).reshape(-1)
+    return {
+        "coefficients": coefficients.reshape(-1),
+        "intercepts": np.broadcast_to(offsets, (len(coefficients),)).copy(),
+    }
+
+
 def convert_linear(scope: Any, operator: Any, container: Any) -> None:
     """Linear regressors, with or without an intercept, of one target or several."""
+    line = _line_of(operator.raw_operator)
+    write(operator, scope, container, "LinearRegressor", targets=len(line["intercepts"]), **line)
+
+
+def _write_margins(scope: Any, operator: Any, container: Any, several: str, two: str) -> None:
     estimator = operator.raw_operator
-    coefficients = np.atleast_2d(np.asarray(estimator.coef_, np.float64))
-    offsets = np.broadcast_to(
-        np.asarray(estimator.intercept_, np.float64).reshape(-1), (len(coefficients),)
-    )
+    line = _line_of(estimator)
     write(
         operator,
         scope,
         container,
-        "LinearRegressor",
-        coefficients=coefficients.reshape(-1),
-        intercepts=offsets.copy(),
-        targets=len(coefficients),
+        "LinearClassifier",
+        post_transform=two if len(line["intercepts"]) == 1 else several,
+        **line,
+        **_classes(estimator),
     )
 
 
 def convert_margins(scope: Any, operator: Any, container: Any) -> None:
     """`RidgeClassifier` and `LinearSVC`: the class by the greatest margin."""
-    estimator = operator.raw_operator
-    coefficients = np.atleast_2d(np.asarray(estimator.coef_, np.float64))
-    write(
-        operator,
-        scope,
-        container,
-        "LinearClassifier",
-        coefficients=coefficients.reshape(-1),
-        intercepts=np.broadcast_to(
-            np.asarray(estimator.intercept_, np.float64).reshape(-1), (len(coefficients),)
-        ).copy(),
-        post_transform="NONE",
-        **_classes(estimator),
-    )
+    _write_margins(scope, operator, container, "NONE", "NONE")
 
 
 def convert_discriminant(scope: Any, operator: Any, container: Any) -> None:
     """`LinearDiscriminantAnalysis`: the logistic function of margins, or their softmax."""
-    estimator = operator.raw_operator
-    coefficients = np.atleast_2d(np.asarray(estimator.coef_, np.float64))
-    write(
-        operator,
-        scope,
-        container,
-        "LinearClassifier",
-        coefficients=coefficients.reshape(-1),
-        intercepts=np.asarray(estimator.intercept_, np.float64).reshape(-1),
-        post_transform="LOGISTIC" if len(coefficients) == 1 else "SOFTMAX",
-        **_classes(estimator),
-    )
+    _write_margins(scope, operator, container, "SOFTMAX", "LOGISTIC")
 
 
 def convert_imputer(scope: Any, operator: Any, container: Any) -> None:

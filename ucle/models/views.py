@@ -103,6 +103,11 @@ class View:
         return tuple(atom for axis in self.axes for atom in axis)
 
     @property
+    def read(self) -> set[Atom]:
+        """The atoms on which the positions depend; the others repeat what is read."""
+        return {atom for position in self.positions for atom, _ in position.terms}
+
+    @property
     def shape(self) -> tuple[Size, ...]:
         """The sizes of the axes."""
         return tuple(size_of(axis) for axis in self.axes)

@@ -214,8 +214,7 @@ class Writer:
             UnsupportedError: the rows are among several atoms of an axis.
         """
         chosen = range(view.rank) if axes is None else axes
-        read = {atom for position in view.positions for atom, _ in position.terms}
-        if any(atom not in read for axis in chosen for atom in view.axes[axis]):
+        if not view.read.issuperset(atom for axis in chosen for atom in view.axes[axis]):
             view = self.stored(view)
         if all(len(view.axes[axis]) <= 1 for axis in chosen):
             return view
@@ -266,9 +265,8 @@ class Writer:
         Where it is the same in all rows, the rows are those of an input, of which nothing else is
         used.
         """
-        read = {atom for position in view.positions for atom, _ in position.terms}
         anchor = self.anchor
-        if self.rows not in view.atoms or self.rows in read or anchor is None:
+        if self.rows not in view.atoms or self.rows in view.read or anchor is None:
             return self.emit(wish, view.axes, lambda reading: reading(view), view.dtype, whole=True)
         kind = language_type(view.dtype)
         return self.emit(

@@ -9,6 +9,7 @@ from ucle.models.operators import (
     convolutions,
     elementwise,
     learned,
+    look_ups,
     preprocessing,
     products,
     recurrent,
@@ -17,7 +18,7 @@ from ucle.models.operators import (
     trees,
 )
 
-_STANDARD = (elementwise, products, reductions, shapes, convolutions, recurrent)
+_STANDARD = (elementwise, products, reductions, shapes, look_ups, convolutions, recurrent)
 _LEARNING = (preprocessing, trees)
 
 TABLE: Mapping[tuple[str, str], Operator] = {

@@ -15,9 +15,10 @@ import numpy as np
 
 from ucle.models.calls import Call, Operator
 from ucle.models.operators.elementwise import dtype_of
+from ucle.models.operators.look_ups import gather
 from ucle.models.operators.products import contract
 from ucle.models.operators.reductions import along, position_of, reduce_axes
-from ucle.models.operators.shapes import gather, join
+from ucle.models.operators.shapes import join
 from ucle.models.text_columns import indicators, known_indicators
 from ucle.models.values import Array, Names, Outputs, TextColumns, Value
 from ucle.models.views import View
@@ -319,6 +320,31 @@ def classes_of(call: Call) -> Array:
     raise call.refuse("the model has no classes")
 
 
+def two_classes(
+    call: Call, second: View, classes: Array, middle: str, first: str
+) -> tuple[Value, Value]:
+    """The label and the scores of two classes, by the score of the second.
+
+    Args:
+        call: the node.
+        second: rows by one column.
+        classes: both.
+        middle: the number above which the second is the label.
+        first: the score of the first, as a text with a place for that of the second.
+    """
+    writer = call.writer
+    label = Call(call.operator, (), {}, (call.names[0],), call.version, writer)
+    positions = writer.pointwise(
+        f"{call.name}_position",
+        [second.with_axes(second.axes[:1])],
+        lambda x: f"int64({x} > {middle})",
+        "int64",
+    )
+    other = writer.pointwise(f"{call.name}_first", [second], first.format, second.dtype)
+    wish = call.names[1] if len(call.names) > 1 else "scores"
+    return pick(label, classes, positions), join(label, [other, second], 1, wish)
+
+
 def classified(call: Call, scores: View, classes: Array, *, binary: bool) -> tuple[Any, Value]:
     """The label and the scores of a classifier.
 
@@ -334,14 +360,8 @@ def classified(call: Call, scores: View, classes: Array, *, binary: bool) -> tup
         kind = call.get("post_transform", "NONE")
         shown = transform_scores(call, scores, f"{call.name}_second")
         middle = "0.5" if kind == "LOGISTIC" else "0"
-        flat = shown.with_axes(shown.axes[:1])
-        positions = writer.pointwise(
-            f"{call.name}_position", [flat], lambda x: f"int64({x} > {middle})", "int64"
-        )
         first = "1 - {}" if kind in ("LOGISTIC", "PROBIT") else "-{}"
-        other = writer.pointwise(f"{call.name}_first", [shown], first.format, shown.dtype)
-        both = join(label, [other, shown], 1, call.names[1] if len(call.names) > 1 else "scores")
-        return pick(label, classes, positions), both
+        return two_classes(call, shown, classes, middle, first)
     plain = writer.flatten(scores, [1])
     positions = position_of(label, plain, 1, "argmax", keep=False, wish=f"{call.name}_position")
     wish = call.names[1] if len(call.names) > 1 else "scores"

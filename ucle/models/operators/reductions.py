@@ -64,9 +64,9 @@ def reduce_axes(
     every = [atom for axis in axes for atom in view.axes[axis]]
     if any(atom.size is None for atom in every):
         raise call.refuse("the rows are reduced", "rows that are computed independently")
-    present = {atom for position in view.positions for atom, _ in position.terms}
-    atoms = [atom for atom in every if atom in present]
-    copies = math.prod(atom.size or 1 for atom in every if atom not in present)
+    read = view.read
+    atoms = [atom for atom in every if atom in read]
+    copies = math.prod(atom.size or 1 for atom in every if atom not in read)
 
     def expression(reading: Callable[[View], str]) -> str:
         text = inner.replace("x", reading(view)) if inner != "x" else reading(view)
@@ -91,8 +91,7 @@ def softmax(function: str) -> Operator:
         view = call.view(0)
         axis = view.axis(int(call.get("axis", -1 if call.version >= 13 else 1)))
         axes = [axis] if call.version >= 13 else list(range(axis, view.rank))
-        read = {atom for position in view.positions for atom, _ in position.terms}
-        if any(atom not in read for place in axes for atom in view.axes[place]):
+        if not view.read.issuperset(atom for place in axes for atom in view.axes[place]):
             view = call.writer.stored(view)
         atoms = [atom for place in axes for atom in view.axes[place]]
         return along(call, view, atoms, function)

@@ -9,6 +9,7 @@ import numpy as np
 from ucle.models.calls import Call, Operator
 from ucle.models.operators import shapes
 from ucle.models.operators.elementwise import same
+from ucle.models.operators.look_ups import gather
 from ucle.models.values import Dims, Outputs, Value
 from ucle.models.views import Size
 
@@ -80,7 +81,7 @@ def choose(call: Call) -> Outputs:
 
 SHAPE_OPERATORS: dict[str, Operator] = {
     "Concat": shapes.concat,
-    "Gather": shapes.gather,
+    "Gather": gather,
     "Slice": shapes.slice_axes,
     "Squeeze": same,
     "Unsqueeze": same,

@@ -1,4 +1,4 @@
-"""Operators that move entries: shapes, slices, concatenation, look-ups.
+"""Operators that move entries: shapes, slices, concatenation, margins.
 
 Most of them compute nothing (`ucle.models.views`).
 """
@@ -14,8 +14,8 @@ import numpy as np
 
 from ucle.models.calls import Call, Operator
 from ucle.models.values import Outputs
-from ucle.models.views import Atom, Axis, Position, Size, View, at, new_axis, rewrite_atoms
-from ucle.models.writer import is_number, language_type, number
+from ucle.models.views import Atom, Axis, Position, Size, View, new_axis
+from ucle.models.writer import number
 
 
 def sizes_of(call: Call, place: int) -> list[Size]:
@@ -212,7 +212,7 @@ def join(call: Call, views: Sequence[View], axis: int, wish: str) -> View:
     others, aligned = writer.broadcast(
         [view.with_axes((*view.axes[:axis], (), *view.axes[axis + 1 :])) for view in plain], wish
     )
-    target = new_axis(whole_sum(sizes))
+    target = new_axis(Size(sum(size.number for size in sizes)))
     label_of, start = target[0], 0
     axes = (*others[:axis], target, *others[axis + 1 :])
     parts: list[tuple[View, int, int, Axis]] = []
@@ -242,11 +242,6 @@ def join(call: Call, views: Sequence[View], axis: int, wish: str) -> View:
     return writer.emit(wish, axes, expression, views[0].dtype)
 
 
-def whole_sum(sizes: Sequence[Size]) -> Size:
-    """The sum of sizes."""
-    return Size(sum(size.number for size in sizes))
-
-
 def split(call: Call) -> Outputs:
     """`Split` into parts of given sizes, or of equal ones."""
     view = call.view(0)
@@ -272,8 +267,7 @@ def cut(call: Call, view: View, axis: int, first: int, size: int, step: int) -> 
     """
     if view.shape[axis].rows:
         raise call.refuse("some of the rows are taken", "all rows")
-    read = {atom for position in view.positions for atom, _ in position.terms}
-    if read.isdisjoint(view.axes[axis]):  # equal entries
+    if view.read.isdisjoint(view.axes[axis]):  # equal entries
         whole_axis = new_axis(Size(size))
         return view.with_axes((*view.axes[:axis], whole_axis, *view.axes[axis + 1 :]))
     plain = call.writer.flatten(view, [axis])
@@ -309,105 +303,6 @@ def slice_axes(call: Call) -> Outputs:
     return view
 
 
-def gather(call: Call) -> Outputs:
-    """`Gather`: the slices at some positions along an axis; negative ones count from the end."""
-    source, indices = call.operand(0), call.operand(1)
-    axis = int(call.get("axis", 0))
-    if isinstance(source, tuple):
-        chosen = np.asarray(call.constant(1)).reshape(-1)
-        return tuple(source[int(n)] for n in chosen)
-    view = call.view(0)
-    axis = view.axis(axis)
-    size = view.shape[axis]
-    if size.rows:
-        raise call.refuse("rows are looked up", "an axis of known size")
-    if isinstance(indices, np.ndarray):
-        indices = np.where(indices < 0, indices + size.number, indices)
-        if indices.ndim == 0 or indices.size == 1:
-            plain = call.writer.flatten(view, [axis])
-            chosen_at = Position(int(indices.reshape(-1)[0]))
-            fixed = plain.substitute(dict.fromkeys(plain.axes[axis], chosen_at))
-            axes = (*plain.axes[:axis], *((),) * indices.ndim, *plain.axes[axis + 1 :])
-            return View(plain.tensor, fixed, axes, plain.dtype)
-        steps = set(np.diff(indices.reshape(-1)).tolist())
-        if indices.ndim == 1 and len(steps) == 1:
-            return cut(call, view, axis, int(indices[0]), len(indices), steps.pop())
-    where = call.writer.view(indices, f"{call.name}_at")
-    if not isinstance(indices, np.ndarray):
-        where = from_start(call, where, size.number)
-    return look_up(call, view, axis, where, where.axes)
-
-
-def from_start(call: Call, where: View, size: int) -> View:
-    """Positions that count from the start, where negative ones count from the end."""
-    return call.writer.pointwise(
-        f"{call.name}_at", [where], lambda x: f"where({x} < 0, {x} + {size}, {x})", "int64"
-    )
-
-
-def look_up(
-    call: Call, view: View, axis: int, where: View, inserted: Sequence[Axis], shared: bool = False
-) -> View:
-    """Entries at computed positions along an axis; `shared` says that axes are common."""
-    writer = call.writer
-    plain = writer.stored(writer.flatten(view, [axis]))
-    index = writer.stored(where)
-    axes = (*plain.axes[:axis], *inserted, *plain.axes[axis + 1 :])
-    atoms = plain.axes[axis]
-    if not shared:
-        fresh = {a: at(Atom(a.size)) for a in index.atoms if a.size is not None}
-        index = rewrite_atoms(index, fresh)
-        axes = (*plain.axes[:axis], *index.axes, *plain.axes[axis + 1 :])
-
-    def expression(reading: Callable[[View], str]) -> str:
-        if not atoms:
-            return reading(plain)
-        labels = writer.labels([atom for each in axes for atom in each])
-        return _read_with(plain, labels, {atoms[0]: reading(index)})
-
-    return writer.emit(call.name, axes, expression, view.dtype)
-
-
-def _read_with(view: View, labels: dict[Atom, str], indices: dict[Atom, str]) -> str:
-    """A read of a stored view, with texts in the place of some atoms."""
-    known = {**labels, **indices}
-    return f"{view.tensor}[{','.join(known[p.terms[0][0]] for p in view.positions)}]"
-
-
-def gather_elements(call: Call) -> Outputs:
-    """`GatherElements`: for each entry a position of its own along an axis."""
-    view = call.view(0)
-    axis = view.axis(int(call.get("axis", 0)))
-    indices = call.operand(1)
-    size = view.shape[axis].number
-    where = call.view(1)
-    if isinstance(indices, np.ndarray):
-        where = call.writer.view(np.where(indices < 0, indices + size, indices), f"{call.name}_at")
-    else:
-        where = from_start(call, where, size)
-    for place, (mine, theirs) in enumerate(zip(view.shape, where.shape, strict=True)):
-        if place != axis and mine != theirs:
-            if mine.rows or theirs.rows or theirs.number > mine.number:
-                raise call.refuse("axes differ", "the same sizes of all other axes")
-            view = cut(call, view, place, 0, theirs.number, 1)
-    plain = call.writer.flatten(view, [axis])
-    own = plain.axes[axis]
-    open_view = replace(plain, axes=(*plain.axes[:axis], (), *plain.axes[axis + 1 :]))
-    axes, (source, index) = call.writer.broadcast([open_view, where], call.name)
-    kept = call.writer.stored(index)
-    stored = call.writer.stored(
-        replace(source, axes=(*source.axes[:axis], own, *source.axes[axis + 1 :]))
-    )
-
-    def expression(reading: Callable[[View], str]) -> str:
-        if not own:
-            return reading(stored)
-        labels = call.writer.labels([atom for each in axes for atom in each])
-        return _read_with(stored, labels, {own[0]: reading(kept)})
-
-    return call.writer.emit(call.name, axes, expression, view.dtype)
-
-
 def tile(call: Call) -> Outputs:
     """`Tile`: axes are repeated one after the other."""
     view = call.view(0)
@@ -418,40 +313,6 @@ def tile(call: Call) -> Outputs:
             raise call.refuse("rows are repeated", "an axis of known size")
         axes.append((*new_axis(Size(count)), *axis))
     return view.with_axes(axes)
-
-
-def pad(call: Call) -> Outputs:
-    """`Pad` with a constant, with the entry at the edge, mirrored, or around."""
-    view = call.view(0)
-    amounts = call.integers(1, "pads") or ()
-    chosen = call.constant(3)
-    places = [view.axis(int(n)) for n in chosen] if chosen is not None else list(range(view.rank))
-    fill = call.given(2)
-    if fill is None:
-        fill = np.asarray(call.get("value", 0.0))
-    if not is_number(fill):
-        fill = call.constant(2)
-    mode = call.get("mode", "constant")
-    half = len(places)
-    edges = {place: (amounts[n], amounts[half + n]) for n, place in enumerate(places)}
-    if mode == "constant":
-        return pad_constant(call, view, edges, np.asarray(fill), call.name)
-    for place, (before, after) in edges.items():
-        if before or after:
-            view = _pad_by_index(call, view, place, before, after, mode)
-    return view
-
-
-def _pad_by_index(call: Call, view: View, place: int, before: int, after: int, mode: str) -> View:
-    size = view.shape[place].number
-    names = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
-    if mode not in names:
-        raise call.refuse(f"the mode {mode!r} is not there", "constant, " + ", ".join(names))
-    low, high = max(before, 0), max(after, 0)
-    indices = np.pad(np.arange(size), (low, high), mode=names[mode])  # type: ignore[call-overload]
-    indices = indices[low - before : len(indices) - (high - after)]
-    where = call.writer.view(indices, f"{call.name}_at")
-    return look_up(call, view, place, where, where.axes)
 
 
 def pad_constant(
@@ -563,31 +424,6 @@ def triangle(call: Call) -> Outputs:
     return call.writer.emit(call.name, plain.axes, expression, view.dtype)
 
 
-def one_hot(call: Call) -> Outputs:
-    """`OneHot`: one of two values, by whether an entry is the position along a new axis."""
-    depth = int(np.asarray(call.constant(1)).reshape(-1)[0])
-    off, on = (np.asarray(call.constant(2))[n] for n in (0, 1))
-    view = call.view(0)
-    axis = int(call.get("axis", -1)) % (view.rank + 1)
-    target = new_axis(Size(depth))
-    axes = (*view.axes[:axis], target, *view.axes[axis:])
-    dtype = np.asarray(call.constant(2)).dtype
-
-    def expression(reading: Callable[[View], str]) -> str:
-        labels = call.writer.labels([atom for each in axes for atom in each])
-        own = labels[target[0]] if target else "0"
-        x = reading(view)
-        if view.dtype.kind == "f":
-            x = f"int64({x})"
-        same = f"{x} == {own} or {x} + {depth} == {own}"
-        kind = language_type(dtype)
-        if not off:
-            return f"{kind}({same}) * {number(on)}"
-        return f"where({same}, {number(on)}, {number(off)})"
-
-    return call.writer.emit(call.name, axes, expression, dtype)
-
-
 def depth_to_space(call: Call) -> Outputs:
     """`DepthToSpace`: blocks of channels become blocks of pixels."""
     view = call.view(0)
@@ -626,15 +462,11 @@ OPERATORS: dict[str, Operator] = {
     "Concat": concat,
     "Split": split,
     "Slice": slice_axes,
-    "Gather": gather,
-    "GatherElements": gather_elements,
     "Tile": tile,
-    "Pad": pad,
     "Shape": shape,
     "Size": size,
     "ConstantOfShape": constant_of_shape,
     "Trilu": triangle,
-    "OneHot": one_hot,
     "DepthToSpace": depth_to_space,
     "SpaceToDepth": space_to_depth,
 }

@@ -18,10 +18,9 @@ from ucle.models.operators.preprocessing import (
     as_real,
     classes_of,
     classified,
-    pick,
     transform_scores,
+    two_classes,
 )
-from ucle.models.operators.shapes import join
 from ucle.models.values import Array, Outputs, Value
 from ucle.models.views import Atom, Position, View
 from ucle.models.writer import number
@@ -262,22 +261,8 @@ def classifier(call: Call) -> Outputs:
     weights = call.get("class_weights_as_tensor")
     weights = np.asarray(weights if weights is not None else call.get("class_weights") or [0.0])
     if call.get("post_transform", "NONE") == "NONE" and weights.min() >= 0:
-        return _shares(call, scores, classes)
+        return two_classes(call, scores, classes, "0.5", "1 - {}")  # the share of the second
     return classified(call, scores, classes, binary=True)
-
-
-def _shares(call: Call, second: View, classes: Array) -> tuple[Any, ...]:
-    """Two classes, of which the trees know the share of the second."""
-    label = Call(call.operator, (), {}, (call.names[0],), call.version, call.writer)
-    positions = call.writer.pointwise(
-        f"{call.name}_position",
-        [second.with_axes(second.axes[:1])],
-        lambda x: f"int64({x} > 0.5)",
-        "int64",
-    )
-    first = call.writer.pointwise(f"{call.name}_first", [second], "1 - {}".format, second.dtype)
-    wish = call.names[1] if len(call.names) > 1 else "scores"
-    return pick(label, classes, positions), join(label, [first, second], 1, wish)
 
 
 OPERATORS: dict[str, Operator] = {
