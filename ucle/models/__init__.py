@@ -14,7 +14,7 @@ features            columns of a table as inputs
 imported_model      the result: statements, weights and inputs, and the program over some rows
 
 In: the file of a model, or a fitted object. Out: a `Model`, whose program scores rows of tables.
-May import: `ucle.program`, `ucle.inputs`, `ucle.foundation` and `ucle.errors`; the packages of the
+May import: ``ucle.program``, ``ucle.inputs``, ``ucle.foundation``, ``ucle.errors``; packages of the
 extra ``ucle[models]`` are imported when they are needed.
 """
 
