@@ -228,7 +228,7 @@ def make_group() -> Path | str:
 def classify(seed: int, by: str, group: Path | None) -> dict[str, Any]:
     """Return what a program does under its limit, in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.memory_limits", "--one", str(seed), "--by", by]
-    environment = {**os.environ, "UCLE_CHECK_MEMORY": "1"}
+    environment = dict(os.environ)
     if group is not None:
         environment["UCLE_GROUP"] = str(group)
         _unlimit("cgroup", group)  # one that was killed could not do so

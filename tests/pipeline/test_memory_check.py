@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import subprocess
 import sys
 from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.csgraph import dijkstra
 
 import ucle
 from ucle.database.engine import DUCKDB
-from ucle.database.session import parse_size
+from ucle.database.session import Session, parse_size
 from ucle.errors import MemoryLimitError
 from ucle.foundation.free_memory import FreeMemory
 from ucle.pipeline import memory_check
@@ -24,20 +25,20 @@ from ucle.run import current_data
 SIDE = 1200
 
 
-@pytest.fixture(autouse=True)
-def asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(memory_check.ASKED_FOR, "1")
-
-
-def test_nothing_is_checked_unasked(
-    monkeypatch: pytest.MonkeyPatch, native: duckdb.DuckDBPyConnection
+@pytest.mark.parametrize("switch", ["0", "1"])
+def test_the_check_can_be_turned_off(
+    switch: str, monkeypatch: pytest.MonkeyPatch, native: duckdb.DuckDBPyConnection
 ) -> None:
-    monkeypatch.delenv(memory_check.ASKED_FOR)
+    monkeypatch.setenv(memory_check.SWITCH, switch)
     monkeypatch.setattr(current_data, "free_memory", lambda _: FreeMemory(1.0, "a test", True))
     monkeypatch.setattr(memory_check, "ALWAYS_FREE", 0.0)
-    text = "y[i] = x[i] + 1"
-    with ucle.einsum_program(text, x=np.ones(3), database=native).execute() as result:
-        assert result["y"].to_numpy().tolist() == [2, 2, 2]
+    program = ucle.einsum_program("y[i] = x[i] + 1", x=np.ones(3), database=native)
+    if switch == "1":
+        with pytest.raises(MemoryLimitError, match="than is free"):
+            program.execute()
+    else:
+        with program.execute() as result:
+            assert result["y"].to_numpy().tolist() == [2, 2, 2]
 
 
 @pytest.fixture
@@ -62,8 +63,29 @@ def product(connection: duckdb.DuckDBPyConnection, **options: Any) -> tuple[Any,
     rng = np.random.default_rng(3)
     A = sp.random_array((SIDE, SIDE), density=0.01, rng=rng, format="csr")
     H = rng.random((SIDE, 2000))
-    program = ucle.einsum_program("Z[i,k] += A[i,j] * H[j,k]", A=A, H=H, database=connection)
+    j, k = np.indices(H.shape).reshape(2, -1)
+    rows = pa.table({"j": j, "k": k, "val": H.reshape(-1)})
+    program = ucle.einsum_program(
+        "Z[i,k] += A[i,j] * H[j,k]",
+        A=A,
+        H=ucle.table(rows, ["j", "k"], "val"),
+        database=connection,
+    )
     return program, A @ H
+
+
+def pairs(connection: duckdb.DuckDBPyConnection) -> tuple[Any, Any]:
+    """A product of sparse matrices, most memory of which is in the tables of joins and groups."""
+    rng = np.random.default_rng(7)
+    A, B = (sp.random_array((9000, 9000), density=2e-3, rng=rng, format="csr") for _ in range(2))
+    text = "Z[i,k] += A[i,j] * B[j,k]"
+    return ucle.einsum_program(
+        text, A=A, B=B, database=connection, decomposition="relational"
+    ), A @ B
+
+
+def assert_equal(found: ucle.Result, expected: Any) -> None:
+    np.testing.assert_allclose(abs(found["Z"].to_scipy() - expected).max(), 0.0, atol=1e-12)
 
 
 def test_small_plans_do_not_look(native: duckdb.DuckDBPyConnection, free: Any) -> None:
@@ -81,15 +103,17 @@ def test_spilled_bytes_count_up_to_what_the_engine_may_take() -> None:
         asked.append("engine")
         return Engine(memory=100e6, disk=8.5e9)
 
-    def look() -> FreeMemory:
-        return FreeMemory(1e9, "a test")
+    def exceeds(peak: float, outside: float) -> bool:
+        look = lambda: FreeMemory(1e9, "a test")  # noqa: E731
+        return find_excess(peak, lambda: Need(peak, outside), look, engine) is not None
 
-    assert find_excess(Need(0.9e9, 0.5e9), look, engine) is None
+    assert not exceeds(0.59e9, 0.5e9)
     assert asked == []
-    assert find_excess(Need(9e9, 0.5e9), look, engine) is None
-    assert asked == ["engine"]
-    assert find_excess(Need(9e9, 0.9e9), look, engine) is not None  # outside of its account
-    assert find_excess(Need(10e9, 0.5e9), look, engine) is not None  # more than the disk has
+    assert exceeds(0.9e9, 0.9e9)  # it is too close
+    assert not exceeds(9e9, 0.4e9)
+    assert set(asked) == {"engine"}
+    assert exceeds(9e9, 0.9e9)  # outside of its account
+    assert exceeds(10e9, 0.5e9)  # more than the disk has
 
 
 def test_another_plan_runs_where_the_chosen_one_does_not_fit(
@@ -128,34 +152,81 @@ def test_the_plan_that_fits_is_kept(
     program, _ = product(native)
     free(0.8 * program.compiled.peak_memory)
     program.execute(native).close()
-    monkeypatch.setattr(current_data, "plan_within_memory", None)
+    monkeypatch.setattr(current_data, "plans_within_memory", None)
     program.execute(native).close()
 
 
-def test_a_plan_that_is_likely_to_fit_runs_within_limits(
-    native: duckdb.DuckDBPyConnection, free: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kills", [True, False])
+def test_a_plan_that_may_fit_runs_within_limits(
+    native: duckdb.DuckDBPyConnection, free: Any, monkeypatch: pytest.MonkeyPatch, kills: bool
 ) -> None:
     """Its upper estimate exceeds what is free, and no plan with a lower one is found."""
-    program, expected = product(native)
+    program, expected = pairs(native)
     size = 0.8 * program.compiled.peak_memory
     monkeypatch.setattr(memory_check, "TIGHTER", ())
-    monkeypatch.setattr(memory_check, "LEAST_ENGINE", math.inf)
-    free(size, kills=True)
-    with pytest.raises(MemoryLimitError, match="is free"):
-        program.execute(native)
-    free(size, kills=False)
-    limits: list[str] = []
-    execute = current_data.execute_script
+    monkeypatch.setattr(memory_check.Budget, "spilling", lambda *_: None)
+    free(size, kills=kills)
+    taken: list[tuple[float, float]] = []
+    limited = Session.limited_memory
 
-    def watched(*arguments: Any, **options: Any) -> Any:
-        ((limit,),) = native.execute("SELECT current_setting('memory_limit')").fetchall()
-        limits.append(limit)
+    def watched(session: Session, more: float, kernels: float) -> Any:
+        taken.append((more, kernels))
+        return limited(session, more, kernels)
+
+    monkeypatch.setattr(Session, "limited_memory", watched)
+    with program.execute(native) as result:
+        assert_equal(result, expected)
+    ((engine, kernels),) = taken
+    assert engine > 0
+    assert kernels > 0
+    assert (engine + kernels <= size) is kills
+
+
+def test_what_needs_too_much_is_tried_again_with_another_plan(
+    native: duckdb.DuckDBPyConnection, free: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, expected = product(native)
+    free(0.8 * program.compiled.peak_memory, kills=False)
+    execute, runs = current_data.execute_script, []
+
+    def fails_once(*arguments: Any, **options: Any) -> Any:
+        runs.append(arguments)
+        if len(runs) == 1:
+            raise MemoryLimitError("out of memory")
         return execute(*arguments, **options)
 
-    monkeypatch.setattr(current_data, "execute_script", watched)
+    monkeypatch.setattr(current_data, "execute_script", fails_once)
     with program.execute(native) as result:
         np.testing.assert_allclose(result["Z"].to_numpy(), expected)
-    assert [parse_size(x) < 2 * size for x in limits] == [True]
+    assert len(runs) == 2
+    runs.clear()
+    native.execute("BEGIN")
+    program = product(native)[0]
+    with pytest.raises(MemoryLimitError, match="out of memory"):
+        program.execute(native)
+    native.execute("ROLLBACK")
+    assert len(runs) == 1
+
+
+def test_a_state_that_has_grown_is_not_refused(native: duckdb.DuckDBPyConnection) -> None:
+    """What a step of a search would hold at most is far more than what it holds."""
+    rng = np.random.default_rng(2)
+    nodes = 3000
+    G = sp.random_array((nodes, nodes), density=2 / nodes, rng=rng, format="csr")
+    G.data[:] = 1.0
+    start = pa.table({"node": np.arange(64), "source": np.arange(64), "val": np.zeros(64)})
+    links = pa.table(dict(zip(("a", "b"), G.nonzero(), strict=True)) | {"val": G.data})
+    search = ucle.einsum_program(
+        "next[node,source] = min(D[node,source], min[j](D[j,source] + L[j,node]))\n"
+        "moved[] = sum[node,source](next[node,source] < D[node,source])",
+        L=ucle.table(links, ["a", "b"], "val", fill=np.inf),
+        D=ucle.table(start, ["node", "source"], "val", fill=np.inf),
+        bounds={"node": nodes, "source": nodes},
+        database=native,
+    )
+    with search.iterate({"D": "next"}, until="moved[] == 0") as found:
+        distances = found["next"].to_numpy()[:, :64]
+    np.testing.assert_array_equal(distances, dijkstra(G, indices=range(64)).T)
 
 
 def test_limits_are_as_before_after_a_block(native: duckdb.DuckDBPyConnection) -> None:
@@ -180,12 +251,12 @@ def test_kernels_have_limits_too(native: duckdb.DuckDBPyConnection) -> None:
     assert session.run(state, "test") == [(8_000_000,)]
 
 
-def test_disk_bounds_what_is_spilled(native: duckdb.DuckDBPyConnection) -> None:
-    session = DUCKDB.open(native)
+def test_disk_bounds_what_is_spilled(fresh: duckdb.DuckDBPyConnection) -> None:
+    session = DUCKDB.open(fresh)
     assert 0 < session.spill_limit < 1e18
-    native.execute("SET max_temp_directory_size = '1GB'")
+    fresh.execute("SET max_temp_directory_size = '1GB'")
     assert session.spill_limit <= 1e9
-    native.execute("SET temp_directory = ''")
+    fresh.execute("SET temp_directory = ''")
     assert session.spill_limit == 0
 
 
@@ -206,7 +277,9 @@ def test_steps_of_a_loop_fit_too(native: duckdb.DuckDBPyConnection, free: Any) -
 
 
 @pytest.mark.filterwarnings("ignore::ucle.errors.StaleStatisticsWarning")
-def test_data_that_has_grown_counts(native: duckdb.DuckDBPyConnection, free: Any) -> None:
+def test_data_that_has_grown_counts(
+    native: duckdb.DuckDBPyConnection, free: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     native.execute(
         "CREATE TABLE wider AS SELECT x % 999 AS i, x // 999 AS j, 1.0 AS v FROM range(20000) t(x)"
     )
@@ -222,8 +295,15 @@ def test_data_that_has_grown_counts(native: duckdb.DuckDBPyConnection, free: Any
         "INSERT INTO wider SELECT 1000 + x % 1999, 21 + x // 1999, 1.0 FROM range(2000000) t(x)"
     )
     free(max(few, 2 * ALWAYS_FREE))
-    with pytest.raises(MemoryLimitError, match="needs more memory than is free"):
-        program.execute(native)
+    with monkeypatch.context() as patched:
+        patched.setattr(current_data, "execute_script", run_out)  # within limits, it may run
+        with pytest.raises(MemoryLimitError, match="needs more memory than is free"):
+            program.execute(native)
+    assert program.compiled.peak_memory == few
+
+
+def run_out(*_: Any, **__: Any) -> Any:
+    raise MemoryLimitError("out of memory")
 
 
 def test_the_written_order_stays(native: duckdb.DuckDBPyConnection, free: Any) -> None:

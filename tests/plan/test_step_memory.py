@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from random_programs.levels import levelled_case
@@ -24,6 +25,7 @@ from ucle.plan.memory_model import (
     statement,
 )
 from ucle.plan.relation_nodes import FusedStep
+from ucle.plan.step_memory import slot_bytes
 from ucle.testing.check_matrix import some_decompositions
 from ucle.testing.generate import random_case
 
@@ -33,7 +35,8 @@ from ucle.testing.generate import random_case
     [
         (RowVectors(rows=10, size=8, threads=2), 80),
         (RowVectors(rows=1e6, size=8, threads=2), 2 * 2048 * 8),
-        (JoinTable(rows=10, size=84, other_rows=3, other_size=4), 60),
+        (JoinTable(rows=10, size=84, other_rows=3, other_size=4), 3 * 12 + 8 * 8),
+        (JoinTable(rows=5, size=4, other_rows=9, other_size=4), 5 * 12 + 16 * 8),
         (CrossJoined(size=5e6), 2 * 5e6),
         (FilledTable(rows=3, size=7), 21),
         (FilledTable(rows=4, size=100_000), 2 * 262_144),
@@ -82,6 +85,23 @@ def test_arrays_in_another_order_are_copied(native: duckdb.DuckDBPyConnection) -
     assert predicted("j") >= predicted("i") + x.nbytes
 
 
+def test_keys_of_arrays_count(native: duckdb.DuckDBPyConnection) -> None:
+    """They are columns that DuckDB reads beside the array."""
+    x = np.ones((400, 900))
+
+    def predicted(array: object) -> float:
+        program = ucle.einsum_program(
+            "Z[i,j] = exp(x[i,j])", x=array, database=native, decomposition={"Z": ["i", "j"]}
+        )
+        return program.compiled.outside_memory
+
+    i, j = np.indices(x.shape).reshape(2, -1)
+    table = ucle.table(pa.table({"i": i, "j": j, "val": x.ravel()}), ["i", "j"], "val")
+    assert predicted(x) >= predicted(table) + 8 * x.size
+    x[0] = 0.0  # where other entries are is found by NumPy, as 8 bytes for each axis
+    assert predicted(x) >= predicted(table) + (8 + 16) * np.count_nonzero(x)
+
+
 def test_what_is_put_in_one_row_is_copied(native: duckdb.DuckDBPyConnection) -> None:
     x = np.ones((400, 900))
     program = ucle.einsum_program(
@@ -110,5 +130,16 @@ def test_a_step_of_several_tensors_has_the_sizes_of_each(native: duckdb.DuckDBPy
     inputs = {"N": N, "H": rng.random((600, 200)), "W": rng.random((200, 4)), "x": np.ones(200)}
     text = "Q[i,n] += N[i,j] * H[j,m] * W[m,n]; r[i] += N[i,j] * H[j,m] * x[m]"
     program = ucle.einsum_program(text, inputs=inputs, database=native)
-    assert any(isinstance(x.relation, FusedStep) for x in program.compiled.physical.steps)
+    (fused,) = [
+        x.relation for x in program.compiled.physical.steps if isinstance(x.relation, FusedStep)
+    ]
     assert FIXED < program.compiled.peak_memory < 10 * FIXED
+    sizes = slot_bytes(fused, program.compiled.memory_estimates)
+    compressed = [
+        size
+        for size, x in zip(sizes, (*fused.operands, *fused.lines), strict=True)
+        if x.layout.compressed is not None
+    ]
+    # It stays so when it is made ready for the lines.
+    assert len(compressed) == 2
+    assert max(compressed) < 8 * 600 * 600 / 10

@@ -330,21 +330,18 @@ class Session:
                     cursor.execute(f"SET {name} = {str(not on).lower()}").fetchall()
 
     @contextlib.contextmanager
-    def limited_memory(self, more: float | None, kernels: float) -> Iterator[None]:
+    def limited_memory(self, more: float, kernels: float) -> Iterator[None]:
         """Limit the memory that DuckDB takes within a block, beyond what it holds before.
 
         The settings are for the whole database: sessions of ucle that share one take turns.
 
         Args:
-            more: bytes; None to leave the limits as they are.
+            more: bytes.
             kernels: the bytes that kernels may hold beside them.
 
         Raises:
             MemoryLimitError: DuckDB cannot free what it holds beyond that.
         """
-        if more is None:
-            yield
-            return
         with self._turn:
             query = "SELECT current_setting('memory_limit'), sum(memory_usage_bytes)"
             ((before, held),) = self.fetch(f"{query} FROM duckdb_memory()")

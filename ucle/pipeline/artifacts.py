@@ -7,7 +7,7 @@ again for other sizes (`ucle.pipeline.resize`) or another decomposition (`ucle.p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, fields
 from functools import cached_property
 
@@ -26,12 +26,13 @@ from ucle.optimiser.made_dense import describe_dense_tensors
 from ucle.options import Optimisations
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.forms import find_aggregations, says_nothing
+from ucle.plan.memory_model import Account
 from ucle.plan.pass_context import Memory, PassContext, Spreading
 from ucle.plan.passes import PASSES, Pass, run_passes
 from ucle.plan.step_memory import Estimates, plan_peak
 from ucle.plan.steps import Plan
 from ucle.sqlgen.scalar_operators import number_expression
-from ucle.stats.estimate import ProgramStatistics
+from ucle.stats.estimate import ProgramStatistics, Rows
 from ucle.udf_kernels.kernel_limits import kernel_limits
 
 MOST_BYTES = 1 << 26
@@ -43,8 +44,8 @@ class PhysicalPlan:
     """A plan after all passes, with its predicted memory as far as it was asked for."""
 
     plan: Plan
-    peaks: dict[bool, float] = field(default_factory=dict)
-    """The peak, by whether only bytes outside of the engine's account count."""
+    peaks: dict[tuple[Account, bool], float] = field(default_factory=dict)
+    """The peak, by what is counted, and by whether only what is certain counts."""
 
 
 _physical = BoundedCache[PhysicalPlan](MOST_BYTES)
@@ -95,25 +96,40 @@ class Planned:
     @property
     def peak_memory(self) -> float:
         """Upper estimate of the bytes that an execution holds, beyond those held before it."""
-        return self._peak(outside=False)
+        return self.count_memory(Account.ALL)
 
     @property
     def outside_memory(self) -> float:
         """The part of `peak_memory` outside of the engine's account, which it cannot spill."""
-        return self._peak(outside=True)
+        return self.count_memory(Account.OUTSIDE)
 
-    def _peak(self, *, outside: bool) -> float:
-        peaks = self._kept_plan.peaks
-        if outside not in peaks:
-            peaks[outside] = plan_peak(self.physical, self.memory_estimates, outside=outside)
-        return peaks[outside]
+    def count_memory(self, account: Account, *, certain: bool = False) -> float:
+        """Return the bytes of an account that an execution holds at most.
+
+        Args:
+            account: what is counted.
+            certain: whether tuples count only as far as there have to be as many.
+        """
+        peaks, asked = self._kept_plan.peaks, (account, certain)
+        if asked not in peaks:
+            estimates = self.certain_estimates if certain else self.memory_estimates
+            peaks[asked] = plan_peak(self.physical, estimates, account)
+        return peaks[asked]
 
     @property
     def memory_estimates(self) -> Estimates:
         """The sizes from which the memory of statements is predicted."""
+        return self._estimates(lambda rows: rows.estimate)
+
+    @property
+    def certain_estimates(self) -> Estimates:
+        """The least sizes that tensors may have."""
+        return self._estimates(lambda rows: rows.low)
+
+    def _estimates(self, of: Callable[[Rows], float]) -> Estimates:
         statistics = self.statistics
         return Estimates(
-            lambda tensor, layout: statistics.rows(tensor, layout).estimate,
+            lambda tensor, layout: of(statistics.rows(tensor, layout)),
             statistics.payload_bytes,
             self.threads,
             kernel_limits().state_bytes,

@@ -3,8 +3,12 @@
 Plans are chosen for the memory that options or DuckDB allow, so that the choice depends on program
 and data alone. What is free in the machine, its containers and the limits of the process is read
 before a program runs, and only where its plan is expected to hold more than any machine has free.
-If a plan does not fit, others are searched for with less memory; if none fits, the program is
-refused before its first statement.
+
+If a plan does not fit, others are searched for with less memory. A program is refused before its
+first statement where it is certain that nothing fits, or likely by far. Predictions are upper
+estimates, and far too high for tensors whose sparsity is not known: what may still fit runs, and
+DuckDB and the kernels may take only so much together that the process is not ended. What they
+refuse then is an error, after which the next plan is tried.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 
 from ucle.errors import MemoryLimitError, UcleError
 from ucle.foundation.dataclasses import dataclass
@@ -21,26 +26,29 @@ from ucle.inputs.states import PlacedInput
 from ucle.optimiser.optimise import program_statistics
 from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled, Planned
-from ucle.plan.memory_model import FIXED, RETAINED
+from ucle.plan.memory_model import FIXED, RETAINED, Account
 from ucle.plan.step_memory import plan_peak, statement_bytes
 from ucle.plan.steps import Step
 
-ASKED_FOR = "UCLE_CHECK_MEMORY"
-"""The environment variable that asks for the check, as any text that is not empty. It is not made
-unasked: the memory of tensors whose sparsity is not known, such as those of searches in graphs, is
-predicted many times too high, so that programs would be refused that run well."""
+SWITCH = "UCLE_CHECK_MEMORY"
+"""The environment variable that turns the check off, by the text ``0``."""
 ALWAYS_FREE = 64e6
 """Bytes that count as free everywhere: programs that need no more run without a look."""
 
 TIGHTER = (1.0, 0.5, 0.25, 0.1)
 """Shares of the free memory for which other plans are searched, in this order."""
 
-LIKELY = 0.65
-"""The share of the predicted peak that programs hold: predictions are upper estimates.
+CLOSE = 0.6
+"""The share of what is free from which on a plan that is predicted to fit has limits, too.
+
+They are for what predictions leave out, where the system ends processes that take too much.
+"""
+
+HOPELESS = 8.0
+"""How many times of what is free a plan may be predicted to hold and still be tried.
 
 Of random programs, half hold less than 0.65 of what is predicted, and few more than 1.0 (`make
-memory`). A program that fits by this share only runs with limits on DuckDB and on the kernels, and
-only where the system refuses memory instead of ending processes, so that the worst is an error.
+memory`); where patterns of entries meet more seldom than by chance, it may be a tenth.
 """
 
 FACTORS = 2
@@ -52,18 +60,33 @@ LEAST_ENGINE = 64e6
 Below them it fails at tables of many partitions, each of which has a block in memory.
 """
 
+LEAST_TRIED = 8e6
+"""The least bytes of DuckDB and of kernels for which it is worth to try a plan."""
+
 
 @dataclass(frozen=True)
 class Need:
-    """The bytes that a plan holds: all of them, and those that the engine cannot spill."""
+    """The bytes that a plan holds: all of them, and parts of them.
+
+    `outside` are those that the engine cannot spill, `unbounded` those of them that kernels do not
+    count either, and `certain` those that are outside of the engine's account whatever the sparsity
+    of the tensors that the program computes.
+    """
 
     peak: float
     outside: float
+    unbounded: float = 0.0
+    certain: float = 0.0
 
     @staticmethod
     def of(planned: Planned) -> Need:
         """Return the bytes of a plan."""
-        return Need(planned.peak_memory, planned.outside_memory)
+        return Need(
+            planned.peak_memory,
+            planned.outside_memory,
+            planned.count_memory(Account.NOBODY),
+            planned.count_memory(Account.OUTSIDE, certain=True),
+        )
 
     def within(self, engine: float) -> float:
         """Return the bytes that are held where the engine's account has at most `engine` bytes."""
@@ -75,15 +98,20 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """A plan that fits, and the bytes that DuckDB may take for it; None for as many as it may.
+class Limits:
+    """The bytes that DuckDB may take, and that kernels may hold beside them."""
 
-    `free` are the bytes that were free; kernels may hold no more.
-    """
+    engine: float
+    kernels: float
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A plan that fits into so many bytes, by limits unless it does so by itself."""
 
     compiled: Compiled
     free: float
-    engine: float | None = None
+    limits: Limits | None = None
 
 
 @dataclass(frozen=True)
@@ -111,79 +139,126 @@ class Budget:
         most = self.engine.memory if memory is None else memory
         return need.within(most) <= self.free.size and need.spilled(most) <= self.engine.disk
 
-    def share_of_engine(self, planned: Planned) -> float | None:
-        """Return the bytes that are left to DuckDB beside a plan; None if they are too few."""
+    def holds_easily(self, need: Need) -> bool:
+        """Return whether a plan fits even if it holds more than is predicted."""
+        most = CLOSE if self.free.kills else 1.0
+        within = need.within(self.engine.memory)
+        return within <= most * self.free.size and self.holds(need)
+
+    def bounding(self, planned: Planned) -> Limits | None:
+        """Return limits for a plan that is predicted to fit, but not easily; None for others."""
+        return self.trying(planned) if self.holds(Need.of(planned)) else None
+
+    def spilling(self, planned: Planned) -> Limits | None:
+        """Return limits within which a plan is predicted to run, as DuckDB spills more of it."""
         need = Need.of(planned)
         left = (self.free.size - need.outside) / RETAINED
         enough = left >= LEAST_ENGINE * planned.threads and need.spilled(left) <= self.engine.disk
-        return left if enough else None
+        if not enough:
+            return None
+        kernels = max(need.outside - need.unbounded, LEAST_TRIED)
+        return Limits(left, kernels if self.free.kills else self.free.size)
 
-    def likely_share_of_engine(self, planned: Planned) -> float | None:
-        """Return the bytes that DuckDB may take for a plan that is likely to fit; None otherwise.
+    def trying(self, planned: Planned) -> Limits | None:
+        """Return limits within which a plan may run although it is predicted to hold more.
 
-        Rows in its operators are partly in its account: it may take all that is free.
+        Where the system ends processes that take too much, DuckDB and the kernels share what is
+        free as they are predicted to. Elsewhere the system refuses memory, and each may have all.
         """
-        fits = not self.free.kills and LIKELY * planned.peak_memory <= self.free.size
-        return self.free.size if fits else None
+        need = Need.of(planned)
+        free = self.free.size
+        if not self.free.kills:
+            return Limits(free, free)
+        left = (free - need.unbounded) / RETAINED
+        counted, by_kernels = need.peak - need.unbounded, need.outside - need.unbounded
+        kernels = left * by_kernels / counted if counted > 0.0 else 0.0
+        kernels = min(max(kernels, LEAST_TRIED), left - LEAST_TRIED)
+        return Limits(left - kernels, kernels) if kernels >= LEAST_TRIED else None
 
 
-def is_asked_for() -> bool:
-    """True if plans are to be compared with the free memory."""
-    return bool(os.environ.get(ASKED_FOR))
+def is_on() -> bool:
+    """True unless plans are not to be compared with the free memory."""
+    return os.environ.get(SWITCH) != "0"
 
 
 def find_excess(
-    need: Need, look: Callable[[], FreeMemory], engine: Callable[[], Engine]
+    peak: float,
+    need: Callable[[], Need],
+    look: Callable[[], FreeMemory],
+    engine: Callable[[], Engine],
 ) -> Budget | None:
-    """Return what a plan may take, if it needs more than that; None if it fits.
+    """Return what a plan may take, if it needs more or nearly as much; None if it fits easily.
 
     Args:
-        need: what the plan needs.
+        peak: the bytes that the plan holds.
+        need: finds what else it needs.
         look: finds what is free; it is called for large plans only.
-        engine: finds what DuckDB may take; it is called for plans that need more than is free if
-            nothing is spilled.
+        engine: finds what DuckDB may take; it and `need` are called for plans that do not fit
+            easily if nothing is spilled.
 
-    >>> find_excess(Need(1e6, 1e6), look=None, engine=None)  # little is always free
+    >>> find_excess(1e6, need=None, look=None, engine=None)  # little is always free
     """
-    if need.peak <= ALWAYS_FREE:
+    if peak <= ALWAYS_FREE:
         return None
     free = look()
-    if need.peak <= free.size:
+    if peak <= (CLOSE if free.kills else 1.0) * free.size:
         return None
     budget = Budget(free, engine())
-    return None if budget.holds(need) else budget
+    return None if budget.holds_easily(need()) else budget
 
 
-def plan_within_memory(
+def plans_within_memory(
     compiled: Compiled,
     options: Options,
     budget: Budget,
     plan: Callable[[Compiled, Options], Compiled],
-) -> Fitted:
-    """Return a plan of the program that fits into what is free.
+    *,
+    grown: Compiled | None = None,
+) -> Iterator[Fitted]:
+    """Yield plans of the program that fit into what is free, each for when those before failed.
 
     A plan that fits as a whole is preferred to one for which DuckDB has to spill more than it would
-    by itself, and that to one that is only likely to fit.
+    by itself, and that to one that may fit although it is predicted not to. Of inputs that have
+    grown since the program was compiled least is known: there the present plan is tried first.
 
     Args:
         compiled: the program, with a plan that does not fit.
         options: those it was compiled with.
         budget: what is free.
         plan: plans the program for other options.
+        grown: the program with statistics of inputs that have grown, where they have.
 
     Raises:
-        MemoryLimitError: no plan was found that fits.
+        MemoryLimitError: no plan was found that may fit.
     """
-    plans = []
-    for each in (compiled, *_plan_smaller(compiled, options, budget.free.size, plan)):
-        if budget.holds(Need.of(each)):
-            return Fitted(each, budget.free.size)
+    size = budget.free.size
+    if grown is not None and (limits := budget.trying(compiled)) is not None:
+        yield Fitted(compiled, size, limits)
+    known = grown or compiled
+    if budget.holds(Need.of(known)):
+        yield Fitted(known, size, budget.trying(known))
+    plans = [known]
+    for each in _plan_smaller(known, options, size, plan):
+        if budget.holds_easily(Need.of(each)):
+            yield Fitted(each, size)
+            break
         plans.append(each)
-    for share in (budget.share_of_engine, budget.likely_share_of_engine):
-        for each in sorted(plans, key=lambda each: each.peak_memory):
-            if (engine := share(each)) is not None:
-                return Fitted(each, budget.free.size, engine)
+    hopeful = [each for each in plans if not _is_hopeless(each, budget)]
+    by_peak = sorted(hopeful, key=lambda each: each.peak_memory)
+    for find in (budget.bounding, budget.spilling):
+        within = ((each, find(each)) for each in by_peak)
+        yield from islice((Fitted(x, size, limits) for x, limits in within if limits), 1)
+    # The plan that would run is the likeliest to need less than is predicted.
+    for each in {id(x): x for x in (*hopeful[:1], *by_peak[:1])}.values():
+        if (limits := budget.trying(each)) is not None:
+            yield Fitted(each, size, limits)
     raise _refuse(min(plans, key=lambda each: each.outside_memory), budget)
+
+
+def _is_hopeless(planned: Planned, budget: Budget) -> bool:
+    """Return whether a plan needs more than is free certainly, or by far."""
+    need, free = Need.of(planned), budget.free.size
+    return max(need.certain, need.unbounded, need.peak / HOPELESS) > free
 
 
 def _plan_smaller(
@@ -233,7 +308,7 @@ def with_entries(
 def need_of_grown(compiled: Compiled, grown: Compiled) -> Need:
     """Return what the present plan of a program needs for inputs that have grown."""
     plan, estimates = compiled.physical, grown.memory_estimates
-    return Need(plan_peak(plan, estimates), plan_peak(plan, estimates, outside=True))
+    return Need(*(plan_peak(plan, estimates, account) for account in Account))
 
 
 def _grown(placed: PlacedInput, entries: float) -> PlacedInput:
@@ -287,9 +362,8 @@ def _refuse(planned: Planned, budget: Budget) -> MemoryLimitError:
 
 def _find_largest_statement(planned: Planned, *, outside: bool) -> Step:
     estimates = planned.memory_estimates
-    return max(
-        planned.physical.steps, key=lambda x: statement_bytes(x, estimates, outside=outside)[0]
-    )
+    account = Account.OUTSIDE if outside else Account.ALL
+    return max(planned.physical.steps, key=lambda x: statement_bytes(x, estimates, account)[0])
 
 
 def _advise(planned: Planned, free: FreeMemory) -> str:

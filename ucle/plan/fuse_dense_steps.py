@@ -224,7 +224,8 @@ class _Recorder:
         for step in steps:
             self._slots[step.name, None] = self._record_relation(step.relation)
         results = {x.name: self._slots[x.name, None] for x in steps if x.name in kept}
-        return FusedStep(tuple(self._operands), tuple(self._lines), results)
+        tensors = {x.name: x.tensor for x in steps if x.name in kept}
+        return FusedStep(tuple(self._operands), tuple(self._lines), results, tensors)
 
     def _take(self, read: Read) -> None:
         key = read.step, read.column

@@ -9,12 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from enum import Enum, auto
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.plan.resources import DUCKDB_LIMITS
 
 ROW_BYTES = 16
-"""Bytes of pointer and hash per row in DuckDB's tables of joins and groups."""
+"""Bytes of pointer and hash per row in DuckDB's tables of groups."""
+
+HASH_BYTES, POINTER_BYTES, LOAD_FACTOR = 8, 8, 2
+"""Bytes of a row's hash and of a place in DuckDB's join tables, and places for each row.
+
+The number of places is a power of two: twice as many rows may take three times the memory.
+"""
 
 FEW_ROWS = 64
 """Rows up to which DuckDB's joins and filters copy a chunk, to append it to others."""
@@ -33,6 +40,16 @@ With less they fail at the last partitions.
 
 RETAINED = 1.25
 """Factor on the bytes held: allocators keep freed memory, in pieces that do not fit again."""
+
+
+class Account(Enum):
+    """Which bytes are counted, by who keeps an account of them and can refuse more."""
+
+    ALL = auto()
+    OUTSIDE = auto()
+    """Those outside of DuckDB's account, which it cannot spill."""
+    NOBODY = auto()
+    """Those in no account, neither of DuckDB nor of the kernels: nothing bounds them."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +118,7 @@ def count_held_bytes(part: Part) -> float:
     """Compute the bytes that are held for a part of a statement.
 
     >>> count_held_bytes(JoinTable(rows=10, size=100, other_rows=2, other_size=84))
-    200.0
+    216.0
     """
     match part:
         case RowVectors(rows, size, threads):
@@ -110,7 +127,8 @@ def count_held_bytes(part: Part) -> float:
             return states(part) + count_held_bytes(RowVectors(groups, size, threads))
         case JoinTable(rows, size, other_rows, other_size):
             count, each = min((rows, size), (other_rows, other_size))
-            return float(count * (each + ROW_BYTES))
+            places = 1 << math.ceil(max(math.log2(LOAD_FACTOR * count), 0.0)) if count else 0
+            return float(count * (each + HASH_BYTES) + places * POINTER_BYTES)
         case ChunkCopies(rows, size, threads):
             return rows * size if rows <= FEW_ROWS * threads else 0.0
         case CrossJoined(size):
@@ -137,6 +155,19 @@ def count_outside_bytes(part: Part) -> float:
 
 def _outside_states(part: GroupStates) -> float:
     return 0.0 if part.size <= part.inline else states(part)
+
+
+def count_unbounded_bytes(part: Part) -> float:
+    """Compute the bytes of a part that neither DuckDB nor the kernels count: its vectors of rows.
+
+    >>> count_unbounded_bytes(GroupStates(1e6, groups=10, size=800, inline=64, threads=2))
+    8000
+    """
+    match part:
+        case GroupStates(groups=groups, size=size, threads=threads):
+            return count_held_bytes(RowVectors(groups, size, threads))
+        case _:
+            return count_outside_bytes(part)
 
 
 def count_unspilled_bytes(part: Part, limit: float) -> float:
@@ -176,18 +207,29 @@ def states(part: GroupStates) -> float:
     return min(part.rows, part.groups * threads) * (state + ROW_BYTES)
 
 
-def statement(first: Iterable[Part], then: Iterable[Part], *, outside: bool = False) -> float:
+def _unbounded_states(_: GroupStates) -> float:
+    return 0.0
+
+
+_COUNTS = {
+    Account.ALL: count_held_bytes,
+    Account.OUTSIDE: count_outside_bytes,
+    Account.NOBODY: count_unbounded_bytes,
+}
+_STATES = {Account.ALL: states, Account.OUTSIDE: _outside_states, Account.NOBODY: _unbounded_states}
+
+
+def statement(first: Iterable[Part], then: Iterable[Part], account: Account = Account.ALL) -> float:
     """Compute the peak of a statement: `first` makes whole tensors, `then` runs beside them.
 
     Groups may be gathered at the same time, and are finished when whole tensors exist. Lists of one
-    element exist one after the other. With `outside`, bytes in DuckDB's account do not count.
+    element exist one after the other. Bytes in other accounts do not count.
 
     >>> statement([RowVectors(1, 500, 1)], [CrossJoined(100), RowVectors(1, 300, 1)])
     700.0
     """
-    count, gather = (
-        (count_outside_bytes, _outside_states) if outside else (count_held_bytes, states)
-    )
+    count = _COUNTS[account]
+    gather = _STATES[account]
     then = list(then)
     sizes = [part.size for part in then if isinstance(part, CrossJoined)]
     waiting = sum(gather(part) for part in then if isinstance(part, GroupStates))

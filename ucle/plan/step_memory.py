@@ -10,6 +10,7 @@ from itertools import pairwise, repeat
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Layout
 from ucle.plan.memory_model import (
+    Account,
     ChunkCopies,
     CrossJoined,
     FilledTable,
@@ -40,6 +41,7 @@ from ucle.plan.relation_nodes import (
     Recode,
     Reindex,
     Relation,
+    Slot,
     Stack,
     TopKEntries,
 )
@@ -59,22 +61,17 @@ class Estimates:
     inline: float
 
 
-def plan_peak(plan: Plan, estimates: Estimates, *, outside: bool = False) -> float:
-    """Return the most bytes that the execution of a plan holds, beyond those held before.
-
-    With `outside`, the bytes in DuckDB's account, which it can spill, do not count.
-    """
-    return peak([statement_bytes(step, estimates, outside=outside) for step in plan.steps])
+def plan_peak(plan: Plan, estimates: Estimates, account: Account = Account.ALL) -> float:
+    """Return the most bytes of an account that a plan holds at a time, beyond those held before."""
+    return peak([statement_bytes(step, estimates, account) for step in plan.steps])
 
 
 def statement_bytes(
-    step: Step, estimates: Estimates, *, outside: bool = False
+    step: Step, estimates: Estimates, account: Account = Account.ALL
 ) -> tuple[float, float]:
     """Return the bytes that a statement holds while it runs, and the bytes that it leaves."""
     if step.role is Role.INPUT:
-        rows, each = _size(step, step.relation, estimates)
-        copy = rows * each if isinstance(step.relation, Load) and _is_copied(step.relation) else 0.0
-        return copy, copy
+        return _loaded_bytes(step, estimates)
     steps = (*step.views, step)
     whole = {each.name for each in step.views if not each.relation.layout.promoted}
     then = _uses(steps, {step.name: 1}, whole)
@@ -82,13 +79,34 @@ def statement_bytes(
     total = statement(
         _used_parts(steps, first, estimates),
         _used_parts(steps, Counter({x: n for x, n in then.items() if x not in whole}), estimates),
-        outside=outside,
+        account,
     )
-    if outside or step.role is not Role.TABLE:
+    if account is not Account.ALL or step.role is not Role.TABLE:
         return total, 0.0
-    made = step.relation.lines if isinstance(step.relation, FusedStep) else (step.relation,)
-    kept = sum(count_held_bytes(FilledTable(*_size(step, each, estimates))) for each in made)
+    if isinstance(step.relation, FusedStep):
+        slots = slot_bytes(step.relation, estimates)
+        made = [(1.0, slots[x.number]) for x in step.relation.results.values()]
+    else:
+        made = [_size(step, step.relation, estimates)]
+    kept = sum(count_held_bytes(FilledTable(*each)) for each in made)
     return total + kept, kept
+
+
+def _loaded_bytes(step: Step, estimates: Estimates) -> tuple[float, float]:
+    """Return the bytes of an array's tuples while they are made, and afterwards.
+
+    Their keys are columns beside the array. While they are made, it is compared with the fill, and
+    unless it differs everywhere, NumPy finds where it does as integers of 8 bytes.
+    """
+    if not isinstance(step.relation, Load):
+        return 0.0, 0.0
+    rows, each = _size(step, step.relation, estimates)
+    keys = _key_bytes(step.relation)
+    kept = rows * (each if _is_copied(step.relation) else keys)
+    type_, layout = step.relation.type, step.relation.layout
+    everywhere = math.prod(type_.key_range(layout, axis) for axis in layout.promoted)
+    found = 0.0 if rows >= everywhere else 2 * keys
+    return kept + rows * (1 + found), kept
 
 
 def _is_copied(load: Load) -> bool:
@@ -171,10 +189,10 @@ def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
             case FusedMaps(operands):
                 yield from _build_join_parts(operands, list(map(size, operands)), estimates.threads)
                 yield RowVectors(rows, each, estimates.threads)
-            case FusedStep(operands, lines):
+            case FusedStep(operands):
                 yield from _build_join_parts(operands, list(map(size, operands)), estimates.threads)
-                for line in lines:
-                    yield RowVectors(*size(line), estimates.threads)
+                for each in slot_bytes(node, estimates)[len(operands) :]:
+                    yield RowVectors(1.0, each, estimates.threads)
             case Decompose(ByReference() as source):
                 yield CrossJoined(size(source)[1])
                 yield RowVectors(rows, each, estimates.threads)
@@ -208,6 +226,26 @@ def _size(step: Step, relation: Relation, estimates: Estimates) -> tuple[float, 
         return estimates.rows(name, layout), estimates.payload(name, layout) + keys
     rows = math.prod(type_.key_range(layout, axis) for axis in layout.promoted)
     return float(rows), type_.tuple_bytes(layout) + keys
+
+
+def slot_bytes(fused: FusedStep, estimates: Estimates) -> list[float]:
+    """Return the bytes of each operand and each line of a fused step, in the order of its slots.
+
+    Operands and results are tensors with statistics. A compressed operand that is made ready for
+    the lines stays compressed. Other lines are dense.
+    """
+    names = {fused.results[column].number: name for column, name in fused.tensors.items()}
+    made: list[float] = []
+    for number, relation in enumerate((*fused.operands, *fused.lines)):
+        name = relation.tensor if isinstance(relation, Read) else names.get(number)
+        match relation:
+            case Densify(Slot(number=source)):
+                made.append(made[source])
+            case _ if name is not None:
+                made.append(estimates.payload(name, relation.layout))
+            case _:
+                made.append(float(relation.type.tuple_bytes(relation.layout)))
+    return made
 
 
 def _key_bytes(relation: Relation) -> float:

@@ -36,17 +36,25 @@ def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Ta
         differs = np.ones(rows.shape[:-1], np.bool_)
     else:
         differs = _differing_rows(rows, type_.fill)
-    stored = np.nonzero(differs) if shape else ()
-    whole = rows.size > 0 and differs.all()  # in that case nothing is copied
+    whole = bool(rows.size > 0 and differs.all())  # in that case nothing is copied
     stored_rows = rows.reshape(-1, rows.shape[-1]) if whole else rows[differs]
     stored_rows = np.ascontiguousarray(stored_rows)
-    keys = [
-        arrow_array(index.astype(Coordinates.of(type_.shape[axis]).numpy))
-        for axis, index in zip(layout.promoted, stored, strict=True)
-    ]
+    dtypes = [Coordinates.of(type_.shape[axis]).numpy for axis in layout.promoted]
+    keys = map(arrow_array, _all_keys(shape, dtypes) if whole else _keys(differs, dtypes))
     value = value_array(stored_rows[:, 0]) if layout.scalar else blob_array(stored_rows)
     columns = [names[axis] for axis in layout.promoted]
     return pa.table([*keys, value], names=[*columns, "val"])
+
+
+def _all_keys(shape: tuple[int, ...], dtypes: list[Any]) -> list[NDArray[Any]]:
+    """The coordinates of all positions: those of `np.nonzero`, without its 8 bytes for each."""
+    ranges = (np.arange(size, dtype=dtype) for size, dtype in zip(shape, dtypes, strict=True))
+    return [each.reshape(-1) for each in np.broadcast_arrays(*np.ix_(*ranges))]
+
+
+def _keys(differs: NDArray[np.bool_], dtypes: list[Any]) -> list[NDArray[Any]]:
+    indices = np.nonzero(differs) if dtypes else ()
+    return [index.astype(dtype) for index, dtype in zip(indices, dtypes, strict=True)]
 
 
 def _compressed_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Table:

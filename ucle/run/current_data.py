@@ -4,8 +4,8 @@ A program is compiled for one version of its tables. Where they have changed sin
 them before it runs, after all checks. The result is remembered, so that this happens once for each
 version.
 
-A program whose plan needs more memory than is free runs with another plan, or not at all
-(`ucle.pipeline.memory_check`). This is decided before its first statement.
+A program whose plan needs more memory than is free runs with another plan, within limits, or not
+at all (`ucle.pipeline.memory_check`).
 
 If a sum has lost too many digits in the form in which it was computed, the program runs again in a
 safe form. If a reordered program overflows integers, it runs again in the written order, and that
@@ -16,7 +16,8 @@ views, whose future data is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import cached_property
 from types import MappingProxyType
@@ -25,7 +26,12 @@ from typing import TypeVar
 from ucle.database.change_detection import Quiet
 from ucle.database.data_versions import in_transaction
 from ucle.database.session import Session
-from ucle.errors import CancellationWarning, NumberRangeError, StaleStatisticsWarning
+from ucle.errors import (
+    CancellationWarning,
+    MemoryLimitError,
+    NumberRangeError,
+    StaleStatisticsWarning,
+)
 from ucle.foundation.free_memory import free_memory
 from ucle.foundation.logs import EXECUTE, warn_caller
 from ucle.foundation.progress import Watch
@@ -39,9 +45,9 @@ from ucle.pipeline.memory_check import (
     Fitted,
     Need,
     find_excess,
-    is_asked_for,
+    is_on,
     need_of_grown,
-    plan_within_memory,
+    plans_within_memory,
     with_entries,
 )
 from ucle.pipeline.replan import (
@@ -159,11 +165,9 @@ class Prepared:
         """
 
         def run_within_memory(order: Prepared) -> T:
-            if elsewhere or not is_asked_for():
+            if elsewhere or not is_on():
                 return run(order)
-            order = order.within_memory(session)
-            with order._limited(session):
-                return run(order)
+            return order._run_within_memory(session, run)
 
         return self._in_some_form(
             lambda form: form._in_some_order(
@@ -171,28 +175,48 @@ class Prepared:
             )
         )
 
-    def within_memory(self, session: Session) -> Prepared:
-        """Return the program with a plan that fits into the memory that is free now.
+    def _run_within_memory(self, session: Session, run: Callable[[Prepared], T]) -> T:
+        """Run a plan that fits into the memory that is free now, or each that may until one does.
 
         Raises:
-            MemoryLimitError: no plan was found that fits.
+            MemoryLimitError: no plan was found that may fit, or all of them needed more.
         """
         budget = self._find_excess(session)
         if budget is None:
-            return self
+            return run(self)
+        inside = in_transaction(session)
+        for order in self._fitting(budget):
+            try:
+                with order._limited(session):
+                    result = run(order)
+            except MemoryLimitError as error:
+                if inside:  # DuckDB has ended the transaction
+                    raise
+                EXECUTE.info("%s; the next plan runs", error.message)
+            else:
+                self._smaller = order
+                return result
+        raise AssertionError("the plans end with an error")
+
+    def _fitting(self, budget: Budget) -> Iterator[Prepared]:
+        """Yield the program with each plan that may fit: first the one that did so before."""
         if self._smaller is not None and self._smaller._still_fits(budget):
-            return self._smaller
-        fitted = plan_within_memory(self._sized, self._options, budget, self._plan)
-        smaller = Prepared(fitted.compiled, self._options, self.drifted, plan=self._plan)
-        smaller._fitted = fitted
-        EXECUTE.info(
-            "%.3g bytes are free (%s): the program runs with a plan that may hold %.3g",
-            budget.free.size,
-            budget.free.limit,
-            fitted.compiled.peak_memory,
-        )
-        self._smaller = smaller
-        return smaller
+            yield self._smaller
+        grown = None if self._sized is self.compiled else self._sized
+        for fitted in plans_within_memory(
+            self.compiled, self._options, budget, self._plan, grown=grown
+        ):
+            compiled = fitted.compiled
+            scripts = self._scripts if compiled is self.compiled else None
+            order = Prepared(compiled, self._options, self.drifted, scripts, self._plan)
+            order._fitted = fitted
+            EXECUTE.info(
+                "%.3g bytes are free (%s): the program runs with a plan that may hold %.3g",
+                budget.free.size,
+                budget.free.limit,
+                compiled.peak_memory,
+            )
+            yield order
 
     @cached_property
     def _sized(self) -> Compiled:
@@ -212,14 +236,17 @@ class Prepared:
 
     def _limited(self, session: Session) -> AbstractContextManager[None]:
         """Limit DuckDB and the kernels within a block, if the plan fits only then."""
-        if self._fitted is None:
-            return session.limited_memory(None, 0.0)
-        return session.limited_memory(self._fitted.engine, self._fitted.free)
+        limits = None if self._fitted is None else self._fitted.limits
+        if limits is None:
+            return contextlib.nullcontext()
+        return session.limited_memory(limits.engine, limits.kernels)
 
     def _find_excess(self, session: Session) -> Budget | None:
         threads = self.compiled.threads
+        peak = self._sized.peak_memory if self._sized is self.compiled else self._need.peak
         return find_excess(
-            self._need,
+            peak,
+            lambda: self._need,
             lambda: free_memory(threads),
             lambda: Engine(session.memory_limit, session.spill_limit),
         )
@@ -232,13 +259,9 @@ class Prepared:
         """
 
         def run(order: Prepared) -> tuple[Compiled, dict[str, StepRun]]:
-            if not is_asked_for():
-                return order.compiled, measure_steps(session, order.compiled)
-            order = order.within_memory(session)
-            with order._limited(session):
-                return order.compiled, measure_steps(session, order.compiled)
+            return order.compiled, measure_steps(session, order.compiled)
 
-        return self._in_some_form(lambda form: form._in_some_order(session, run))
+        return self.attempt(session, run)
 
     def for_views(self) -> Compiled:
         """The program in a form and an order that give the answer on all data that has one."""
