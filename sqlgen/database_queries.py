@@ -51,7 +51,10 @@ FACTS = KeptTable("facts", ("relation", "reading", "version", "facts"), keys=2)
 LAYOUTS = KeptTable("layouts", ("relation", "reading", "axes", "digest", "table", "keys"), keys=3)
 """Tables that hold inputs in other layouts (`ucle.inputs.stored_layouts`)."""
 
-KEPT = (FACTS, LAYOUTS)
+MODELS = KeptTable("models", ("name", "version", "document"), keys=2)
+"""Models whose weights are tables (`ucle.models.stored_models`)."""
+
+KEPT = (FACTS, LAYOUTS, MODELS)
 """Every table that ucle may keep. They are not inputs, and no hint names them."""
 
 
@@ -114,20 +117,22 @@ def kept_columns_query(database: str, kept_table: KeptTable) -> str:
 def read_kept(database: str, kept_table: KeptTable, about: Mapping[str, str]) -> str:
     """The rows of a kept table that have the given values."""
     names = [column(name) for name in kept_table.columns]
-    return sql_text(
-        select(*names).from_(_qualify_kept_table(database, kept_table)).where(_equal(about))
-    )
+    query = select(*names).from_(_qualify_kept_table(database, kept_table))
+    return sql_text(query.where(_equal(about)) if about else query)
 
 
 def write_kept(database: str, kept_table: KeptTable, row: Sequence[str]) -> tuple[str, ...]:
     """Put a row into a kept table; it replaces the row with the same keys."""
     about = dict(zip(kept_table.columns[: kept_table.keys], row, strict=False))
-    old = exp.Delete(
-        this=_qualify_kept_table(database, kept_table), where=exp.Where(this=_equal(about))
-    )
     values = exp.Values(expressions=[exp.Tuple(expressions=[text(value) for value in row])])
     new = exp.Insert(this=_qualify_kept_table(database, kept_table), expression=values)
-    return sql_text(old), sql_text(new)
+    return delete_kept(database, kept_table, about), sql_text(new)
+
+
+def delete_kept(database: str, kept_table: KeptTable, about: Mapping[str, str]) -> str:
+    """Remove the rows of a kept table that have the given values."""
+    rows = _qualify_kept_table(database, kept_table)
+    return sql_text(exp.Delete(this=rows, where=exp.Where(this=_equal(about))))
 
 
 def _qualify_kept_table(database: str, kept_table: KeptTable) -> exp.Table:

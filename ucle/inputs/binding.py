@@ -125,7 +125,7 @@ def bind_inputs(
         for (name, axes), place in zip(labels.items(), places, strict=True)
     }
     tables = [x for x in described.values() if isinstance(x, DescribedTable)]
-    observe(session, [x.origin for x in tables if x.spec.measured is None])
+    observe(session, [x.origin for x in tables if not isinstance(x.spec.measured, Checked)])
     return {
         name: _bind_array(name, each, labels[name])
         if isinstance(each, DescribedArray)
@@ -297,7 +297,12 @@ def _look_again(
         shape = declared_shape(described.spec, value, source.nesting)
         source = replace(source, dense=shape or shape_of_data(session, name, source, ""))
         check_tiles(source, f"input {name}, {source.origin}")
-    measured = check_facts(session, name, source.apart, bound.fill, mode)
+    known = described.spec.measured
+    measured = (
+        known(session, name, source.apart, bound.fill, False)
+        if callable(known)
+        else check_facts(session, name, source.apart, bound.fill, mode)
+    )
     if bound.values.finite and not measured.finite:
         raise ValueTypeError(
             "a value is not finite, but all were when the program was compiled",

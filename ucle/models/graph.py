@@ -364,6 +364,8 @@ class _Walk:
                 return None
             if name:
                 known[name] = value
+        if node.op_type in _VIEWS and any(isinstance(x, np.memmap) for x in known.values()):
+            return None  # a copy would load what is mapped
         if node.op_type in _RANDOM or sum(x.size for x in known.values()) > LARGEST_FOLDED:
             return None
         helper = self.onnx.helper
@@ -464,6 +466,8 @@ _HERE = frozenset({("", "If"), ("", "Constant")})
 """Operators that `_Walk` handles itself."""
 _KEEP_TEXT = frozenset({"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 """Operators that change the shapes of strings alone."""
+_VIEWS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+"""Operators that are views of what they get, so that they cost nothing if they are not folded."""
 _RANDOM = frozenset(
     {
         "RandomNormal",

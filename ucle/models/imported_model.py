@@ -11,12 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from ucle.database.session import Database
 from ucle.errors import ArgumentError
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import validated
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import pa
 from ucle.inputs.table_options import table
 from ucle.models.features import bind_features
 from ucle.models.graph import ModelInput, ModelOutput, Translation
+from ucle.models.store_model import store_model
 from ucle.models.values import KnownNames
 from ucle.models.writer import ROWS
 from ucle.program import EinsumProgram, einsum_program
@@ -118,6 +122,29 @@ class Model:
             bounds={label: n for label, n in self.translation.sizes.items() if label in read},
             **(options or {}),
         )
+
+    @validated(database=args.database, name=args.word, version=args.word, replace=args.flag)
+    def store(
+        self, database: Database, name: str = "model", *, version: str = "1", replace: bool = False
+    ) -> None:
+        """Store the model in a database, from which `ucle.models.stored` reads it.
+
+        There is a table for each weight, in the schema ``ucle``. A weight of more than 4 MB is
+        divided into tiles, so that a model may be larger than the memory. All is done in one
+        transaction, and weights that are mapped from a file are not loaded as a whole.
+
+        Args:
+            database: a path or an open connection.
+            name: the name of the model there.
+            version: the version of the model. Several may be stored.
+            replace: True to overwrite the model of this name and version.
+
+        Raises:
+            DatabaseError: there is a model of this name and version, or the database cannot be
+                written.
+            UnsupportedError: the weights are tables already.
+        """
+        store_model(self.translation, database, name, version, replace=replace)
 
     def with_columns(self, columns: Mapping[str, Sequence[str]]) -> Model:
         """The same model, whose inputs are read from these columns of a table.

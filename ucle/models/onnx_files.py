@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ import numpy as np
 from ucle.errors import InputError, ModelError
 from ucle.foundation.libraries import optional
 from ucle.models.values import Array
+
+MAPPED = 1 << 20
+"""Bytes from which a constant in another file is mapped into memory, not loaded."""
 
 LARGEST = 1 << 40
 """Bytes of one constant beyond which a file is taken for damaged."""
@@ -53,11 +57,11 @@ def read_model(source: Any) -> Any:
             found=type(source).__name__,
         )
     check_tensors(onnx, model.graph, folder, where)
-    if folder is not None:
-        onnx.load_external_data_for_model(model, str(folder))
+    mapped = folder is not None and map_external(onnx, model.graph, folder)
     check_order(model.graph, where)
     try:
-        onnx.checker.check_model(model)
+        # What is mapped has no data in the model, and may take more than a message can hold.
+        onnx.checker.check_model(str(source) if mapped else model)
     except Exception as error:
         if "No Op registered" in str(error):  # all of them are listed when the graph is read
             return model
@@ -87,7 +91,7 @@ def check_tensors(onnx: Any, graph: Any, folder: Path | None, where: str) -> Non
         if math.prod(dims) * 16 > LARGEST:
             raise ModelError("a constant is too large", where=place, found=str(dims))
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            _check_external(tensor, folder, place)
+            _check_external(onnx, tensor, folder, place)
             continue
         if tensor.raw_data and tensor.data_type not in _PACKED:
             dtype = _dtype_of(onnx, tensor, place)
@@ -116,7 +120,7 @@ def _dtype_of(onnx: Any, tensor: Any, place: str) -> np.dtype | None:
     return dtype
 
 
-def _check_external(tensor: Any, folder: Path | None, place: str) -> None:
+def _check_external(onnx: Any, tensor: Any, folder: Path | None, place: str) -> None:
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
     if folder is None:
@@ -133,6 +137,54 @@ def _check_external(tensor: Any, folder: Path | None, place: str) -> None:
         )
     if not path.is_file():
         raise ModelError("external data is missing", where=place, found=location)
+    _check_extent(onnx, tensor, entries, path.stat().st_size, place)
+
+
+def _check_extent(
+    onnx: Any, tensor: Any, entries: Mapping[str, str], size: int, place: str
+) -> None:
+    """Check that external data has the length of its tensor, and lies within its file.
+
+    Raises:
+        ModelError: it does not.
+    """
+    offset, length = entries.get("offset", "0"), entries.get("length", "")
+    if not offset.isdecimal() or not (length or "0").isdecimal():
+        raise ModelError("a place in external data is no number", where=place, found=str(entries))
+    dtype = None if tensor.data_type in _PACKED else _dtype_of(onnx, tensor, place)
+    needed = 0 if dtype is None else math.prod(tensor.dims) * dtype.itemsize
+    stated = int(length) if length else needed
+    if (dtype is not None and stated != needed) or int(offset) + stated > size:
+        raise ModelError(
+            "external data does not fit its constant",
+            where=place,
+            expected=f"{needed or stated} bytes from {offset} on",
+            found=f"{stated} bytes in a file of {size} bytes",
+        )
+
+
+def map_external(onnx: Any, graph: Any, folder: Path) -> bool:
+    """Load small constants that lie in other files, and give large ones the full paths of these.
+
+    Returns:
+        True if there are large ones: `array_of` maps them into memory.
+    """
+    mapped = False
+    for tensor in tensors_of(onnx, graph):
+        if tensor.data_location != onnx.TensorProto.EXTERNAL:
+            continue
+        dtype = None if tensor.data_type in _PACKED else _dtype_of(onnx, tensor, tensor.name)
+        plain = dtype is not None and dtype.kind in "biufc"
+        if not plain or math.prod(tensor.dims) * dtype.itemsize < MAPPED:
+            onnx.external_data_helper.load_external_data_for_tensor(tensor, str(folder))
+            tensor.data_location = onnx.TensorProto.DEFAULT
+            del tensor.external_data[:]
+            continue
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                entry.value = str((folder / entry.value).resolve())
+        mapped = True
+    return mapped
 
 
 def tensors_of(onnx: Any, graph: Any) -> list[Any]:
@@ -175,6 +227,11 @@ def array_of(onnx: Any, tensor: Any) -> Array:
     Raises:
         ModelError: its data does not fit its shape.
     """
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+        offset, shape = int(entries.get("offset", 0)), tuple(tensor.dims)
+        return np.memmap(entries["location"], dtype, "r", offset, shape)
     try:
         array = np.asarray(onnx.numpy_helper.to_array(tensor))
     except Exception as error:
