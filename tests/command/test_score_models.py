@@ -79,3 +79,30 @@ def test_mistakes_on_the_command_line(model: str, tmp_path: Path) -> None:
     size = CliRunner().invoke(main, ["models", "show", model, "--size", "n=many"])
     assert size.exit_code == 2
     assert "not a size" in size.output
+
+
+def test_a_stored_model(model: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "models.duckdb")
+    store = ["models", "store", model, "--database", path, "--name", "risk"]
+    done = CliRunner().invoke(main, store)
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines() == [f"risk, version 1, in {path}"]
+    again = CliRunner().invoke(main, store)
+    assert again.exit_code == 1
+    assert "replace=True" in again.output
+    for more in (["--replace"], ["--version", "2"]):
+        assert CliRunner().invoke(main, [*store, *more]).exit_code == 0
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE people AS SELECT 7 AS id, 1::FLOAT AS age, 2::FLOAT AS m")
+    Path(model).unlink()
+    command = ["models", "score", "risk", path, "--rows", "people", "--key", "id"]
+    command += ["--columns", "age,m"]
+    done = CliRunner().invoke(main, [*command, "--stored", "--version", "1"])
+    assert done.exit_code == 0, done.output
+    with duckdb.connect(path) as connection:
+        assert connection.sql("SELECT * FROM scores_best").fetchall() == [(7, 0)]
+    missing = CliRunner().invoke(main, [*command, "--stored", "--version", "3"])
+    assert missing.exit_code == 1
+    assert "'3'" in missing.output
+    for wrong in ([], ["--version", "1"], ["--stored", "--size", "n=2"]):
+        assert CliRunner().invoke(main, [*command, *wrong]).exit_code == 2

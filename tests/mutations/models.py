@@ -11,6 +11,7 @@ CRAFTED = "tests/models/test_crafted_files.py"
 GRAPHS = "tests/models/test_random_graphs.py"
 PIPELINES = "tests/models/test_pipelines.py"
 SKLEARN = "tests/models/test_sklearn.py"
+STORED = "tests/models/test_stored_models.py"
 
 MODELS: tuple[Mutation, ...] = (
     Mutation(
@@ -52,5 +53,21 @@ MODELS: tuple[Mutation, ...] = (
         "x = reading(view)",
         "softmax of large float32 numbers has few digits",
         (f"{GRAPHS}::test_large_entries_lose_no_digits[Softmax]",),
+    ),
+    Mutation(
+        "changed-weights",
+        "ucle/models/model_tables.py",
+        "same = now == then",
+        "same = True",
+        "a model whose tables were changed by hand has other scores, and nothing tells",
+        (f"{STORED}::test_tables_that_others_change",),
+    ),
+    Mutation(
+        "tiles-of-the-first-chunk",
+        "ucle/models/weight_rows.py",
+        "(place + whole[axis][0])",
+        "(place + 0)",
+        "the tiles of a large weight are at the places of its first chunk",
+        (f"{STORED}::test_weights_in_chunks",),
     ),
 )

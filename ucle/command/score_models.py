@@ -22,6 +22,16 @@ size_option = click.option(
 )
 
 
+stored_option = click.option(
+    "--stored",
+    is_flag=True,
+    help="MODEL is the name of a model that `ucle models store` has put into the database.",
+)
+version_option = click.option(
+    "--version", metavar="TEXT", help="The version of a stored model; the newest by default."
+)
+
+
 @click.group(epilog=EXIT_CODES)
 def models() -> None:
     """Models that were trained elsewhere, in ONNX files: what they compute, and scores of rows."""
@@ -42,6 +52,28 @@ def show(model: str, sizes: Pairs) -> None:
 
 @models.command(epilog=EXIT_CODES)
 @click.argument("model", type=FILE)
+@click.option(
+    "--database",
+    "-d",
+    type=click.Path(dir_okay=False),
+    required=True,
+    help="The DuckDB file to store it in, which is made if it does not exist.",
+)
+@click.option("--name", required=True, metavar="TEXT", help="The name of the model there.")
+@click.option(
+    "--version", default="1", show_default=True, metavar="TEXT", help="The version of the model."
+)
+@click.option("--replace", is_flag=True, help="Overwrite the model of this name and version.")
+@size_option
+@verbose_option
+def store(model: str, database: str, name: str, version: str, replace: bool, sizes: Pairs) -> None:
+    """Store a MODEL as tables of a database, from which `ucle models score --stored` reads it."""
+    _read(model, sizes).store(database, name, version=version, replace=replace)
+    click.echo(f"{name}, version {version}, in {database}")
+
+
+@models.command(epilog=EXIT_CODES)
+@click.argument("model")
 @click.argument("database", type=FILE)
 @click.option(
     "--rows",
@@ -63,6 +95,8 @@ def show(model: str, sizes: Pairs) -> None:
     show_default=True,
     help="What to do with an existing table.",
 )
+@stored_option
+@version_option
 @size_option
 @verbose_option
 def score(
@@ -73,14 +107,24 @@ def score(
     columns: str | None,
     into: str,
     mode: str,
+    stored: bool,
+    version: str | None,
     sizes: Pairs,
 ) -> None:
-    """Score the rows of a table of a DATABASE with a MODEL.
+    """Score the rows of a table of a DATABASE with a MODEL: a file, or a model stored there.
 
     Each output is a table with a row for each key; those of several outputs are called
     INTO_OUTPUT.
     """
-    read = _read(model, sizes)
+    if stored:
+        if sizes:
+            raise click.BadParameter("a stored model has its sizes", param_hint="--size")
+        read = import_late("ucle.models.stored_models").stored(model, database, version=version)
+    else:
+        if version is not None:
+            raise click.BadParameter("only a stored model has one", param_hint="--version")
+        FILE.convert(model, None, click.get_current_context())
+        read = _read(model, sizes)
     if columns is not None:
         names = tuple(name.strip() for name in columns.split(","))
         read = read.with_columns({own.name: names for own in read.inputs[:1]})

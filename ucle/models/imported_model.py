@@ -134,7 +134,7 @@ class Model:
         transaction, and weights that are mapped from a file are not loaded as a whole.
 
         Args:
-            database: a path or an open connection.
+            database: the path of a file, which is made if it does not exist, or a connection.
             name: the name of the model there.
             version: the version of the model. Several may be stored.
             replace: True to overwrite the model of this name and version.

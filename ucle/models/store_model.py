@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import replace as with_fields
 from itertools import chain
 from typing import Any
@@ -12,6 +14,7 @@ import numpy as np
 
 from ucle.database.data_versions import digest
 from ucle.database.macro_check import open_checked
+from ucle.database.open_sessions import connect
 from ucle.database.session import Database, Session
 from ucle.database.statistics_cache import known_facts
 from ucle.database.statistics_store import facts_text
@@ -55,7 +58,7 @@ def store_model(
 
     Args:
         translation: the model.
-        database: a path or an open connection.
+        database: the path of a file, which is made where it does not exist, or a connection.
         name: of the model.
         version: of the model.
         replace: True to overwrite the model of this name and version.
@@ -65,7 +68,7 @@ def store_model(
         UnsupportedError: the weights are those of a stored model.
     """
     where = f"store model {name}"
-    with open_checked(database) as session, session.writing(where), transaction(session):
+    with _open(database) as session, session.writing(where), transaction(session):
         ((place, _),) = session.fetch(current_place_query())
         _run(session, create_kept(place, MODELS), where)
         for old in read_documents(session, name):
@@ -89,10 +92,21 @@ def store_model(
             translation.inputs,
             translation.outputs,
             weights,
-            datetime.datetime.now(datetime.timezone.utc).isoformat(),
+            datetime.datetime.now(datetime.UTC).isoformat(),
         )
         _run(session, write_kept(place, MODELS, (name, version, document.to_json())), where)
     return document
+
+
+@contextlib.contextmanager
+def _open(database: Database) -> Iterator[Session]:
+    """Open a session on a database; a file that does not exist is made."""
+    if isinstance(database, str | os.PathLike):
+        with connect(database) as connection, open_checked(connection) as session:
+            yield session
+    else:
+        with open_checked(database) as session:
+            yield session
 
 
 def drop_document(session: Session, document: ModelDocument, where: str) -> None:
