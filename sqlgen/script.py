@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -93,14 +93,22 @@ def comment_on_view(name: Sequence[str], comment: str) -> exp.Comment:
     return exp.Comment(this=table(*name), kind="VIEW", expression=text(comment))
 
 
-def create_macro(name: str, query: exp.Select) -> str:
-    """Return CREATE MACRO; its parameters are the names of the tables that a query reads."""
+def create_macro(
+    name: str, query: exp.Select, fixed: Collection[Sequence[str]] = frozenset()
+) -> str:
+    """Return CREATE MACRO; its parameters are the names of the tables that a query reads.
+
+    `fixed` has the full names of tables that are always the same.
+    """
     parameters: dict[str, str] = {}
     whole = query.copy()
     taken = {fold_name(part.name) for part in whole.find_all(exp.Identifier)}
+    always = {sql_text(table(*parts)) for parts in fixed}
     for read in [each for each in whole.find_all(exp.Table) if each.db]:
         parts = {part: read.args.get(part) for part in ("this", "db", "catalog")}
         origin = sql_text(exp.Table(**parts))
+        if origin in always:
+            continue
         if origin not in parameters:
             (parameters[origin],) = unique_names([f"{read.name}_table"], taken)
         called = function("query_table", column(parameters[origin]))

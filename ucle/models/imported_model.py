@@ -23,7 +23,11 @@ from ucle.models.graph import ModelInput, ModelOutput, Translation
 from ucle.models.store_model import store_model
 from ucle.models.values import KnownNames
 from ucle.models.writer import ROWS
+
 from ucle.program import EinsumProgram, einsum_program
+
+MOST_ROWS = 1 << 40
+"""More rows than a macro is asked for; it is not known now how many its table will have."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ class Model:
             given = {**bind_features(self.inputs, features, rows), **given}
         bound = self._bind(given)
         text = self._text(rows)
-        read = set(re.findall(r"\w+", text))
+        read = set(re.findall(r"\w+", text)) - {rows}  # which a column of the features may be, too
         chosen = {x.original: x.name for x in self.outputs} | {x.name: x.name for x in self.outputs}
         unknown = [name for name in outputs or () if name not in chosen]
         if unknown:
@@ -121,6 +125,70 @@ class Model:
             outputs=list(dict.fromkeys(wanted)),
             bounds={label: n for label, n in self.translation.sizes.items() if label in read},
             **(options or {}),
+        )
+
+    @validated(
+        database=args.database,
+        name=args.word,
+        rows=args.word,
+        outputs=args.names,
+        kernels=args.flag,
+    )
+    def macro_sql(
+        self,
+        features: Any = None,
+        /,
+        *,
+        database: Database,
+        name: str = "score",
+        rows: str = ROWS,
+        outputs: Sequence[str] | None = None,
+        kernels: bool = True,
+        inputs: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Return statements that create table macros which score the rows of any table.
+
+        ``FROM score()`` scores the table that is named here, ``FROM score(customers_table :=
+        'new_customers')`` another one with the same columns; the parameter is called after the
+        first table. The macros stay in the database. They need a client of DuckDB that loads ucle's
+        extension, and no Python.
+
+        The weights are the tables of a stored model. Those of other models are written into the
+        macros if they are small enough, up to 1 KB each.
+
+        Args:
+            features: the rows, as for `program`: a table of the database.
+            database: where the tables are.
+            name: of the macro; those of several outputs are called ``name_output``.
+            rows: the key column.
+            outputs: names of the outputs; all by default.
+            kernels: False for macros of plain SQL, which any client can call, but which are slower.
+            inputs: inputs by name, as for `program`, if `features` is not enough.
+            options: further arguments of `ucle.einsum_program`.
+
+        Raises:
+            UnsupportedError: a weight is too large to be written into a macro, or the rows are not
+                in a table.
+            UcleError: as `program` does.
+        """
+        program = self.program(
+            features, database=database, rows=rows, outputs=outputs, inputs=inputs, options=options
+        )
+        if kernels:
+            program = program.with_decomposition(_by_rows(program, rows))
+        made = program.outputs
+        names = {x: name if len(made) == 1 else f"{name}_{x}" for x in made}
+        read = set(program.compiled.all_inputs)
+        tables = [x.name for x in self.inputs if x.name in read]
+        return program.macro_sql(
+            database,
+            rows="all",
+            max_rows=MOST_ROWS,
+            kernels=kernels,
+            tables=tables,
+            names=names,
+            literals=True,
         )
 
     @validated(database=args.database, name=args.word, version=args.word, replace=args.flag)
@@ -202,6 +270,19 @@ class Model:
                 found=", ".join(given) or "none",
             )
         return {x.name: _squeezed(bound[x.name], x) for x in self.inputs}
+
+
+def _by_rows(program: EinsumProgram, rows: str) -> dict[str, frozenset[str]]:
+    """The decomposition of a program in which the rows are never positions in arrays.
+
+    The table of a macro may have any number of rows.
+    """
+    chosen = {}
+    for vertex in program.compiled.program.vertices:
+        operands = (label for operand in vertex.inputs for label in operand.labels)
+        labels = {label.name for label in (*operands, *vertex.labels)}
+        chosen[vertex.name] = program.decomposition[vertex.name] | (labels & {rows})
+    return chosen
 
 
 def _squeezed(value: Any, own: ModelInput) -> Any:

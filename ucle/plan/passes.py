@@ -67,6 +67,9 @@ LASTING: tuple[Pass, ...] = (
 )
 """The passes to a plan for views in a database: tables elsewhere are computed once in each view."""
 
+WITH_LITERALS: tuple[Pass, ...] = (inline_constants, *LASTING)
+"""The same for views into which small arrays are written."""
+
 
 def run_passes(plan: Plan, passes: Iterable[Pass], context: PassContext) -> Plan:
     """Return the plan after some passes, one after the other."""

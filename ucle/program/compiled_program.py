@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace as with_fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -19,13 +19,14 @@ from ucle.options import GivenDecomposition
 from ucle.pipeline.replan import in_safe_form, plan_decomposition
 from ucle.plan.decomposition import VertexCost
 from ucle.plan.forms import MAX_ROWS, ROWS
+from ucle.plan.passes import LASTING, WITH_LITERALS
 from ucle.plan.relation_nodes import Load
 from ucle.program.arguments import KEYS
 from ucle.run.array_tables import array_table
 from ucle.run.build import Build
 from ucle.run.current_data import Preparations
 from ucle.run.execute import memory_tables
-from ucle.run.views import Keys, create_views, macro_statements, view_queries
+from ucle.run.views import Keys, create_views, macro_statements, tables_read, view_queries
 from ucle.sqlgen.dialects import DIALECTS, DUCKDB_SQL
 
 if TYPE_CHECKING:
@@ -240,7 +241,13 @@ class CompiledProgram:
             )
 
     @renamed(room="capacity")
-    @validated(database=args.database)
+    @validated(
+        database=args.database,
+        kernels=args.flag,
+        tables=args.several(args.text, "names of inputs"),
+        names=args.mapping(args.text, args.word, "a dict from output to name"),
+        literals=args.flag,
+    )
     def macro_sql(
         self,
         database: Database = None,
@@ -249,6 +256,10 @@ class CompiledProgram:
         keys: Keys = None,
         rows: str | None = None,
         max_rows: int = MAX_ROWS,
+        kernels: bool = True,
+        tables: Collection[str] | None = None,
+        names: Mapping[str, str] | None = None,
+        literals: bool = False,
     ) -> str:
         """Return statements that create a table macro per output: a view with table parameters.
 
@@ -263,9 +274,15 @@ class CompiledProgram:
             keys: labels that get a column, as in `create_views`.
             rows: the rows that the macros show, as in `TensorRelation.to_table`.
             max_rows: the most rows of ``rows="all"``.
+            kernels: False for macros that any client of DuckDB can call.
+            tables: the inputs whose tables are parameters, by default all; the others are always
+                read from the same tables.
+            names: names of macros by output; by default those of the outputs.
+            literals: True to write arrays from memory into the macros, if they take at most 1 KB.
 
         Raises:
             UnsupportedError: an input lies in memory, or the connection loads no extension.
+            NameResolutionError: there is no such input.
             ArgumentError: a macro would have too many rows.
 
         >>> import duckdb, ucle
@@ -282,19 +299,24 @@ class CompiledProgram:
         >>> connection.sql("FROM total() UNION ALL FROM total(sales_table := 'later')").fetchall()
         [(1, 5.0), (3, 7.0)]
         """
+        build, preparations = self._build, self._preparations
+        if not kernels:
+            build, preparations = self._decomposed_as("relational")
         with contextlib.closing(self._session(database)) as session:
-            prepared = self._preparations.fresh(session)
+            compiled = preparations.fresh(session).for_views()
             queries = view_queries(
                 session,
-                prepared.for_views(),
-                self.options,
+                compiled,
+                build.options,
                 session.capabilities,
                 capacity=capacity,
                 keys=keys,
                 rows=rows,
                 max_rows=max_rows,
+                passes=WITH_LITERALS if literals else LASTING,
             )
-        return "".join(f"{each};\n" for each in macro_statements(queries).values())
+            fixed = () if tables is None else tables_read(session, compiled, tables)
+        return "".join(f"{x};\n" for x in macro_statements(queries, names or {}, fixed).values())
 
     def _decomposed_as(self, decomposition: GivenDecomposition) -> tuple[Build, Preparations]:
         """The program with another decomposition, and the preparations that it begins with."""

@@ -7,9 +7,10 @@ same over tables whose names its caller passes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from types import MappingProxyType
 
 from ucle.database.data_versions import in_transaction
 from ucle.database.engine_errors import EngineError, error_text
@@ -29,8 +30,8 @@ from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled
 from ucle.pipeline.replan import read_from
 from ucle.plan.forms import MAX_ROWS, WrittenForm, form_of
-from ucle.plan.passes import LASTING
-from ucle.plan.relation_nodes import Read, TableScan
+from ucle.plan.passes import LASTING, Pass
+from ucle.plan.relation_nodes import Load, Read, TableScan
 from ucle.plan.sources import InputSource, TableName, TableSource
 from ucle.run.view_sizes import guarded_sizes
 from ucle.sqlgen import Capabilities, SqlStep, emit
@@ -139,14 +140,18 @@ def view_queries(
     keys: Keys = None,
     rows: str | None = None,
     max_rows: int = MAX_ROWS,
+    passes: Sequence[Pass] = LASTING,
 ) -> dict[str, Query]:
-    """Build the queries of the views, by output; arguments and errors are as for `create_views`."""
+    """Build the queries of the views, by output.
+
+    Arguments and errors are as for `create_views`; `passes` lead to the plan of the views.
+    """
     forms = _forms(compiled, keys, rows, max_rows, "create_views")
     if _call_kernels(compiled, forms):
         # A program whose labels are all promoted needs kernels only for arrays.
         capabilities = session.offered
-    _check_lasting(compiled, capabilities)
-    written = Written(forms, capabilities)
+    _check_lasting(compiled, capabilities, passes)
+    written = Written(forms, capabilities, passes)
     sized = guarded_sizes(
         _qualify_tables(session, compiled, options),
         options,
@@ -165,9 +170,47 @@ def view_queries(
     return queries
 
 
-def macro_statements(queries: Mapping[str, Query]) -> dict[str, str]:
-    """Build the statement that creates a macro for each output, from the queries of its views."""
-    return {output: create_macro(output, query) for output, query in queries.items()}
+def macro_statements(
+    queries: Mapping[str, Query],
+    names: Mapping[str, str] = MappingProxyType({}),
+    fixed: Collection[TableName] = (),
+) -> dict[str, str]:
+    """Build the statement that creates a macro for each output, from the queries of its views.
+
+    Args:
+        queries: of the views, by output.
+        names: those of macros that are not called like their outputs.
+        fixed: tables that are no parameters, by their full names.
+    """
+    parts = [name.parts for name in fixed]
+    return {
+        output: create_macro(names.get(output, output), query, parts)
+        for output, query in queries.items()
+    }
+
+
+def tables_read(session: Session, compiled: Compiled, but: Collection[str]) -> set[TableName]:
+    """Return the full names of the tables that inputs are read from, but for some inputs.
+
+    Raises:
+        NameResolutionError: there is no such input.
+    """
+    sources = {name: bound.source for name, bound in compiled.front.inputs.items()}
+    if unknown := [name for name in but if name not in sources]:
+        raise NameResolutionError(
+            f"the program has no input {unknown[0]}",
+            where="macro_sql(tables=...)",
+            expected=", ".join(sources) or "no inputs",
+            found=unknown[0],
+            hint=did_you_mean(unknown[0], sources),
+        )
+
+    def find(names: Collection[str]) -> set[TableName]:
+        origins = [x.origin for n in names if isinstance(x := sources[n], TableSource)]
+        found = (find_relation(session, x) for x in origins if isinstance(x, TableName))
+        return {each.full_name for each in found if each is not None}
+
+    return find([name for name in sources if name not in but]) - find(but)
 
 
 def build_output_queries(
@@ -249,10 +292,14 @@ def _call_kernels(compiled: Compiled, forms: Mapping[str, WrittenForm]) -> bool:
     )
 
 
-def _check_lasting(compiled: Compiled, capabilities: Capabilities) -> None:
+def _check_lasting(compiled: Compiled, capabilities: Capabilities, passes: Sequence[Pass]) -> None:
     """Check that everything that the views read and call outlives this connection."""
+    steps = compiled.after(passes).steps
+    loaded = {x.relation.source.tensor for x in steps if isinstance(x.relation, Load)}
     for name, bound in compiled.inputs.items():
-        if not (isinstance(bound.source, TableSource) and bound.source.lasts):
+        source = bound.source
+        array = passes == LASTING or name in loaded  # others are written into the views
+        if not source.lasts if isinstance(source, TableSource) else array:
             raise UnsupportedError(
                 "a view cannot read data from memory",
                 where=f"create_views, input {name}",
@@ -276,10 +323,11 @@ class Written:
 
     forms: Mapping[str, WrittenForm]
     capabilities: Capabilities
+    passes: Sequence[Pass] = LASTING
 
     def queries(self, compiled: Compiled) -> tuple[tuple[SqlStep, ...], dict[str, Query]]:
         """The steps of a program, and for each output the SELECT that shows it in its form."""
-        steps, _ = emit(compiled.after(LASTING), self.capabilities)
+        steps, _ = emit(compiled.after(self.passes), self.capabilities)
         return steps, _build_queries(compiled, compiled.plan.shown, self.forms, self.capabilities)
 
     def texts(self, compiled: Compiled) -> dict[str, str]:
