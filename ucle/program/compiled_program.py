@@ -276,7 +276,7 @@ class CompiledProgram:
             max_rows: the most rows of ``rows="all"``.
             kernels: False for macros that any client of DuckDB can call.
             tables: the inputs whose tables are parameters, by default all; the others are always
-                read from the same tables.
+                read from the same tables, whose sizes must not change.
             names: names of macros by output; by default those of the outputs.
             literals: True to write arrays from memory into the macros, if they take at most 1 KB.
 
@@ -304,6 +304,7 @@ class CompiledProgram:
             build, preparations = self._decomposed_as("relational")
         with contextlib.closing(self._session(database)) as session:
             compiled = preparations.fresh(session).for_views()
+            fixed = () if tables is None else tables_read(session, compiled, tables)
             queries = view_queries(
                 session,
                 compiled,
@@ -314,8 +315,8 @@ class CompiledProgram:
                 rows=rows,
                 max_rows=max_rows,
                 passes=WITH_LITERALS if literals else LASTING,
+                fixed=fixed,
             )
-            fixed = () if tables is None else tables_read(session, compiled, tables)
         return "".join(f"{x};\n" for x in macro_statements(queries, names or {}, fixed).values())
 
     def _decomposed_as(self, decomposition: GivenDecomposition) -> tuple[Build, Preparations]:

@@ -10,7 +10,7 @@ are possible.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ucle.errors import ArgumentError, BoundError, LabelError, UnsupportedError, did_you_mean
 from ucle.foundation.dataclasses import dataclass
@@ -21,7 +21,7 @@ from ucle.language.syntax import Site
 from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled, Front
 from ucle.pipeline.resize import with_sizes
-from ucle.plan.sources import TableSource
+from ucle.plan.sources import Origin, TableSource
 from ucle.sqlgen import SqlStep
 from ucle.sqlgen.computed_sizes import Sample, Script, following
 from ucle.sqlgen.guards import Guard, ShapeGuard, SizeGuard
@@ -64,6 +64,10 @@ class Axes:
     by_array: bool
     """True if arrays in a table fix the size."""
 
+    def is_of(self, tables: Collection[Origin]) -> bool:
+        """True if the size is determined by some tables alone."""
+        return all(source.origin in tables for source, _ in self.columns)
+
 
 def guarded_sizes(
     compiled: Compiled,
@@ -71,6 +75,7 @@ def guarded_sizes(
     capacity: Mapping[str, int],
     texts: Texts,
     scripts: Scripts,
+    fixed: Collection[Origin] = (),
 ) -> Guarded:
     """Give arrays space for growth, and find the guards that keep each output's SQL valid.
 
@@ -80,6 +85,7 @@ def guarded_sizes(
         capacity: sizes for arrays by label, from the caller.
         texts: emits the SQL of the outputs as text.
         scripts: emits the SQL as trees.
+        fixed: tables whose sizes need not be computed: it is enough that they do not change.
 
     Raises:
         LabelError: `capacity` names an unknown label.
@@ -114,7 +120,8 @@ def guarded_sizes(
                 raise _answer_depends(group)
             sizes |= dict.fromkeys(group.sites, most)
         for output in outputs:
-            if output in exact and not (group.stated or group.by_array):
+            follows = not (group.stated or group.by_array or group.is_of(fixed))
+            if output in exact and follows:
                 counted[output].append(group)
             if output in needed:
                 guards[output].append(_guard(group, most, most if output in exact else 0))

@@ -141,10 +141,15 @@ def view_queries(
     rows: str | None = None,
     max_rows: int = MAX_ROWS,
     passes: Sequence[Pass] = LASTING,
+    fixed: Collection[TableName] = (),
 ) -> dict[str, Query]:
     """Build the queries of the views, by output.
 
-    Arguments and errors are as for `create_views`; `passes` lead to the plan of the views.
+    Other arguments and errors are as for `create_views`.
+
+    Args:
+        passes: those to the plan of the views.
+        fixed: the full names of tables that will not change.
     """
     forms = _forms(compiled, keys, rows, max_rows, "create_views")
     if _call_kernels(compiled, forms):
@@ -158,6 +163,7 @@ def view_queries(
         capacity or {},
         written.texts,
         written.queries,
+        fixed,
     )
     compiled = sized.compiled
     steps, outputs = written.queries(compiled)
