@@ -176,7 +176,8 @@ class Model:
             features, database=database, rows=rows, outputs=outputs, inputs=inputs, options=options
         )
         if kernels:
-            program = program.with_decomposition(_by_rows(program, rows))
+            columns = self._labels_of_names()
+            program = program.with_decomposition(_promoting(program, {rows, *columns}))
         made = program.outputs
         names = {x: name if len(made) == 1 else f"{name}_{x}" for x in made}
         read = set(program.compiled.all_inputs)
@@ -253,6 +254,13 @@ class Model:
             )
         return re.sub(rf"\b{ROWS}\b", rows, self.statements)
 
+    def _labels_of_names(self) -> set[str]:
+        """The labels of the names in columns of strings."""
+        columns = "|".join(re.escape(x.name) for x in self.inputs if x.dtype == "string")
+        if not columns:
+            return set()
+        return set(re.findall(rf"\b(?:{columns})\[{ROWS},(\w+)\]", self.statements))
+
     def _bind(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Inputs by their names in the statements.
 
@@ -272,16 +280,16 @@ class Model:
         return {x.name: _squeezed(bound[x.name], x) for x in self.inputs}
 
 
-def _by_rows(program: EinsumProgram, rows: str) -> dict[str, frozenset[str]]:
-    """The decomposition of a program in which the rows are never positions in arrays.
+def _promoting(program: EinsumProgram, always: set[str]) -> dict[str, frozenset[str]]:
+    """The decomposition of a program in which some labels are never positions in arrays.
 
-    The table of a macro may have any number of rows.
+    The table of a macro may have any number of rows, and of names in its columns.
     """
     chosen = {}
     for vertex in program.compiled.program.vertices:
         operands = (label for operand in vertex.inputs for label in operand.labels)
         labels = {label.name for label in (*operands, *vertex.labels)}
-        chosen[vertex.name] = program.decomposition[vertex.name] | (labels & {rows})
+        chosen[vertex.name] = program.decomposition[vertex.name] | (labels & always)
     return chosen
 
 
