@@ -11,8 +11,9 @@ import duckdb
 import numpy as np
 import pytest
 
-onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnx")
 
+import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
@@ -44,7 +45,7 @@ def drawn(*shape: int) -> Any:
 
 def dense(transposed: bool = False) -> onnx.ModelProto:
     shapes = [(19, 33), (7, 19)] if transposed else [(33, 19), (19, 7)]
-    one, two = map(lambda shape: drawn(*shape), shapes)
+    one, two = (drawn(*shape) for shape in shapes)
     nodes = [
         helper.make_node("Gemm", ["x", "W", "b"], ["h"], transB=int(transposed)),
         helper.make_node("Relu", ["h"], ["r"]),
@@ -173,7 +174,7 @@ def test_tables_that_others_change(
     fresh.execute(change.replace("{}", 'ucle."net 1: W"')).fetchall()
     with pytest.raises(ModelError) as error:
         stored("net", fresh).program(x, database=fresh)
-    assert "net" in str(error.value.where) and "weight W" in str(error.value.where)
+    assert "model net, version 1, weight W" in str(error.value.where)
     with pytest.raises(ucle.UcleError):
         compiled.execute(fresh)
 
@@ -276,7 +277,8 @@ def test_weights_that_are_mapped(
     (expected,) = ReferenceEvaluator(proto).run(None, {"x": x})
     model = from_onnx(with_external_data(proto, tmp_path))
     large = [w for w in model.weights.values() if w.nbytes >= 100]
-    assert large and all(isinstance(w.base, np.memmap) for w in large)
+    assert large
+    assert all(isinstance(w.base, np.memmap) for w in large)
     np.testing.assert_allclose(scores(model, x, fresh), expected, rtol=1e-4, atol=1e-5)
     model.store(fresh, "m")
     np.testing.assert_allclose(scores(stored("m", fresh), x, fresh), expected, rtol=1e-4, atol=1e-5)
@@ -287,8 +289,8 @@ def test_weights_in_chunks(
 ) -> None:
     for chunk in (1, 300, 5000):
         monkeypatch.setattr("ucle.models.weight_rows.CHUNK", chunk)
-        for name in MODELS:
-            proto = MODELS[name]()
+        for name, make in MODELS.items():
+            proto = make()
             x = features(proto)
             (expected,) = ReferenceEvaluator(proto).run(None, {"x": x})
             from_onnx(proto).store(fresh, f"{name} {chunk}")

@@ -23,7 +23,6 @@ from ucle.models.graph import ModelInput, ModelOutput, Translation
 from ucle.models.store_model import store_model
 from ucle.models.values import KnownNames
 from ucle.models.writer import ROWS
-
 from ucle.program import EinsumProgram, einsum_program
 
 MOST_ROWS = 1 << 40

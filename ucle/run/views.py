@@ -145,11 +145,8 @@ def view_queries(
 ) -> dict[str, Query]:
     """Build the queries of the views, by output.
 
-    Other arguments and errors are as for `create_views`.
-
-    Args:
-        passes: those to the plan of the views.
-        fixed: the full names of tables that will not change.
+    Other arguments and errors are as for `create_views`; `passes` lead to the plan of the views,
+    and `fixed` has the full names of tables that will not change.
     """
     forms = _forms(compiled, keys, rows, max_rows, "create_views")
     if _call_kernels(compiled, forms):
