@@ -282,7 +282,7 @@ ENCODERS = Table(
     "Transformers over tokens in a table",
     f"Embeddings of {WORDS:,} words, layers of attention and of two products, and the mean over a "
     "text; the table\nhas an array of tokens for each text. onnxruntime gets them in memory. Scalar "
-    "SQL is the same program with every\nlabel promoted.",
+    "SQL is the same program with\nevery label promoted.",
     ("layers x width", "texts x tokens", "beside", "ucle", "other", "ucle / other"),
     _encoder_rows,
 )

@@ -183,4 +183,6 @@ def _digest_of(weight: StoredWeight) -> list[list[object]] | None:
 
 def _same_engine(now: list[list[object]], then: list[list[object]] | None) -> bool:
     """True if both digests are of the same version of DuckDB, which is their first column."""
-    return bool(then) and isinstance(then[0], list) and then[0][:1] == now[0][:1]
+    if not then or not isinstance(then[0], list):
+        return False
+    return then[0][:1] == now[0][:1]

@@ -175,7 +175,8 @@ def map_external(onnx: Any, graph: Any, folder: Path) -> bool:
             continue
         dtype = None if tensor.data_type in _PACKED else _dtype_of(onnx, tensor, tensor.name)
         plain = dtype is not None and dtype.kind in "biufc"
-        if not plain or math.prod(tensor.dims) * dtype.itemsize < MAPPED:
+        size = math.prod(tensor.dims) * (1 if dtype is None else dtype.itemsize)
+        if not plain or size < MAPPED:
             onnx.external_data_helper.load_external_data_for_tensor(tensor, str(folder))
             tensor.data_location = onnx.TensorProto.DEFAULT
             del tensor.external_data[:]
