@@ -205,7 +205,8 @@ def run(folder: Path, work: Work, limit: str, side: str) -> dict[str, float]:
     with ucle.connect(database, threads=THREADS, memory_limit=limit) as connection:
         connection.execute("SET enable_progress_bar = false")
         if side == "store":
-            import_module("onnx")  # which reads the file
+            for library in ("onnx", "pyarrow"):  # which read the file
+                import_module(library)
         before = forget_peak()
         start = time.perf_counter()
         if side == "store":
@@ -285,8 +286,9 @@ TABLE = Table(
     "Models of four times the memory limit",
     f"Float32 weights in tables; {ROWS} rows of a dense network of {LAYERS} layers, and "
     f"{SEQUENCES} sequences of {TOKENS} tokens\nthrough a transformer block. Each run is a process "
-    "of its own; peaks are beyond what it takes to import ucle and\nopen the database, and "
-    f"{REACH} of the limit is to be enough. Compiling compares digests of all weights.",
+    "of its own; peaks are beyond what it takes to import ucle and\nopen the database (for storing, "
+    f"to import onnx and pyarrow, too), and {REACH} of the limit is to be enough.\nCompiling "
+    "compares digests of all weights.",
     HEADER,
     _rows,
 )

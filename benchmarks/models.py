@@ -281,8 +281,8 @@ ENCODERS = Table(
     "encoders",
     "Transformers over tokens in a table",
     f"Embeddings of {WORDS:,} words, layers of attention and of two products, and the mean over a "
-    "text; the table\nhas an array of tokens for each text. onnxruntime gets them in memory. Scalar "
-    "SQL is the same program with\nevery label promoted.",
+    "text; the table\nhas an array of tokens for each text. onnxruntime gets them in memory. The "
+    "scalar SQL is the same program\nwith every label promoted.",
     ("layers x width", "texts x tokens", "beside", "ucle", "other", "ucle / other"),
     _encoder_rows,
 )
