@@ -286,9 +286,9 @@ TABLE = Table(
     "Models of four times the memory limit",
     f"Float32 weights in tables; {ROWS} rows of a dense network of {LAYERS} layers, and "
     f"{SEQUENCES} sequences of {TOKENS} tokens\nthrough a transformer block. Each run is a process "
-    "of its own; peaks are beyond what it takes to import ucle and\nopen the database (for storing, "
-    f"to import onnx and pyarrow, too), and {REACH} of the limit is to be enough.\nCompiling "
-    "compares digests of all weights.",
+    "of its own. Peaks are beyond what it takes to import ucle\n(and for storing onnx and pyarrow) "
+    f"and to open the database; {REACH} of the limit is to be enough. Compiling\ncompares digests "
+    "of all weights.",
     HEADER,
     _rows,
 )
