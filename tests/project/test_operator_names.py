@@ -30,6 +30,7 @@ NAMES = frozenset({*COMBINES, *REDUCES, *MAPS, PICK.name, PICK_OR_FILL.name})
 OTHER_MEANINGS: Mapping[str, Mapping[str, str]] = {
     "all": {
         "ucle/command/score_models.py": "a choice of rows",
+        "ucle/models/imported_model.py": "a choice of rows",
         "ucle/run/wide_frames.py": "a value of an option",
         "ucle/plan/forms.py": "a choice of rows",
     },

@@ -67,7 +67,7 @@ def show(model: str, sizes: Pairs) -> None:
 @size_option
 @verbose_option
 def store(model: str, database: str, name: str, version: str, replace: bool, sizes: Pairs) -> None:
-    """Store a MODEL as tables of a database, from which `ucle models score --stored` reads it."""
+    """Store a MODEL as tables of a database, from which another process can score with it."""
     _read(model, sizes).store(database, name, version=version, replace=replace)
     click.echo(f"{name}, version {version}, in {database}")
 

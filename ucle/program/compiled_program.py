@@ -222,9 +222,7 @@ class CompiledProgram:
             ArgumentError: a view would have too many rows.
             DatabaseError: a view cannot be created. Then none of the views is created.
         """
-        build, preparations = self._build, self._preparations
-        if not kernels:
-            build, preparations = self._decomposed_as("relational")
+        build, preparations = self._with_kernels(kernels)
         with contextlib.closing(self._session(database)) as session:
             return create_views(
                 session,
@@ -299,9 +297,7 @@ class CompiledProgram:
         >>> connection.sql("FROM total() UNION ALL FROM total(sales_table := 'later')").fetchall()
         [(1, 5.0), (3, 7.0)]
         """
-        build, preparations = self._build, self._preparations
-        if not kernels:
-            build, preparations = self._decomposed_as("relational")
+        build, preparations = self._with_kernels(kernels)
         with contextlib.closing(self._session(database)) as session:
             compiled = preparations.fresh(session).for_views()
             fixed = () if tables is None else tables_read(session, compiled, tables)
@@ -318,6 +314,13 @@ class CompiledProgram:
                 fixed=fixed,
             )
         return "".join(f"{x};\n" for x in macro_statements(queries, names or {}, fixed).values())
+
+    def _with_kernels(self, kernels: bool) -> tuple[Build, Preparations]:
+        """The program and its preparations, or those of the same in plain SQL."""
+        build, preparations = self._build, self._preparations
+        if not kernels:
+            build, preparations = self._decomposed_as("relational")
+        return build, preparations
 
     def _decomposed_as(self, decomposition: GivenDecomposition) -> tuple[Build, Preparations]:
         """The program with another decomposition, and the preparations that it begins with."""
