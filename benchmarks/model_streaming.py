@@ -205,8 +205,7 @@ def run(folder: Path, work: Work, limit: str, side: str) -> dict[str, float]:
     with ucle.connect(database, threads=THREADS, memory_limit=limit) as connection:
         connection.execute("SET enable_progress_bar = false")
         if side == "store":
-            for library in ("onnx", "pyarrow"):  # which read the file
-                import_module(library)
+            import_module("onnx")  # which reads the file
         before = forget_peak()
         start = time.perf_counter()
         if side == "store":
@@ -286,7 +285,7 @@ TABLE = Table(
     "Models of four times the memory limit",
     f"Float32 weights in tables; {ROWS} rows of a dense network of {LAYERS} layers, and "
     f"{SEQUENCES} sequences of {TOKENS} tokens\nthrough a transformer block. Each run is a process "
-    "of its own. Peaks are beyond what it takes to import ucle\n(and for storing onnx and pyarrow) "
+    "of its own. Peaks are beyond what it takes to import ucle\n(and for storing onnx) "
     f"and to open the database; {REACH} of the limit is to be enough. Compiling\ncompares digests "
     "of all weights.",
     HEADER,
