@@ -195,7 +195,7 @@ class Model:
     def store(
         self, database: Database, name: str = "model", *, version: str = "1", replace: bool = False
     ) -> None:
-        """Store the model in a database, from which `ucle.models.stored` reads it.
+        """Store the model in a database, from which ``ucle.models.stored`` reads it.
 
         There is a table for each weight, in the schema ``ucle``. A weight of more than 4 MB is
         divided into tiles, so that a model may be larger than the memory. All is done in one

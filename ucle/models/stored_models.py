@@ -21,7 +21,7 @@ from ucle.run.write_table import transaction
 def stored(
     name: str, database: Database, *, version: str | None = None, check: bool = True
 ) -> Model:
-    """Return a model that `Model.store` has put into a database.
+    """Return a model that ``Model.store`` has put into a database.
 
     Its weights are tables there, so that its programs need this database, and neither the file of
     the model nor the packages that read it.
