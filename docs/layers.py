@@ -40,7 +40,7 @@ LAYERS = (
     ("optimiser",),
     ("pipeline",),
     ("run",),
-    ("explain", "gradients", "maintenance", "partitions"),
+    ("explain", "export", "gradients", "maintenance", "partitions"),
     ("spark",),
     ("program",),
     ("lazy", "demo", "models", "testing"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Mapping
+import os
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace as with_fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from ucle.foundation import arguments as args
 from ucle.foundation.arguments import renamed, validated
 from ucle.foundation.libraries import LateModule
 from ucle.inputs.table_changes import Drift
-from ucle.options import GivenDecomposition
+from ucle.options import GivenDecomposition, names_of
 from ucle.pipeline.replan import in_safe_form, plan_decomposition
 from ucle.plan.decomposition import VertexCost
 from ucle.plan.forms import MAX_ROWS, ROWS
@@ -30,9 +31,14 @@ from ucle.run.views import Keys, create_views, macro_statements, tables_read, vi
 from ucle.sqlgen.dialects import DIALECTS, DUCKDB_SQL
 
 if TYPE_CHECKING:
+    from ucle.export import to_onnx as export
     from ucle.program import renderings
 else:  # most programs are only executed
+    export = LateModule("ucle.export.to_onnx")
     renderings = LateModule("ucle.program.renderings")
+
+WIDTHS = ("float32",)
+"""The types in which an exported program may compute in place of its own."""
 
 
 class CompiledProgram:
@@ -321,6 +327,66 @@ class CompiledProgram:
         if not kernels:
             build, preparations = self._decomposed_as("relational")
         return build, preparations
+
+    @validated(
+        outputs=args.names,
+        rows=args.names,
+        dtype=args.choice(*WIDTHS),
+        database=args.database,
+    )
+    def to_onnx(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        outputs: str | Sequence[str] | None = None,
+        rows: str | Sequence[str] = (),
+        weights: Any = None,
+        dtype: str | None = None,
+        database: Database = None,
+    ) -> Any:
+        """Return the program as an ONNX model, for other runtimes; write it to a file.
+
+        Weights are constants of the model: inputs that are a `ucle.parameter`, those that
+        `minimize` trains, those named by `weights`, and, with `rows`, all inputs without the label
+        of the rows. The other inputs are inputs of the model. An axis that only they have, and
+        along which tensors are read as they are, stays open, with its label as the name; other
+        axes have the sizes of the program. Sparse inputs and tables become dense. The model uses
+        opset 18 and the element types of the program.
+
+        Runtimes do not check positions at which tensors are read, and count negative ones from
+        the end. ONNX keeps the sign of a zero, so that 1 / -0.0 is minus infinity there.
+
+        Args:
+            path: the file to write, if any.
+            outputs: names of tensors of the program, by default its outputs.
+            rows: the labels of the rows that the model is applied to.
+            weights: names of inputs; or values by the names of inputs, or of the outputs that
+                replace them: ``run.state``, or the result of `iterate`.
+            dtype: ``"float32"`` to compute float64 in float32, as many runtimes prefer.
+            database: where tables are; by default the database that it was compiled for.
+
+        Returns:
+            An `onnx.ModelProto` that passes the checker of the package ``onnx``.
+
+        Raises:
+            UnsupportedError: statements have no operators there, all of which are listed with the
+                reasons; or a weight would be too large.
+            ArgumentError: rows or weights are not those of the program.
+            NameResolutionError: there is no such output or input.
+            MissingPackageError: ``onnx`` is not installed.
+
+        >>> import ucle
+        >>> program = ucle.einsum_program(
+        ...     "p[i] = sigmoid(x[i,j] * w[j])", x=[[1.0, 2.0]], w=[0.5, -0.5]
+        ... )
+        >>> model = program.to_onnx(rows="i")
+        >>> [node.op_type for node in model.graph.node]
+        ['MatMul', 'Sigmoid']
+        """
+        where = self._build.target.database if database is None else database
+        names = None if outputs is None else names_of(outputs, "to_onnx, outputs")
+        labels = names_of(rows, "to_onnx, rows")
+        return export.to_onnx(self._build, where, path, names, labels, weights, dtype)
 
     def _decomposed_as(self, decomposition: GivenDecomposition) -> tuple[Build, Preparations]:
         """The program with another decomposition, and the preparations that it begins with."""
