@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -182,3 +183,21 @@ def test_nothing_is_left_behind(follows: duckdb.DuckDBPyConnection) -> None:
 def test_bad_coordinates(coordinates: Any, error: str) -> None:
     with pytest.raises(errors.InputError, match=error):
         ucle.einsum_program("T[i,j] = A[i,j]", A=ucle.table(TABLE, coordinates=coordinates))
+
+
+def test_names_of_a_table_in_memory_that_no_output_reads(routes: Routes) -> None:
+    """Its names are coordinates all the same: the dictionary of the label reads them."""
+    price = pd.DataFrame({"fruit": ["fig", "pear"], "val": [1.0, 2.0]})
+    bought = pd.DataFrame({"n": [0, 0], "fruit": ["fig", "apple"], "val": [1.0, 2.0]})
+    for connection in routes.values():
+        program = ucle.einsum_program(
+            "double[fruit] = 2 * price[fruit]; cost[n] = bought[n,fruit] * price[fruit]",
+            price=ucle.table(price),
+            bought=ucle.table(bought),
+            outputs=["double"],
+            database=connection,
+        )
+        with program.execute() as result:
+            assert result["double"].to_numpy().tolist() == [0.0, 2.0, 4.0]
+        with program.prepare(connection) as run:
+            assert run()["double"].to_numpy().tolist() == [0.0, 2.0, 4.0]

@@ -78,3 +78,28 @@ def test_large_entries_lose_no_digits(kind: str, routes: Routes) -> None:
             with model.program(x, database=connection).execute() as result:
                 values.append(result["y"].to_numpy())
         np.testing.assert_allclose(values[1], values[0], rtol=1e-6)
+
+
+def test_a_number_with_more_axes(routes: Routes) -> None:
+    """A constant of one entry and three axes gives its rank to what it is added to."""
+    floats = TensorProto.FLOAT
+    nodes = [
+        helper.make_node("Add", ["x", "one"], ["sum"]),
+        helper.make_node("ReduceSum", ["sum", "axes"], ["y"], keepdims=0),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "number",
+        [helper.make_tensor_value_info("x", floats, [3])],
+        [helper.make_tensor_value_info("y", floats, [1, 1])],
+        [
+            numpy_helper.from_array(np.ones((1, 1, 1), "f4"), "one"),
+            numpy_helper.from_array(np.array([2], np.int64), "axes"),
+        ],
+    )
+    x = np.arange(3, dtype="f4")
+    model = from_onnx(helper.make_model(graph), sizes={})
+    for connection in routes.values():
+        program = model.program(inputs={"x": x}, database=connection)
+        with program.execute() as result:
+            assert result["y"].to_numpy() == pytest.approx(6)

@@ -30,6 +30,7 @@ from ucle.plan.memory_model import Account
 from ucle.plan.pass_context import Memory, PassContext, Spreading
 from ucle.plan.passes import PASSES, Pass, run_passes
 from ucle.plan.step_memory import Estimates, plan_peak
+from ucle.plan.sources import TableSource
 from ucle.plan.steps import Plan
 from ucle.sqlgen.scalar_operators import number_expression
 from ucle.stats.estimate import ProgramStatistics, Rows
@@ -211,6 +212,18 @@ class Compiled(Planned):
     def all_inputs(self) -> Mapping[str, BoundInput]:
         """The inputs, including those that contribute only sizes to the program."""
         return {**self.front.inputs, **self.inputs}
+
+    @cached_property
+    def named_inputs(self) -> Mapping[str, BoundInput]:
+        """The inputs of which a run reads entries, or names for a dictionary and nothing else."""
+        columns = (column for table in self.dictionaries.tables for column, _ in table.columns)
+        read = {source.origin for source in columns}
+        others = {
+            name: bound
+            for name, bound in self.front.inputs.items()
+            if isinstance(bound.source, TableSource) and bound.source.origin in read
+        }
+        return {**others, **self.inputs}
 
     @cached_property
     def made_dense(self) -> tuple[str, ...]:

@@ -166,7 +166,7 @@ class CompiledProgram:
     @validated(connection=args.connection)
     def register(self, connection: Any) -> None:
         """Register the inputs from memory on a connection, for a script that is run by hand."""
-        for name, data in memory_tables(self.compiled.inputs).items():
+        for name, data in memory_tables(self.compiled.named_inputs).items():
             DUCKDB.register(connection, name, data)
         for step in self.compiled.physical.steps:
             if isinstance(load := step.relation, Load):

@@ -99,7 +99,7 @@ def _list_vertices(compiled: Compiled) -> list[str]:
 def _describe_inputs(compiled: Compiled, plan: Plan) -> list[str]:
     """The lines that name the inputs from memory that a plan reads."""
     loads = [f"  {s.name}: {s.comment}" for s in plan.steps if s.role is Role.INPUT]
-    return loads + [f"  {name}: table in memory" for name in memory_tables(compiled.inputs)]
+    return loads + [f"  {name}: table in memory" for name in memory_tables(compiled.named_inputs)]
 
 
 def _how_to_load(capabilities: Capabilities) -> list[str]:

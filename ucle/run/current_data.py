@@ -338,7 +338,8 @@ class Prepared:
             EXECUTE.info("made dense: %s", line)
         self.take_route(session)
         script = self._script(session.capabilities)
-        executed = execute_script(session, inputs or self.compiled.inputs, script, watch=watch)
+        known = {**self.compiled.named_inputs, **(inputs or {})}
+        executed = execute_script(session, known, script, watch=watch)
         session.release()
         return Result.of(self.compiled, session, executed.outputs, executed.dictionaries)
 

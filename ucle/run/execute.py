@@ -34,7 +34,7 @@ from ucle.foundation.logs import EXECUTE
 from ucle.foundation.names import fresh_prefix
 from ucle.foundation.progress import Progress, Watch
 from ucle.inputs.states import BoundInput
-from ucle.pipeline.artifacts import Planned
+from ucle.pipeline.artifacts import Compiled
 from ucle.plan import relation_nodes as plans
 from ucle.plan.passes import ONE_BY_ONE
 from ucle.plan.sources import InMemory, TableSource
@@ -121,7 +121,7 @@ def _log_rows(session: Session, executed: Executed, seconds: float) -> None:
     EXECUTE.info("executed in %.3f s, %s", seconds, ", ".join(row_counts))
 
 
-def measure_steps(session: Session, compiled: Planned) -> dict[str, StepRun]:
+def measure_steps(session: Session, compiled: Compiled) -> dict[str, StepRun]:
     """Run a program with a table for every step, and measure each step.
 
     Raises:
@@ -129,7 +129,7 @@ def measure_steps(session: Session, compiled: Planned) -> dict[str, StepRun]:
     """
     script = script_of(compiled.after(ONE_BY_ONE), session.capabilities)
     runs: dict[str, StepRun] = {}
-    for table in execute_script(session, compiled.inputs, script, runs).tables:
+    for table in execute_script(session, compiled.named_inputs, script, runs).tables:
         table.drop()
     return runs
 

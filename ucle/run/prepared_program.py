@@ -173,7 +173,11 @@ class PreparedProgram:
     def _adopt(self, prepared: Prepared) -> None:
         """Switch to another program; results that are computed once are computed again."""
         self._prepared = prepared
-        self._inputs = with_numbers(prepared.compiled.inputs, self._given)
+        compiled = prepared.compiled
+        self._inputs = {
+            **compiled.named_inputs,
+            **with_numbers(compiled.inputs, self._given),
+        }
         self._stages.clear()
 
     def _take(self, new: Mapping[str, Any]) -> None:
