@@ -106,3 +106,19 @@ def test_a_stored_model(model: str, tmp_path: Path) -> None:
     assert "'3'" in missing.output
     for wrong in ([], ["--version", "1"], ["--stored", "--size", "n=2"]):
         assert CliRunner().invoke(main, [*command, *wrong]).exit_code == 2
+
+
+def test_export(tmp_path: Path) -> None:
+    """A program of tables becomes a model; what has no rows is stored in it."""
+    database, program, path = (tmp_path / name for name in ("d.duckdb", "p.ein", "p.onnx"))
+    with duckdb.connect(str(database)) as connection:
+        connection.execute(
+            "CREATE TABLE x AS SELECT i, j, 1.0 AS val FROM range(5) a(i), range(3) b(j)"
+        )
+        connection.execute("CREATE TABLE w AS SELECT j, 0.5::DOUBLE AS val FROM range(3) b(j)")
+    program.write_text("p[i] = sigmoid(x[i,j] * w[j])", encoding="utf-8")
+    options = ["-d", str(database), "--rows", "i", "-o", str(path), "--float32"]
+    done = CliRunner().invoke(main, ["models", "export", str(program), *options])
+    assert done.output == f"# x: i x 3\np in {path}\n"
+    shown = CliRunner().invoke(main, ["models", "show", str(path)])
+    assert "rows x 3, float32" in shown.output

@@ -131,7 +131,9 @@ def test_rows_say_what_is_a_weight(tmp_path: Path) -> None:
     program.to_onnx(path, rows="i")
     model = onnx.load(path)
     assert [x.name for x in model.graph.input] == ["x"]
-    assert [d.dim_param or d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim] == [
+    assert [
+        d.dim_param or d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim
+    ] == [
         "i",
         4,
     ]
@@ -148,9 +150,7 @@ def test_sparse_weights_and_names(native: Any) -> None:
     program = ucle.einsum_program(
         "cost[n] = sum[fruit](bought[n,fruit] * price[fruit]); far[n] = S[n,m] * y[m]",
         bought=ucle.table(
-            pd.DataFrame(
-                {"n": [0, 0, 1], "fruit": ["fig", "pear", "pear"], "val": [1.0, 2.0, 1.0]}
-            )
+            pd.DataFrame({"n": [0, 0, 1], "fruit": ["fig", "pear", "pear"], "val": [1.0, 2.0, 1.0]})
         ),
         price=ucle.table("price", ["fruit"], "val"),
         S=scipy.sparse.coo_array(np.array([[0.0, 1.0], [2.0, 0.0]])),
@@ -183,7 +183,9 @@ def test_positions_and_masks_of_open_axes() -> None:
 
 
 def test_what_comes_first() -> None:
-    text = "v[i,r] = top_k[j,r](x[i,j]); n[i,r] = arg_top_k[j,r](x[i,j]); least[i] = argmin[j](x[i,j])"
+    text = (
+        "v[i,r] = top_k[j,r](x[i,j]); n[i,r] = arg_top_k[j,r](x[i,j]); least[i] = argmin[j](x[i,j])"
+    )
     outputs = ["v", "n", "least"]
     program = ucle.einsum_program(text, x=X, bounds={"r": 2}, outputs=outputs)
     found = run_model(program.to_onnx(), {"x": X[:9]})

@@ -10,6 +10,7 @@ from .mutation import Mutation
 CRAFTED = "tests/models/test_crafted_files.py"
 GRAPHS = "tests/models/test_random_graphs.py"
 PIPELINES = "tests/models/test_pipelines.py"
+EXPORT = "tests/export/test_to_onnx.py"
 SKLEARN = "tests/models/test_sklearn.py"
 STORED = "tests/models/test_stored_models.py"
 
@@ -45,6 +46,14 @@ MODELS: tuple[Mutation, ...] = (
         "rest_left *= 1",
         "axes are split at the wrong strides",
         (f"{GRAPHS}::test_a_product_of_split_axes",),
+    ),
+    Mutation(
+        "open-axes-with-weights",
+        "ucle/export/open_axes.py",
+        "if access.tensor in weights:",
+        "if access.tensor in ():",
+        "axes of weights stay open, so that a model promises sizes that it cannot take",
+        (f"{EXPORT}::test_rows_say_what_is_a_weight",),
     ),
     Mutation(
         "large-logits",

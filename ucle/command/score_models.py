@@ -1,4 +1,4 @@
-"""The commands ``ucle models``: what a model computes, and the scores of rows."""
+"""The commands ``ucle models``: what a model computes, scores of rows, and programs as models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from typing import Any
 
 import click
 
-from ucle.command.options import pairs, verbose_option, whole_number
+from ucle.command.options import (
+    compile_file,
+    pairs,
+    program_options,
+    verbose_option,
+    whole_number,
+)
 from ucle.command.show_results import Pairs
 from ucle.command.start import EXIT_CODES
 from ucle.database.open_sessions import connect
@@ -34,7 +40,7 @@ version_option = click.option(
 
 @click.group(epilog=EXIT_CODES)
 def models() -> None:
-    """Models that were trained elsewhere, in ONNX files: what they compute, and scores of rows."""
+    """Models in ONNX files: what they compute, scores of rows, and programs written as models."""
 
 
 @models.command(epilog=EXIT_CODES)
@@ -135,6 +141,55 @@ def score(
                 table = into if len(read.outputs) == 1 else f"{into}_{output.name}"
                 result[output.name].to_table(table, rows="all", mode=mode)
                 click.echo(f"{output.name} in {table}")
+
+
+@models.command(epilog=EXIT_CODES)
+@program_options
+@click.option(
+    "-o",
+    "--output",
+    "path",
+    type=click.Path(dir_okay=False),
+    required=True,
+    metavar="FILE",
+    help="The ONNX file to write.",
+)
+@click.option(
+    "--rows",
+    metavar="LABELS",
+    help="The labels of the rows that the model is applied to, separated by commas. Tensors "
+    "without these labels are stored in the model.",
+)
+@click.option(
+    "--weight",
+    "weights",
+    multiple=True,
+    metavar="NAME",
+    help="A tensor that is stored in the model.",
+)
+@click.option("--tensor", "tensors", multiple=True, metavar="NAME", help="An output of the model.")
+@click.option("--float32", is_flag=True, help="Compute float64 in float32.")
+def export(
+    path: str,
+    rows: str | None,
+    weights: tuple[str, ...],
+    tensors: tuple[str, ...],
+    float32: bool,
+    **options: Any,
+) -> None:
+    """Write a program as an ONNX model, for other runtimes."""
+    labels = [label.strip() for label in rows.split(",")] if rows else ()
+    model = compile_file(**options).to_onnx(
+        path,
+        outputs=tensors or None,
+        rows=labels,
+        weights=weights,
+        dtype="float32" if float32 else None,
+    )
+    for value in model.graph.input:
+        sizes = (x.dim_param or str(x.dim_value) for x in value.type.tensor_type.shape.dim)
+        click.echo(f"# {value.name}: {' x '.join(sizes)}")
+    click.echo(f"{', '.join(x.name for x in model.graph.output)} in {path}")
 
 
 def _read(model: str, sizes: Pairs) -> Any:

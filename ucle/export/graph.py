@@ -144,9 +144,7 @@ class Value:
 def choose(condition: Value, one: Any, other: Any, dtype: DType) -> Value:
     """One value where a condition holds, and the other one elsewhere."""
     graph = condition.graph
-    left, right = (
-        x if isinstance(x, Value) else graph.constant(x, dtype) for x in (one, other)
-    )
+    left, right = (x if isinstance(x, Value) else graph.constant(x, dtype) for x in (one, other))
     if dtype is DType.BOOL:  # not every runtime has it of truth values
         return (condition & left) | (~condition & right)
     return graph.node("Where", (condition, left, right), dtype)

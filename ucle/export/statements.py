@@ -269,9 +269,7 @@ class Statements:
         dtype = expression_type(with_sizes(found.expression, self.extents.number), self.types)
         assert isinstance(dtype, DType)
         numbers = [self.graph.constant(x, dtype) for x in found.constants if x != 1]
-        made = sum_of_products(
-            [x.cast(dtype) for x in factors], found.over, self.extents.number
-        )
+        made = sum_of_products([x.cast(dtype) for x in factors], found.over, self.extents.number)
         for number in numbers:
             made = Entries(made.value * number, made.labels)
         return made

@@ -8,8 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ucle.database.session import Database
-from ucle.errors import ArgumentError, NameResolutionError, UcleError, UnsupportedError, did_you_mean
-from ucle.export.entries import Entries, FirstEntries, Hits, Tensor
+from ucle.errors import (
+    ArgumentError,
+    NameResolutionError,
+    UnsupportedError,
+    did_you_mean,
+)
+from ucle.export.entries import Entries, Tensor
 from ucle.export.graph import IR_VERSION, OPSET, Graph, Value
 from ucle.export.open_axes import OpenAxes, find_open_axes
 from ucle.export.statements import Statements
@@ -53,9 +58,7 @@ def to_onnx(
     labels = {**input_labels(request.statements), **request.labels}
     kept = _weights(made, [x for x in read if x not in one], labels, rows, {*named, *given})
     inputs = {name: labels[name] for name in read if name not in one and name not in kept}
-    axes = find_open_axes(
-        statements, source.bounds, inputs, kept, made.options.bounds or {}
-    )
+    axes = find_open_axes(statements, source.bounds, inputs, kept, made.options.bounds or {})
     _check_rows(axes, inputs, rows)
     graph = Graph(onnx, narrow=dtype == DType.FLOAT32.value)
     graph.taken.update(read, (statement.target.tensor for statement in statements))
@@ -129,9 +132,7 @@ def _weights(
     return kept
 
 
-def _check_rows(
-    axes: OpenAxes, inputs: Mapping[str, tuple[str, ...]], rows: Sequence[str]
-) -> None:
+def _check_rows(axes: OpenAxes, inputs: Mapping[str, tuple[str, ...]], rows: Sequence[str]) -> None:
     """Check that the rows are axes of inputs that stay open.
 
     Raises:
@@ -245,8 +246,13 @@ def _model(
             names.setdefault(tensor.value.name, name)
     graph.rename(names)
     own = [
-        _describe(helper, graph, name, value.dtype,
-                  [axes.dimension(name, n) for n in range(len(inputs[name]))])  # fmt: skip
+        _describe(
+            helper,
+            graph,
+            name,
+            value.dtype,
+            [axes.dimension(name, n) for n in range(len(inputs[name]))],
+        )  # fmt: skip
         for name, value in values.items()
     ]
     constants = [

@@ -85,7 +85,9 @@ def dense_weights(
     """
     sizes = made.compiled.front.source.bounds.sizes
     inputs = made.compiled.all_inputs
-    shapes = {name: tuple(sizes[name, n] for n in range(len(inputs[name].labels))) for name in names}
+    shapes = {
+        name: tuple(sizes[name, n] for n in range(len(inputs[name].labels))) for name in names
+    }
     _check_sizes({name: (shapes[name], inputs[name].dtype.bytes) for name in names})
     found: dict[str, Weight] = {}
     read: list[str] = []
@@ -138,9 +140,7 @@ def _read_inputs(made: Build, database: Database, names: Collection[str]) -> dic
         axes = ",".join(names_of_axes(request.statements, name, stated))
         text.append(f"{copies[name]}[{axes}] = {name}[{axes}]")
     extended = replace(request, statements=(*request.statements, *parse_program("\n".join(text))))
-    options = replace(
-        made.options, outputs=tuple(copies.values()), decomposition="auto", path=None
-    )
+    options = replace(made.options, outputs=tuple(copies.values()), decomposition="auto", path=None)
     copied = build(extended, database, options)
     session = open_checked(database)
     try:
@@ -156,7 +156,5 @@ def _read_inputs(made: Build, database: Database, names: Collection[str]) -> dic
 def _weight_of(tensor: Any) -> Weight:
     """A result, with the coordinates of its axes where they are no positions."""
     named = {x.name: x for x in tensor.type.axes if x.dictionary is not None}
-    coordinates = {
-        label: tuple(map(str, tensor.coordinates(label).to_pylist())) for label in named
-    }
+    coordinates = {label: tuple(map(str, tensor.coordinates(label).to_pylist())) for label in named}
     return Weight(tensor.to_numpy(), coordinates)

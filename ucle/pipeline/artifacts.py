@@ -29,8 +29,8 @@ from ucle.plan.forms import find_aggregations, says_nothing
 from ucle.plan.memory_model import Account
 from ucle.plan.pass_context import Memory, PassContext, Spreading
 from ucle.plan.passes import PASSES, Pass, run_passes
-from ucle.plan.step_memory import Estimates, plan_peak
 from ucle.plan.sources import TableSource
+from ucle.plan.step_memory import Estimates, plan_peak
 from ucle.plan.steps import Plan
 from ucle.sqlgen.scalar_operators import number_expression
 from ucle.stats.estimate import ProgramStatistics, Rows
