@@ -35,6 +35,10 @@ NAMES = (
     "triangles",
     "graph_inference",
     "convolution",
+    "churn_scores",
+    "text_embeddings",
+    "boosted_trees",
+    "graph_network",
 )
 """The recipes, in the order of the gallery."""
 

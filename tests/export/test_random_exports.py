@@ -47,8 +47,9 @@ def export(case: Case, seed: int, program: Any) -> Any:
     try:
         return program.to_onnx(weights=weights)
     except UnsupportedError as error:
-        assert WITHOUT.search(str(error)), error
-        return None
+        message = str(error)
+    assert WITHOUT.search(message), message
+    return None
 
 
 @pytest.mark.parametrize("seed", range(70))
@@ -129,7 +130,9 @@ def test_there_and_back(kind: str, seed: int, native: duckdb.DuckDBPyConnection)
     try:
         back = from_onnx(model, sizes=open_axes)
     except UnsupportedError as error:
-        assert "size 0" in str(error) or "operators of the model" in str(error), error
+        back, message = None, str(error)
+    if back is None:
+        assert "size 0" in message or "operators of the model" in message, message
         return
     names = {x.original: x.name for x in back.outputs}
     given = {x.original: case.arrays[x.original] for x in back.inputs}

@@ -14,6 +14,7 @@ import pytest
 
 import ucle
 from ucle import errors
+from ucle.testing import Routes
 
 NAMES = ["ann", "bob", "cid", "dan"]
 EDGES = [("ann", "bob", 1.0), ("bob", "cid", 2.0), ("cid", "ann", 3.0), ("dan", "ann", 4.0)]

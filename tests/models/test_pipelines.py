@@ -20,6 +20,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 
+import ucle
 from ucle.errors import ArgumentError, UcleError
 from ucle.models import from_sklearn
 
@@ -188,3 +189,17 @@ def test_packages_are_named_where_they_are_missing(monkeypatch: pytest.MonkeyPat
     with pytest.raises(UcleError, match="nowhere") as raised:
         files.models_module("nowhere")
     assert "ucle[models]" in str(raised.value)
+
+
+def test_the_key_may_be_a_column_that_the_pipeline_was_fitted_with(routes: Routes) -> None:
+    """Columns that a pipeline drops are neither inputs nor needed in the table."""
+    past = pd.DataFrame({"id": ["a", "b", "c"], "x": [1.0, 2.0, 4.0], "left": [0, 0, 1]})
+    columns = ColumnTransformer([("numbers", StandardScaler(), ["x"])])
+    pipeline = make_pipeline(columns, LogisticRegression()).fit(past, past.left)
+    model = ucle.models.from_sklearn(pipeline)
+    now = pd.DataFrame({"id": ["p", "q"], "x": [0.0, 9.0]})
+    for connection in routes.values():
+        program = model.program(now, rows="id", database=connection, outputs=["label"])
+        with program.execute() as result:
+            found = result["label"].to_pandas()
+        assert found.id[found.val == 1].tolist() == ["q"]

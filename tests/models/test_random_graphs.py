@@ -103,3 +103,20 @@ def test_a_number_with_more_axes(routes: Routes) -> None:
         program = model.program(inputs={"x": x}, database=connection)
         with program.execute() as result:
             assert result["y"].to_numpy() == pytest.approx(6)
+
+
+def test_a_position_that_is_one_number(routes: Routes) -> None:
+    """A tensor without axes is no label where another one is read at it."""
+    number = helper.make_tensor_value_info("k", TensorProto.INT64, [])
+    graph = helper.make_graph(
+        [helper.make_node("Gather", ["w", "k"], ["y"])],
+        "position",
+        [number],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [])],
+        [numpy_helper.from_array(np.array([5, 6, 7], "f4"), "w")],
+    )
+    model = from_onnx(helper.make_model(graph))
+    for connection in routes.values():
+        for k, expected in ((2, 7), (-3, 5)):
+            with model.program(k=np.array(k), database=connection).execute() as result:
+                assert result["y"].item() == expected

@@ -57,7 +57,6 @@ from ucle.operators import (
     AND,
     MULT,
     SUM,
-    WHEN,
     Combine,
     PointwiseMap,
     Reduce,
@@ -279,7 +278,7 @@ class Statements:
     def _lower_pick(self, pick: Reduction) -> Calls[Entries]:
         """The entries of a tensor at positions that other tensors hold."""
         selection = pick.argument
-        assert isinstance(selection, Binary) and selection.operator is WHEN
+        assert isinstance(selection, Binary)
         source: Term = yield self._lower(selection.right)
         assert isinstance(source, Entries)
         hits: list[tuple[Hits, Entries, str]] = []
@@ -303,15 +302,16 @@ class Statements:
         own = every_label(*(entries for _, entries, _ in hits))
         mask: Value | None = None
         columns: list[Entries] = []
-        for hit, entries, label in hits:
+        for hit, positions, label in hits:
             assert hit.read.hit is not None
-            if hit.read.hit.permissive:
-                last, value = self.extents.size(label) - 1, entries.value
-                within = Entries((value >= 0) & (value <= last), entries.labels).aligned(own)
-                mask = within if mask is None else mask & within
-                value = value.apply("Max", value.like(0)).apply("Min", value.like(last))
-                entries = Entries(value, entries.labels)
-            columns.append(entries)
+            if not hit.read.hit.permissive:
+                columns.append(positions)
+                continue
+            last, value = self.extents.size(label) - 1, positions.value
+            within = Entries((value >= 0) & (value <= last), positions.labels).aligned(own)
+            mask = within if mask is None else mask & within
+            value = value.apply("Max", value.like(0)).apply("Min", value.like(last))
+            columns.append(Entries(value, positions.labels))
         rest = [label for label in source.labels if label not in places and label not in own]
         batch = [label for label in source.labels if label in own]
         if len(columns) == 1 and not batch:

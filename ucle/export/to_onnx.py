@@ -245,16 +245,8 @@ def _model(
         if isinstance(tensor, Entries) and tensor.value.name in made and name not in names.values():
             names.setdefault(tensor.value.name, name)
     graph.rename(names)
-    own = [
-        _describe(
-            helper,
-            graph,
-            name,
-            value.dtype,
-            [axes.dimension(name, n) for n in range(len(inputs[name]))],
-        )  # fmt: skip
-        for name, value in values.items()
-    ]
+    shapes = {x: [axes.dimension(x, n) for n in range(len(inputs[x]))] for x in values}
+    own = [_describe(helper, graph, x, y.dtype, shapes[x]) for x, y in values.items()]
     constants = [
         onnx.numpy_helper.from_array(array, name) for name, array in graph.constants.items()
     ]

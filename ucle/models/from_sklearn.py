@@ -27,7 +27,8 @@ def from_sklearn(
     Numbers are float64, as in scikit-learn. Features are read by the names of the columns that the
     estimator was fitted on; without names, the model has one input ``features``, a matrix.
     Classifiers have the outputs ``label`` and ``probabilities`` (or ``scores``), regressors and
-    transformers have the output ``variable``.
+    transformers have the output ``variable``. If classes are strings, they are the coordinates of
+    probabilities, under the label ``class``.
 
     Args:
         estimator: fitted.
@@ -54,7 +55,9 @@ def from_sklearn(
             expected="one that skl2onnx converts in float64",
             found=f"{type(error).__name__}: {str(error).strip().splitlines()[0][:200]}",
         ) from error
-    translation = translate(model, sizes={}, constants={}, outputs=outputs, where=where)
+    translation = translate(
+        model, sizes={}, constants={}, outputs=outputs, where=where, classes=names_of_classes(estimator)
+    )
     if names:
         inputs = tuple(_named(x, names) for x in translation.inputs)
         translation = replace(translation, inputs=inputs)
@@ -72,6 +75,14 @@ def _to_onnx(estimator: Any, initial: Any) -> Any:
             return convert(estimator, options={id(last): {"zipmap": False}}, **given)
         except NameError:  # it has no such option
             return convert(estimator, **given)
+
+
+def names_of_classes(estimator: Any) -> tuple[str, ...]:
+    """The names of the classes of a classifier, if they have names."""
+    classes = getattr(estimator, "classes_", ())
+    kinds = getattr(getattr(classes, "dtype", None), "kind", "")
+    named = kinds in ("U", "S") or (kinds == "O" and all(isinstance(x, str) for x in classes))
+    return tuple(map(str, classes)) if named else ()
 
 
 def _named(own: ModelInput, names: Sequence[str]) -> ModelInput:

@@ -74,6 +74,7 @@ def translate(
     constants: Mapping[str, Any],
     outputs: Sequence[str] | None,
     where: str,
+    classes: Sequence[str] = (),
 ) -> Translation:
     """The statements of a model.
 
@@ -83,23 +84,27 @@ def translate(
         constants: values of inputs that are known.
         outputs: the names of the outputs to compute; all by default.
         where: the model, for messages.
+        classes: coordinates for the second axis of outputs that have as many columns.
 
     Raises:
         UnsupportedError: operators are missing, all of which are listed, or a form of one is.
         ModelError: sizes or names contradict each other.
     """
-    return _Walk(model, sizes, where).run(outputs, constants)
+    return _Walk(model, sizes, where, tuple(classes)).run(outputs, constants)
 
 
 class _Walk:
     """One pass over a graph."""
 
-    def __init__(self, model: Any, sizes: Mapping[str, int], where: str) -> None:
+    def __init__(
+        self, model: Any, sizes: Mapping[str, int], where: str, classes: tuple[str, ...] = ()
+    ) -> None:
         self.onnx = models_module("onnx")
         self.model = model
         self.graph = model.graph
         self.sizes = sizes
         self.where = where
+        self.classes = classes
         self.versions = {x.domain or "": x.version for x in model.opset_import}
         self.functions = {(f.domain, f.name): f for f in model.functions}
         self.writer = Writer()
@@ -251,12 +256,29 @@ class _Walk:
             raise UnsupportedError("an output is not a tensor", where=f"{self.where}, {original}")
         view = self.writer.flatten(self.writer.view(value, original))
         sizes = tuple(None if size.rows else size.number for size in view.shape)
+        if len(self.classes) > 1 and sizes == (None, len(self.classes)):
+            return self.publish_columns(original, view)
         own = {x.partition(" ")[0].partition("[")[0] for x in self.writer.statements}
         plain = self.writer.is_stored(view) and view.tensor in own - set(self.renames)
         if not plain or [p.terms[0][0] for p in view.positions] != list(view.atoms):
             view = self.writer.copied(view, original)
         name = self.renames[view.tensor] = self.published[original]
         return ModelOutput(name, original, sizes, language_type(view.dtype))
+
+    def publish_columns(self, original: str, view: View) -> ModelOutput:
+        """An output with a column for each class, by a label that has the names of the classes."""
+        writer = self.writer
+        known = known_names(writer, self.classes, f"{original}_names")
+        plain = writer.stored(view)
+        labels = writer.labels([atom for axis in plain.axes for atom in axis])
+        rows, at_ = (labels[atom] for axis in plain.axes for atom in axis)
+        reading, name = writer.read(plain, labels), writer.name(original)
+        writer.statements.append(
+            f"{name}[{rows},{CLASS}] = sum[{at_}]({reading} * {known}[{CLASS},{at_}])"
+        )
+        self.renames[name] = self.published[original]
+        sizes = (None, len(self.classes))
+        return ModelOutput(self.published[original], original, sizes, language_type(view.dtype))
 
     def publish_names(self, original: str, value: Names) -> ModelOutput:
         """An output of names: the coordinates of the positions, by a label that has the names."""
@@ -461,6 +483,9 @@ class _Walk:
             shape = ["rows" if x.rows else x.number for x in value.shape]
         return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(value.dtype), shape)
 
+
+CLASS = "class"
+"""The label of the classes of probabilities and scores."""
 
 _HERE = frozenset({("", "If"), ("", "Constant")})
 """Operators that `_Walk` handles itself."""

@@ -18,6 +18,9 @@ from ucle.foundation.arguments import validated
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import pa
 from ucle.inputs.table_options import table
+from ucle.language.bounds import statement_labels
+from ucle.language.parse import parse_program
+from ucle.language.syntax import accesses
 from ucle.models.features import bind_features
 from ucle.models.graph import ModelInput, ModelOutput, Translation
 from ucle.models.store_model import store_model
@@ -108,7 +111,9 @@ class Model:
             given = {**bind_features(self.inputs, features, rows), **given}
         bound = self._bind(given)
         text = self._text(rows)
-        read = set(re.findall(r"\w+", text)) - {rows}  # which a column of the features may be, too
+        statements = parse_program(text)
+        read = {x.tensor for each in statements for x in accesses(each.expression)}
+        labels = set().union(*map(statement_labels, statements))
         chosen = {x.original: x.name for x in self.outputs} | {x.name: x.name for x in self.outputs}
         unknown = [name for name in outputs or () if name not in chosen]
         if unknown:
@@ -122,7 +127,7 @@ class Model:
             database=database,
             inputs={name: value for name, value in every.items() if name in read},
             outputs=list(dict.fromkeys(wanted)),
-            bounds={label: n for label, n in self.translation.sizes.items() if label in read},
+            bounds={label: n for label, n in self.translation.sizes.items() if label in labels},
             **(options or {}),
         )
 

@@ -179,7 +179,7 @@ class Writer:
             elif text.isidentifier() and position.terms[0][0].size != extent:
                 text = f"~{text}"
             texts.append(text)
-        return f"{view.tensor}[{','.join(texts)}]" if texts else view.tensor
+        return f"{view.tensor}[{','.join(texts)}]"  # inside brackets, a bare name is a label
 
     def broadcast(self, values: Sequence[Value], wish: str) -> tuple[tuple[Axis, ...], list[View]]:
         """Views of values under common axes; `ucle.models.views.broadcast_axes`."""
