@@ -32,6 +32,12 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "principal_components",
         "nearest_centres",
     ),
+    "Models from elsewhere": (
+        "churn_scores",
+        "boosted_trees",
+        "text_embeddings",
+        "graph_network",
+    ),
     "Images and signals": ("convolution",),
     "Tensors of three and more axes": ("tensor_factors",),
 }

@@ -17,6 +17,15 @@ from gallery_pages import NAMES, PAGES, compare, first_sentence, read_figures
 BENCHMARKS = ROOT / "benchmarks" / "gallery"
 
 
+MODELS = {
+    "churn_scores": {"sklearn"},
+    "boosted_trees": {"sklearn"},
+    "text_embeddings": {"onnx"},
+    "graph_network": {"onnx"},
+}
+"""What the scripts of models read from."""
+
+
 def test_each_job_has_a_page_a_benchmark_figures_and_a_picture() -> None:
     text = (BENCHMARKS / "recipe.py").read_text(encoding="utf-8")
     listed = re.search(r"NAMES = \((.*?)\)", text, re.DOTALL)
@@ -35,9 +44,14 @@ def test_scripts_need_nothing_but_ucle(name: str) -> None:
     """They make their own tables, with names, and print what comes of them."""
     first, *rest = [x for x in code_blocks(PAGES / f"{name}.md") if x.language == "python"]
     imported = {
-        alias.name for node in ast.parse(first.text).body for alias in getattr(node, "names", [])
+        (getattr(node, "module", None) or alias.name).partition(".")[0]
+        for node in ast.parse(first.text).body
+        for alias in getattr(node, "names", [])
     }
-    assert {"ucle"} <= imported <= {"ucle", "numpy", *sys.stdlib_module_names}
+    for name_of_package in MODELS.get(name, ()):
+        pytest.importorskip(name_of_package)
+    allowed = {"ucle", "numpy", *MODELS.get(name, ()), *sys.stdlib_module_names}
+    assert {"ucle"} <= imported <= allowed
     assert re.search(r"CREATE TABLE \w+ AS\b.*'\w+'", first.text, re.DOTALL)
     for block in (first, *rest):
         assert block.printed, "each script prints its results"
