@@ -15,7 +15,7 @@ import ucle
 
 PEER = "scikit-learn"
 SMALL = {"flats": 1000, "features": 4, "trees": 10}
-FULL = {"flats": 1_000_000, "features": 10, "trees": 100}
+FULL = {"flats": 200_000, "features": 10, "trees": 100}
 FITTED = 5000
 DEPTH = 5
 

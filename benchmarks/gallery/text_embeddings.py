@@ -134,8 +134,9 @@ def by_sql(connection):
             GROUP BY document, place
         ),
         means AS (
-            SELECT document, {sums("1", "list_transform(list_zip(e, m), lambda x: x[1] + x[2])", width,
-                                    "avg")}::DOUBLE[{width}] AS h
+            SELECT document, {
+        sums("1", "list_transform(list_zip(e, m), lambda x: x[1] + x[2])", width, "avg")
+    }::DOUBLE[{width}] AS h
             FROM seen JOIN looked USING (document, place) GROUP BY document
         )
         SELECT document, list_transform(h, lambda x: x / sqrt(array_inner_product(h, h)))

@@ -19,6 +19,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.svm import LinearSVC
 
 import ucle
 from ucle.errors import ArgumentError, UcleError
@@ -203,3 +204,44 @@ def test_the_key_may_be_a_column_that_the_pipeline_was_fitted_with(routes: Route
         with program.execute() as result:
             found = result["label"].to_pandas()
         assert found.id[found.val == 1].tolist() == ["q"]
+
+
+@pytest.mark.parametrize("unknown", [-1, np.nan, None])
+def test_ordinal_encoder(unknown: Any, routes: Routes) -> None:
+    """Unknown names have the number that was told, or are an error, as in scikit-learn."""
+    past = pd.DataFrame({"size": ["s", "m", "l", "m"], "colour": ["red", "blue", "red", "green"]})
+    options = {} if unknown is None else {"unknown_value": unknown}
+    handle = "error" if unknown is None else "use_encoded_value"
+    encoder = OrdinalEncoder(handle_unknown=handle, **options)
+    columns = ColumnTransformer([("names", encoder, ["size", "colour"])]).fit(past)
+    model = from_sklearn(columns)
+    now = pd.DataFrame({"size": ["l", "xl", "s"], "colour": ["green", "red", "blue"]})
+    for connection in routes.values():
+        with model.program(past, database=connection).execute() as result:
+            assert np.array_equal(result["variable"].to_numpy(), columns.transform(past))
+        program = model.program(now, database=connection)
+        if unknown is None:
+            with pytest.raises(UcleError, match=r"size_is_known|variable"):
+                program.execute()
+            continue
+        with program.execute() as result:
+            found = result["variable"].to_numpy()
+        assert np.array_equal(found, columns.transform(now), equal_nan=True)
+
+
+def test_classes_with_names_are_coordinates(routes: Routes) -> None:
+    """Probabilities and scores have a column for each class, by its name."""
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60)})
+    classes = np.array(["up", "down", "even"])[(x.a > 0).astype(int) + (x.b > 0)]
+    for estimator in (LogisticRegression(), LinearSVC()):
+        pipeline = make_pipeline(StandardScaler(), estimator).fit(x, classes)
+        probable = hasattr(pipeline, "predict_proba")
+        expected = pipeline.predict_proba(x) if probable else pipeline.decision_function(x)
+        model = from_sklearn(pipeline)
+        output = model.outputs[1].name
+        for connection in routes.values():
+            with model.program(x.head(5), database=connection).execute() as result:
+                wide = result[output].to_pandas().pivot(index="rows", columns="class", values="val")
+                assert list(wide.columns) == list(pipeline.classes_)
+                np.testing.assert_allclose(wide.to_numpy(), expected[:5], rtol=1e-9, atol=1e-12)

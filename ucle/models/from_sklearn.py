@@ -56,7 +56,12 @@ def from_sklearn(
             found=f"{type(error).__name__}: {str(error).strip().splitlines()[0][:200]}",
         ) from error
     translation = translate(
-        model, sizes={}, constants={}, outputs=outputs, where=where, classes=names_of_classes(estimator)
+        model,
+        sizes={},
+        constants={},
+        outputs=outputs,
+        where=where,
+        classes=names_of_classes(estimator),
     )
     if names:
         inputs = tuple(_named(x, names) for x in translation.inputs)

@@ -480,6 +480,28 @@ def convert_bins(scope: Any, operator: Any, container: Any) -> None:
     )
 
 
+def convert_ordinal(scope: Any, operator: Any, container: Any) -> None:
+    """`OrdinalEncoder`: columns of names here, those of numbers by skl2onnx."""
+    estimator = operator.raw_operator
+    categories = [np.asarray(each) for each in estimator.categories_]
+    named = all(isinstance(name, str) for each in categories for name in each)
+    if not named or estimator.encoded_missing_value == estimator.encoded_missing_value:
+        registered = models_module("skl2onnx.common._registration")
+        registered.get_converter("SklearnOrdinalEncoder")(scope, operator, container)
+        return
+    strict = estimator.handle_unknown == "error"
+    write(
+        operator,
+        scope,
+        container,
+        "OrdinalEncoder",
+        categories=[str(name) for each in categories for name in each],
+        counts=[len(each) for each in categories],
+        strict=int(strict),
+        unknown=math.nan if strict else float(estimator.unknown_value),
+    )
+
+
 _FORESTS = ("RandomForest", "ExtraTrees")
 _ROWS: tuple[tuple[str, str, Callable[[Any, Any, Any], None]], ...] = (
     *(
@@ -515,4 +537,5 @@ _ROWS: tuple[tuple[str, str, Callable[[Any, Any, Any], None]], ...] = (
     ("sklearn.neighbors", "KNeighborsRegressor", convert_neighbours),
     ("sklearn.preprocessing", "PowerTransformer", convert_power),
     ("sklearn.preprocessing", "KBinsDiscretizer", convert_bins),
+    ("sklearn.preprocessing", "OrdinalEncoder", convert_ordinal),
 )

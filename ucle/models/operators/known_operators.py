@@ -10,6 +10,7 @@ from ucle.models.operators import (
     elementwise,
     learned,
     look_ups,
+    ordinal,
     preprocessing,
     products,
     recurrent,
@@ -24,6 +25,10 @@ _LEARNING = (preprocessing, trees)
 TABLE: Mapping[tuple[str, str], Operator] = {
     **{("", name): row for module in _STANDARD for name, row in module.OPERATORS.items()},
     **{("ai.onnx.ml", name): row for module in _LEARNING for name, row in module.OPERATORS.items()},
-    **{("ucle", name): row for name, row in learned.OPERATORS.items()},
+    **{
+        ("ucle", name): row
+        for module in (learned, ordinal)
+        for name, row in module.OPERATORS.items()
+    },
 }
 """The domain of the standard operators is the empty string."""
