@@ -62,9 +62,10 @@ def case_of(nodes, names, place=0):
 def by_sql(connection):
     trees, names = fitted(connection)
     sums = [case_of(tree.nodes, names) for (tree,) in trees._predictors]
+    base = float(trees._baseline_prediction[0, 0])
     connection.execute(f"""
         CREATE OR REPLACE TEMP TABLE predicted AS
-        SELECT flat, {float(trees._baseline_prediction[0, 0])} + {" + ".join(sums)} AS val FROM flats
+        SELECT flat, {base} + {" + ".join(sums)} AS val FROM flats
     """)
     return connection.table("predicted")
 

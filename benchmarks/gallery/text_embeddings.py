@@ -65,7 +65,10 @@ def encoder(connection):
 def tokens_of(connection):
     (tokens,) = columns(
         connection,
-        "SELECT list(token ORDER BY place) AS tokens FROM words GROUP BY document ORDER BY document",
+        """
+        SELECT list(token ORDER BY place) AS tokens
+        FROM words GROUP BY document ORDER BY document
+        """,
     )
     return tokens
 

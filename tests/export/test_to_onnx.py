@@ -146,7 +146,8 @@ def test_rows_say_what_is_a_weight(tmp_path: Path) -> None:
 def test_sparse_weights_and_names(native: Any) -> None:
     """Weights from tables are dense in the order of their names, which the model tells."""
     native.execute(
-        "CREATE OR REPLACE TEMP TABLE price AS FROM (VALUES ('pear', 2.0), ('fig', 3.0)) t(fruit, val)"
+        "CREATE OR REPLACE TEMP TABLE price AS "
+        "FROM (VALUES ('pear', 2.0), ('fig', 3.0)) t(fruit, val)"
     )
     program = ucle.einsum_program(
         "cost[n] = sum[fruit](bought[n,fruit] * price[fruit]); far[n] = S[n,m] * y[m]",

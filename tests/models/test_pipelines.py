@@ -24,6 +24,7 @@ from sklearn.svm import LinearSVC
 import ucle
 from ucle.errors import ArgumentError, UcleError
 from ucle.models import from_sklearn
+from ucle.testing import Routes
 
 
 def people(seed: int, count: int = 200) -> pd.DataFrame:

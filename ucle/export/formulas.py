@@ -280,8 +280,9 @@ def _selecting(elsewhere: Callable[[Value], Any], negated: bool = False) -> Comb
 
     def select(condition: Value, y: Value) -> Value:
         holds = _of_truth(condition)
-        pair = (elsewhere(y), y) if negated else (y, elsewhere(y))
-        return choose(holds, *pair, y.dtype)
+        if negated:
+            return choose(holds, elsewhere(y), y, y.dtype)
+        return choose(holds, y, elsewhere(y), y.dtype)
 
     return select
 

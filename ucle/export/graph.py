@@ -13,7 +13,7 @@ import numpy as np
 
 from ucle.errors import UnsupportedError
 from ucle.foundation.dataclasses import dataclass
-from ucle.foundation.dtypes import DType, Scalar
+from ucle.foundation.dtypes import DType
 from ucle.foundation.names import find_free_name
 
 OPSET = 18
@@ -36,28 +36,28 @@ class Value:
         return self._both("Or" if self._truth else "Add", other)
 
     def __radd__(self, other: Any) -> Value:
-        return self + other
+        return self._both("Or" if self._truth else "Add", other)
 
     def __sub__(self, other: Any) -> Value:
         return self._both("Sub", other)
 
     def __rsub__(self, other: Any) -> Value:
-        return self.like(other) - self
+        return self.like(other)._both("Sub", self)
 
     def __mul__(self, other: Any) -> Value:
         return self._both("And" if self._truth else "Mul", other)
 
     def __rmul__(self, other: Any) -> Value:
-        return self * other
+        return self._both("And" if self._truth else "Mul", other)
 
     def __truediv__(self, other: Any) -> Value:
         return self._both("Div", other)
 
     def __rtruediv__(self, other: Any) -> Value:
-        return self.like(other) / self
+        return self.like(other)._both("Div", self)
 
     def __floordiv__(self, by: int) -> Value:
-        return (self - self % by) / by
+        return self._both("Sub", self % by)._both("Div", by)
 
     def __mod__(self, other: Any) -> Value:
         return self._both("Mod", other, fmod=int(self.dtype.kind == "f"))
@@ -67,12 +67,12 @@ class Value:
 
     def __lt__(self, other: Any) -> Value:
         if self._truth:
-            return ~self & other
+            return self.apply("Not")._both("And", other)
         return self._both("Less", other, result=DType.BOOL)
 
     def __le__(self, other: Any) -> Value:
         if self._truth:
-            return ~self | other
+            return self.apply("Not")._both("Or", other)
         return self._both("LessOrEqual", other, result=DType.BOOL)
 
     def __gt__(self, other: Any) -> Value:
@@ -89,13 +89,13 @@ class Value:
         return self._both("And" if self._truth else "BitwiseAnd", other)
 
     def __rand__(self, other: Any) -> Value:
-        return self & other
+        return self._both("And" if self._truth else "BitwiseAnd", other)
 
     def __or__(self, other: Any) -> Value:
         return self._both("Or" if self._truth else "BitwiseOr", other)
 
     def __ror__(self, other: Any) -> Value:
-        return self | other
+        return self._both("Or" if self._truth else "BitwiseOr", other)
 
     def __xor__(self, other: Any) -> Value:
         return self._both("Xor" if self._truth else "BitwiseXor", other)
@@ -146,7 +146,8 @@ def choose(condition: Value, one: Any, other: Any, dtype: DType) -> Value:
     graph = condition.graph
     left, right = (x if isinstance(x, Value) else graph.constant(x, dtype) for x in (one, other))
     if dtype is DType.BOOL:  # not every runtime has it of truth values
-        return (condition & left) | (~condition & right)
+        inside, outside = condition.apply("And", left), condition.apply("Not").apply("And", right)
+        return inside.apply("Or", outside)
     return graph.node("Where", (condition, left, right), dtype)
 
 
@@ -247,6 +248,3 @@ class Graph:
         kind = np.dtype(np.float32) if narrow else dtype.numpy
         with np.errstate(over="ignore"):
             return np.ascontiguousarray(np.asarray(value).astype(kind)).reshape(np.shape(value))
-
-
-Number = Scalar

@@ -232,7 +232,7 @@ class Statements:
         formula = COMBINES.get(operator)
         if formula is None:
             raise UnsupportedError(f"{operator.name}, which no operator computes")
-        signature = combine_signature(operator, *samples)
+        signature = combine_signature(operator, samples[0], samples[1])
         compute = signature.compute
         first = DType.BOOL if operator.typing is Typing.SELECTION else compute
         left, right = self._entries(one, first), self._entries(other, compute)

@@ -231,20 +231,24 @@ def _model(
     """
     helper = onnx.helper
     made = {result for node in graph.nodes for result in node.output}
-    names: dict[str, str] = {}
+    renamed: dict[str, str] = {}
     described = []
     for name in outputs:
         entries = _whole(tensors[name])
         value = entries.value
-        if value.name in names or value.name not in made:  # an input, or another output
+        if value.name in renamed or value.name not in made:  # an input, or another output
             value = graph.node("Identity", (value,), value.dtype)
-        names[value.name] = name
+        renamed[value.name] = name
         shape = [axes.label(name, label) for label in entries.labels]
         described.append(_describe(helper, graph, name, entries.dtype, shape))
     for name, tensor in tensors.items():
-        if isinstance(tensor, Entries) and tensor.value.name in made and name not in names.values():
-            names.setdefault(tensor.value.name, name)
-    graph.rename(names)
+        if (
+            isinstance(tensor, Entries)
+            and tensor.value.name in made
+            and name not in renamed.values()
+        ):
+            renamed.setdefault(tensor.value.name, name)
+    graph.rename(renamed)
     shapes = {x: [axes.dimension(x, n) for n in range(len(inputs[x]))] for x in values}
     own = [_describe(helper, graph, x, y.dtype, shapes[x]) for x, y in values.items()]
     constants = [

@@ -212,7 +212,9 @@ class _Walk:
                 "an input is not a tensor of known rank", where=place, expected="a tensor"
             )
         name = self.writer.name(value.name)
-        sizes = tuple(self.size(dim, n, place) for n, dim in enumerate(kind.shape.dim))
+        sizes = tuple(
+            self.size(dim, n, place, f"{value.name}.{n}") for n, dim in enumerate(kind.shape.dim)
+        )
         dtype = self.onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
         if kind.elem_type == self.onnx.TensorProto.STRING:
             values[value.name] = TextColumns((name,))
@@ -228,14 +230,19 @@ class _Walk:
             self.writer.anchor = View(name, first, (axes[0],), np.dtype(dtype))
         return ModelInput(name, value.name, sizes, language_type(dtype))
 
-    def size(self, dim: Any, place: int, where: str) -> int | None:
-        """The size of an axis; None for the rows, which are the first axis of unknown size."""
+    def size(self, dim: Any, place: int, where: str, axis: str) -> int | None:
+        """The size of an axis; None for the rows, which are the first axis of unknown size.
+
+        Axes without names, and such that share a name, have those of their inputs: ``image.2``.
+        """
+        if axis in self.sizes:
+            return self.sizes[axis]
         name = dim.dim_param
         if name in self.sizes:
             return self.sizes[name]
         if dim.HasField("dim_value") and dim.dim_value > 0:
             return int(dim.dim_value)
-        if dim.HasField("dim_value") and dim.dim_value < 0:
+        if dim.HasField("dim_value") and dim.dim_value < -1:  # some write -1 for an open size
             raise ModelError("a size is negative", where=where, found=str(dim.dim_value))
         if place == 0 and (self.batch is None or name in (self.batch, "")):
             self.batch = name or self.batch or ""
@@ -245,7 +252,7 @@ class _Walk:
             where=where,
             expected="sizes of all axes but the rows",
             found=f"axis {place}, {name or 'unnamed'}",
-            hint=f"from_onnx(..., sizes={{{name or 'name'!r}: 64}})",
+            hint=f"from_onnx(..., sizes={{{name or axis!r}: 64}})",
         )
 
     def publish(self, original: str, value: Value | None) -> ModelOutput:

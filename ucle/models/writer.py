@@ -200,7 +200,9 @@ class Writer:
     ) -> View:
         """A function of the entries of values; `write` gets the text of each operand."""
         axes, operands = self.broadcast([v for v in values if not is_number(v)], wish)
-        rank = max((np.ndim(v) for v in values if is_number(v)), default=0)
+        rank = max(
+            (v.ndim for v in values if isinstance(v, np.ndarray) and is_number(v)), default=0
+        )
         axes = ((),) * (rank - len(axes)) + axes  # a number may have more axes than the others
 
         def expression(reading: Callable[[View], str]) -> str:

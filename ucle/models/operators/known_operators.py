@@ -15,11 +15,21 @@ from ucle.models.operators import (
     products,
     recurrent,
     reductions,
+    resizing,
     shapes,
     trees,
 )
 
-_STANDARD = (elementwise, products, reductions, shapes, look_ups, convolutions, recurrent)
+_STANDARD = (
+    elementwise,
+    products,
+    reductions,
+    shapes,
+    look_ups,
+    convolutions,
+    recurrent,
+    resizing,
+)
 _LEARNING = (preprocessing, trees)
 
 TABLE: Mapping[tuple[str, str], Operator] = {

@@ -278,6 +278,10 @@ def cut(call: Call, view: View, axis: int, first: int, size: int, step: int) -> 
     return View(plain.tensor, positions, axes, plain.dtype)
 
 
+MANY = 10**9
+"""An end beyond which frameworks mean all entries of an axis."""
+
+
 def slice_axes(call: Call) -> Outputs:
     """`Slice`: ranges along some axes."""
     starts, ends = call.integers(1, "starts") or (), call.integers(2, "ends") or ()
@@ -290,7 +294,7 @@ def slice_axes(call: Call) -> Outputs:
     for start, end, place, step in zip(starts, ends, axes, steps, strict=True):
         axis = view.axis(place)
         size = view.shape[axis]
-        if size.rows and start == 0 and step == 1 and end >= np.iinfo(np.int32).max:
+        if size.rows and start == 0 and step == 1 and end >= MANY:
             continue
         indices = range(size.number)[slice(start, end, step)]
         if size.rows:
