@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from random_graphs import Graph
 
+from ucle.errors import UnsupportedError
 from ucle.models import from_onnx
 from ucle.testing.check_matrix import Routes
 
@@ -120,3 +121,23 @@ def test_a_position_that_is_one_number(routes: Routes) -> None:
         for k, expected in ((2, 7), (-3, 5)):
             with model.program(k=np.array(k), database=connection).execute() as result:
                 assert result["y"].item() == expected
+
+
+def test_sizes_of_axes_without_names(routes: Routes) -> None:
+    """An axis is stated by its input and number; -1 is an open size, as older files have it."""
+    floats = TensorProto.FLOAT
+    graph = helper.make_graph(
+        [helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)],
+        "sizes",
+        [helper.make_tensor_value_info("x", floats, [-1, "?", "?"])],
+        [helper.make_tensor_value_info("y", floats, ["rows"])],
+        [numpy_helper.from_array(np.array([1, 2], np.int64), "axes")],
+    )
+    proto = helper.make_model(graph)
+    with pytest.raises(UnsupportedError, match=r"sizes=\{'\?': 64\}"):
+        from_onnx(proto)
+    model = from_onnx(proto, sizes={"x.1": 2, "x.2": 3})
+    x = np.arange(24, dtype="f4").reshape(4, 2, 3)
+    for connection in routes.values():
+        with model.program(x, database=connection).execute() as result:
+            assert np.array_equal(result["y"].to_numpy(), x.sum(axis=(1, 2)))
