@@ -26,7 +26,7 @@ REFUSED = (
     *("maxpool_with_argmax", "if", "split_zero_size", "tril_zero", "triu_zero", "empty_set"),
     *("allowzero_reordered", "equal_string", "label_encoder_string", "tensor_mapping"),
     *("bitshift_left_int", "identity_opt", "if_opt", "if_seq", "tensor_value_only", "optional"),
-    *("cubic", "antialias", "tf_crop", "not_larger", "not_smaller"),
+    *("loop16_seq_none", "cubic", "antialias", "tf_crop", "not_larger", "not_smaller"),
     *("FLOAT4", "FLOAT8", "E8M0", "INT2", "INT4", "BFLOAT16", "bfloat16"),
 )
 """Parts of the names of cases whose operators are there, in a form that is not."""
@@ -102,7 +102,7 @@ def model_of(name: str, given: dict[str, Any]) -> Model:
         key: value
         for key, value in given.items()
         if value is not None
-        and (key != first or "constantofshape" in name)
+        and (key != first or "constantofshape" in name or "loop" in name)
         and (value.ndim < 2 or value.size == 1 or "pad" in name or "onehot" in name)
         and (value.dtype.kind in "ib" or value.size == 1 or "onehot" in name or "resize" in name)
     }

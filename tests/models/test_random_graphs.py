@@ -141,3 +141,56 @@ def test_sizes_of_axes_without_names(routes: Routes) -> None:
     for connection in routes.values():
         with model.program(x, database=connection).execute() as result:
             assert np.array_equal(result["y"].to_numpy(), x.sum(axis=(1, 2)))
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_a_loop_of_known_length(steps: int, routes: Routes) -> None:
+    """Its body is computed once for each step; what each step adds is stacked."""
+    floats, whole, truth = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+    body = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["h", "w"], ["product"]),
+            helper.make_node("Cast", ["step"], ["number"], to=floats),
+            helper.make_node("Add", ["product", "number"], ["sum"]),
+            helper.make_node("Tanh", ["sum"], ["next"]),
+            helper.make_node("Identity", ["goes"], ["goes_on"]),
+            helper.make_node("Identity", ["next"], ["each"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("step", whole, []),
+            helper.make_tensor_value_info("goes", truth, []),
+            helper.make_tensor_value_info("h", floats, None),
+        ],
+        [
+            helper.make_tensor_value_info("goes_on", truth, []),
+            helper.make_tensor_value_info("next", floats, None),
+            helper.make_tensor_value_info("each", floats, None),
+        ],
+    )
+    graph = helper.make_graph(
+        [helper.make_node("Loop", ["steps", "", "x"], ["last", "all"], body=body)],
+        "loop",
+        [helper.make_tensor_value_info("x", floats, ["rows", 3])],
+        [
+            helper.make_tensor_value_info("last", floats, ["rows", 3]),
+            helper.make_tensor_value_info("all", floats, [steps, "rows", 3]),
+        ],
+        [
+            numpy_helper.from_array(np.array(steps), "steps"),
+            numpy_helper.from_array(np.eye(3, k=1, dtype="f4") - np.eye(3, dtype="f4"), "w"),
+        ],
+    )
+    model = from_onnx(helper.make_model(graph))
+    x = np.random.default_rng(0).normal(size=(5, 3)).astype("f4")
+    each = [x]
+    for step in range(steps):
+        each.append(np.tanh(each[-1] @ (np.eye(3, k=1) - np.eye(3)) + step))
+    expected = each[-1], np.stack(each[1:])
+    for connection in routes.values():
+        with model.program(x, database=connection).execute() as result:
+            for output, value in zip(model.outputs, expected, strict=True):
+                found = result[output.name].to_numpy()
+                if output.name == "all" and found.shape != value.squeeze().shape:
+                    found = np.moveaxis(found, 0, 1)  # the rows come first in programs
+                np.testing.assert_allclose(found, value.squeeze(), rtol=1e-5, atol=1e-6)

@@ -7,6 +7,7 @@ onnx_files          files and their constants, checked before they are used
 graph               nodes one after the other, into statements
 operators           what each operator of ONNX is in the language
 views, values       tensors of a model as views of those of a program, and what nodes exchange
+loops               loops with a known number of steps
 writer, calls       the statements so far, and a node with its operands
 text_columns        strings, which are coordinates in a program
 sklearn_converters  estimators that need float64

@@ -15,6 +15,7 @@ import numpy as np
 from ucle.errors import ModelError, UcleError, UnsupportedError
 from ucle.foundation.dataclasses import dataclass
 from ucle.models.calls import Call, Operator
+from ucle.models.loops import unroll
 from ucle.models.onnx_files import array_of, models_module
 from ucle.models.operators.known_operators import TABLE
 from ucle.models.operators.shape_values import SHAPE_OPERATORS
@@ -340,6 +341,10 @@ class _Walk:
         if key == ("", "If"):
             self.choose(node, inputs, values)
             return
+        if key == ("", "Loop"):
+            results = unroll(self, node, inputs, values)
+            values.update(zip(node.output, results, strict=False))
+            return
         if (folded := self.fold(node, inputs)) is not None:
             values.update(zip(node.output, folded, strict=False))
             return
@@ -367,10 +372,10 @@ class _Walk:
             attributes["to"] = self.onnx.helper.tensor_dtype_to_np_dtype(attributes["to"])
         version = self.versions.get(key[0], 1)
         call = Call(node.op_type, inputs, attributes, tuple(node.output), version, self.writer)
-        results: Any = operator(call)
-        if not isinstance(results, tuple) or _is_shape(results):
-            results = (results,)
-        values.update(zip(node.output, results, strict=False))
+        found: Any = operator(call)
+        if not isinstance(found, tuple) or _is_shape(found):
+            found = (found,)
+        values.update(zip(node.output, found, strict=False))
 
     def attribute(self, attribute: Any) -> Any:
         """The value of an attribute, as a plain value."""
@@ -494,7 +499,7 @@ class _Walk:
 CLASS = "class"
 """The label of the classes of probabilities and scores."""
 
-_HERE = frozenset({("", "If"), ("", "Constant")})
+_HERE = frozenset({("", "If"), ("", "Loop"), ("", "Constant")})
 """Operators that `_Walk` handles itself."""
 _KEEP_TEXT = frozenset({"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 """Operators that change the shapes of strings alone."""
