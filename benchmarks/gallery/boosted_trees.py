@@ -81,7 +81,7 @@ def by_peer(trees, flats):
 
 def picture(axes, connection):
     price, worth = columns(
-        connection, "SELECT price, val FROM flats JOIN worth USING (flat) WHERE flat < 1000"
+        connection, "SELECT price, val FROM flats JOIN worth USING (flat) WHERE flat < 300"
     )
     axes.scatter(price, worth, s=6)
     axes.set(xlabel="price", ylabel="prediction", title="What flats are worth")

@@ -141,5 +141,5 @@ def by_peer(graph, x, w):
 
 def picture(axes, connection):
     (scores,) = columns(connection, "SELECT val FROM scores LIMIT 200")
-    axes.imshow(scores.T, aspect="auto", cmap="RdBu")
-    axes.set(xlabel="node", ylabel="class", title="Scores of the classes of nodes")
+    axes.boxplot(list(scores.T), showfliers=False, tick_labels=range(1, CLASSES + 1))
+    axes.set(xlabel="class", ylabel="score", title="Scores of the classes of nodes")

@@ -8,6 +8,7 @@ from ucle.models.calls import Operator
 from ucle.models.operators import (
     convolutions,
     elementwise,
+    interpolation,
     learned,
     look_ups,
     ordinal,
@@ -15,7 +16,6 @@ from ucle.models.operators import (
     products,
     recurrent,
     reductions,
-    resizing,
     shapes,
     trees,
 )
@@ -28,7 +28,7 @@ _STANDARD = (
     look_ups,
     convolutions,
     recurrent,
-    resizing,
+    interpolation,
 )
 _LEARNING = (preprocessing, trees)
 
