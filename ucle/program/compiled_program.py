@@ -347,9 +347,9 @@ class CompiledProgram:
         """Return the program as an ONNX model, for other runtimes; write it to a file.
 
         Weights are constants of the model: inputs that are a `ucle.parameter`, those that
-        `minimize` trains, those named by `weights`, and, with `rows`, all inputs without the label
-        of the rows. The other inputs are inputs of the model. An axis that only they have, and
-        along which tensors are read as they are, stays open, with its label as the name; other
+        `minimize` trains, those named by ``weights=``, and, with ``rows=``, all inputs without the
+        label of the rows. The other inputs are inputs of the model. An axis that only they have,
+        and along which tensors are read as they are, stays open, with its label as the name; other
         axes have the sizes of the program. Sparse inputs and tables become dense. The model uses
         opset 18 and the element types of the program.
 
