@@ -23,6 +23,9 @@ from ucle.sqlgen.sql_trees import add_alias, column, function, integer, scale_ke
 
 HOLDS = "holds"
 
+AGAIN = "create_views again"
+"""What the errors of guards advise."""
+
 
 @dataclass(frozen=True)
 class SizeGuard:
@@ -123,5 +126,11 @@ def add_guards(
     return (step, *waiting), under_guard(output)
 
 
+def guard_messages(query: exp.Query) -> set[str]:
+    """Return the messages of the guards of a query."""
+    found = {str(x.this) for x in query.find_all(exp.Literal) if x.is_string}
+    return {x for x in found if x.endswith(AGAIN)}
+
+
 def _raise_if(wrong: exp.Expr, message: str) -> exp.If:
-    return exp.If(this=wrong, true=function("error", text(f"{message}; create_views again")))
+    return exp.If(this=wrong, true=function("error", text(f"{message}; {AGAIN}")))

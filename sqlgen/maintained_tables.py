@@ -199,8 +199,19 @@ def changed_entries(
 
 def appended_rows(source: TableSource, last: int, weight: Scalar | None) -> exp.Select:
     """Return the rows of a table behind a row, as `changed_rows` does."""
+    return appended_since(source, integer(last), weight)
+
+
+def state_since(source: TableSource, last: exp.Expr) -> exp.Select:
+    """Return the state of the rows of a table behind a row, given as an expression."""
+    behind = exp.GT(this=column("rowid"), expression=last.copy())
+    return select(*_state_columns(source)).from_(source_table(source)).where(behind)
+
+
+def appended_since(source: TableSource, last: exp.Expr, weight: Scalar | None) -> exp.Select:
+    """Return the rows of a table behind a row, given as an expression, as `changed_rows` does."""
     names = [KEY.format(n) for n in range(len(source.keys))]
-    rows = state_behind(source, last)
+    rows = state_since(source, last)
     found: list[exp.Expr] = [exp.true().as_(ADDED, quoted=True)]
     if weight is not None:
         value = None if source.value is None else STATE
@@ -215,7 +226,8 @@ def rows_behind(source: TableSource, last: int) -> exp.Select:
 
 def repeated_keys(source: TableSource, new: Name, last: int) -> str:
     """Return a query for the keys of a row of a table that a row up to another one has, too."""
-    before = select(*map(column, source.keys)).from_(source_table(source)).where(_up_to(last))
+    keys: list[exp.Expr] = [*map(column, source.keys)] or [integer(1)]
+    before = select(*keys).from_(source_table(source)).where(_up_to(last))
     return sql_text(rows_at(before, (new, source.keys)).limit(1))
 
 
@@ -238,7 +250,10 @@ def _of_widest_type(value: exp.Expr, like: Scalar) -> exp.Expr:
 def _grouped(keys: Sequence[str], found: Sequence[exp.Expr], rows: exp.Subquery) -> exp.Select:
     names = [column(key) for key in keys]
     query = select(*names, *found).from_(rows)
-    return query.group_by(*(name.copy() for name in names)) if names else query
+    if names:
+        return query.group_by(*(name.copy() for name in names))
+    some = exp.GT(this=exp.Count(this=exp.Star()), expression=integer(0))
+    return query.having(some)  # of no rows there is no sum
 
 
 def count_changed(name: Name, positions: Sequence[str] = ()) -> str:

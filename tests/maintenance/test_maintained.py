@@ -94,7 +94,7 @@ def test_another_process_refreshes(tmp_path: Path) -> None:
     with ucle.connect(path) as connection:
         assert kept_rows(connection) == full_rows(connection)
         ucle.maintained("scores", connection).drop()
-        assert tables_of(connection) == {"A", "x", "maintained"}
+        assert tables_of(connection) == {"A", "x", "maintained", "maintained_parts"}
 
 
 def test_a_table_that_others_changed_is_refused() -> None:
@@ -104,7 +104,7 @@ def test_a_table_that_others_changed_is_refused() -> None:
         with pytest.raises(MaintenanceError, match="changed by others"):
             kept.refresh()
         kept.drop()
-        assert tables_of(connection) == {"A", "x", "maintained"}
+        assert tables_of(connection) == {"A", "x", "maintained", "maintained_parts"}
         with pytest.raises(NameResolutionError, match="'scores'"):
             kept.refresh()
 
@@ -229,3 +229,16 @@ def test_facts_of_tables_that_only_grow() -> None:
             with program.recompile().execute() as result:
                 expected = sorted(result["m"].shown(rows="nonfill").fetchall())
             assert sorted(connection.sql("FROM shares").fetchall()) == expected
+
+
+def test_an_appended_number() -> None:
+    """A number without keys: nothing is not a change, and a second row of it is refused."""
+    with ucle.connect() as connection:
+        connection.execute("CREATE TABLE e AS SELECT 2.0 AS val")
+        program = ucle.einsum_program("T[] = 3 * e[]", e="e", database=connection)
+        kept = program.maintain("kept", connection, append_only=["e"])
+        assert kept.refresh().changed == {}
+        connection.execute("INSERT INTO e VALUES (3.0)")
+        with pytest.raises(DuplicateCoordinatesError):
+            kept.refresh()
+        assert connection.table("kept").fetchall() == [(6.0,)]

@@ -13,6 +13,10 @@ told            changes of inputs that a caller tells
 document        the description of a maintained program, as JSON
 kept_documents  the table of these descriptions in the database
 kept_programs   compiled programs of refreshes, kept in the process
+derivation      programs for the entries of kept tensors that a change affects
+notes           a table of what tells the rows of tables, for scripts
+script          the script that brings tables up to date without ucle
+script_inputs   its part that checks and changes inputs
 refresh         one refresh: each kept tensor in the cheaper way
 maintained      the entry point: maintain, find, refresh, drop
 

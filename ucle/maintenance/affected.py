@@ -20,6 +20,8 @@ from ucle.language.resolve import resolve
 from ucle.language.syntax import (
     Access,
     Binary,
+    Call,
+    Comparisons,
     Expression,
     First,
     ForestCall,
@@ -47,6 +49,9 @@ class Mask:
 
 SPREADING = Reduction | ScanExpression | First | ForestCall
 """Expressions in which an entry depends on others than that at its coordinates."""
+
+POINTWISE = Access | Binary | Call | Comparisons | Number
+"""Expressions that compute an entry from the entries at its coordinates."""
 
 EVERYTHING = Mask("", ())
 """The mask of a tensor of which nothing is known to be as before."""
@@ -145,13 +150,18 @@ def depends_on_sizes(statement: Statement, is_zero: Callable[[str], bool]) -> bo
     """Return whether entries may differ when coordinates are added that no changed entry has.
 
     That is so unless the statement is a sum of products whose factors are 0 where they are not
-    stored and have all labels of the statement.
+    stored and have all labels of the statement; or a function of entries that each have all of
+    them, which is the fill where these are not stored.
     """
     resolved = resolve(statement)
     expression = resolved.expression
     if any(isinstance(x, Size) for x in walk(expression)):
         return True
     labels = set(resolved.target.labels)
+    if all(isinstance(x, POINTWISE) for x in walk(expression)):
+        reads = [x for x in walk(expression) if isinstance(x, Access)]
+        if reads and all(x.indices is None and labels <= set(x.labels) for x in reads):
+            return False
     while isinstance(expression, Reduction):
         if expression.operator not in (SUM, ANY):
             return True

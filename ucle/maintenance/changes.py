@@ -126,7 +126,7 @@ def find_change(
         MaintenanceError: rows were removed from a table to which they are only appended, or the
             state of the input was changed by others.
     """
-    keys, weight = _keys(source), _weight(source, fill)
+    keys, weight = _keys(source), weight_of(source, fill)
     if watched.appended is not None:
         _, last = watched.appended
         now = rows_now(session, watched, source)
@@ -163,7 +163,7 @@ def find_told(
         read_digest(session, all_rows(x, columns), source) for x in (told.inserted, told.removed)
     )
     now = replace(watched, digest=_combine_digests(watched.digest, come, went), trusts=True)
-    weight = _weight(source, fill)
+    weight = weight_of(source, fill)
     query = told_difference(told, _value(source), weight)
     sides = [told.now, all_rows(watched.state, columns)]
     changed = _change(session, now, source, query, name, sides, weight is not None)
@@ -224,7 +224,7 @@ def _value(source: TableSource) -> str | None:
     return None if source.value is None else STATE
 
 
-def _weight(source: TableSource, fill: Scalar) -> int | float | None:
+def weight_of(source: TableSource, fill: Scalar) -> int | float | None:
     """Return what a row without a value stands for; None if rows are not added up to entries.
 
     Its type is the one in which differences are computed.

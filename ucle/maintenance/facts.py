@@ -149,7 +149,7 @@ def _measure_new_rows(
         measured = known_facts(session, tensor, new, fill, "transient")
         if repeated := session.read(repeated_keys(source, table, last), where):
             position = ", ".join(
-                f"{key} = {value}" for key, value in zip(source.keys, repeated[0], strict=True)
+                f"{key} = {value}" for key, value in zip(source.keys, repeated[0], strict=False)
             )
             raise DuplicateCoordinatesError(
                 "several rows claim the same coordinates",

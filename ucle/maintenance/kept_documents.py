@@ -9,6 +9,7 @@ from __future__ import annotations
 from ucle.database.session import Session
 from ucle.errors import InputError, NameResolutionError, did_you_mean
 from ucle.maintenance.document import Document, Parts
+from ucle.maintenance.notes import forget_notes, with_notes, write_notes
 from ucle.sqlgen.database_queries import SCHEMA
 from ucle.sqlgen.maintained_tables import create_registry, delete_named, insert_texts
 from ucle.sqlgen.script import sql_text
@@ -38,7 +39,7 @@ def read_document(session: Session, name: str) -> Document:
             found=repr(name),
             hint=did_you_mean(name, list(known)),
         )
-    return Document.from_json(known[name])
+    return with_notes(session, Document.from_json(known[name]))
 
 
 def list_documents(session: Session) -> dict[str, str]:
@@ -55,6 +56,7 @@ def write_document(session: Session, document: Document) -> None:
     forget_document(session, document.name)
     row = document.name, document.to_json()
     session.run(insert_texts(REGISTRY, row), "maintain")
+    write_notes(session, document)
 
 
 def forget_document(session: Session, name: str) -> None:
@@ -62,3 +64,4 @@ def forget_document(session: Session, name: str) -> None:
     for statement in create_registry(REGISTRY, COLUMNS):
         session.run(statement, "maintain")
     session.run(delete_named(REGISTRY, COLUMNS[0], name), "maintain")
+    forget_notes(session, name)

@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ucle.database.data_versions import observing
 from ucle.database.macro_check import open_checked
@@ -16,6 +16,7 @@ from ucle.errors import ArgumentError, MaintenanceError, UcleError, UnsupportedE
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
 from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.libraries import LateModule
 from ucle.inputs.inputs import parse_table_name
 from ucle.inputs.states import BoundInput
 from ucle.inputs.table_input import TableInput
@@ -64,6 +65,11 @@ from ucle.sqlgen.maintained_tables import digest_of_rows, drop_table, failing_qu
 from ucle.sqlgen.sql_trees import key_columns
 from ucle.sqlgen.write_statements import all_rows
 from ucle.stats.measure import MeasuredInput
+
+if TYPE_CHECKING:
+    from ucle.maintenance import script as scripts
+else:  # most programs are refreshed in Python
+    scripts = LateModule("ucle.maintenance.script")
 
 MOST_KEPT = 0.25
 """The most entries of an intermediate tensor that is kept, relative to those of all inputs."""
@@ -203,6 +209,59 @@ class Maintained:
             session.run(drop_table(table), "refresh")
         found = {name: change.keys for name, change in changes.items()}
         return RefreshReport(found, tuple(refresh.reports), time.perf_counter() - started)
+
+    @validated(
+        inserted=args.mapping(args.text, args.text, "a dict from inputs to tables"),
+        deleted=args.mapping(args.text, args.text, "a dict from inputs to tables"),
+        applied=args.flag,
+        kernels=args.flag,
+    )
+    def to_sql(
+        self,
+        *,
+        inserted: Mapping[str, str] = NOTHING,
+        deleted: Mapping[str, str] = NOTHING,
+        applied: bool = False,
+        kernels: bool = True,
+    ) -> str:
+        """Return a script that brings the outputs up to date, for clients without Python.
+
+        It is one transaction: it checks the changed rows, changes the inputs, and replaces the rows
+        of the outputs that may differ. It can run any number of times, and `refresh` goes on from
+        what it has left. Inputs with `append_only` need not be named; their new rows are found.
+        Others that are not named must not have changed.
+
+        Args:
+            inserted: names of the tables with inserted rows, by the names of inputs. They have the
+                columns of the inputs, and are read when the script runs.
+            deleted: the same for deleted rows, of which the keys are read.
+            applied: True if the inputs are changed before the script runs.
+            kernels: False for plain SQL. Otherwise a script may call kernels: it then needs a
+                connection from `ucle.connect`, or ucle's extension in any client.
+
+        Raises:
+            NameResolutionError: there is no such input.
+            ArgumentError: nothing can change.
+            UnsupportedError: an input is no table with a row for each entry, or its connection
+                loads no extension.
+
+        >>> import duckdb, ucle
+        >>> connection = duckdb.connect()
+        >>> _ = connection.execute("CREATE TABLE paid AS SELECT 1 AS shop, 2 AS day, 5.0 AS val")
+        >>> program = ucle.einsum_program(
+        ...     "S[shop] += paid[shop,day]", paid="paid", database=connection
+        ... )
+        >>> script = program.maintain("sums", connection).to_sql(inserted={"paid": "today"})
+        >>> _ = connection.execute("CREATE TABLE today AS SELECT 1 AS shop, 3 AS day, 2.0 AS val")
+        >>> _ = connection.execute(script)
+        >>> connection.sql("FROM sums").fetchall()
+        [(1, 7.0)]
+        """
+        told = scripts.Told(inserted, deleted, applied)
+        with _session(self._database) as session, transaction(session), observing(session):
+            document = read_document(session, self.name)
+            whole = bind_document(document, session, {})
+            return scripts.write_script(session, document, whole, told, kernels=kernels)
 
     def drop(self) -> None:
         """Drop the tables of the program, those of its outputs among them, and its description."""

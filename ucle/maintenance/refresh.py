@@ -10,34 +10,29 @@ every entry may differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ucle.database.macro_check import open_checked
 from ucle.database.session import Database, Session
 from ucle.database.statistics_cache import cover_facts
 from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
-from ucle.foundation.dtypes import DType, Scalar, same_value
-from ucle.foundation.names import unique_names
-from ucle.inputs.table_input import Measure, TableInput
+from ucle.foundation.dtypes import Scalar, same_value
+from ucle.inputs.table_input import Measure
 from ucle.language.syntax import Statement
 from ucle.maintenance.affected import (
     EVERYTHING,
-    AffectedKeys,
     Mask,
-    affected_in_product,
-    affected_keys,
-    depends_on_sizes,
     reads_of,
 )
 from ucle.maintenance.bound_program import BoundProgram
 from ucle.maintenance.changes import ChangedInput, lies_within
-from ucle.maintenance.differences import Difference, Updated, update
+from ucle.maintenance.derivation import AFFECTED, DIFFERENCES, Derivation, facts_of_mask
+from ucle.maintenance.differences import Difference
 from ucle.maintenance.document import Document, KeptTensor, Parts, input_of, quoted_name
-from ucle.maintenance.extremes import Before, extend
+from ucle.maintenance.extremes import Before
 from ucle.maintenance.kept_programs import KeptProgram, kept_program
-from ucle.maintenance.restricted import restrict
 from ucle.plan.forms import EVERY_ROW, NONFILL, WrittenForm
 from ucle.plan.sources import TableSource
 from ucle.run.results import Result, TensorRelation
@@ -63,12 +58,8 @@ have the same names each time, so that compiled programs read them."""
 NO_LIMIT = 2**62
 """The most rows that are written."""
 
-AUTO, DIFFERENCES, AFFECTED, SCRATCH = WAYS = (
-    "auto",
-    "differences",
-    "affected keys",
-    "from scratch",
-)
+AUTO, SCRATCH = "auto", "from scratch"
+WAYS = (AUTO, DIFFERENCES, AFFECTED, SCRATCH)
 """How tensors are brought up to date: in the cheapest way, or in one of the others if it can be."""
 
 CHEAP = 0.25
@@ -113,43 +104,44 @@ class _Candidate:
     """A truth value: true if the entries do not count."""
 
 
-@dataclass
-class Refresh:
-    """One refresh of a maintained program, in a transaction.
+class Refresh(Derivation):
+    """One refresh of a maintained program, in a transaction."""
 
-    `whole` is the program over the present data, and `changes` are the changed inputs.
-    """
+    def __init__(
+        self,
+        session: Session,
+        document: Document,
+        whole: BoundProgram,
+        changes: Mapping[str, ChangedInput],
+        way: str = AUTO,
+    ) -> None:
+        """Begin with what has changed in inputs.
 
-    session: Session
-    document: Document
-    whole: BoundProgram
-    changes: Mapping[str, ChangedInput]
-    way: str = AUTO
-    """One of `WAYS`."""
-    reports: list[TensorReport] = field(default_factory=list)
-    kept: list[KeptTensor] = field(default_factory=list)
-    """The kept tensors, with the fills that they have now."""
-
-    def __post_init__(self) -> None:
-        self._statements, self._types = self.whole.statements, self.whole.types
-        self._taken = {*self._statements, *(x.name for x in self.document.inputs)}
+        Args:
+            session: in a transaction.
+            document: the maintained program, as of the last refresh.
+            whole: the program over the present data.
+            changes: the changed inputs.
+            way: one of `WAYS`.
+        """
+        super().__init__(document, whole)
+        self.session, self.changes, self.way = session, changes, way
+        self.reports: list[TensorReport] = []
+        self.kept: list[KeptTensor] = []
+        """The kept tensors, with the fills that they have now."""
         self._prefix = PREFIX
         self._temporary: list[Parts] = []
-        self._given: dict[str, TableInput] = {
-            x.name: replace(input_of(x.spec), measured=self.whole.facts[x.name])
-            for x in self.document.inputs
+        self._given |= {
+            x.name: replace(input_of(x.spec), measured=whole.facts[x.name]) for x in document.inputs
         }
-        self._changed: dict[str, tuple[Mask, ...]] = {}
-        self._differences: dict[str, Difference] = {}
-        self._added: dict[str, Before] = {}
-        for name, change in self.changes.items():
+        for name, change in changes.items():
             axes = self._types[name].axes
             own = [axes[n] for n in change.watched.axes]
             bounds = tuple(x.bound if x.dictionary is None else None for x in own)
             if not change.trusted or not change.lies_within(bounds):
                 self._changed[name] = (EVERYTHING,)
                 continue
-            facts = _facts_of_mask(change.keys, bounds)
+            facts = facts_of_mask(change.keys, bounds)
             mask = self._give(f"{name}_changed", replace(change.where(bounds), measured=facts))
             self._changed[name] = (Mask(mask, change.watched.axes),)
             source = self.whole.inputs[name].source
@@ -233,33 +225,6 @@ class Refresh:
         ((count, *_),) = self.session.fetch(rows_and_last(kept.table))
         return int(count)
 
-    def _statements_for(self, tensor: str) -> list[Statement]:
-        """Return the statements that compute a tensor from inputs and kept tensors, in order."""
-        wanted, found = [tensor], dict[str, Statement]()
-        while wanted:
-            name = wanted.pop()
-            if name in found or name in self._given:
-                continue
-            found[name] = self._statements[name]
-            wanted += [x for x in reads_of(found[name]) if x in self._statements]
-        return [x for name, x in self._statements.items() if name in found]
-
-    def _grows(self, parts: Sequence[Statement], grown: set[str]) -> bool:
-        """True if sizes have changed on which one of some statements depends."""
-        return any(
-            not grown.isdisjoint({x.target.tensor, *reads_of(x)})
-            and depends_on_sizes(x, self._is_zero)
-            for x in parts
-        )
-
-    def _is_zero(self, tensor: str) -> bool:
-        """True if a tensor was and is finite, and 0 where it is not stored."""
-        type_ = self._types[tensor]
-        if type_.fill != 0 or not type_.every.finite:
-            return False
-        known = tensor not in self._given or tensor in self._statements
-        return known or tensor in self.document.finite
-
     def _choose(
         self, kept: KeptTensor, before: KeptTensor, parts: Sequence[Statement], reason: str
     ) -> tuple[_Candidate, float]:
@@ -281,7 +246,8 @@ class Refresh:
         if reason:
             return scratch or self._from_scratch(kept, parts, reason), total
         best: _Candidate | None = None
-        for way, found in self._candidates(kept, before, parts):
+        ways = [x for x in (DIFFERENCES, AFFECTED) if self.way in (AUTO, x)]
+        for way, found in self._candidates(before, parts, ways):
             masks, checks = found.masks, [found.moved] if found.moved else []
             try:
                 names = [found.new, *(x.tensor for x in masks), *checks]
@@ -314,73 +280,6 @@ class Refresh:
     ) -> _Candidate:
         made = self._build(parts, [kept.tensor])
         return _Candidate(SCRATCH, reason, made.cost, made, kept.tensor)
-
-    def _candidates(
-        self, kept: KeptTensor, before: KeptTensor, parts: Sequence[Statement]
-    ) -> Iterator[tuple[str, Updated]]:
-        """Yield programs for the entries that may differ."""
-        if self.way in (AUTO, DIFFERENCES) and len(parts) == 1:
-            found = self._by_differences(before, parts[0])
-            if found is not None:
-                yield DIFFERENCES, found
-        for found in self._by_masks(kept, parts):
-            yield AFFECTED, found
-
-    def _by_differences(self, before: KeptTensor, statement: Statement) -> Updated | None:
-        """Return the program that brings a tensor up to date by what its terms differ by."""
-        tensor = before.tensor
-        type_ = self._types[tensor]
-        dtype, names = type_.dtype, self._new_name
-        old = self._give(f"{tensor}_before", self._spec_of(before))
-        found = extend(statement, old, self._added, self._changed, names, dtype, type_.fill)
-        exact = dtype.kind == "i"
-        if found is not None or before.fill != 0 or not (exact or dtype is DType.FLOAT64):
-            return found
-        return update(
-            statement,
-            old,
-            self._differences,
-            self._changed,
-            names,
-            self._is_zero,
-            exact=exact,
-        )
-
-    def _by_masks(self, kept: KeptTensor, parts: Sequence[Statement]) -> Iterator[Updated]:
-        """Yield programs for the rows of affected keys, with masks of all kinds."""
-        for narrow in (False, True):
-            changed, program = dict(self._changed), list[Statement]()
-            affected: AffectedKeys | None = None
-            for statement in parts:
-                affected = None
-                if narrow and reads_of(statement) <= self._given.keys():
-                    affected = affected_in_product(
-                        statement, changed, self._new_name, self._is_zero
-                    )
-                affected = affected or affected_keys(statement, changed, self._new_name)
-                program += affected.statements
-                if statement.target.tensor != kept.tensor:
-                    program.append(statement)
-                changed[statement.target.tensor] = affected.masks
-            assert affected is not None
-            if affected.everything or not affected.masks:
-                continue
-            new = self._new_name(f"{kept.tensor}_new")
-            last = replace(parts[-1], target=replace(parts[-1].target, tensor=new))
-            restricted = restrict(
-                [*(x for x in program if x.target.tensor in self._statements), last],
-                affected.masks,
-                {**{x: y.fill for x, y in self._types.items()}, new: kept.fill},
-                self._is_finite,
-            )
-            own = {x.target.tensor: x for x in restricted}
-            program = [own.pop(x.target.tensor, x) for x in program]
-            yield Updated((*program, *own.values()), new, affected.masks)
-            if all(len(mask.axes) == len(kept.keys) for mask in affected.masks):
-                break  # no mask can be narrower
-
-    def _is_finite(self, tensor: str) -> bool:
-        return self._types[tensor].every.finite
 
     # ---- Programs and tables ----
 
@@ -474,7 +373,7 @@ class Refresh:
                 self._changed[kept.tensor] = (EVERYTHING,)
                 return int(count)
             spec = replace(spec, relation=quoted_name(changed), fill=None)
-            facts = _facts_of_mask(count, spec.bounds or ())
+            facts = facts_of_mask(count, spec.bounds or ())
             mask = replace(spec, value=True, measured=facts)
             name = self._give(f"{kept.tensor}_changed", mask)
             self._changed[kept.tensor] = (Mask(name, tuple(range(len(kept.keys)))),)
@@ -486,20 +385,6 @@ class Refresh:
                 name = self._give(f"{kept.tensor}_difference", replace(spec, value=DELTA))
                 self._differences[kept.tensor] = Difference(name, bool(added))
         return int(count)
-
-    def _spec_of(self, kept: KeptTensor) -> TableInput:
-        """Return a kept tensor as an input of a program."""
-        sizes = self._types[kept.tensor].shape
-        bounds = tuple(None if n in kept.encoded else size for n, size in enumerate(sizes))
-        return TableInput(
-            quoted_name(kept.table),
-            columns=kept.keys,
-            value="val",
-            fill=kept.fill,
-            bounds=bounds,
-            encoded_keys=kept.encoded,
-            measured=self._facts_of(kept),
-        )
 
     def _facts_of(self, kept: KeptTensor) -> Measure | None:
         """Return what measures a kept tensor by its description; None if that says too little."""
@@ -517,24 +402,6 @@ class Refresh:
             return cover_facts(session, tensor, source, fill, facts) if coverage else facts
 
         return measure
-
-    def _new_name(self, stem: str) -> str:
-        (name,) = unique_names([stem], self._taken)
-        self._taken.add(name)
-        return name
-
-    def _give(self, stem: str, value: TableInput) -> str:
-        """Make a table an input of programs, under a new name."""
-        name = self._new_name(stem)
-        self._given[name] = value
-        return name
-
-
-def _facts_of_mask(keys: int, bounds: Sequence[int | None]) -> MeasuredInput:
-    """Return what is known about a table of distinct keys at which a tensor is true."""
-    sizes = tuple(x or 0 for x in bounds)
-    distinct = tuple(float(min(keys, x)) if x else float(keys) for x in sizes)
-    return MeasuredInput(sizes, True, float(keys), (True, True), distinct, exact=False)
 
 
 def entries_form(tensor: TensorRelation, where: str) -> WrittenForm:

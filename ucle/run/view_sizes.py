@@ -15,11 +15,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from ucle.errors import ArgumentError, BoundError, LabelError, UnsupportedError, did_you_mean
 from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.axis_sizes import join_symmetric
+from ucle.inputs.states import BoundInput
 from ucle.ir.layouts import Decomposition
 from ucle.language.bounds import SizeClasses, checked_size, known_bounds, size_classes
 from ucle.language.syntax import Site
+from ucle.lowering.syntax_to_logical import ResolvedProgram
 from ucle.options import Options
-from ucle.pipeline.artifacts import Compiled, Front
+from ucle.pipeline.artifacts import Compiled
 from ucle.pipeline.resize import with_sizes
 from ucle.plan.sources import Origin, TableSource
 from ucle.sqlgen import SqlStep
@@ -93,7 +95,11 @@ def guarded_sizes(
         ArgumentError: the size of a label does not follow the data.
         UnsupportedError: the answer depends on the size, or arrays would get too long.
     """
-    groups = [group for group in _groups(compiled.front, options) if group.columns]
+    groups = [
+        group
+        for group in size_groups(compiled.front.source, compiled.front.inputs, options)
+        if group.columns
+    ]
     capacities = _capacities(groups, capacity)
     outputs = compiled.program.outputs
     guards: dict[str, list[Guard]] = {
@@ -172,21 +178,23 @@ def _follow_sizes(
     return {output: of for output, of in followed.items() if counted[output]}
 
 
-def _groups(front: Front, options: Options) -> Iterator[Axes]:
-    source = front.source
-    classes = _classes(front)
+def size_groups(
+    source: ResolvedProgram, inputs: Mapping[str, BoundInput], options: Options
+) -> Iterator[Axes]:
+    """Yield the groups of axes of a program that have the same size."""
+    classes = _classes(source, inputs)
     members: dict[Site, list[Site]] = {}
     for site in source.bounds.sizes:
         members.setdefault(classes.find(site), []).append(site)
     stated: set[Site] = set()
     by_array: set[Site] = set()
-    input_bounds = {name: bound.bounds for name, bound in front.inputs.items()}
+    input_bounds = {name: bound.bounds for name, bound in inputs.items()}
     for site, bound in known_bounds(source.statements, input_bounds, options.bounds or {}):
         if bound.exact and not bound.counted:
-            (by_array if _is_dense(front, site) else stated).add(classes.find(site))
+            (by_array if _is_dense(inputs, site) else stated).add(classes.find(site))
     names = {s.target.tensor: s.renamed for s in source.statements}
     for root, sites in members.items():
-        keys = [key for site in sites if (key := _key(front, site)) is not None]
+        keys = [key for site in sites if (key := _key(inputs, site)) is not None]
         labels = dict.fromkeys(
             names[tensor].get(place, place) for tensor, place in sites if isinstance(place, str)
         )
@@ -203,19 +211,19 @@ def _groups(front: Front, options: Options) -> Iterator[Axes]:
         )
 
 
-def _classes(front: Front) -> SizeClasses:
+def _classes(source: ResolvedProgram, inputs: Mapping[str, BoundInput]) -> SizeClasses:
     """The classes of axes of equal size, from the statements and from shared dictionaries."""
-    classes = size_classes(front.source.statements)
-    join_symmetric(classes, front.inputs)
-    for site, name in front.source.bounds.dictionaries.items():
+    classes = size_classes(source.statements)
+    join_symmetric(classes, inputs)
+    for site, name in source.bounds.dictionaries.items():
         classes.join(site, (f"dictionary {name}", 0))
     return classes
 
 
-def _key(front: Front, site: Site) -> tuple[TableSource, str, bool] | None:
+def _key(inputs: Mapping[str, BoundInput], site: Site) -> tuple[TableSource, str, bool] | None:
     """The key column of an axis, and True if a dictionary numbers it; None for other axes."""
     tensor, axis = site
-    bound = front.inputs.get(tensor)
+    bound = inputs.get(tensor)
     if bound is None or not isinstance(axis, int) or not isinstance(bound.source, TableSource):
         return None
     if axis >= len(bound.source.keys) or not bound.source.from_database:
@@ -223,10 +231,10 @@ def _key(front: Front, site: Site) -> tuple[TableSource, str, bool] | None:
     return bound.source, bound.source.keys[axis], bound.source.encoded[axis]
 
 
-def _is_dense(front: Front, site: Site) -> bool:
+def _is_dense(inputs: Mapping[str, BoundInput], site: Site) -> bool:
     """True if an axis is one of an array."""
     tensor, axis = site
-    bound = front.inputs.get(tensor)
+    bound = inputs.get(tensor)
     if bound is None or not isinstance(axis, int):
         return False
     return not isinstance(bound.source, TableSource) or axis >= len(bound.source.keys)

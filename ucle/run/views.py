@@ -142,11 +142,13 @@ def view_queries(
     max_rows: int = MAX_ROWS,
     passes: Sequence[Pass] = LASTING,
     fixed: Collection[TableName] = (),
+    qualified: bool = True,
 ) -> dict[str, Query]:
     """Build the queries of the views, by output.
 
     Other arguments and errors are as for `create_views`; `passes` lead to the plan of the views,
-    and `fixed` has the full names of tables that will not change.
+    and `fixed` has the full names of tables that will not change. Without `qualified`, tables go by
+    the names by which the program reads them.
     """
     forms = _forms(compiled, keys, rows, max_rows, "create_views")
     if _call_kernels(compiled, forms):
@@ -155,7 +157,7 @@ def view_queries(
     _check_lasting(compiled, capabilities, passes)
     written = Written(forms, capabilities, passes)
     sized = guarded_sizes(
-        _qualify_tables(session, compiled, options),
+        _from_tables(session, compiled, options, qualified=qualified),
         options,
         capacity or {},
         written.texts,
@@ -339,15 +341,17 @@ class Written:
         return {name: sql_text(whole_query(query, steps)) for name, query in outputs.items()}
 
 
-def _qualify_tables(session: Session, compiled: Compiled, options: Options) -> Compiled:
-    """Use the full names of a program's tables, and drop its stored layouts.
+def _from_tables(
+    session: Session, compiled: Compiled, options: Options, *, qualified: bool
+) -> Compiled:
+    """Use the full names of a program's tables, if asked for, and drop its stored layouts.
 
     A view may be queried when another schema is the current one, and has to show the current
     content of tables after they have changed.
     """
 
     def qualify_table(table: TableSource) -> TableSource:
-        if not isinstance(table.origin, TableName):
+        if not qualified or not isinstance(table.origin, TableName):
             return table
         relation = find_relation(session, table.origin)
         return table if relation is None else replace(table, origin=relation.full_name)

@@ -1,0 +1,191 @@
+"""Derive programs that bring tensors of a maintained program up to date, without running them.
+
+A derivation knows what has changed so far: masks of tensors that may differ, by how much entries
+differ, and where entries were added. For each kept tensor it yields programs over the tables that
+are there: the statements of the text between the tensor and these tables, behind masks of the keys
+that may differ (`ucle.maintenance.affected`), or what a sum of products grows by
+(`ucle.maintenance.differences`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ucle.foundation.dtypes import DType
+from ucle.foundation.names import unique_names
+from ucle.inputs.table_input import Measure, TableInput
+from ucle.language.syntax import Statement
+from ucle.maintenance.affected import (
+    AffectedKeys,
+    Mask,
+    affected_in_product,
+    affected_keys,
+    depends_on_sizes,
+    reads_of,
+)
+from ucle.maintenance.bound_program import BoundProgram
+from ucle.maintenance.differences import Difference, Updated, update
+from ucle.maintenance.document import Document, KeptTensor, quoted_name
+from ucle.maintenance.extremes import Before, extend
+from ucle.maintenance.restricted import restrict
+from ucle.stats.measure import MeasuredInput
+
+DIFFERENCES, AFFECTED = "differences", "affected keys"
+"""How tensors are brought up to date without computing all of their entries."""
+
+
+class Derivation:
+    """Programs for the entries of kept tensors that may differ, by what has changed so far."""
+
+    def __init__(self, document: Document, whole: BoundProgram) -> None:
+        """Begin where nothing has changed.
+
+        Args:
+            document: the maintained program, as of the last refresh.
+            whole: the program over the present data.
+        """
+        self.document, self.whole = document, whole
+        self._statements, self._types = whole.statements, whole.types
+        self._taken = {*self._statements, *(x.name for x in document.inputs)}
+        self._given: dict[str, TableInput] = {}
+        """The tensors that are there, as inputs of programs."""
+        self._changed: dict[str, tuple[Mask, ...]] = {}
+        self._differences: dict[str, Difference] = {}
+        self._added: dict[str, Before] = {}
+
+    def _statements_for(self, tensor: str) -> list[Statement]:
+        """Return the statements that compute a tensor from inputs and kept tensors, in order."""
+        wanted, found = [tensor], dict[str, Statement]()
+        while wanted:
+            name = wanted.pop()
+            if name in found or name in self._given:
+                continue
+            found[name] = self._statements[name]
+            wanted += [x for x in reads_of(found[name]) if x in self._statements]
+        return [x for name, x in self._statements.items() if name in found]
+
+    def _grows(self, parts: Sequence[Statement], grown: set[str]) -> bool:
+        """True if sizes have changed on which one of some statements depends."""
+        return any(
+            not grown.isdisjoint({x.target.tensor, *reads_of(x)})
+            and depends_on_sizes(x, self._is_zero)
+            for x in parts
+        )
+
+    def _is_zero(self, tensor: str) -> bool:
+        """True if a tensor was and is finite, and 0 where it is not stored."""
+        type_ = self._types[tensor]
+        if type_.fill != 0 or not type_.every.finite:
+            return False
+        known = tensor not in self._given or tensor in self._statements
+        return known or tensor in self.document.finite
+
+    def _candidates(
+        self, before: KeptTensor, parts: Sequence[Statement], ways: Sequence[str]
+    ) -> Iterator[tuple[str, Updated]]:
+        """Yield programs for the entries of a tensor that may differ.
+
+        Args:
+            before: the tensor, as the last refresh left it.
+            parts: the statements that compute it.
+            ways: those that are wanted.
+        """
+        if DIFFERENCES in ways and len(parts) == 1:
+            found = self._by_differences(before, parts[0])
+            if found is not None:
+                yield DIFFERENCES, found
+        for found in self._by_masks(before, parts):
+            yield AFFECTED, found
+
+    def _by_differences(self, before: KeptTensor, statement: Statement) -> Updated | None:
+        """Return the program that brings a tensor up to date by what its terms differ by."""
+        tensor = before.tensor
+        type_ = self._types[tensor]
+        dtype, names = type_.dtype, self._new_name
+        old = self._give(f"{tensor}_before", self._spec_of(before))
+        found = extend(statement, old, self._added, self._changed, names, dtype, type_.fill)
+        exact = dtype.kind == "i"
+        if found is not None or before.fill != 0 or not (exact or dtype is DType.FLOAT64):
+            return found
+        return update(
+            statement,
+            old,
+            self._differences,
+            self._changed,
+            names,
+            self._is_zero,
+            exact=exact,
+        )
+
+    def _by_masks(self, kept: KeptTensor, parts: Sequence[Statement]) -> Iterator[Updated]:
+        """Yield programs for the rows of affected keys, with masks of all kinds."""
+        for narrow in (False, True):
+            changed, program = dict(self._changed), list[Statement]()
+            affected: AffectedKeys | None = None
+            for statement in parts:
+                affected = None
+                if narrow and reads_of(statement) <= self._given.keys():
+                    affected = affected_in_product(
+                        statement, changed, self._new_name, self._is_zero
+                    )
+                affected = affected or affected_keys(statement, changed, self._new_name)
+                program += affected.statements
+                if statement.target.tensor != kept.tensor:
+                    program.append(statement)
+                changed[statement.target.tensor] = affected.masks
+            assert affected is not None
+            if affected.everything or not affected.masks:
+                continue
+            new = self._new_name(f"{kept.tensor}_new")
+            last = replace(parts[-1], target=replace(parts[-1].target, tensor=new))
+            restricted = restrict(
+                [*(x for x in program if x.target.tensor in self._statements), last],
+                affected.masks,
+                {**{x: y.fill for x, y in self._types.items()}, new: kept.fill},
+                self._is_finite,
+            )
+            own = {x.target.tensor: x for x in restricted}
+            program = [own.pop(x.target.tensor, x) for x in program]
+            yield Updated((*program, *own.values()), new, affected.masks)
+            if all(len(mask.axes) == len(kept.keys) for mask in affected.masks):
+                break  # no mask can be narrower
+
+    def _is_finite(self, tensor: str) -> bool:
+        return self._types[tensor].every.finite
+
+    def _spec_of(self, kept: KeptTensor) -> TableInput:
+        """Return a kept tensor as an input of a program."""
+        sizes = self._types[kept.tensor].shape
+        bounds = tuple(None if n in kept.encoded else size for n, size in enumerate(sizes))
+        return TableInput(
+            quoted_name(kept.table),
+            columns=kept.keys,
+            value="val",
+            fill=kept.fill,
+            bounds=bounds,
+            encoded_keys=kept.encoded,
+            measured=self._facts_of(kept),
+        )
+
+    def _facts_of(self, kept: KeptTensor) -> Measure | None:
+        """Return what measures a kept tensor; None to measure it."""
+        return None
+
+    def _new_name(self, stem: str) -> str:
+        (name,) = unique_names([stem], self._taken)
+        self._taken.add(name)
+        return name
+
+    def _give(self, stem: str, value: TableInput) -> str:
+        """Make a table an input of programs, under a new name."""
+        name = self._new_name(stem)
+        self._given[name] = value
+        return name
+
+
+def facts_of_mask(keys: int, bounds: Sequence[int | None]) -> MeasuredInput:
+    """Return what is known about a table of distinct keys at which a tensor is true."""
+    sizes = tuple(x or 0 for x in bounds)
+    distinct = tuple(float(min(keys, x)) if x else float(keys) for x in sizes)
+    return MeasuredInput(sizes, True, float(keys), (True, True), distinct, exact=False)

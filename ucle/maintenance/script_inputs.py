@@ -1,0 +1,312 @@
+"""The part of a script that changes inputs: checks of rows that are told, and their keys.
+
+Rows that were inserted and deleted are in tables that the script names. They are compared with the
+state of the input, as `ucle.maintenance.told` does, and an error ends the script where they do not
+fit. In tables to which rows are only appended, the rows behind the last noted one are new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+
+from ucle.errors import ArgumentError, NameResolutionError, UnsupportedError, did_you_mean
+from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.dtypes import Scalar
+from ucle.inputs.inputs import parse_table_name
+from ucle.maintenance.changes import weight_of
+from ucle.maintenance.document import Document, Parts, WatchedInput
+from ucle.maintenance.notes import TABLE, part_of
+from ucle.plan.sources import Nulls, TableName, TableSource
+from ucle.sqlgen import refresh_scripts as sql
+from ucle.sqlgen.maintained_tables import (
+    KEY,
+    STATE,
+    changed_rows,
+    rows_at,
+    state_columns,
+    state_query,
+)
+from ucle.sqlgen.told_changes import rows_not_at, surplus_rows
+from ucle.sqlgen.write_statements import Query, all_rows, delete_rows, insert_rows
+
+Line = tuple[str, str]
+"""A statement, with what it does."""
+
+TOLD = "to_sql"
+
+
+@dataclass(frozen=True)
+class ChangedByScript:
+    """An input that a script changes, or to which rows were appended."""
+
+    watched: WatchedInput
+    source: TableSource
+    keys: tuple[str, ...]
+    """The columns of changed keys, which are those of the state."""
+    added: bool
+    """True if rows are only added."""
+    weight: Scalar | None
+    """None if no differences are known."""
+    table: Parts
+    """The temporary table of changed keys."""
+    query: Query
+    """Finds them."""
+    before: tuple[Line, ...]
+    """Statements before that table is made, and the checks among them."""
+    after: tuple[Line, ...]
+    """Statements that make the state the present one, and note it."""
+    temporary: tuple[tuple[Parts, Query], ...] = ()
+    """Other temporary tables, with queries for their columns."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a script is written for."""
+
+    inserted: Mapping[str, str] = field(default_factory=dict)
+    """The names of tables, by inputs."""
+    deleted: Mapping[str, str] = field(default_factory=dict)
+    applied: bool = False
+    """True if the inputs are changed already when the script runs."""
+
+    def table(self, kind: str, name: str) -> Parts | None:
+        """Return the table of changed rows of an input; None if there are none of this kind."""
+        given = {"inserted": self.inserted, "deleted": self.deleted}[kind].get(name)
+        return None if given is None else parse_table_name(given, TOLD).parts
+
+
+def temporary(name: str) -> Parts:
+    """Return the name of a temporary table of a script."""
+    return ("temp", "main", f"delta_{name}")
+
+
+def changed_inputs(
+    document: Document,
+    sources: Mapping[str, tuple[TableSource, Scalar]],
+    told: Told,
+    made: str,
+) -> Iterator[ChangedByScript]:
+    """Yield the inputs that a script changes.
+
+    Args:
+        document: the maintained program.
+        sources: its inputs and their fills.
+        told: what the script is written for.
+        made: what tells the program.
+
+    Raises:
+        NameResolutionError: there is no such input.
+        UnsupportedError: rows of an input are not single entries, or it is no table.
+        ArgumentError: nothing can change.
+    """
+    known = {x.name: x for x in document.inputs}
+    for name in (*told.inserted, *told.deleted):
+        if name not in known:
+            raise NameResolutionError(
+                "the program has no input of this name",
+                where=f"{TOLD}, {document.name!r}",
+                expected="one of " + ", ".join(known),
+                found=repr(name),
+                hint=did_you_mean(name, list(known)),
+            )
+    changed = 0
+    for name, watched in known.items():
+        source, fill = sources[name]
+        named = name in told.inserted or name in told.deleted
+        if not named and watched.appended is None:
+            continue
+        changed += 1
+        _check_rows(name, source)
+        finite = name in document.finite and source.dtype.kind == "f"
+        given = _Input(document.name, made, watched, source, fill, finite)
+        if watched.appended is None:
+            yield _told(given, told)
+        elif named:
+            raise ArgumentError(
+                "a script finds the rows that are appended to a table by itself",
+                where=f"{TOLD}, input {name}",
+                expected="rows that are in the table when the script runs",
+                found="rows that are told",
+                hint="append them first, and leave out the input",
+            )
+        else:
+            yield _appended(given)
+    if not changed:
+        raise ArgumentError(
+            "nothing says which inputs change",
+            where=f"{TOLD}, {document.name!r}",
+            expected="tables of rows in inserted= and deleted=, or inputs that are append_only",
+            found="neither",
+        )
+
+
+def _check_rows(name: str, source: TableSource) -> None:
+    several = source.dense or source.wide or source.symmetric or source.presence or source.tiles
+    if several or source.nulls is not Nulls.REFUSED or source.times or source.features:
+        raise UnsupportedError(
+            "a row of this input is no single entry",
+            where=f"{TOLD}, input {name}",
+            expected="a column for each key, and one for the value",
+            found=str(source.origin),
+            hint="refresh() follows this input",
+        )
+
+
+@dataclass(frozen=True)
+class _Input:
+    program: str
+    made: str
+    watched: WatchedInput
+    source: TableSource
+    fill: Scalar
+    finite: bool
+
+    @property
+    def name(self) -> str:
+        return self.watched.name
+
+    @property
+    def keys(self) -> list[str]:
+        return [KEY.format(n) for n in range(len(self.source.keys))]
+
+    @property
+    def columns(self) -> list[str]:
+        return state_columns(self.source)
+
+    @property
+    def value(self) -> str | None:
+        return None if self.source.value is None else STATE
+
+    def wrong(self, rows: Query) -> Line:
+        """The check that new rows have keys and values that an input may have."""
+        positions = [x for n, x in enumerate(self.keys) if not self.source.is_encoded(n)]
+        found = sql.wrong_rows(rows, self.keys, self.value, positions=positions, finite=self.finite)
+        message = f"input {self.name}: a new row has NULL, a negative key, or a number not finite"
+        return sql.check(sql.has_rows(found), message), ""
+
+
+def _told(given: _Input, told: Told) -> ChangedByScript:
+    """An input whose changed rows are in tables."""
+    source, name, keys, columns = given.source, given.name, given.keys, given.columns
+    state = given.watched.state
+    assert state is not None
+    own = [*source.keys, *([] if source.value is None else [source.value])]
+    new, old = (told.table(x, name) for x in ("inserted", "deleted"))
+    came, went, removed = (temporary(f"{name}_{x}") for x in ("came", "went", "removed"))
+    inserted, deleted, before = all_rows(came, columns), all_rows(went), all_rows(state, columns)
+    lines, kinds = list[Line](), [(came, columns)]
+    lines.append((_create(came, before.limit(0)), f"{name}: inserted rows"))
+    if new is not None:
+        read = sql.columns_of(new, list(zip(own, columns, strict=True)))
+        lines.append((sql.insert_from(came, read), ""))
+        message = f"input {name}: a value of an inserted row is not of its type"
+        lines.append((sql.check(sql.has_rows(surplus_rows(read, inserted)), message), ""))
+        lines.append(given.wrong(inserted))
+    remaining, gone = before, before.limit(0)
+    if old is not None:
+        kinds += [(went, keys), (removed, columns)]
+        pairs = list(zip(source.keys, keys, strict=True))
+        lines.append((_create(went, all_rows(state, keys).limit(0)), f"{name}: deleted keys"))
+        lines.append((sql.insert_from(went, sql.columns_of(old, pairs)), ""))
+        message = f"input {name}: a deleted row is not there"
+        lines.append((sql.check(sql.has_rows(rows_not_at(deleted, keys, before)), message), ""))
+        rows = rows_at(before, (went, keys))
+        lines.append((_create(removed, rows), f"{name}: the rows that are deleted"))
+        remaining, gone = rows_not_at(before, keys, deleted), all_rows(removed, columns)
+    if not source.sum_duplicates:
+        message = f"input {name}: there is a row at the coordinates of an inserted one"
+        taken = rows_at(remaining, (came, keys))
+        lines.append((sql.check(sql.has_rows(taken), message), ""))
+        message = f"input {name}: two inserted rows have the same coordinates"
+        lines.append((sql.check(sql.has_rows(sql.repeated_rows(inserted, keys)), message), ""))
+    parts = [(1, before)]
+    if told.applied:
+        parts += [(1, inserted), (-1, gone)]
+    differ = sql.counts_differ(state_query(source), parts)
+    lines.append((sql.check(differ, f"input {name}: it has other changes, refresh() first"), ""))
+    if not told.applied:
+        target = _table_of(name, source)
+        if old is not None:
+            pairs = list(zip(keys, source.keys, strict=True))
+            rows = sql.columns_of(went, pairs)
+            lines.append((delete_rows(target, rows, source.keys), f"{name}: rows are deleted"))
+        if new is not None:
+            lines.append((insert_rows(target, all_rows(new)), f"{name}: rows are inserted"))
+    weight = weight_of(source, given.fill)
+    query = changed_rows(inserted, gone, keys, given.value, weight)
+    noted = sql.note_rows(TABLE, given.program, part_of(given.watched), given.made, before, columns)
+    after = [] if old is None else [delete_rows(state, deleted, keys)]
+    after += [insert_rows(state, inserted), *noted]
+    comments = [f"{name}: as the next refresh() has to find it", *("" for _ in after[1:])]
+    return ChangedByScript(
+        given.watched,
+        source,
+        tuple(keys),
+        added=old is None,
+        weight=weight,
+        table=temporary(f"{name}_changed"),
+        query=query,
+        before=tuple(lines),
+        after=tuple(zip(after, comments, strict=True)),
+        temporary=tuple((x, all_rows(state, y)) for x, y in kinds),
+    )
+
+
+def _table_of(name: str, source: TableSource) -> Parts:
+    """The table of an input, which a script changes."""
+    if not source.table or not isinstance(source.origin, TableName):
+        raise ArgumentError(
+            "only a table can be changed by a script",
+            where=f"{TOLD}, input {name}",
+            expected="a table of the database, or applied=True",
+            found=str(source.origin),
+            hint="change what it reads first, and pass applied=True",
+        )
+    return source.origin.parts
+
+
+def _appended(given: _Input) -> ChangedByScript:
+    """An input to which rows are only appended."""
+    source, name, keys = given.source, given.name, given.keys
+    part = part_of(given.watched)
+    last, noted, pending = (
+        sql.last_noted(TABLE, given.program, part, x) for x in ("last", "rows", "digest")
+    )
+    weight = weight_of(source, given.fill)
+    query, rows = sql.appended(source, last, weight)
+    lines = [
+        (sql.check(sql.is_positive(pending), f"input {name}: refresh() first"), ""),
+        (
+            sql.check(
+                sql.rows_were_removed(source, noted, last), f"input {name}: rows were removed"
+            ),
+            "",
+        ),
+        given.wrong(rows),
+    ]
+    table = temporary(f"{name}_changed")
+    if not source.sum_duplicates:
+        every = state_query(source)
+        message = f"input {name}: two rows have the same coordinates"
+        several = sql.repeated_rows(rows_at(every, (table, keys)), keys)
+        check = [(sql.check(sql.has_rows(several), message), "")]
+    else:
+        check = []
+    assert isinstance(source.origin, TableName)
+    after = sql.note_last_row(TABLE, given.program, part, given.made, source.origin.parts)
+    return ChangedByScript(
+        given.watched,
+        source,
+        tuple(keys),
+        added=True,
+        weight=weight,
+        table=table,
+        query=query,
+        before=tuple(lines),
+        after=(*check, *((x, "") for x in after)),
+    )
+
+
+def _create(table: Parts, query: Query) -> str:
+    return sql.create_pretty(table, query)
