@@ -108,8 +108,9 @@ def write_script(
 
 
 def _lengths(query: Query) -> set[str]:
-    """The guards of lengths of arrays."""
-    return {x for x in guard_messages(query) if f" {MOST};" not in x}
+    """The guards that end a script where data grows."""
+    grown = {x for x in guard_messages(query) if " grown " in x}
+    return {x for x in grown if f" {MOST};" not in x}
 
 
 def _header(document: Document, told: Told) -> list[str]:
