@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp, select
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.plan.sources import TableSource
 from ucle.sqlgen.input_queries import digest_of
@@ -333,3 +334,61 @@ def delete_named(name: Name, key: str, value: str) -> str:
 def failing_query(message: str) -> str:
     """Return a query that fails, which ends a transaction."""
     return sql_text(select(function("error", text(message))))
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """How the start of a loop and its last result make the state from which it goes on."""
+
+    lowers: bool | None
+    """True for the smaller one of both, and False for the larger one; None for the result alone."""
+    fresh: Name | None = None
+    """A table of keys at which there was no entry before: there the start counts."""
+
+
+def warm_start(
+    begun: exp.Query,
+    source: TableSource,
+    kept: exp.Query,
+    keys: Sequence[str],
+    fills: tuple[Scalar, Scalar],
+    dtype: DType,
+    start: WarmStart,
+) -> exp.Select:
+    """Return the state from which a loop goes on.
+
+    Args:
+        begun: the rows of its start, as `state_query` has them.
+        source: the start.
+        kept: its last result, with a column ``val``.
+        keys: the columns of the keys of that.
+        fills: those of both.
+        dtype: the type of the state.
+        start: how they are put together.
+    """
+    own = [KEY.format(n) for n in range(len(keys))]
+    first = number(source.constant, dtype) if source.value is None else column(STATE, NOW)
+    if source.value is None:
+        first = exp.Case(
+            ifs=[exp.If(this=exp.Is(this=column(own[0], NOW), expression=exp.null()),
+                        true=number(fills[0], dtype))], default=first,
+        )  # fmt: skip
+    first = function("coalesce", cast(first, dtype), number(fills[0], dtype))
+    last: exp.Expr = function("coalesce", column(VALUE, BEFORE), number(fills[1], dtype))
+    if start.lowers is not None:
+        last = function("least" if start.lowers else "greatest", last, first.copy())
+    if start.fresh is not None:
+        same = [exp.EQ(this=column(x, "fresh"), expression=column(x, NOW)) for x in own]
+        rows = select(integer(1)).from_(table(*start.fresh, alias="fresh")).where(*same)
+        last = exp.Case(ifs=[exp.If(this=exp.Exists(this=rows), true=first.copy())], default=last)
+    columns = [
+        function("coalesce", column(x, NOW), column(y, BEFORE)).as_(identifier(x))
+        for x, y in zip(own, keys, strict=True)
+    ]
+    same = [
+        exp.EQ(this=column(x, NOW), expression=column(y, BEFORE))
+        for x, y in zip(own, keys, strict=True)
+    ]
+    sides = [x.copy().subquery(alias=identifier(y)) for x, y in ((begun, NOW), (kept, BEFORE))]
+    joined = select(*columns, cast(last, dtype).as_(identifier(VALUE))).from_(sides[0])
+    return joined.join(sides[1], on=exp.and_(*same, copy=False), join_type="full")

@@ -110,6 +110,8 @@ class Document:
     finite: tuple[str, ...]
     """The inputs in which all numbers were finite."""
     refreshes: int = 0
+    loop: Mapping[str, Any] | None = None
+    """The arguments of a loop (`ucle.maintenance.kept_loops`); None for a program without one."""
 
     @property
     def tensors(self) -> tuple[str, ...]:

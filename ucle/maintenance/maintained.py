@@ -60,6 +60,7 @@ from ucle.pipeline.artifacts import Compiled
 from ucle.plan.sources import TableName, TableSource
 from ucle.run.build import NOTHING, Build, Request, build
 from ucle.run.current_data import Preparations
+from ucle.run.results import Result
 from ucle.run.write_table import WriteTarget, transaction
 from ucle.sqlgen.maintained_tables import digest_of_rows, drop_table, failing_query
 from ucle.sqlgen.sql_trees import key_columns
@@ -67,8 +68,10 @@ from ucle.sqlgen.write_statements import all_rows
 from ucle.stats.measure import MeasuredInput
 
 if TYPE_CHECKING:
+    from ucle.maintenance import kept_loops
     from ucle.maintenance import script as scripts
-else:  # most programs are refreshed in Python
+else:  # most programs have no loop, and are refreshed in Python
+    kept_loops = LateModule("ucle.maintenance.kept_loops")
     scripts = LateModule("ucle.maintenance.script")
 
 MOST_KEPT = 0.25
@@ -190,7 +193,8 @@ class Maintained:
             now, name = changed.watched[x.name], x.name
             if now.digest != x.digest:
                 keep_change(session, now, changes.get(name), changed.sources[name])
-        refresh = Refresh(session, document, whole, changes, way)
+        kind = Refresh if document.loop is None else kept_loops.LoopRefresh
+        refresh = kind(session, document, whole, changes, way)
         refresh.run()
         inputs = tuple(
             keep_facts(changed.watched[x.name], x, whole.facts[x.name]) for x in document.inputs
@@ -203,6 +207,7 @@ class Maintained:
             sizes=whole.sizes,
             finite=whole.finite,
             refreshes=document.refreshes + 1,
+            loop=None if document.loop is None else refresh.loop.to_json(),
         )
         write_document(session, document)
         for table in changed.tables:
@@ -243,7 +248,7 @@ class Maintained:
             NameResolutionError: there is no such input.
             ArgumentError: nothing can change.
             UnsupportedError: an input is no table with a row for each entry, or its connection
-                loads no extension.
+                loads no extension; or the program is a loop.
 
         >>> import duckdb, ucle
         >>> connection = duckdb.connect()
@@ -260,6 +265,14 @@ class Maintained:
         told = scripts.Told(inserted, deleted, applied)
         with _session(self._database) as session, transaction(session), observing(session):
             document = read_document(session, self.name)
+            if document.loop is not None:
+                raise UnsupportedError(
+                    "a script has no loops",
+                    where=f"to_sql, {self.name!r}",
+                    expected="a program whose statements run once",
+                    found=f"a loop until {document.loop['until']}",
+                    hint="refresh() runs it",
+                )
             whole = bind_document(document, session, {})
             return scripts.write_script(session, document, whole, told, kernels=kernels)
 
@@ -280,7 +293,13 @@ class Maintained:
 
 
 def maintain(
-    made: Build, name: str, database: Database, append_only: Collection[str] = ()
+    made: Build,
+    name: str,
+    database: Database,
+    append_only: Collection[str] = (),
+    carry: Mapping[str, str] = NOTHING,
+    until: str | None = None,
+    max_steps: int | None = None,
 ) -> Maintained:
     """Compute a program, keep its outputs as tables, and remember how to bring them up to date.
 
@@ -290,9 +309,12 @@ def maintain(
             outputs are called ``name_output``.
         database: where its tables are, and where everything is kept.
         append_only: inputs that are tables to which rows are only appended.
+        carry: inputs of a loop, and the tensors that replace them in the next step.
+        until: its condition.
+        max_steps: its most steps.
 
     Raises:
-        ArgumentError: a table of that name exists.
+        ArgumentError: a table of that name exists, or nothing ends the loop.
         UnsupportedError: an input lies in memory, or holds pairs of times or categories.
     """
     with (
@@ -308,16 +330,37 @@ def maintain(
             for x, bound in made.compiled.all_inputs.items()
         )
         document = Document(name, text, options_of(made.options), inputs, (), {}, ())
+        if (until is not None or max_steps is not None) and not carry:
+            raise ArgumentError(
+                "a program without carry= is no loop",
+                where=f"maintain {name!r}",
+                expected="carry=, from inputs to the tensors that replace them",
+                found="until=" if until is not None else "max_steps=",
+            )
         facts: dict[str, MeasuredInput] = {}
-        kept = _choose_kept(_build(document, session, None, facts).compiled, name)
-        document = replace(document, kept=kept)
+        if carry:
+            loop = kept_loops.KeptLoop(carry, until, max_steps)
+            states = dict.fromkeys(carry.values())
+            options = {**document.options, "outputs": list(states)}
+            document = replace(document, options=options, loop=loop.to_json())
+        first = _build(document, session, None, facts).compiled
+        document = replace(document, kept=_choose_kept(first, name, alone=bool(carry)))
         full = _build(document, session, document.tensors, facts)
-        preparations = Preparations(full.compiled, full.options, {full.target.versions: ()})
         own = open_checked(session.connection)
-        result = preparations.fresh(own).run(own, None)
-        for each in kept:
+        if carry:
+            request = replace(full.request, carry={})
+            found = kept_loops.run_loop(own.connection, request, full.options, loop)
+            loop = replace(loop, converged=found.converged)
+            document = replace(document, loop=loop.to_json())
+            result: Result = found
+        else:
+            preparations = Preparations(full.compiled, full.options, {full.target.versions: ()})
+            result = preparations.fresh(own).run(own, None)
+        kept = []
+        for each in document.kept:
             tensor, where = result[each.tensor], f"maintain, {each.tensor}"
             tensor.write(entries_form(tensor, where), WriteTarget(each.table, "error", (), where))
+            kept.append(replace(each, fill=tensor.type.fill))
         result.close()
         whole = bound_program(full, facts)
         document = replace(
@@ -482,8 +525,11 @@ def _watch(
     )
 
 
-def _choose_kept(compiled: Compiled, name: str) -> tuple[KeptTensor, ...]:
-    """The tensors to keep: outputs, and intermediates that are no larger than the inputs."""
+def _choose_kept(compiled: Compiled, name: str, *, alone: bool) -> tuple[KeptTensor, ...]:
+    """The tensors to keep: outputs, and intermediates that are no larger than the inputs.
+
+    Outputs alone are those of a loop, whose intermediate tensors belong to its last step.
+    """
     program, statistics = compiled.program, compiled.statistics
     entries = sum(x.statistics.entries for x in compiled.all_inputs.values())
     outputs, found = program.outputs, []
@@ -492,6 +538,8 @@ def _choose_kept(compiled: Compiled, name: str) -> tuple[KeptTensor, ...]:
         if tensor not in program.types or statement.lifted:
             continue
         output = tensor in outputs
+        if alone and not output:
+            continue
         if not output and statistics.tensor(tensor).entries > MOST_KEPT * entries:
             continue
         table = own_table(name, tensor)

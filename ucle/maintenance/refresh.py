@@ -172,6 +172,9 @@ class Refresh(Derivation):
         grown = self._find_grown()
         for kept in self.document.kept:
             self._refresh(kept, grown)
+        self._drop_temporary()
+
+    def _drop_temporary(self) -> None:
         for table in self._temporary:
             self.session.run(drop_table(table), "refresh")
 

@@ -353,9 +353,23 @@ class EinsumProgram(CompiledProgram):
             session.close()
             raise
 
-    @validated(name=args.word, database=args.database, append_only=args.names)
+    @validated(
+        name=args.word,
+        database=args.database,
+        append_only=args.names,
+        carry=args.mapping(args.text, args.text, "a dict from input to output"),
+        until=args.optional(args.text),
+        max_steps=args.optional(args.count(1)),
+    )
     def maintain(
-        self, name: str, database: Database = None, *, append_only: Sequence[str] = ()
+        self,
+        name: str,
+        database: Database = None,
+        *,
+        append_only: Sequence[str] = (),
+        carry: Mapping[str, str] | None = None,
+        until: str | None = None,
+        max_steps: int | None = None,
     ) -> Maintained:
         """Keep the outputs as tables, and remember how to bring them up to date.
 
@@ -369,10 +383,16 @@ class EinsumProgram(CompiledProgram):
             database: where the inputs are, and where everything is kept, as for `execute`.
             append_only: inputs that are tables to which rows are only appended. Their changes are
                 found without a comparison.
+            carry: for a loop, as in `iterate`: inputs, and the tensors that replace them in the
+                next step. These tensors are kept. A refresh goes on from them if that is known to
+                lead to the same result.
+            until: the condition of the loop.
+            max_steps: its most steps.
 
         Raises:
             DatabaseError: there is a table of that name already.
             UnsupportedError: an input lies in memory.
+            ArgumentError: nothing ends the loop.
 
         >>> import duckdb, ucle
         >>> connection = duckdb.connect()
@@ -386,7 +406,10 @@ class EinsumProgram(CompiledProgram):
         (1, [(1, 7.0)])
         """
         where = self._build.target.database if database is None else database
-        return maintenance.maintain(self._build, name, where, append_only)
+        loops_ = until is not None or max_steps is not None
+        carried = self._choose_carry(carry) if loops_ or carry else {}
+        given = append_only, carried, until, max_steps
+        return maintenance.maintain(self._build, name, where, *given)
 
     @validated(
         database=args.database,
