@@ -263,7 +263,8 @@ class Sequence:
                 found = _rows(self.connection.table(table), keys)
                 assert found.keys() == expected.keys(), name
                 for key, value in expected.items():
-                    np.testing.assert_equal(found[key], value, err_msg=f"{name} {key}")
+                    if found[key] != value:  # 0 and -0 are the same number
+                        np.testing.assert_equal(found[key], value, err_msg=f"{name} {key}")
 
 
 def run_sequence(

@@ -242,3 +242,33 @@ def test_an_appended_number() -> None:
         with pytest.raises(DuplicateCoordinatesError):
             kept.refresh()
         assert connection.table("kept").fetchall() == [(6.0,)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "M[r,k] = 2 * forest[f,p](X[r,f], F[p,k])",
+        "M[r,k] = 2 + forest[f,p](X[r,f], F[p,k]); s[k] += M[r,k]",
+        "M[r] = 2 * cumsum[r](sum[f](X[r,f])) + sum[p,k](F[p,k])",
+    ],
+)
+@pytest.mark.parametrize("way", ["auto", "affected keys"])
+def test_parts_of_statements_are_not_kept(text: str, way: str) -> None:
+    """A forest, or a scan, inside a statement: its own tensor has no name in the text."""
+    with ucle.connect() as connection:
+        connection.execute(
+            "CREATE TABLE F AS FROM (VALUES (0, 0, 1), (1, 0, 5), (2, 0, 1), (3, 0, 2), "
+            "(4, 0, 17), (11, 0, 3), (17, 0, 4)) t(p, k, val)"
+        )
+        connection.execute(
+            "CREATE TABLE X AS SELECT r, f, 3.0 * r + f AS val FROM range(40) a(r), range(2) b(f)"
+        )
+        program = ucle.einsum_program(text, X="X", F="F", database=connection)
+        kept = program.maintain("kept", connection)
+        for _ in range(2):
+            connection.execute("UPDATE X SET val = 20 - val WHERE r = 3")
+            kept.refresh(way=way)
+            with program.recompile().execute() as result:
+                for name, table in kept.outputs.items():
+                    expected = sorted(result[name].shown(rows="nonfill").fetchall())
+                    assert sorted(connection.table(table).fetchall()) == expected

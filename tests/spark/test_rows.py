@@ -7,10 +7,11 @@ import pyarrow as pa
 import pytest
 
 from ucle.database.engine import DUCKDB
-from ucle.errors import CoordinateError, ExecutionError
+from ucle.errors import CoordinateError, ExecutionError, UnsupportedError
 from ucle.run.execute import NaNError
 from ucle.spark import tasks
 from ucle.spark.failures import pack_error, unpack_error
+from ucle.spark.program import SparkProgram
 from ucle.spark.tasks import TaskContext, pack, unpack
 from ucle.sqlgen import PLAIN
 
@@ -60,3 +61,10 @@ def test_no_ucle_on_an_executor() -> None:
     assert isinstance(error, ExecutionError)
     assert "pip install 'ucle[spark]'" in str(error)
     assert "No module named 'ucle'" in str(error)
+
+
+def test_programs_on_spark_are_not_maintained() -> None:
+    program = object.__new__(SparkProgram)
+    program._inputs = {"A": None}  # type: ignore[dict-item]
+    with pytest.raises(UnsupportedError, match="not followed"):
+        program.maintain("sums", append_only=["A"])

@@ -344,12 +344,14 @@ def maintain(
             options = {**document.options, "outputs": list(states)}
             document = replace(document, options=options, loop=loop.to_json())
         first = _build(document, session, None, facts).compiled
-        document = replace(document, kept=_choose_kept(first, name, alone=bool(carry)))
+        written = {x.target.tensor for x in request.statements}
+        kept_first = _choose_kept(first, name, written, alone=bool(carry))
+        document = replace(document, kept=kept_first)
         full = _build(document, session, document.tensors, facts)
         own = open_checked(session.connection)
         if carry:
-            request = replace(full.request, carry={})
-            found = kept_loops.run_loop(own.connection, request, full.options, loop)
+            whole_loop = replace(full.request, carry={})
+            found = kept_loops.run_loop(own.connection, whole_loop, full.options, loop)
             loop = replace(loop, converged=found.converged)
             document = replace(document, loop=loop.to_json())
             result: Result = found
@@ -525,17 +527,20 @@ def _watch(
     )
 
 
-def _choose_kept(compiled: Compiled, name: str, *, alone: bool) -> tuple[KeptTensor, ...]:
+def _choose_kept(
+    compiled: Compiled, name: str, written: Collection[str], *, alone: bool
+) -> tuple[KeptTensor, ...]:
     """The tensors to keep: outputs, and intermediates that are no larger than the inputs.
 
-    Outputs alone are those of a loop, whose intermediate tensors belong to its last step.
+    Only those that the text names are kept: parts of statements have no names there. Outputs alone
+    are those of a loop, whose intermediate tensors belong to its last step.
     """
     program, statistics = compiled.program, compiled.statistics
     entries = sum(x.statistics.entries for x in compiled.all_inputs.values())
     outputs, found = program.outputs, []
     for statement in compiled.front.source.statements:
         tensor = statement.target.tensor
-        if tensor not in program.types or statement.lifted:
+        if tensor not in program.types or tensor not in written:
             continue
         output = tensor in outputs
         if alone and not output:

@@ -6,10 +6,11 @@ import contextlib
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
+from ucle.errors import UnsupportedError
 from ucle.foundation.dataclasses import dataclass
 from ucle.language.syntax import Statement
 from ucle.options import Options
@@ -149,6 +150,21 @@ class SparkProgram:
         prepared = Prepared(self.compiled, self._build.options)
         return prepared.attempt(
             self._session, lambda order: self._run(order.compiled), elsewhere=True
+        )
+
+    def maintain(self, name: str, *arguments: Any, **options: Any) -> NoReturn:
+        """Refuse to keep outputs: nothing follows the changes of Spark's tables.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        raise UnsupportedError(
+            "tables of Spark are not followed",
+            where=f"maintain {name!r}",
+            expected="a program over a database of DuckDB",
+            found=f"a program on Spark, with the inputs {', '.join(self._inputs)}",
+            hint="execute() computes the outputs again; or copy the tables into DuckDB, and "
+            "maintain the program there",
         )
 
     def _run(self, compiled: Compiled) -> SparkResult:
