@@ -7,6 +7,7 @@ tables, and writes down what it has left, by which the next refresh knows these 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from sqlglot import ErrorLevel, exp, parse_one, select
 from sqlglot.errors import SqlglotError
@@ -29,18 +30,15 @@ Note = tuple[str, str, str, bool, int | None, int | None, int | None, int | None
 """A row of the notes."""
 
 
-def create_notes(name: Name) -> tuple[str, ...]:
-    """Return the statements that make the table of notes, with its schema, if there is none."""
-    *_, schema, _ = name
+@cache
+def create_notes(name: Name) -> str:
+    """Return the statement that makes the table of notes, if there is none."""
     columns = [
         exp.ColumnDef(this=identifier(x), kind=exp.DataType.build(kind, dialect="duckdb"))
         for x, kind in zip(NOTES, KINDS, strict=True)
     ]
     made = exp.Schema(this=table(*name), expressions=columns)
-    return (
-        sql_text(exp.Create(this=table(schema), kind="SCHEMA", exists=True)),
-        sql_text(exp.Create(this=made, kind="TABLE", exists=True)),
-    )
+    return sql_text(exp.Create(this=made, kind="TABLE", exists=True))
 
 
 def insert_notes(name: Name, notes: Sequence[Note]) -> str:

@@ -51,17 +51,26 @@ def test_masks(text: str, reads: str, masks: list[str] | None) -> None:
 def test_products_where_the_other_factor_is_or_was() -> None:
     (statement,) = parse_program("T[i,k] += A[i,j] * B[j,k]")
     one = {"A": CHANGED["A"]}
-    affected = affected_in_product(statement, one, lambda stem: stem, lambda name: True)
+    affected = affected_in_product(
+        statement, one, lambda stem: stem, lambda name: True, lambda name: True
+    )
     assert affected is not None
     assert texts(affected) == ["T[i,k] any= dA[i,j] * (B[j,k] != 0)"]
     both = {"A": CHANGED["A"], "B": CHANGED["B"]}
-    affected = affected_in_product(statement, both, lambda stem: stem, lambda name: True)
+    affected = affected_in_product(
+        statement, both, lambda stem: stem, lambda name: True, lambda name: True
+    )
     assert affected is not None
     assert texts(affected) == [
         "T[i,k] = any[j](dA[i,j] * (B[j,k] != 0 or dB[j,k])) "
         "or any[j](dB[j,k] * (A[i,j] != 0 or dA[i,j]))"
     ]
-    assert affected_in_product(statement, one, lambda stem: stem, lambda name: False) is None
+    assert (
+        affected_in_product(
+            statement, one, lambda stem: stem, lambda name: False, lambda name: True
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize(

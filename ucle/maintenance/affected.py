@@ -113,14 +113,18 @@ def affected_in_product(
     changed: Changed,
     names: Callable[[str], str],
     is_zero: Callable[[str], bool],
+    is_there: Callable[[str], bool],
 ) -> AffectedKeys | None:
     """Return the masks of a product, where it may be other than 0; None if it is none.
+
+    Factors that would have to be computed for this are left out of it.
 
     Args:
         statement: of any form.
         changed: the masks of tensors.
         names: returns a new name for a tensor.
         is_zero: True for a tensor whose entries are finite, and 0 where they are not stored.
+        is_there: True for a tensor that is stored.
     """
     resolved = resolve(statement)
     product = resolved.expression
@@ -132,7 +136,11 @@ def affected_in_product(
     found: list[tuple[Expression, frozenset[str]]] = []
     for place, factor in enumerate(factors):
         assert isinstance(factor, Access)
-        others = [_support(x, changed) for n, x in enumerate(factors) if n != place]
+        others = [
+            _support(x, changed)
+            for n, x in enumerate(factors)
+            if n != place and isinstance(x, Access) and is_there(x.tensor)
+        ]
         if None in others:
             return None
         for access in _changed_at(factor, changed):

@@ -125,9 +125,13 @@ class Derivation:
             affected: AffectedKeys | None = None
             for statement in parts:
                 affected = None
-                if narrow and reads_of(statement) <= self._given.keys():
+                if narrow:
                     affected = affected_in_product(
-                        statement, changed, self._new_name, self._is_zero
+                        statement,
+                        changed,
+                        self._new_name,
+                        self._is_zero,
+                        self._given.__contains__,
                     )
                 affected = affected or affected_keys(statement, changed, self._new_name)
                 program += affected.statements

@@ -53,14 +53,14 @@ def list_documents(session: Session) -> dict[str, str]:
 
 def write_document(session: Session, document: Document) -> None:
     """Write the description of a program in place of the one that is there."""
-    forget_document(session, document.name)
+    session.run(delete_named(REGISTRY, COLUMNS[0], document.name), "maintain")
     row = document.name, document.to_json()
     session.run(insert_texts(REGISTRY, row), "maintain")
     write_notes(session, document)
 
 
 def forget_document(session: Session, name: str) -> None:
-    """Remove the description of a program."""
+    """Remove the description of a program, or make the table of descriptions."""
     for statement in create_registry(REGISTRY, COLUMNS):
         session.run(statement, "maintain")
     session.run(delete_named(REGISTRY, COLUMNS[0], name), "maintain")

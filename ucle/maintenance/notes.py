@@ -39,8 +39,7 @@ def made_of(document: Document) -> str:
 
 def write_notes(session: Session, document: Document) -> None:
     """Write the notes about a program as its description has them."""
-    for statement in create_notes(TABLE):
-        session.run(statement, "maintain")
+    forget_notes(session, document.name)
     made, notes = made_of(document), list[Note]()
     for each in (*document.inputs, *document.kept):
         rows, digest, total = (*each.digest, *NO_DIGEST)[:3]
@@ -49,14 +48,12 @@ def write_notes(session: Session, document: Document) -> None:
             rows, last = each.appended
             digest = each.pending[0] if each.pending else None
         notes.append((document.name, part_of(each), made, False, last, rows, digest, total))
-    session.run(delete_named(TABLE, NOTES[0], document.name), "maintain")
     session.run(insert_notes(TABLE, notes), "maintain")
 
 
 def forget_notes(session: Session, name: str) -> None:
     """Remove the notes about a program."""
-    for statement in create_notes(TABLE):
-        session.run(statement, "maintain")
+    session.run(create_notes(TABLE), "maintain")
     session.run(delete_named(TABLE, NOTES[0], name), "maintain")
 
 
