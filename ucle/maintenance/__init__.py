@@ -11,15 +11,20 @@ appended        the last rows of tables that only grow
 states          inputs as of the last refresh, and their digests
 told            changes of inputs that a caller tells
 document        the description of a maintained program, as JSON
+chosen_tensors  the tensors of a program that are kept
 kept_documents  the table of these descriptions in the database
 kept_programs   compiled programs of refreshes, kept in the process
 derivation      programs for the entries of kept tensors that a change affects
 notes           a table of what tells the rows of tables, for scripts
 script          the script that brings tables up to date without ucle
 script_inputs   its part that checks and changes inputs
+contractions    loops that end at one state from any start
+monotone        loops whose state moves in one direction, as their data does
+kept_loops      loops that are kept, and where they begin
 refresh         one refresh: each kept tensor in the cheaper way
 maintained      the entry point: maintain, find, refresh, drop
 
 In: a compiled program, and a database with its inputs. Out: tables of its outputs, and programs
-that compute what a change affects. May import: `ucle.run` and modules below it.
+that compute what a change affects. May import: `ucle.run`, `ucle.gradients` and modules below
+them.
 """

@@ -17,10 +17,8 @@ from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import LateModule
-from ucle.inputs.inputs import parse_table_name
 from ucle.inputs.states import BoundInput
 from ucle.inputs.table_input import TableInput
-from ucle.ir.tensor_types import TensorType
 from ucle.language.parse import parse_program
 from ucle.language.syntax_to_text import statement_text
 from ucle.maintenance.appended import settle
@@ -29,6 +27,7 @@ from ucle.maintenance.bound_program import (
     bound_program,
     find_tables,
     options_for,
+    statements_of,
 )
 from ucle.maintenance.changes import (
     ChangedInput,
@@ -37,6 +36,7 @@ from ucle.maintenance.changes import (
     keep_change,
     keep_state,
 )
+from ucle.maintenance.chosen_tensors import choose_kept
 from ucle.maintenance.document import (
     Document,
     KeptTensor,
@@ -56,14 +56,12 @@ from ucle.maintenance.kept_documents import (
 )
 from ucle.maintenance.refresh import AUTO, WAYS, Refresh, TensorReport, entries_form
 from ucle.maintenance.told import apply_told, read_told
-from ucle.pipeline.artifacts import Compiled
 from ucle.plan.sources import TableName, TableSource
 from ucle.run.build import NOTHING, Build, Request, build
 from ucle.run.current_data import Preparations
 from ucle.run.results import Result
 from ucle.run.write_table import WriteTarget, transaction
 from ucle.sqlgen.maintained_tables import digest_of_rows, drop_table, failing_query
-from ucle.sqlgen.sql_trees import key_columns
 from ucle.sqlgen.write_statements import all_rows
 from ucle.stats.measure import MeasuredInput
 
@@ -73,9 +71,6 @@ if TYPE_CHECKING:
 else:  # most programs have no loop, and are refreshed in Python
     kept_loops = LateModule("ucle.maintenance.kept_loops")
     scripts = LateModule("ucle.maintenance.script")
-
-MOST_KEPT = 0.25
-"""The most entries of an intermediate tensor that is kept, relative to those of all inputs."""
 
 
 @dataclass(frozen=True)
@@ -344,9 +339,8 @@ def maintain(
             options = {**document.options, "outputs": list(states)}
             document = replace(document, options=options, loop=loop.to_json())
         first = _build(document, session, None, facts).compiled
-        written = {x.target.tensor for x in request.statements}
-        kept_first = _choose_kept(first, name, written, alone=bool(carry))
-        document = replace(document, kept=kept_first)
+        written = statements_of(request.statements)
+        document = replace(document, kept=choose_kept(first, name, written, alone=bool(carry)))
         full = _build(document, session, document.tensors, facts)
         own = open_checked(session.connection)
         if carry:
@@ -525,40 +519,6 @@ def _watch(
     return WatchedInput(
         tensor, spec_of(tensor, spec), source.keys, tuple(axes), state, appended=appended
     )
-
-
-def _choose_kept(
-    compiled: Compiled, name: str, written: Collection[str], *, alone: bool
-) -> tuple[KeptTensor, ...]:
-    """The tensors to keep: outputs, and intermediates that are no larger than the inputs.
-
-    Only those that the text names are kept: parts of statements have no names there. Outputs alone
-    are those of a loop, whose intermediate tensors belong to its last step.
-    """
-    program, statistics = compiled.program, compiled.statistics
-    entries = sum(x.statistics.entries for x in compiled.all_inputs.values())
-    outputs, found = program.outputs, []
-    for statement in compiled.front.source.statements:
-        tensor = statement.target.tensor
-        if tensor not in program.types or tensor not in written:
-            continue
-        output = tensor in outputs
-        if alone and not output:
-            continue
-        if not output and statistics.tensor(tensor).entries > MOST_KEPT * entries:
-            continue
-        table = own_table(name, tensor)
-        if output:
-            table = parse_table_name(name, "maintain").parts
-            if len(outputs) > 1:
-                table = (*table[:-1], f"{table[-1]}_{tensor}")
-        found.append(_kept(tensor, table, program.types[tensor]))
-    return tuple(found)
-
-
-def _kept(tensor: str, table: Parts, type_: TensorType) -> KeptTensor:
-    encoded = tuple(n for n, axis in enumerate(type_.axes) if axis.dictionary is not None)
-    return KeptTensor(tensor, table, tuple(key_columns(type_)), type_.fill, encoded, ())
 
 
 def _with_digest(session: Session, kept: KeptTensor) -> KeptTensor:

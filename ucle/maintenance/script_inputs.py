@@ -226,13 +226,7 @@ def _told(given: _Input, told: Told) -> ChangedByScript:
     differ = sql.counts_differ(state_query(source), parts)
     lines.append((sql.check(differ, f"input {name}: it has other changes, refresh() first"), ""))
     if not told.applied:
-        target = _table_of(name, source)
-        if old is not None:
-            pairs = list(zip(keys, source.keys, strict=True))
-            rows = sql.columns_of(went, pairs)
-            lines.append((delete_rows(target, rows, source.keys), f"{name}: rows are deleted"))
-        if new is not None:
-            lines.append((insert_rows(target, all_rows(new)), f"{name}: rows are inserted"))
+        lines += _apply(given, new, None if old is None else went)
     weight = weight_of(source, given.fill)
     query = changed_rows(inserted, gone, keys, given.value, weight)
     noted = sql.note_rows(TABLE, given.program, part_of(given.watched), given.made, before, columns)
@@ -251,6 +245,18 @@ def _told(given: _Input, told: Told) -> ChangedByScript:
         after=tuple(zip(after, comments, strict=True)),
         temporary=tuple((x, all_rows(state, y)) for x, y in kinds),
     )
+
+
+def _apply(given: _Input, new: Parts | None, went: Parts | None) -> list[Line]:
+    """The statements that delete rows of a table, at the keys of another, and insert rows."""
+    source, name, lines = given.source, given.name, list[Line]()
+    target = _table_of(name, source)
+    if went is not None:
+        rows = sql.columns_of(went, list(zip(given.keys, source.keys, strict=True)))
+        lines.append((delete_rows(target, rows, source.keys), f"{name}: rows are deleted"))
+    if new is not None:
+        lines.append((insert_rows(target, all_rows(new)), f"{name}: rows are inserted"))
+    return lines
 
 
 def _table_of(name: str, source: TableSource) -> Parts:

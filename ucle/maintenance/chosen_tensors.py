@@ -1,0 +1,101 @@
+"""Choose the tensors of a program that are kept: outputs, and intermediate ones that pay.
+
+Each kept tensor is brought up to date by a program of its own, from inputs and kept tensors. An
+intermediate tensor is kept if it is small, and if no work is done twice for it: where two programs
+would compute the same tensor on their way, one program computes both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from ucle.inputs.inputs import parse_table_name
+from ucle.ir.tensor_types import TensorType
+from ucle.language.syntax import Statement
+from ucle.maintenance.affected import reads_of
+from ucle.maintenance.document import KeptTensor, Parts
+from ucle.maintenance.kept_documents import own_table
+from ucle.pipeline.artifacts import Compiled
+from ucle.sqlgen.sql_trees import key_columns
+
+MOST_KEPT = 0.25
+"""The most entries of an intermediate tensor that is kept, relative to those of all inputs."""
+
+
+def choose_kept(
+    compiled: Compiled, name: str, statements: Mapping[str, Statement], *, alone: bool
+) -> tuple[KeptTensor, ...]:
+    """Return the tensors to keep, in their order.
+
+    Only those that the text names are kept: parts of statements have no names there.
+
+    Args:
+        compiled: the program.
+        name: that under which it is maintained.
+        statements: those of the text, by their tensors.
+        alone: True to keep outputs alone: those of a loop, whose other tensors belong to its last
+            step.
+    """
+    program, statistics = compiled.program, compiled.statistics
+    entries = sum(x.statistics.entries for x in compiled.all_inputs.values())
+    named = [
+        tensor
+        for tensor in (x.target.tensor for x in compiled.front.source.statements)
+        if tensor in program.types and tensor in statements
+    ]
+    small = {x for x in named if statistics.tensor(x).entries <= MOST_KEPT * entries}
+    kept = set(program.outputs) if alone else small | set(program.outputs)
+    kept = without_repeated_work(statements, kept, program.outputs)
+    return tuple(
+        _kept(x, _table(name, x, program.outputs), program.types[x]) for x in named if x in kept
+    )
+
+
+def without_repeated_work(
+    statements: Mapping[str, Statement], kept: Collection[str], outputs: Collection[str]
+) -> set[str]:
+    """Return the tensors to keep without those that would make other ones be computed twice.
+
+    >>> from ucle.language.parse import parse_program
+    >>> program = parse_program("S[i,j] = exp(A[i,j]); n[i] += S[i,j]; Y[i,j] = S[i,j] / n[i]")
+    >>> own = {x.target.tensor: x for x in program}
+    >>> without_repeated_work(own, {"n", "Y"}, {"Y"})
+    {'Y'}
+    """
+    chosen = set(kept)
+    while True:
+        ways = {x: _way_to(x, statements, chosen) for x in statements if x in chosen}
+        repeated = [
+            one
+            for one, own in ways.items()
+            if one not in outputs
+            and any(not own.isdisjoint(y) for other, y in ways.items() if other != one)
+        ]
+        if not repeated:
+            return chosen
+        chosen.remove(repeated[0])
+
+
+def _way_to(
+    tensor: str, statements: Mapping[str, Statement], kept: Collection[str]
+) -> frozenset[str]:
+    """Return the tensors that are computed on the way from kept ones to another one."""
+    wanted, found = list(reads_of(statements[tensor])), set[str]()
+    while wanted:
+        name = wanted.pop()
+        if name in statements and name not in kept and name not in found:
+            found.add(name)
+            wanted += reads_of(statements[name])
+    return frozenset(found)
+
+
+def _table(name: str, tensor: str, outputs: Collection[str]) -> Parts:
+    if tensor not in outputs:
+        return own_table(name, tensor)
+    parts = parse_table_name(name, "maintain").parts
+    return parts if len(outputs) == 1 else (*parts[:-1], f"{parts[-1]}_{tensor}")
+
+
+def _kept(tensor: str, table: Parts, type_: TensorType) -> KeptTensor:
+    encoded = tuple(n for n, axis in enumerate(type_.axes) if axis.dictionary is not None)
+    return KeptTensor(tensor, table, tuple(key_columns(type_)), type_.fill, encoded, ())
