@@ -203,7 +203,7 @@ def _round(
         _by_hand(connection, job)
     start = time.perf_counter()
     with program.recompile().execute() as result:
-        result[job.output].to_table("whole", mode="replace")
+        result[job.output].to_table("whole", mode="replace", rows="nonfill")
     full = time.perf_counter() - start
     kept.refresh()
     _check(connection, "whole", job, edges)

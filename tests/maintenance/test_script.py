@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,16 @@ def run_scripts(seed: int, route: str, steps: int = 5) -> int:
 @pytest.mark.parametrize("route", ROUTES)
 def test_sequences(route: str, seed: int) -> None:
     run_scripts(seed, route)
+
+
+@pytest.mark.fuzz
+@pytest.mark.skipif("UCLE_FUZZ_PROGRAMS" not in os.environ, reason="`make fuzz` runs it")
+@pytest.mark.filterwarnings("ignore::ucle.MeaningWarning")
+@pytest.mark.parametrize("route", ROUTES)
+def test_many_sequences(route: str) -> None:
+    first = 2 * len(PROGRAMS)
+    for seed in range(first, first + int(os.environ["UCLE_FUZZ_PROGRAMS"])):
+        run_scripts(seed, route, 10)
 
 
 TEXT = "C[i,k] += B[u,i] * B[u,k]; n[i] += B[u,i]; m[] = mean[i](n[i])"

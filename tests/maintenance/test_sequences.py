@@ -29,4 +29,4 @@ def test_sequences(route: str, seed: int) -> None:
 def test_many_sequences(route: str) -> None:
     connect: Connect = ROUTES[route]
     for seed in range(FEW, FEW + int(os.environ["UCLE_FUZZ_PROGRAMS"])):
-        run_sequence(seed, connect)
+        run_sequence(seed, connect, 10)

@@ -153,4 +153,28 @@ MAINTENANCE: tuple[Mutation, ...] = (
         "the new rows of one table are taken for those of another",
         ("tests/maintenance/test_refresh.py::test_tables_that_only_grow[outer-1]",),
     ),
+    Mutation(
+        "every-step-shortens",
+        "ucle/maintenance/kept_loops.py",
+        "        return shortest if shortest <= SHORTER else None",
+        "        return shortest",
+        "a loop goes on from its result although that depends on where it began",
+        ("tests/maintenance/test_kept_loops.py::test_contractions_are_checked",),
+    ),
+    Mutation(
+        "deletions-lower-minima",
+        "ucle/maintenance/kept_loops.py",
+        "        if not all(x.added and x.trusted for x in self.changes.values()):",
+        "        if False:",
+        "components stay together after their edge was deleted",
+        ("tests/maintenance/test_kept_loops.py::test_insertions_alone",),
+    ),
+    Mutation(
+        "a-script-for-these-sizes",
+        "ucle/maintenance/script.py",
+        "        if not self._grows(parts, grown):",
+        "        if True:",
+        "a mean in a script goes by the number of coordinates of changed rows",
+        ("tests/maintenance/test_script.py::test_a_bare_client",),
+    ),
 )
