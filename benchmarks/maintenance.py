@@ -26,7 +26,7 @@ WIDTH = 8
 
 @dataclass(frozen=True)
 class Job:
-    """A program over a graph of `A[i,j]`, features `H[i,k]`, weights `W[k,n]` and numbers `r[i]`."""
+    """A program over edges `A[i,j]`, features `H[i,k]`, weights `W[k,n]` and numbers `r[i]`."""
 
     name: str
     text: str

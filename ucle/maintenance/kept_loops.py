@@ -81,10 +81,14 @@ def run_loop(database: Database, request: Request, options: Options, kept: KeptL
 class LoopRefresh(Refresh):
     """A refresh of a program that is a loop."""
 
+    @property
+    def loop_now(self) -> Mapping[str, Any] | None:
+        """What is kept of the loop."""
+        return self.loop.to_json()
+
     def run(self) -> None:
         """Bring the state up to date."""
-        assert self.document.loop is not None
-        self.loop = KeptLoop(**self.document.loop)
+        self.loop = KeptLoop(**(self.document.loop or {}))
         if not self.changes and not self._find_grown():
             self.kept = [self._as_now(x) for x in self.document.kept]
             self.reports += [

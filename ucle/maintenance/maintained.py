@@ -66,10 +66,11 @@ from ucle.sqlgen.write_statements import all_rows
 from ucle.stats.measure import MeasuredInput
 
 if TYPE_CHECKING:
-    from ucle.maintenance import kept_loops
+    from ucle.maintenance import kept_loops, script_inputs
     from ucle.maintenance import script as scripts
 else:  # most programs have no loop, and are refreshed in Python
     kept_loops = LateModule("ucle.maintenance.kept_loops")
+    script_inputs = LateModule("ucle.maintenance.script_inputs")
     scripts = LateModule("ucle.maintenance.script")
 
 
@@ -202,7 +203,7 @@ class Maintained:
             sizes=whole.sizes,
             finite=whole.finite,
             refreshes=document.refreshes + 1,
-            loop=None if document.loop is None else refresh.loop.to_json(),
+            loop=refresh.loop_now,
         )
         write_document(session, document)
         for table in changed.tables:
@@ -257,7 +258,7 @@ class Maintained:
         >>> connection.sql("FROM sums").fetchall()
         [(1, 7.0)]
         """
-        told = scripts.Told(inserted, deleted, applied)
+        told = script_inputs.Told(inserted, deleted, applied)
         with _session(self._database) as session, transaction(session), observing(session):
             document = read_document(session, self.name)
             if document.loop is not None:

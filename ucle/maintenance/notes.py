@@ -41,7 +41,8 @@ def write_notes(session: Session, document: Document) -> None:
     """Write the notes about a program as its description has them."""
     forget_notes(session, document.name)
     made, notes = made_of(document), list[Note]()
-    for each in (*document.inputs, *document.kept):
+    parts: list[WatchedInput | KeptTensor] = [*document.inputs, *document.kept]
+    for each in parts:
         rows, digest, total = (*each.digest, *NO_DIGEST)[:3]
         last = None
         if isinstance(each, WatchedInput) and each.appended is not None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ucle.database.macro_check import open_checked
 from ucle.database.session import Database, Session
@@ -152,6 +153,11 @@ class Refresh(Derivation):
             if change.differs_by:
                 tensor = self._give(f"{name}_difference", change.difference(bounds))
                 self._differences[name] = Difference(tensor, change.added)
+
+    @property
+    def loop_now(self) -> Mapping[str, Any] | None:
+        """What is kept of a loop; None for a program without one."""
+        return None
 
     def _find_grown(self) -> set[str]:
         """Return the tensors that have other sizes now, or other coordinates."""
