@@ -88,7 +88,7 @@ def update(
     >>> for each in found.statements:
     ...     print(statement_text(each))
     t_difference[i,m] = sum[l](dA[i,l] * H[l,m])
-    t_new[i,m] = when(t_difference[i,m] != 0, T_old[i,m] + t_difference[i,m])
+    t_new[i,m] = when(t_difference[i,m] != 0, T_old[i,m]) + t_difference[i,m]
     t_mask[i,m] = t_difference[i,m] != 0
     """
     resolved = resolve(statement)
@@ -165,7 +165,8 @@ def _statements(
         return Updated((statement(grown, difference), statement(new, total)), new, ())
     parts = (
         statement(grown, difference),
-        statement(new, Binary(WHEN, differs, total, span)),
+        # What was there is looked up where something differs: a sum of all entries meets them all.
+        statement(new, Binary(ADD, Binary(WHEN, differs, old, span), own, span)),
         statement(mask, differs),
     )
     return Updated(parts, new, (Mask(mask, tuple(range(len(target.labels)))),))

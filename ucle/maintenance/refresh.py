@@ -69,6 +69,10 @@ CHEAP = 0.25
 WORTH_COMPILING = 3e7
 """The cost of computing all entries from which other ways are compiled, which costs as much."""
 
+REPLACED = 150.0
+"""The cost of comparing a row of a kept tensor with a new one, which a full run does not have: that
+of all rows is a part of the cost of all entries."""
+
 SAME_SIZE = 1.5
 """How much the inputs may have grown or shrunk since all entries were priced."""
 
@@ -250,6 +254,7 @@ class Refresh(Derivation):
             scratch = self._from_scratch(kept, parts, reason or "it costs less")
             total = scratch.cost
             self.kept[-1] = replace(kept, scratch=total, priced=entries)
+        total += REPLACED * (kept.digest[0] or 0 if kept.digest else 0)
         if self.way == AUTO and total <= WORTH_COMPILING:
             reason = reason or "it costs less"
         if reason:
