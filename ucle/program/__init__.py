@@ -3,7 +3,8 @@
 In: a text, inputs and options, which `einsum_program` (`compile_text`) has compiled. Out: an
 `EinsumProgram` (`executable_program`), which writes its script, explains itself, runs, and derives
 other programs. May import: `ucle.explain`, `ucle.gradients`, `ucle.maintenance`, `ucle.run`, and
-packages below them; `ucle.spark` for its users alone. Operators of a user are registered here, too (`registry`).
+packages below them; `ucle.spark` for its users alone. Operators of a user are registered here, too
+(`registry`).
 """
 
 from ucle.program.compile_text import einsum_program
