@@ -129,7 +129,7 @@ def test_many_sequences(route: str) -> None:
         run_scripts(seed, route, 10)
 
 
-TEXT = "C[i,k] += B[u,i] * B[u,k]; n[i] += B[u,i]; m[] = mean[i](n[i])"
+TEXT = "C[i,k] += B[u,i] * B[u,k]; n[i] += B[u,i]; m[] = mean[i](n[i]); a[u] = mean[i](B[u,i])"
 
 
 def _database(path: Path) -> ucle.EinsumProgram:
