@@ -20,6 +20,7 @@ from ucle.language.statements import input_labels
 from ucle.options import Options
 from ucle.plan.sources import TableSource
 from ucle.run.build import Build, Request, build
+from ucle.stats.measure import MeasuredInput
 
 
 def stored_entries(name: str, value: Any, bound: BoundInput) -> TableInput | None:
@@ -49,7 +50,10 @@ def stored_entries(name: str, value: Any, bound: BoundInput) -> TableInput | Non
             found="arrays of shape " + " x ".join(map(str, source.dense)),
         )
     columns = spec.columns if source.key_axes is not None else source.keys
-    return replace(spec, columns=columns, value=1, fill=None, dtype=None)
+    measured = spec.measured
+    if isinstance(measured, MeasuredInput):
+        measured = replace(measured, finite=True, extremes=(1, 1))
+    return replace(spec, columns=columns, value=1, fill=None, dtype=None, measured=measured)
 
 
 def build_gradient(

@@ -32,7 +32,7 @@ from ucle.operators import (
     NOT_EQUAL,
     Combine,
 )
-from ucle.run.iterate import History, Iteration
+from ucle.run.step_engine import History, Iteration
 
 CONDITION = "condition"
 """The name, in a history, of the number that a loop's condition compares with a constant."""

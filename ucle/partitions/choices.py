@@ -13,12 +13,13 @@ tuples, which a `Network` states.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Protocol
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Layout
+from ucle.options import RUNS
 from ucle.plan.placement_rules import (
     SINGLE,
     SOURCES,
@@ -100,8 +101,17 @@ Choice = Mapping[str, Way]
 class Problem:
     """A plan with the costs of its choices."""
 
-    def __init__(self, plan: Plan, sizes: Sizes, network: Network, partitions: int) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        sizes: Sizes,
+        network: Network,
+        partitions: int,
+        kept: Collection[str] = (),
+    ) -> None:
+        """State a problem; `kept` are the sources that stay where they are for many runs."""
         self.plan = plan
+        self.kept = frozenset(kept)
         self.network = network
         self.partitions = partitions
         self._sizes = sizes
@@ -172,6 +182,10 @@ class Problem:
             return self.network.price_fetch(size)
         return self.network.price_move(size * copies)
 
+    def _share(self, name: str) -> float:
+        """The part that one run has in moving a relation."""
+        return 1.0 / RUNS if name in self.kept else 1.0
+
     def price_step(self, step: Step, way: Way) -> float:
         """Price a step where it runs."""
         if way.makes.spread in (Spread.SINGLE, Spread.REPLICATED) and not way.combined:
@@ -212,7 +226,7 @@ class Problem:
         stages = self.stages(choice)
         last = max((end for _, end in stages.values()), default=0)
         moved = sum(
-            self.price_move(size, each.placement)
+            self._share(each.step) * self.price_move(size, each.placement)
             for each, size in self.exchanges(choice, stages).items()
         )
         work = sum(self.price_step(step, choice[step.name]) for step in self.inner)
@@ -255,7 +269,7 @@ class Problem:
         best: Mapping[str, Mapping[Placement, tuple[float, Way]]],
     ) -> tuple[float, Placement | None]:
         """Price having a tensor in a placement; return its cost and the place where it is made."""
-        exchange = self.price_move(self.size(name), wanted)
+        exchange = self._share(name) * self.price_move(self.size(name), wanted)
         if name in self.sources:
             return exchange, None
         exchange += self.network.job

@@ -68,7 +68,14 @@ class _Cutter:
         problem, stage = self._problem, self._stage
         for dictionary in problem.plan.dictionaries:
             self._incoming.append(
-                FragmentInput(dictionary.name, REPLICATED, (), dictionary, dictionary.name)
+                FragmentInput(
+                    dictionary.name,
+                    REPLICATED,
+                    (),
+                    dictionary,
+                    dictionary.name,
+                    kept=bool(problem.kept),
+                )
             )
         combined = {
             each
@@ -134,7 +141,15 @@ class _Cutter:
             columns = _columns(relation, each.placement)
             origin = relation if isinstance(relation, Load) else each.step
             self._incoming.append(
-                FragmentInput(name, each.placement, columns, origin, step.tensor, size)
+                FragmentInput(
+                    name,
+                    each.placement,
+                    columns,
+                    origin,
+                    step.tensor,
+                    size,
+                    each.step in self._problem.kept,
+                )
             )
             relation = Held(relation.type, relation.layout)
         role = Role.INPUT if isinstance(relation, Held) else Role.VIEW

@@ -53,15 +53,18 @@ class EstimatedSizes:
         )
 
 
-def distribute(planned: Planned, network: Network, partitions: int) -> DistributedPlan:
+def distribute(
+    planned: Planned, network: Network, partitions: int, kept: Collection[str] = ()
+) -> DistributedPlan:
     """Cut the plan of a program into fragments.
 
     Args:
         planned: the program.
         network: what moving costs.
         partitions: the number of partitions.
+        kept: the sources that stay where they are for many runs.
     """
-    problem = Problem(planned.plan, EstimatedSizes(planned), network, partitions)
+    problem = Problem(planned.plan, EstimatedSizes(planned), network, partitions, kept)
     starts = problem.by_dynamic_program(), problem.alone()
     chosen = min(map(problem.improve_choice, starts), key=problem.cost)
     return cut(problem, chosen)

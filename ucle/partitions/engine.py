@@ -8,11 +8,13 @@ for clusters.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 from ucle.foundation.libraries import pa
 from ucle.partitions.fragments import DistributedPlan, Fragment, FragmentInput
+from ucle.pipeline.artifacts import Planned
+from ucle.plan.sources import Dictionary
 
 
 class PartitionEngine(Protocol):
@@ -51,19 +53,47 @@ class PartitionEngine(Protocol):
         """Return all rows of a frame."""
         ...
 
+    def dictionary(self, dictionary: Dictionary) -> pa.Table:
+        """Return the ids of a dictionary, with their positions."""
+        ...
+
+    def read(self, planned: Planned) -> None:
+        """Read the inputs of a program from now on."""
+        ...
+
+    def compute(self, frames: Mapping[str, Any], wanted: Collection[str]) -> dict[str, pa.Table]:
+        """Compute frames that are not computed yet; return the rows of those that are wanted.
+
+        Raises:
+            NaNError: as for `map`.
+            UcleError: a partition failed.
+        """
+        ...
+
+    def shorten(self, frames: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return frames of the same rows that do not depend on those of earlier runs."""
+        ...
+
     def close(self) -> None:
         """Release frames that are kept between fragments."""
         ...
 
 
-def run_distributed(plan: DistributedPlan, engine: PartitionEngine) -> dict[str, Any]:
+def run_distributed(
+    plan: DistributedPlan, engine: PartitionEngine, held: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Run a distributed plan; return the frames of all outputs by name.
+
+    Args:
+        plan: what runs.
+        engine: where it runs.
+        held: frames of earlier runs, by the names that the plan has for them.
 
     Raises:
         NaNError: the program has to run as `ucle.pipeline.replan.plan_annihilated` plans it.
         UcleError: a partition failed.
     """
-    frames: dict[str, Any] = {}
+    frames: dict[str, Any] = dict(held or {})
     for fragment in plan.fragments:
         placed = {}
         for incoming in fragment.incoming:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.plan.placement_rules import SINGLE, Placement, Spread
@@ -19,7 +19,8 @@ class FragmentInput:
     `name` is that of its table there. `columns` are those by which rows are placed, if any.
     `origin` says what it is: the rows of an input, an array from memory, the table of a dictionary,
     or the result of an earlier fragment, by its name. `bytes` is the estimated number of bytes that
-    move: where every partition gets a copy, those of one copy.
+    move: where every partition gets a copy, those of one copy. If it is `kept`, its rows are the
+    same in every run of a loop and stay where they are.
     """
 
     name: str
@@ -28,6 +29,7 @@ class FragmentInput:
     origin: TableScan | Load | Dictionary | str
     tensor: str
     bytes: float = 0.0
+    kept: bool = False
 
     @property
     def table(self) -> TableSource | None:
@@ -48,13 +50,15 @@ class Fragment:
     """Steps between two shuffles; each partition runs them as one script of SQL.
 
     `plan` reads the tables of `incoming` under their names. `places` are the placements of its
-    steps.
+    steps. `finite` are results in which every number has to be finite, each with the names of its
+    tensor and of the input that it replaces in the next run.
     """
 
     incoming: tuple[FragmentInput, ...]
     plan: Plan
     places: Mapping[str, Placement]
     made: tuple[FragmentOutput, ...]
+    finite: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def tables(self) -> dict[str, str]:
@@ -94,11 +98,29 @@ class DistributedPlan:
 
     @property
     def bytes(self) -> float:
-        """Estimated number of bytes that move."""
+        """Estimated number of bytes that move in each run."""
+        return self._moved(kept=False)
+
+    def with_finite(self, finite: Mapping[str, tuple[str, str]]) -> DistributedPlan:
+        """Return the plan in which some results have to be finite, as in `Fragment.finite`."""
+        fragments = []
+        for fragment in self.fragments:
+            made = {each.read.step for each in fragment.made}
+            own = {step: names for step, names in finite.items() if step in made}
+            fragments.append(replace(fragment, finite=own) if own else fragment)
+        return replace(self, fragments=tuple(fragments))
+
+    @property
+    def bytes_once(self) -> float:
+        """Estimated number of bytes that move before the first run of a loop."""
+        return self._moved(kept=True)
+
+    def _moved(self, *, kept: bool) -> float:
         return sum(
             each.bytes * (self.partitions if each.placement.spread is Spread.REPLICATED else 1)
             for fragment in self.fragments
             for each in fragment.incoming
+            if each.kept is kept
         )
 
     def __str__(self) -> str:
@@ -111,7 +133,8 @@ class DistributedPlan:
                 where = each.placement.spread.value
                 if each.columns:
                     where = "by " + ", ".join(each.columns)
-                yield f"  {each.tensor} comes {where}: {each.bytes:,.0f} bytes"
+                once = ", once" if each.kept else ""
+                yield f"  {each.tensor} comes {where}: {each.bytes:,.0f} bytes{once}"
             for step in fragment.plan.steps:
                 yield f"  {step.name}: {step.comment}"
             for made in fragment.made:

@@ -6,7 +6,7 @@ on two tables being partitioned alike.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -51,6 +51,9 @@ class InProcess:
         self._planned = planned
         self._session = session
         self._random = np.random.default_rng(seed)
+        self._kept: dict[int, tuple[FragmentInput, Frame]] = {}
+        """Frames that stay where they are, by the identity of what they are for."""
+        self._worker: Session | None = None
 
     def scan(self, incoming: FragmentInput) -> Frame:
         """Return the rows of an input, scattered."""
@@ -60,7 +63,7 @@ class InProcess:
             data = inputs[origin.source.tensor].data
             return self._scatter_rows(array_table(data, origin.type, origin.layout))
         if isinstance(origin, Dictionary):
-            return self._scatter_rows(self._dictionary(origin))
+            return self._scatter_rows(self.dictionary(origin))
         return self._scatter_rows(self._rows(origin.source, inputs[incoming.tensor]))
 
     def _rows(self, source: TableSource, placed: PlacedInput) -> pa.Table:
@@ -72,7 +75,8 @@ class InProcess:
             if isinstance(source.origin, InMemory):
                 self._session.unregister(source.origin.name)
 
-    def _dictionary(self, dictionary: Dictionary) -> pa.Table:
+    def dictionary(self, dictionary: Dictionary) -> pa.Table:
+        """Return the ids of a dictionary, with their positions."""
         origins = [source.origin for source, _ in dictionary.columns]
         memory = {origin.name for origin in origins if isinstance(origin, InMemory)}
         for placed in self._planned.inputs.values():
@@ -97,7 +101,7 @@ class InProcess:
 
     def dictionaries(self, plan: Plan) -> dict[str, pa.Table]:
         """Return the tables of a program's dictionaries, for its results."""
-        return {each.name: self._dictionary(each) for each in plan.dictionaries}
+        return {each.name: self.dictionary(each) for each in plan.dictionaries}
 
     def _scatter_rows(self, rows: pa.Table) -> Frame:
         parts = self._random.integers(self.partitions, size=len(rows))
@@ -105,6 +109,13 @@ class InProcess:
 
     def place(self, frame: Frame, incoming: FragmentInput) -> Frame:
         """Bring the rows to their placement."""
+        if not incoming.kept:
+            return self._place(frame, incoming)
+        if id(incoming) not in self._kept:
+            self._kept[id(incoming)] = incoming, self._place(frame, incoming)
+        return self._kept[id(incoming)][1]
+
+    def _place(self, frame: Frame, incoming: FragmentInput) -> Frame:
         whole = pa.concat_tables(frame)
         match incoming.placement.spread:
             case Spread.REPLICATED:
@@ -121,9 +132,10 @@ class InProcess:
         task = Task.of(self._planned, fragment)
         found: dict[str, list[pa.Table]] = {name: [] for name in task.made}
         for part in range(self.partitions):
-            with open_partition() as session:
-                own = {name: frame[part] for name, frame in placed.items()}
-                made = run_on_tables(session, task, part, fragment.tables, own)
+            if self._worker is None:
+                self._worker = open_partition()
+            own = {name: frame[part] for name, frame in placed.items()}
+            made = run_on_tables(self._worker, task, part, fragment.tables, own)
             for name, rows in made.items():
                 found[name].append(rows)
         return dict(found)
@@ -132,5 +144,21 @@ class InProcess:
         """Return all rows."""
         return pa.concat_tables(frame)
 
+    def read(self, planned: Planned) -> None:
+        """Read the inputs of a program from now on."""
+        self._planned = planned
+
+    def compute(self, frames: Mapping[str, Frame], wanted: Collection[str]) -> dict[str, pa.Table]:
+        """Return the rows of the frames that are wanted; all are computed already."""
+        return {name: self.collect(frames[name]) for name in wanted}
+
+    def shorten(self, frames: Mapping[str, Frame]) -> Mapping[str, Frame]:
+        """Return the frames as they are: they do not depend on others."""
+        return frames
+
     def close(self) -> None:
-        """Do nothing, as nothing is kept."""
+        """Release the frames that are kept."""
+        self._kept.clear()
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None

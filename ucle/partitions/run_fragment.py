@@ -5,8 +5,9 @@ The next partition of a row follows from its keys, independent of their integer 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -23,7 +24,9 @@ from ucle.plan.placement_rules import Spread
 from ucle.plan.relation_nodes import TableScan
 from ucle.plan.steps import Plan
 from ucle.run.execute import execute_script
-from ucle.run.script import script_of
+from ucle.run.loop_stages import infinite_error
+from ucle.run.script import Script, script_of
+from ucle.sqlgen import Capabilities
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import (
     VALUE,
@@ -72,10 +75,13 @@ class Task:
     made: tuple[str, ...]
     copied: frozenset[str]
     coordinates: tuple[KeyExpectation, ...] = ()
+    finite: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    key: str | None = None
+    """Names the fragment of a loop, whose script is kept for its next run."""
 
     @classmethod
-    def of(cls, planned: Planned, fragment: Fragment) -> Task:
-        """Build the task of a fragment of a program."""
+    def of(cls, planned: Planned, fragment: Fragment, key: str | None = None) -> Task:
+        """Build the task of a fragment of a program, or of a loop with this `key`."""
         alone = replace(planned, threads=1, memory=float("inf"))
         first, others = (replace(alone, plan=fragment.on(part)).physical for part in (0, 1))
         return cls(
@@ -88,6 +94,8 @@ class Task:
                 if each.placement.spread is Spread.REPLICATED
             ),
             tuple(_coordinates(fragment)),
+            fragment.finite,
+            key,
         )
 
     def plan(self, part: int) -> Plan:
@@ -125,10 +133,12 @@ def run_fragment(
                 hint="the table has changed: compile the program again",
             )
     plan = task.plan(part)
-    script = script_of(plan, session.capabilities)
+    script = _script(task, part, session.capabilities)
     executed = execute_script(session, {}, script, held=tables)
     made = {}
     try:
+        for name in executed.infinite:
+            raise infinite_error(*task.finite[name])
         for name, temporary in executed.outputs.items():
             if part and name in task.copied:
                 continue
@@ -142,6 +152,24 @@ def run_fragment(
         for temporary in executed.tables:
             temporary.drop()
     return made
+
+
+_scripts: OrderedDict[tuple[str, bool, Capabilities], Script] = OrderedDict()
+"""Scripts of loops that this process has run."""
+
+MOST_SCRIPTS = 64
+
+
+def _script(task: Task, part: int, capabilities: Capabilities) -> Script:
+    """Return the script of a partition; that of a loop is written once."""
+    if task.key is None:
+        return script_of(task.plan(part), capabilities, finite=task.finite)
+    key = task.key, part == 0, capabilities
+    if key not in _scripts:
+        _scripts[key] = script_of(task.plan(part), capabilities, finite=task.finite)
+        while len(_scripts) > MOST_SCRIPTS:
+            _scripts.popitem(last=False)
+    return _scripts[key]
 
 
 def _coordinates(fragment: Fragment) -> Iterator[KeyExpectation]:

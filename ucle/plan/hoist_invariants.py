@@ -67,9 +67,30 @@ def hold(plan: Plan, tables: Mapping[str, Read]) -> Plan:
         if held.layout == step.relation.layout and isinstance(read, Read):
             as_held[step.name] = held
         else:
-            relation = _in_layout(read, step.relation.layout)
+            relation = in_layout(read, step.relation.layout)
             steps.append(replace(step, role=Role.VIEW, relation=relation))
     return replace(plan, steps=_find_needed_steps(steps, plan.results))
+
+
+def first_state(plan: Plan, name: str, held: Read) -> Plan | None:
+    """Return the plan that makes the first state of an input; None where nothing reads the input.
+
+    Args:
+        plan: plan before any passes.
+        name: the input.
+        held: the table of a later state, whose layout and columns the first one gets.
+    """
+    scans = (x for x in plan.steps if x.tensor == name and isinstance(x.relation, TableScan | Load))
+    source = next(scans, None)
+    if source is None:
+        return None
+    given = replace(source, name=f"{name} given")
+    relation = in_layout(_read(given), held.layout)
+    columns = [[x.axes[n].name for n in held.layout.promoted] for x in (relation.type, held.type)]
+    if columns[0] != columns[1]:
+        relation = Renamed(relation, replace(relation.type, axes=held.type.axes))
+    made = Step(name, name, Role.VIEW, relation, f"{name}: as it is given")
+    return Plan((given, made), {name: _read(made)}, plan.dictionaries)
 
 
 def held_steps(tables: Mapping[str, Read], why: str) -> Iterator[Step]:
@@ -116,7 +137,7 @@ def complete(plan: Plan, outputs: Collection[str]) -> Plan:
             steps.append(Step(step.name, step.tensor, step.role, whole, comment))
             continue
         levels = [Level.DENSE if x is Level.COMPRESSED else x for x in read.layout.levels]
-        whole = Densify(_in_layout(read, replace(read.layout, levels=tuple(levels))))
+        whole = Densify(in_layout(read, replace(read.layout, levels=tuple(levels))))
         steps += [step, Step(name, step.tensor, Role.VIEW, whole, comment)]
         kept = Read(name, step.tensor, whole.type, whole.layout)
         made |= {x: kept for x in outputs if plan.outputs[x].step == step.name}
@@ -140,17 +161,21 @@ FIXED = "fixed"
 
 
 def split(
-    plan: Plan, changing: Collection[str], constants: Collection[str], *, rows: bool = False
+    plan: Plan,
+    changing: Collection[str],
+    constants: Collection[str],
+    *,
+    rows: bool = False,
+    in_place: bool = True,
 ) -> HoistedPlan:
     """Split a plan into a part that is made once and a part that is made each time.
-
-    Database tables whose entries are read unchanged are read each time.
 
     Args:
         plan: plan before any passes; some of its inputs may already be held.
         changing: inputs that differ each time.
         constants: arrays that may be written out as constants.
         rows: True if whole tensors may share one row.
+        in_place: True if database tables whose entries are read unchanged are read each time.
     """
     fixed: dict[str, Step] = {}
     for step in plan.steps:
@@ -164,10 +189,10 @@ def split(
             fixed[step.name] = step
     again = [step for step in plan.steps if step.name not in fixed]
     read = dict.fromkeys(x for step in again for x in reads(step.relation) if x in fixed)
-    in_place = [fixed[name] for name in read if _read_in_place(fixed[name], constants)]
+    again_read = [fixed[x] for x in read if in_place and _read_in_place(fixed[x], constants)]
     done = {name: x for name, x in plan.outputs.items() if x.step in fixed}
-    made = dict.fromkeys((*(x for x in read if fixed[x] not in in_place), *_steps(done)))
-    before = [x for step in fixed.values() for x in _as_tables(step, made)]
+    made = dict.fromkeys((*(x for x in read if fixed[x] not in again_read), *_steps(done)))
+    before = [x for step in fixed.values() for x in _as_tables(step, made, scans=not in_place)]
     outputs = {name: _read(fixed[name]) for name in made}
     whole = [x for x in outputs.values() if not x.layout.promoted]
     if rows and whole:  # also of one, which otherwise may be a column of a fused step
@@ -185,7 +210,7 @@ def split(
             tuple(x for x in plan.checked if x.step in fixed),
         ),
         Plan(
-            (*held, *in_place, *rest),
+            (*held, *again_read, *rest),
             {name: x for name, x in plan.outputs.items() if name not in done},
             (),
             tuple(x for x in plan.checked if x.step not in fixed),
@@ -224,14 +249,18 @@ def _read_in_place(step: Step, constants: Collection[str]) -> bool:
     return False
 
 
-def _as_tables(step: Step, made: Collection[str]) -> Iterator[Step]:
-    """Yield a step that can become a table: an array from memory gets a step that reads it."""
-    if step.name not in made or not isinstance(step.relation, Load):
+def _as_tables(step: Step, made: Collection[str], *, scans: bool) -> Iterator[Step]:
+    """Yield a step that can become a table: an array from memory gets a step that reads it.
+
+    So does a table that is scanned, if `scans`.
+    """
+    given = isinstance(step.relation, Load) or (scans and isinstance(step.relation, TableScan))
+    if step.name not in made or not given:
         yield step
         return
-    given = replace(step, name=f"{step.name} given")
-    yield given
-    yield replace(step, role=Role.VIEW, relation=_read(given))
+    source = replace(step, name=f"{step.name} given")
+    yield source
+    yield replace(step, role=Role.VIEW, relation=_read(source))
 
 
 def _read(step: Step) -> Read:
@@ -246,7 +275,7 @@ def _as_input(read: Read, given: TensorType) -> Relation:
     return replace(read, type=given) if names[0] == names[1] else Renamed(read, given)
 
 
-def _in_layout(relation: Relation, layout: Layout) -> Relation:
+def in_layout(relation: Relation, layout: Layout) -> Relation:
     """Return a relation brought into another layout."""
     for change in changes(relation.layout, layout, relation.type.shape):
         relation = RELATIONS[change.kind](relation, change.layout)

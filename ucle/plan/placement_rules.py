@@ -27,6 +27,7 @@ from ucle.plan.relation_nodes import (
     Densify,
     Expand,
     Gather,
+    Held,
     Join,
     Load,
     MaskedJoin,
@@ -36,6 +37,7 @@ from ucle.plan.relation_nodes import (
     Recode,
     Reindex,
     Relation,
+    Renamed,
     Stack,
     TableScan,
     TopKEntries,
@@ -105,8 +107,8 @@ REPLICATED = Placement(Spread.REPLICATED)
 SCATTERED = Placement(Spread.SCATTERED)
 
 
-SOURCES = TableScan | Load
-"""Relations of data from outside, which is brought to partitions as needed."""
+SOURCES = TableScan | Load | Held
+"""Relations of data from outside, or from earlier runs, that is brought to partitions as needed."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ def placements(layout: Layout) -> tuple[Placement, ...]:
 
 def source_placements(source: SOURCES) -> tuple[Placement, ...]:
     """Return the placements in which an input can be read if its rows are moved accordingly."""
-    if isinstance(source, Load):
+    if isinstance(source, Load | Held):
         return placements(source.layout)
     table = source.source
     if isinstance(table.origin, OneRow):
@@ -176,7 +178,7 @@ def _ways(relation: Relation) -> Iterator[Way]:
         case Densify(source):
             # A missing tuple must be made only once.
             yield from (way for way in _ways(source) if _in_one_place(way.makes))
-        case PackedForest(source):
+        case PackedForest(source) | Renamed(source):
             yield from _ways(source)
         case Decompose() | Expand() | Recode():
             yield from _tuple_by_tuple(relation, relation.input.layout)

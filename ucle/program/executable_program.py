@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from ucle.program import renderings
     from ucle.run import iterate as loops
     from ucle.run import prepared_program
-    from ucle.run.iterate import Iteration
     from ucle.run.prepared_program import PreparedProgram
+    from ucle.run.step_engine import Iteration
 else:  # most programs are only executed
     build_gradient = LateModule("ucle.gradients.build_gradient")
     build_training = LateModule("ucle.gradients.build_training")

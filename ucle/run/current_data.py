@@ -389,6 +389,11 @@ class Preparations:
         return bool(tables_of(self._compiled.all_inputs))
 
     @property
+    def latest(self) -> Prepared:
+        """The program for the last version of its tables that it has met."""
+        return self._latest
+
+    @property
     def fitting(self) -> dict[Versions, tuple[Drift, ...]]:
         """Versions for which the program runs as compiled, with the drift of its inputs."""
         met = tuple(self._met.items())

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
-from types import MappingProxyType
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ucle.database.session import Session
 from ucle.errors import ArgumentError, LabelError, NotConvergedWarning
@@ -23,38 +19,10 @@ from ucle.options import RUNS
 from ucle.run.build import Build, extend_program
 from ucle.run.prepared_program import PreparedProgram
 from ucle.run.results import Result, TensorRelation
-from ucle.run.write_table import transaction
-from ucle.sqlgen.script import scalars_query, sql_text
+from ucle.run.step_engine import Iteration, LoopEnd, OnSession, StepEngine
 
 MAX_STEPS = 1000
 """Steps after which a loop with a condition ends even if the condition does not hold."""
-
-History = Mapping[str, NDArray[Any]]
-
-
-class Iteration(Result):
-    """The outputs of the last step of a loop, with its number of steps and its history."""
-
-    def __init__(
-        self,
-        session: Session,
-        tensors: dict[str, TensorRelation],
-        *,
-        steps: int,
-        converged: bool,
-        interrupted: bool,
-        history: History,
-    ) -> None:
-        """Wrap the results of a loop."""
-        super().__init__(session, tensors, [x.table for x in tensors.values()])
-        self.steps = steps
-        """The number of steps."""
-        self.converged = converged
-        """True if the condition held after the last step."""
-        self.interrupted = interrupted
-        """True if the keyboard interrupted it; the outputs are those of the last whole step."""
-        self.history = history
-        """Numbers of each step by name: outputs without axes, and the compared value."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +40,16 @@ class Loop:
     """Steps between two checkpoints."""
 
 
-def iterate(program: Build, session: Session, loop: Loop) -> Iteration:
+def iterate(
+    program: Build, session: Session, loop: Loop, engine: StepEngine | None = None
+) -> Iteration:
     """Run a program until its condition holds. The result holds the session from then on.
+
+    Args:
+        program: the program of a step.
+        session: where it is compiled and, by default, runs.
+        loop: the arguments of the loop.
+        engine: where it runs, if not on the session.
 
     Raises:
         UcleError: as `ucle.program.EinsumProgram.iterate`.
@@ -87,7 +63,8 @@ def iterate(program: Build, session: Session, loop: Loop) -> Iteration:
         )
     steps = MAX_STEPS if loop.max_steps is None else loop.max_steps
     watched = _compile_watched(program, session, loop)
-    run = PreparedProgram(watched.build, session, loop.carry, loop.swap)
+    engine = engine or OnSession(session, dict(loop.carry))
+    run = PreparedProgram(watched.build, session, loop.carry, loop.swap, engine)
     _check_checkpoint(loop, watched.outputs)
     rows: list[tuple[Any, ...]] = []
     result: Result | None = None
@@ -95,13 +72,13 @@ def iterate(program: Build, session: Session, loop: Loop) -> Iteration:
     try:
         while len(rows) < steps and not converged:
             latest = run.run()
-            numbers = _numbers(session, [latest[name] for name in watched.numbers])
+            numbers = engine.numbers([latest[name] for name in watched.numbers])
             result, converged = latest, bool(watched.done and numbers[-1])
             rows.append(numbers)
             if loop.progress is not None:
                 loop.progress(Progress(_format_numbers(watched, numbers), len(rows), steps, 1.0))
             if loop.checkpoint and (converged or len(rows) == steps or not len(rows) % loop.every):
-                _save(session, run, latest, loop)
+                engine.save(_saved(run, latest, loop))
     except KeyboardInterrupt:
         if result is None:
             raise
@@ -111,17 +88,9 @@ def iterate(program: Build, session: Session, loop: Loop) -> Iteration:
         warn_caller(
             f"the condition {loop.until} did not hold after {steps} steps", NotConvergedWarning
         )
-    session.release()
-    columns = list(zip(*rows, strict=True))
-    history = {x: np.array(y) for x, y in zip(watched.titles, columns, strict=False)}
-    return Iteration(
-        session,
-        {name: result[name] for name in watched.outputs},
-        steps=len(rows),
-        converged=converged,
-        interrupted=interrupted,
-        history=MappingProxyType(history),
-    )
+    end = LoopEnd.of(watched.titles, rows, converged=converged, interrupted=interrupted)
+    outcome: Iteration = engine.end({name: result[name] for name in watched.outputs}, end)
+    return outcome
 
 
 @dataclass(frozen=True)
@@ -214,20 +183,6 @@ def _about(
     return (number, read), about
 
 
-def _numbers(session: Session, tensors: list[TensorRelation]) -> tuple[Any, ...]:
-    """The values of tensors without axes."""
-    if not tensors:
-        return ()
-    values = [x.table.in_memory for x in tensors]
-    if all(value is not None for value in values):
-        return tuple(values)
-    rows = session.fetch(sql_text(scalars_query([x.table.place for x in tensors])))
-    return tuple(
-        next((value for value in stored if value is not None), tensor.fill)
-        for tensor, *stored in zip(tensors, *rows, strict=True)
-    )
-
-
 def _format_numbers(watched: _Watched, numbers: tuple[Any, ...]) -> str:
     pairs = zip(watched.titles, numbers, strict=False)
     return ", ".join(f"{title} {number:.6g}" for title, number in pairs) or "step"
@@ -244,10 +199,10 @@ def _check_checkpoint(loop: Loop, outputs: tuple[str, ...]) -> None:
             )
 
 
-def _save(session: Session, run: PreparedProgram, latest: Result, loop: Loop) -> None:
-    """Write tensors to their tables, all or none."""
-    where = "iterate, checkpoint"
-    with session.writing(where), transaction(session):  # by then the file of a path is writable
-        for name, table in loop.checkpoint.items():
-            tensor = run.state[name] if name in loop.carry else latest[name]
-            tensor.to_table(table, mode="replace")
+def _saved(run: PreparedProgram, latest: Result, loop: Loop) -> dict[str, TensorRelation]:
+    """Return the tensors of a checkpoint, by the tables that hold them."""
+    state = run.state
+    return {
+        table: state[name] if name in loop.carry else latest[name]
+        for name, table in loop.checkpoint.items()
+    }

@@ -48,11 +48,7 @@ class Stages:
         """
         self.compiled = compiled
         self._changing = changing
-        types = compiled.front.source.types
-        made = compiled.program.types
-        partial = {out for x, out in carry.items() if not fits_in_place(types[x], made[out])}
-        self._plan = complete(compiled.plan, sorted(partial))
-        self._finite = {x: out for x, out in carry.items() if _has_to_be(types[x], made[out])}
+        self._plan, self._finite = loop_plan(compiled, carry)
         self._stages: dict[tuple[object, ...], Stage] = {}
         self._before: Executed | None = None
 
@@ -91,13 +87,7 @@ class Stages:
         """
         for name, output in self._finite.items():
             if output in executed.infinite:
-                raise ValueTypeError(
-                    "a number outgrew its type, or is NaN",
-                    where=f"prepared program, {output} in the place of {name}",
-                    expected="finite numbers",
-                    found="NaN or infinity",
-                    hint="clip(x, low, high) keeps numbers in an interval",
-                )
+                raise infinite_error(output, name)
 
     def list_held_tables(self, state: Mapping[str, TensorRelation]) -> dict[str, Row]:
         """The tables that exist already, by their names in scripts."""
@@ -116,6 +106,29 @@ class Stages:
 
     def _physical(self, plan: Plan) -> Plan:
         return replace(self.compiled, plan=plan).physical
+
+
+def loop_plan(compiled: Compiled, carry: Mapping[str, str]) -> tuple[Plan, dict[str, str]]:
+    """Return the plan of one run, and the carried inputs that have to be finite.
+
+    The plan stores every tuple of an output for which its input's type would stand otherwise. The
+    inputs are given with the outputs that replace them.
+    """
+    types, made = compiled.front.source.types, compiled.program.types
+    partial = {out for x, out in carry.items() if not fits_in_place(types[x], made[out])}
+    finite = {x: out for x, out in carry.items() if _has_to_be(types[x], made[out])}
+    return complete(compiled.plan, sorted(partial)), finite
+
+
+def infinite_error(output: str, name: str) -> ValueTypeError:
+    """The error for an output that would replace an input, and is not finite."""
+    return ValueTypeError(
+        "a number outgrew its type, or is NaN",
+        where=f"prepared program, {output} in the place of {name}",
+        expected="finite numbers",
+        found="NaN or infinity",
+        hint="clip(x, low, high) keeps numbers in an interval",
+    )
 
 
 def held_tables(state: Mapping[str, TensorRelation]) -> dict[str, Read]:

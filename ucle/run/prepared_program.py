@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping
 from typing import Any
 
 from ucle.database.session import Session
-from ucle.database.temporary_tables import Temporary
 from ucle.errors import ArgumentError, ResultClosedError
 from ucle.foundation.logs import EXECUTE
 from ucle.inputs.fingerprints import fingerprints
@@ -16,12 +14,11 @@ from ucle.inputs.table_changes import Drift, Versions
 from ucle.options import RUNS
 from ucle.plan.sources import InputSource, TableSource
 from ucle.run.build import Build, allow_any_numbers, vary_inputs, with_outputs
-from ucle.run.carried import check_carry, check_state
+from ucle.run.carried import check_carry
 from ucle.run.current_data import Preparations, Prepared
-from ucle.run.execute import Executed, execute_script
-from ucle.run.growth import is_looked_at, replan_outgrown
-from ucle.run.loop_stages import Stage, Stages
+from ucle.run.growth import is_looked_at
 from ucle.run.results import Result, TensorRelation
+from ucle.run.step_engine import OnSession, StepEngine
 
 
 class PreparedProgram:
@@ -42,14 +39,16 @@ class PreparedProgram:
         session: Session,
         carry: Mapping[str, str],
         swap: tuple[str, ...],
+        engine: StepEngine | None = None,
     ) -> None:
         """Check a program and its data.
 
         Args:
             build: the program.
-            session: where it runs; it is closed with this.
+            session: where it is compiled and, by default, runs; it is closed with this.
             carry: inputs, and the outputs that replace them in the next run.
             swap: inputs that are checked before each run.
+            engine: where it runs, if not on the session.
 
         Raises:
             UcleError: the data does not pass the checks, or an output does not fit an input.
@@ -66,8 +65,7 @@ class PreparedProgram:
         self._marks = dict(self._build.marks)
         self._given: dict[str, Any] = {}
         self._state: dict[str, TensorRelation] = {}
-        self._tables: weakref.WeakSet[Temporary] = weakref.WeakSet()
-        self._stages: dict[int, Stages] = {}
+        self._engine = engine or OnSession(session, self._carry)
         self._closed = False
         self.steps = 0
         """The number of runs so far."""
@@ -115,7 +113,8 @@ class PreparedProgram:
                 self._watched.pop(name, None)
         if self._followed:
             self._follow()
-        result = self._prepared.attempt(self._session, self._run)
+        elsewhere = self._engine.elsewhere
+        result = self._prepared.attempt(self._session, self._run, elsewhere=elsewhere)
         self._state |= {name: result[output] for name, output in self._carry.items()}
         self.steps += 1
         if is_looked_at(self.steps) and not self._followed:
@@ -142,10 +141,7 @@ class PreparedProgram:
         if self._closed:
             return
         self._closed = True
-        self._stages.clear()
-        for table in list(self._tables):
-            table.drop()
-        self._session.close()
+        self._engine.close()
 
     @property
     def _changing(self) -> tuple[str, ...]:
@@ -168,7 +164,7 @@ class PreparedProgram:
         check_carry(compiled, self._carry)
         fitting: dict[Versions, tuple[Drift, ...]] = {self._build.target.versions: ()}
         self._preparations = Preparations(compiled, self._build.options, fitting)
-        self._adopt(self._preparations.fresh(self._session))
+        self._adopt(self._engine.begin(self._preparations))
 
     def _adopt(self, prepared: Prepared) -> None:
         """Switch to another program; results that are computed once are computed again."""
@@ -178,7 +174,7 @@ class PreparedProgram:
             **compiled.named_inputs,
             **with_numbers(compiled.inputs, self._given),
         }
-        self._stages.clear()
+        self._engine.clear()
 
     def _take(self, new: Mapping[str, Any]) -> None:
         """Take other arrays for inputs; inputs that were constant so far vary from now on."""
@@ -221,7 +217,7 @@ class PreparedProgram:
     def _grow(self) -> None:
         """Plan again for a state that is many times larger than planned."""
         compiled, options = self._prepared.compiled, self._build.options
-        planned = replan_outgrown(self._session, compiled, self._state, options)
+        planned = self._engine.replan(compiled, self._state, options)
         if planned is not None:
             EXECUTE.info(
                 "the state has outgrown its plan after %d steps: planned again", self.steps
@@ -229,35 +225,6 @@ class PreparedProgram:
             self._adopt(Prepared(planned, options))
 
     def _run(self, order: Prepared) -> Result:
-        session, compiled = self._session, order.compiled
-        order.take_route(session)
-        if id(compiled) not in self._stages:
-            self._stages[id(compiled)] = Stages(compiled, self._carry, self._changing)
-        stages = self._stages[id(compiled)]
-        first = stages.first(session, self._inputs)
-        self._tables.update(first.tables)
-        check_state(session, compiled, self._state, first.dictionaries)
-        stage = stages.stage(self._state, session.capabilities)
-        held = stages.list_held_tables(self._state)
-        executed = execute_script(session, self._inputs, stage.script, held=held)
-        self._tables.update(executed.tables)
-        stages.check(executed)
-        return self._result(order, stage, executed, first)
-
-    def _result(self, order: Prepared, stage: Stage, executed: Executed, first: Executed) -> Result:
-        tensors = {}
-        for output, read in stage.outputs.items():
-            made = first.outputs[stage.done[output]] if output in stage.done else None
-            tensors[output] = TensorRelation(
-                output,
-                order.compiled.plan.shown[output].type,
-                read.layout,
-                executed.outputs[output] if made is None else made,
-                self._session,
-                first.dictionaries,
-                nonfill=output in order.compiled.nonfill,
-                fixed=order.compiled.fixed_axes[output],
-            )
-        carried = self._carry.values()
-        own = [table for output, table in executed.outputs.items() if output not in carried]
-        return Result(self._session, tensors, own, holds=False)
+        if not self._engine.elsewhere:
+            order.take_route(self._session)
+        return self._engine.run(order.compiled, self._inputs, self._changing, self._state)

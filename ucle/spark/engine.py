@@ -1,27 +1,34 @@
-"""The engines for Spark: partitions of a cluster, and one partition on the driver.
+"""The engine for Spark: Spark shuffles, and `mapInArrow` runs fragments.
 
-On a cluster, Spark shuffles, and `mapInArrow` runs fragments. Programs that are too small to be
-distributed run on the driver.
+Inputs of a fragment that are the same in each step of a loop are brought to its partitions once,
+and Spark keeps them there. The moving inputs of a step are placed alike, so that both meet in one
+task without moving the fixed ones. What an executor has lost is computed again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import secrets
+import weakref
+from collections import deque
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 from ucle.database.session import Session
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import LateModule, pa
 from ucle.partitions import fragments
-from ucle.partitions.fragments import Fragment, FragmentInput
-from ucle.partitions.run_fragment import Task, open_partition, run_on_tables
-from ucle.pipeline.artifacts import Compiled
-from ucle.plan.placement_rules import Placement
-from ucle.plan.relation_nodes import Load, Read
+from ucle.partitions.fragments import Fragment
+from ucle.partitions.run_fragment import Task
+from ucle.pipeline.artifacts import Planned
+from ucle.plan.relation_nodes import Load
 from ucle.plan.sources import Dictionary, InMemory
 from ucle.run.array_tables import array_table
-from ucle.spark.failures import errors_of_spark
-from ucle.spark.kinds import KEY_KINDS, KINDS, arrow_type
+from ucle.spark.actions import action
+from ucle.spark.frames import Frame, Persisted, Placed, stored_schema, unpacked
+from ucle.spark.kinds import arrow_type
+from ucle.spark.labels import partition_labels
 from ucle.spark.tasks import (
     MADE,
     PART,
@@ -33,37 +40,26 @@ from ucle.spark.tasks import (
     PlaceTask,
     TaskContext,
     TaskInput,
-    unpack,
 )
 from ucle.sqlgen.input_tables import dictionary_query
 from ucle.sqlgen.script import sql_text
-from ucle.sqlgen.sql_trees import VALUE, key_columns
 
+pc: Any = LateModule("pyarrow.compute")
 spark: Any = LateModule("pyspark.sql.functions")
 types: Any = LateModule("pyspark.sql.pandas.types")
 
 
-@dataclass(frozen=True)
-class Frame:
-    """A relation on Spark: a DataFrame of its rows, or one with the results of fragments."""
-
-    data: Any
-    schema: pa.Schema
-    number: int | None = None
-    """Its number among the results of fragments; None where rows are Spark's own."""
-
-    def own(self) -> Any:
-        """Return its rows, packed if a fragment has made them."""
-        return self.data if self.number is None else self.data.where(f"{SOURCE} = {self.number}")
+LOCAL_BYTES = 1 << 24
+"""The largest state of a loop, in bytes, that is copied to the driver from time to time."""
 
 
 @dataclass(frozen=True)
-class Placed:
-    """A frame with its placement."""
+class _Prepared:
+    """A fragment for the tasks of all its runs, with the rows that stay on its partitions."""
 
-    frame: Frame
-    placement: Placement
-    columns: tuple[str, ...]
+    fragment: Fragment
+    task: FragmentTask
+    fixed: Persisted | None
 
 
 class SparkEngine:
@@ -72,29 +68,40 @@ class SparkEngine:
     def __init__(
         self,
         session_of_spark: Any,
-        compiled: Compiled,
+        planned: Planned,
         session: Session,
         inputs: Mapping[str, Any],
         partitions: int,
         memory: str | None,
+        tasks: int,
     ) -> None:
         """Start with a program.
 
         Args:
             session_of_spark: where frames are.
-            compiled: what runs.
+            planned: what runs.
             session: has the tables that represent Spark's while a program is compiled.
             inputs: the DataFrames of inputs.
             partitions: the number of partitions.
             memory: what DuckDB may use in each task.
+            tasks: the most tasks that read an input.
         """
         self.partitions = partitions
         self._spark = session_of_spark
-        self._compiled = compiled
         self._session = session
         self._inputs = inputs
-        self.context = TaskContext(kernels=not compiled.decomposed.relational, memory=memory)
-        self._kept: list[Any] = []
+        self._memory = memory
+        self._tasks = tasks
+        self._labels = partition_labels(partitions)
+        self._prepared: dict[int, _Prepared] = {}
+        self._live: weakref.WeakSet[Persisted] = weakref.WeakSet()
+        self._ends: deque[Any] = deque()
+        self.read(planned)
+
+    def read(self, planned: Planned) -> None:
+        """Read the inputs of a program from now on."""
+        self.planned = planned
+        self.context = TaskContext(kernels=not planned.decomposed.relational, memory=self._memory)
 
     # ---- Inputs ----
 
@@ -108,7 +115,8 @@ class SparkEngine:
         frame, columns = self._inputs[incoming.tensor], source.columns
         kinds = {f.name: f.dataType.simpleString() for f in frame.schema.fields}
         schema = pa.schema([(name, arrow_type(kinds[name])) for name in columns])
-        return Frame(frame.select(*(frame[f"`{name}`"] for name in columns)), schema)
+        rows = frame.select(*(frame[f"`{name}`"] for name in columns))
+        return Frame(rows.coalesce(self._tasks), schema)  # there may be many small partitions
 
     def dictionary(self, dictionary: Dictionary) -> pa.Table:
         """Return the positions of ids, from the stand-ins of their tables."""
@@ -128,66 +136,146 @@ class SparkEngine:
 
     def place(self, frame: Frame, incoming: fragments.FragmentInput) -> Placed:
         """Record a placement; rows are packed for their partitions when a fragment reads them."""
-        return Placed(frame, incoming.placement, incoming.columns)
+        return Placed(frame, incoming.placement, incoming.columns, incoming.kept)
 
     def map(self, fragment: Fragment, placed: Mapping[str, Placed]) -> dict[str, Frame]:
         """Run a fragment on every partition."""
-        incoming, rows = [], self._seeds()
-        tables = fragment.tables
-        for number, (name, each) in enumerate(placed.items()):
-            incoming.append(TaskInput(name, tables[name], each.frame.schema))
-            task = PlaceTask(
-                number,
-                each.placement,
-                each.columns,
-                self.partitions,
-                each.frame.number,
-                self.context,
-            )
-            rows = rows.union(each.frame.own().mapInArrow(task.__call__, PLACED))
-        task_of_all = FragmentTask(Task.of(self._compiled, fragment), tuple(incoming), self.context)
-        made = self._repartition_rows(rows).mapInArrow(task_of_all.__call__, MADE).persist()
-        self._kept.append(made)
+        self._release()
+        if id(fragment) not in self._prepared:
+            self._prepared[id(fragment)] = self._prepare(fragment, placed)
+        prepared = self._prepared[id(fragment)]
+        moving = self._place_rows(placed, kept=False)
+        if prepared.fixed is None:
+            rows = self._repartition_rows(reduce(_both, moving, self._seeds()))
+        elif moving:
+            # Rows that are repartitioned alike meet where they are. An older Spark moves them all.
+            moved = self._repartition_rows(reduce(_both, moving))
+            rows = self._repartition_rows(prepared.fixed.data.union(moved))
+        else:
+            rows = prepared.fixed.data
+        made = self._persist(rows.mapInArrow(prepared.task.__call__, MADE))
         return {
-            each.read.step: Frame(made, stored_schema(each.read), number)
+            each.read.step: Frame(made.data, stored_schema(each.read), number, made)
             for number, each in enumerate(fragment.made)
         }
 
+    def _prepare(self, fragment: Fragment, placed: Mapping[str, Placed]) -> _Prepared:
+        """Build the task of a fragment, and bring the rows to it that stay there."""
+        repeated = any(each.kept for each in placed.values())
+        key = f"kept_{secrets.token_hex(8)}" if repeated else None
+        tables = fragment.tables
+        incoming = (
+            TaskInput(name, tables[name], each.frame.schema, each.kept)
+            for name, each in placed.items()
+        )
+        task = FragmentTask(
+            Task.of(self.planned, fragment, key),
+            tuple(incoming),
+            self._labels,
+            self.context,
+            key,
+        )
+        fixed = None
+        if repeated:
+            rows = reduce(_both, self._place_rows(placed, kept=True), self._seeds())
+            fixed = self._persist(self._repartition_rows(rows))
+        return _Prepared(fragment, task, fixed)
+
+    def _place_rows(self, placed: Mapping[str, Placed], *, kept: bool) -> list[Any]:
+        """The rows of inputs in transit, of those that are kept or of the others."""
+        found = []
+        for number, each in enumerate(placed.values()):
+            if each.kept is kept:
+                task = PlaceTask(
+                    number,
+                    each.placement,
+                    each.columns,
+                    self._labels,
+                    each.frame.number,
+                    self.context,
+                )
+                found.append(each.frame.own().mapInArrow(task.__call__, PLACED))
+        return found
+
     def _seeds(self) -> Any:
-        numbers = self._spark.range(self.partitions)
-        return numbers.select(
+        labels = spark.array(*(spark.lit(label) for label in self._labels))
+        return self._spark.range(self.partitions).select(
             spark.lit(SEED).cast("int").alias(SOURCE),
-            spark.col("id").cast("int").alias(PART),
+            spark.element_at(labels, spark.col("id").cast("int") + 1).cast("int").alias(PART),
             spark.lit(None).cast("binary").alias(ROWS),
         )
 
     def _repartition_rows(self, rows: Any) -> Any:
-        """Put rows of one partition into one task; before Spark 4.1 one task may have several."""
-        if hasattr(rows, "repartitionById"):
-            return rows.repartitionById(self.partitions, PART)
+        """Put the rows of each partition of ours on one of Spark's (`ucle.spark.labels`)."""
         return rows.repartition(self.partitions, PART)
+
+    def _persist(self, data: Any) -> Persisted:
+        made = Persisted(data, self._ends)
+        self._live.add(made)
+        return made
+
+    def _release(self) -> None:
+        """Unpersist what nothing refers to any more."""
+        while self._ends:
+            self._ends.popleft().unpersist()
 
     # ---- Results ----
 
-    def run(self, frames: Mapping[str, Frame]) -> None:
-        """Compute frames that are not computed yet.
+    def compute(self, frames: Mapping[str, Frame], wanted: Collection[str]) -> dict[str, pa.Table]:
+        """Compute frames that are not computed yet; return the rows of those that are wanted.
 
         Raises:
             UcleError: a task failed.
             NaNError: numbers have outgrown their type.
         """
-        for data in {id(frame.data): frame.data for frame in frames.values()}.values():
-            with errors_of_spark():
-                data.count()
+        together: dict[int, dict[str, Frame]] = {}
+        for name, frame in frames.items():
+            together.setdefault(id(frame.data), {})[name] = frame
+        found: dict[str, pa.Table] = {}
+        for group in together.values():
+            data = next(iter(group.values())).data
+            small = {name: frame for name, frame in group.items() if name in wanted}
+            with action(self._spark, "compute " + ", ".join(group)):
+                if not small:
+                    data.count()
+                    continue
+                numbers = ", ".join(str(frame.number) for frame in small.values())
+                rows = data.where(f"{SOURCE} IN ({numbers})").toArrow()
+            for name, frame in small.items():
+                own = rows.filter(pc.equal(rows[SOURCE], frame.number))
+                found[name] = unpacked(own, frame)
+        return found
+
+    def shorten(self, frames: Mapping[str, Frame]) -> Mapping[str, Frame]:
+        """Return frames that do not depend on those before them.
+
+        Spark plans a step with all steps before it, back to rows that are in a checkpoint or came
+        from the driver. A state that is neither small nor has a checkpoint stays as it is.
+        """
+        data = {id(frame.data): frame.data for frame in frames.values()}
+        cut = {key: self._shorten(each) for key, each in data.items()}
+        return {
+            name: replace(frame, data=cut[id(frame.data)].data, owner=cut[id(frame.data)])
+            if cut[id(frame.data)] is not None
+            else frame
+            for name, frame in frames.items()
+        }
+
+    def _shorten(self, data: Any) -> Persisted | None:
+        with action(self._spark, "shorten the plan of a loop"):
+            size = data.selectExpr(f"sum(length({ROWS}))").collect()[0][0] or 0
+            if size <= LOCAL_BYTES:
+                return self._persist(self._spark.createDataFrame(data.toArrow(), MADE))
+            context = getattr(self._spark, "sparkContext", None)
+            if context is not None and context.getCheckpointDir() is not None:
+                return self._persist(data.checkpoint())
+        return None
 
     def collect(self, frame: Frame) -> pa.Table:
         """Return all rows, in this process."""
-        with errors_of_spark():
+        with action(self._spark, "fetch rows"):
             rows = frame.own().toArrow()
-        if frame.number is None:
-            return rows
-        parts = [unpack(value.as_buffer()) for value in rows[ROWS]]
-        return pa.concat_tables([frame.schema.empty_table(), *parts])
+        return rows if frame.number is None else unpacked(rows, frame)
 
     def fetch_rows(self, incoming: fragments.FragmentInput) -> pa.Table:
         """Return the rows of an input, in this process."""
@@ -198,30 +286,26 @@ class SparkEngine:
         """The rows of an input in this process; None for those on Spark."""
         origin = incoming.origin
         if isinstance(origin, Load):
-            data = self._compiled.inputs[origin.source.tensor].data
+            data = self.planned.inputs[origin.source.tensor].data
             return array_table(data, origin.type, origin.layout)
         if isinstance(origin, Dictionary):
             return self.dictionary(origin)
         source = incoming.table
         if source is not None and isinstance(source.origin, InMemory):
-            rows = self._compiled.inputs[incoming.tensor].data
+            rows = self.planned.inputs[incoming.tensor].data
             return pa.table({name: rows[name] for name in source.columns})
         return None
 
     def close(self) -> None:
-        """Unpersist the frames that Spark keeps between fragments."""
-        while self._kept:
-            self._kept.pop().unpersist()
+        """Unpersist all frames."""
+        self._release()
+        self._prepared.clear()
+        for each in list(self._live):
+            each.data.unpersist()
 
 
-def stored_schema(read: Read) -> pa.Schema:
-    """Return names and types of the columns of a relation as a fragment makes it."""
-    names = key_columns(read.type)
-    keys = []
-    for axis in read.layout.promoted:
-        keys.append((names[axis], arrow_type(KEY_KINDS[read.type.axes[axis].coordinates])))
-    value = arrow_type(KINDS[read.type.dtype]) if read.layout.scalar else pa.binary()
-    return pa.schema([*keys, (VALUE, value)])
+def _both(one: Any, other: Any) -> Any:
+    return one.union(other)
 
 
 def _plain(column: Any) -> Any:
@@ -231,34 +315,3 @@ def _plain(column: Any) -> Any:
     if pa.types.is_large_string(column.type):
         return column.cast(pa.string())
     return column
-
-
-class Driver:
-    """An engine of one partition, which fetches its inputs."""
-
-    partitions = 1
-
-    def __init__(self, engine: SparkEngine, compiled: Compiled) -> None:
-        self._engine = engine
-        self._compiled = compiled
-
-    def scan(self, incoming: FragmentInput) -> pa.Table:
-        """Return the rows of an input."""
-        return self._engine.fetch_rows(incoming)
-
-    def place(self, frame: pa.Table, incoming: FragmentInput) -> pa.Table:
-        """Return the rows as they are, as there is one place."""
-        return frame
-
-    def map(self, fragment: Fragment, placed: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-        """Run a fragment."""
-        task = Task.of(self._compiled, fragment)
-        with open_partition() as session:
-            return run_on_tables(session, task, 0, fragment.tables, placed)
-
-    def collect(self, frame: pa.Table) -> pa.Table:
-        """Return all rows."""
-        return frame
-
-    def close(self) -> None:
-        """Do nothing, as nothing is kept."""

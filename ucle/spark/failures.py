@@ -39,6 +39,8 @@ def errors_of_spark() -> Iterator[None]:
     """A context that turns errors of Spark into errors of ucle."""
     try:
         yield
+    except UcleError:
+        raise
     except Exception as error:
         raise unpack_error(error) from error
 

@@ -3,31 +3,45 @@
 from __future__ import annotations
 
 import contextlib
-import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, NoReturn
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, NoReturn, cast
 
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.errors import UnsupportedError
 from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.libraries import pa
+from ucle.foundation.progress import Watch, progress_bar
+from ucle.gradients.build_gradient import build_gradient
+from ucle.gradients.build_training import build_training
+from ucle.inputs.table_input import TableInput
 from ucle.language.syntax import Statement
-from ucle.options import Options
+from ucle.optim.descent import Optimiser
+from ucle.options import Options, names_of
 from ucle.partitions.choices import Network
 from ucle.partitions.distribute import EstimatedSizes, candidates, distribute, distribute_cheapest
-from ucle.partitions.engine import run_distributed
+from ucle.partitions.engine import PartitionEngine, run_distributed
+from ucle.partitions.fragments import DistributedPlan
 from ucle.partitions.run_fragment import Task
-from ucle.pipeline.artifacts import Compiled
+from ucle.partitions.steps import OnPartitions, StepOutputs
+from ucle.pipeline.artifacts import Compiled, Planned
 from ucle.plan.sources import TableSource
 from ucle.run.build import Build, build_text
 from ucle.run.current_data import Prepared
-from ucle.spark.engine import Driver, SparkEngine
+from ucle.run.iterate import Loop, iterate
+from ucle.run.prepared_program import PreparedProgram
+from ucle.spark.driver import Driver
+from ucle.spark.engine import SparkEngine
 from ucle.spark.sources import SparkInput, ids_of, spark_inputs, stand_in
 from ucle.spark.spark_facts import measure_on_spark
-from ucle.spark.spark_results import SparkResult
+from ucle.spark.spark_results import SparkIteration, SparkOutputs, SparkResult, SparkSteps
 from ucle.sqlgen import emit
 from ucle.sqlgen.script import render_script
+from ucle.stats.measure import MeasuredInput
 
 
 @dataclass(frozen=True)
@@ -37,6 +51,11 @@ class Cluster:
     partitions: int
     memory: str | None
     network: Network
+
+    @property
+    def tasks(self) -> int:
+        """The most tasks that read an input: several for each core, as some are slow."""
+        return TASKS * self.network.workers
 
     @staticmethod
     def of(spark: Any) -> Cluster:
@@ -64,6 +83,9 @@ class Cluster:
         return Cluster(partitions, setting("spark.ucle.memoryLimit", None), network)
 
 
+TASKS = 4
+"""The number of tasks for each core that read an input."""
+
 CANDIDATES = 6
 """Decompositions of a program that are tried on a cluster: the cheapest ones on one machine."""
 
@@ -90,11 +112,27 @@ class SparkProgram:
         self._session = session
         self.cluster = cluster
         self._asked = engine
+
+    @cached_property
+    def _distributed(self) -> tuple[Compiled, DistributedPlan]:
+        build, cluster = self._build, self.cluster
         tried = candidates(build.compiled, build.options, CANDIDATES)
-        self.compiled, self.plan = distribute_cheapest(
-            tried, self.cluster.network, self.cluster.partitions
-        )
-        weakref.finalize(self, session.close).atexit = False
+        return distribute_cheapest(tried, cluster.network, cluster.partitions)
+
+    @property
+    def compiled(self) -> Compiled:
+        """The program with the decomposition that is the cheapest on the cluster."""
+        return self._distributed[0]
+
+    @property
+    def plan(self) -> DistributedPlan:
+        """The fragments of one execution."""
+        return self._distributed[1]
+
+    @property
+    def carry(self) -> Mapping[str, str]:
+        """The inputs that an output replaces in the next step; empty except after `minimize`."""
+        return MappingProxyType(dict(self._build.request.carry))
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -168,29 +206,128 @@ class SparkProgram:
         )
 
     def _run(self, compiled: Compiled) -> SparkResult:
-        cluster = self.cluster
-        frames = {name: each.frame for name, each in self._inputs.items()}
         alone = self.engine == "duckdb"
-        partitions = 1 if alone else cluster.partitions
-        engine = SparkEngine(
-            self._spark, compiled, self._session, frames, partitions, cluster.memory
-        )
+        on_cluster, engine = self._engines(compiled, alone=alone)
         plan = self.plan
         if alone or compiled is not self.compiled:
-            plan = distribute(compiled, cluster.network, partitions)
+            plan = distribute(compiled, self.cluster.network, engine.partitions)
         try:
-            if alone:
-                driver = Driver(engine, compiled)
-                made = run_distributed(plan, driver)
-                found = {name: engine.upload_rows(rows) for name, rows in made.items()}
-            else:
-                found = run_distributed(plan, engine)
-                engine.run(found)
+            frames = run_distributed(plan, engine)
+            engine.compute(frames, ())
+            ids = {each.name: engine.dictionary(each) for each in compiled.plan.dictionaries}
         except BaseException:
             engine.close()
             raise
-        dictionaries = {each.name: engine.dictionary(each) for each in compiled.plan.dictionaries}
-        return SparkResult(self._spark, compiled, engine, found, dictionaries)
+        made = StepOutputs(compiled, frames, compiled.plan.outputs, {}, ids)
+        return SparkResult(SparkOutputs(self._spark, made, on_cluster, engine.close))
+
+    def _engines(self, compiled: Compiled, *, alone: bool) -> tuple[SparkEngine, PartitionEngine]:
+        """The engine of the cluster, and the one that runs: this, or the driver if `alone`."""
+        cluster = self.cluster
+        frames = {name: each.frame for name, each in self._inputs.items()}
+        engine = SparkEngine(
+            self._spark,
+            compiled,
+            self._session,
+            frames,
+            1 if alone else cluster.partitions,
+            cluster.memory,
+            cluster.tasks,
+        )
+        return engine, Driver(engine) if alone else engine
+
+    # ---- Gradients, and repeated runs ----
+
+    def gradient(
+        self, loss: str, wrt: Sequence[str], *, stored: Sequence[str] = ()
+    ) -> SparkProgram:
+        """Return the program that also computes gradients, as `EinsumProgram.gradient`."""
+        given = loss, tuple(wrt), tuple(stored)
+        return self._derived(build_gradient(self._build, self._session.connection, *given))
+
+    def minimize(
+        self,
+        loss: str,
+        wrt: str | Sequence[str],
+        optimiser: Optimiser,
+        *,
+        outputs: str | Sequence[str] = (),
+    ) -> SparkProgram:
+        """Return the program of one training step, as `EinsumProgram.minimize`."""
+        names, shown = names_of(wrt, "minimize, wrt"), names_of(outputs, "minimize, outputs")
+        where = self._session.connection
+        return self._derived(build_training(self._build, where, loss, names, optimiser, shown))
+
+    def _derived(self, build: Build) -> SparkProgram:
+        """A program on the same tables, which it may read under other names."""
+        tables = {each.table: each for each in self._inputs.values()}
+        inputs = {}
+        for name, given in build.request.inputs.items():
+            relation = given.relation if isinstance(given, TableInput) else given
+            if isinstance(relation, str) and relation in tables:
+                inputs[name] = tables[relation]
+        return SparkProgram(self._spark, build, inputs, self._session, self.cluster, self._asked)
+
+    def prepare(
+        self, *, carry: Mapping[str, str] | None = None, swap: Sequence[str] = ()
+    ) -> PreparedProgram:
+        """Prepare the program for many runs, as `EinsumProgram.prepare`.
+
+        The tables of carried inputs and all that depends on no changing input stay on the
+        executors, where steps read them. Only arrays can be replaced: the rows of a table on Spark
+        stay those that were there at first.
+        """
+        carried = dict(self.carry if carry is None else carry)
+        return PreparedProgram(
+            self._build, self._session, carried, tuple(swap), self._steps(carried, swap)
+        )
+
+    def iterate(
+        self,
+        carry: Mapping[str, str] | None = None,
+        until: str | None = None,
+        *,
+        max_steps: int | None = None,
+        swap: Sequence[str] = (),
+        progress: Watch | None = None,
+        checkpoint: Mapping[str, str] | None = None,
+        every: int = 10,
+    ) -> SparkIteration:
+        """Run the program on its own results repeatedly, as `EinsumProgram.iterate`.
+
+        What stays on the executors is said at `prepare`. A `checkpoint` writes tables of Spark's
+        catalogue, one after the other.
+        """
+        carried = dict(self.carry if carry is None else carry)
+        loop = Loop(carried, until, max_steps, tuple(swap), progress, checkpoint or {}, every)
+        steps = self._steps(carried, swap)
+        shown = progress_bar() if progress is None else contextlib.nullcontext(progress)
+        try:
+            with shown as watch:
+                made = iterate(self._build, self._session, replace(loop, progress=watch), steps)
+        except BaseException:
+            steps.close()
+            raise
+        return cast(SparkIteration, made)
+
+    def _steps(self, carry: Mapping[str, str], swap: Sequence[str]) -> OnPartitions:
+        """Where steps run."""
+        if tables := [name for name in swap if name in self._inputs]:
+            raise UnsupportedError(
+                "the rows of a table on Spark are not read again",
+                where=f"swap, input {tables[0]}",
+                expected="an input that is an array",
+                found="a table on Spark",
+                hint="compile the program for the new rows",
+            )
+        compiled, network = self._build.compiled, self.cluster.network
+        on_cluster, engine = self._engines(compiled, alone=self._asked == "duckdb")
+
+        def cut_plan(planned: Planned, kept: Collection[str]) -> DistributedPlan:
+            return distribute(planned, network, engine.partitions, kept)
+
+        results = SparkSteps(self._spark, on_cluster, engine.close)
+        return OnPartitions(engine, results, carry, cut_plan)
 
     def __repr__(self) -> str:
         return f"<SparkProgram of {', '.join(self.outputs)}, on {self.engine}>"
@@ -218,19 +355,37 @@ def spark_program(
         if options.rewrite == "auto":  # a fragment that has run cannot run again in another form
             options = replace(options, rewrite="safe")
         seen = build_text(text, operands, given, session.connection, options, memory_limit)
-        for name, each in there.items():
-            bound = seen.compiled.all_inputs[name]
-            source = bound.source
-            assert isinstance(source, TableSource)
-            encoded = [key for axis, key in enumerate(source.keys) if source.is_encoded(axis)]
-            if encoded:
-                stand_in(session, each, {key: ids_of(each, key) for key in encoded})
-            measured = measure_on_spark(each.frame, name, source, bound.fill, cluster.memory)
-            if measured is not None:
-                standing[name] = replace(standing[name], measured=measured)
+        measured = _measure(there, seen, session, cluster)
+        standing |= {x: replace(standing[x], measured=found) for x, found in measured.items()}
         given = {**inputs, **standing}
         made = build_text(text, operands, given, session.connection, options, memory_limit)
     except BaseException:
         session.close()
         raise
     return SparkProgram(spark, made, there, session, cluster, engine)
+
+
+def _measure(
+    there: Mapping[str, SparkInput], seen: Build, session: Session, cluster: Cluster
+) -> dict[str, MeasuredInput]:
+    """Measure all inputs at once, as small jobs wait most of their time; ids are fetched."""
+
+    def measure(name: str) -> tuple[dict[str, pa.Array], MeasuredInput | None]:
+        each, bound = there[name], seen.compiled.all_inputs[name]
+        source = bound.source
+        assert isinstance(source, TableSource)
+        encoded = [key for axis, key in enumerate(source.keys) if source.is_encoded(axis)]
+        ids = {key: ids_of(each, key) for key in encoded}
+        found = measure_on_spark(
+            each.frame, name, source, bound.fill, cluster.memory, cluster.tasks
+        )
+        return ids, found
+
+    measured = {}
+    with ThreadPoolExecutor(max(len(there), 1)) as pool:
+        for name, (ids, found) in zip(there, pool.map(measure, there), strict=True):
+            if ids:
+                stand_in(session, there[name], ids)
+            if found is not None:
+                measured[name] = found
+    return measured

@@ -18,7 +18,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import pa
 from ucle.inputs.table_input import TableInput
 from ucle.plan.sources import Nulls
-from ucle.spark.failures import errors_of_spark
+from ucle.spark.actions import action
 from ucle.spark.kinds import arrow_type
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import identifier
@@ -100,7 +100,7 @@ def stand_in(
     rows = max((len(values) for values in known.values()), default=0)
     sample = None
     if any(kind.startswith("array<") for _, kind in fields):
-        with errors_of_spark():
+        with action(each.frame.sparkSession, f"read a row of {each.table}"):
             sample = each.frame.limit(1).toArrow()
         rows = max(rows, len(sample))
     columns = []
@@ -132,7 +132,7 @@ def ids_of(each: SparkInput, column: str) -> pa.Array:
     Raises:
         InputError: there are more than the driver takes.
     """
-    with errors_of_spark():
+    with action(each.frame.sparkSession, f"read ids of {each.table}"):
         rows = each.frame.select(f"`{column}`").distinct().limit(MOST_IDS + 1).toArrow()
     if len(rows) > MOST_IDS:
         raise InputError(

@@ -14,19 +14,23 @@ from ucle.errors import DuplicateCoordinatesError
 from ucle.foundation.dtypes import Scalar
 from ucle.partitions.statistics import combine_statistics, part_statistics
 from ucle.plan.sources import TableName, TableSource
-from ucle.spark.failures import errors_of_spark
+from ucle.spark.actions import action
 from ucle.spark.tasks import RowsTask, TaskContext
 from ucle.stats.measure import MeasuredInput
 
 ROWS = "rows"
 
+MOST_BYTES = 1 << 28
+"""Bytes of rows that a task measures together."""
+
 
 def measure_on_spark(
-    frame: Any, tensor: str, source: TableSource, fill: Scalar, memory: str | None
+    frame: Any, tensor: str, source: TableSource, fill: Scalar, memory: str | None, tasks: int
 ) -> MeasuredInput | None:
     """Measure a DataFrame as `source` reads it; None where it has no rows.
 
-    `memory` is the limit of a task.
+    `memory` is the limit of a task, and `tasks` the most tasks; a task takes several partitions,
+    as there may be many small ones.
 
     Raises:
         UcleError: as `ucle.stats.measure.measure`.
@@ -38,12 +42,16 @@ def measure_on_spark(
         ROWS,
         made=False,
         context=TaskContext(kernels=False, memory=memory),
+        most=MOST_BYTES,
     )
-    with errors_of_spark():
+    rows = rows.coalesce(tasks)
+    with action(frame.sparkSession, f"measure {tensor}"):
         found = rows.mapInArrow(task.__call__, "part binary").collect()
     if not found:
         return None
-    _check_duplicates(rows, tensor, source)
+    if len(found) > 1:
+        with action(frame.sparkSession, f"check {tensor} for duplicates"):
+            _check_duplicates(rows, tensor, source)
     return combine_statistics([pickle.loads(row["part"]) for row in found])  # our own
 
 

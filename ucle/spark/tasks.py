@@ -9,8 +9,7 @@ partition.
 
 from __future__ import annotations
 
-import contextlib
-import tempfile
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import field
@@ -19,7 +18,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.errors import ExecutionError, UcleError
 from ucle.foundation.dataclasses import dataclass
@@ -28,6 +26,7 @@ from ucle.partitions.run_fragment import Task, divide_rows, partition_of, run_fr
 from ucle.plan.placement_rules import Placement, Spread
 from ucle.run.execute import NaNError
 from ucle.spark.failures import pack_error
+from ucle.spark.workers import Worker, open_worker
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import identifier
 
@@ -41,6 +40,9 @@ MADE = f"{SOURCE} int, {ROWS} binary"
 
 SEED = -1
 """The source number of a row that exists for each partition, so that each of them runs."""
+
+TASK = "task"
+"""The owner of tables that are dropped at the end of a task."""
 
 MOST_BYTES = 1 << 26
 """The most bytes of rows that are packed into one value."""
@@ -141,7 +143,8 @@ class PlaceTask:
     number: int
     placement: Placement
     columns: tuple[str, ...]
-    partitions: int
+    labels: tuple[int, ...]
+    """The numbers that stand for the partitions in transit."""
     made: int | None
     context: TaskContext = field(default_factory=TaskContext)
 
@@ -169,28 +172,32 @@ class PlaceTask:
     def _place_rows(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         match self.placement.spread:
             case Spread.SINGLE:
-                yield from placed_batch(self.number, 0, rows)
+                yield from placed_batch(self.number, self.labels[0], rows)
                 return
             case Spread.REPLICATED:
-                for part in range(self.partitions):
-                    yield from placed_batch(self.number, part, rows)
+                for label in self.labels:
+                    yield from placed_batch(self.number, label, rows)
                 return
             case Spread.BY_AXES:
-                parts = partition_of(rows, self.columns, self.partitions)
+                parts = partition_of(rows, self.columns, len(self.labels))
             case _:  # the same rows on the same partition, should the task run twice
-                parts = np.arange(len(rows)) % self.partitions
-        for part, own in enumerate(divide_rows(rows, parts, self.partitions)):
+                parts = np.arange(len(rows)) % len(self.labels)
+        for label, own in zip(self.labels, divide_rows(rows, parts, len(self.labels)), strict=True):
             if len(own):
-                yield from placed_batch(self.number, part, own)
+                yield from placed_batch(self.number, label, own)
 
 
 @dataclass(frozen=True)
 class TaskInput:
-    """An input of a task: a relation, its name there, and the columns of its table."""
+    """An input of a task: a relation, its name there, and the columns of its table.
+
+    `kept` is True if its rows are the same each time.
+    """
 
     name: str
     table: str
     schema: pa.Schema
+    kept: bool = False
 
 
 @dataclass(frozen=True)
@@ -200,7 +207,11 @@ class FragmentTask:
     task: Task
     incoming: tuple[TaskInput, ...]
     """The inputs, by their numbers."""
+    labels: tuple[int, ...]
+    """The numbers that stand for the partitions in transit."""
     context: TaskContext = field(default_factory=TaskContext)
+    key: str | None = None
+    """Names the fragment of a loop; None where nothing is kept for another run."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task."""
@@ -211,58 +222,95 @@ class FragmentTask:
 
     def _run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         self.context.check_version()
-        with open_worker(self.context) as session:
+        with open_worker(self.context.memory) as worker:
+            session = worker.session
+            self.context.check(session)
             store = Store(session)
+            numbers = {label: part for part, label in enumerate(self.labels)}
             parts: set[int] = set()
             for batch in batches:
                 columns = (batch.column(name) for name in (SOURCE, PART, ROWS))
-                for number, part, value in zip(*columns, strict=True):
-                    if number.as_py() == SEED:
-                        parts.add(part.as_py())
-                    else:
-                        name = f"{number} on {part}"
-                        store.put(name, unpack(value.as_buffer()))
+                for source, label, value in zip(*columns, strict=True):
+                    number, part = source.as_py(), numbers[label.as_py()]
+                    if number == SEED:
+                        parts.add(part)
+                    elif not (self.incoming[number].kept and worker.holds(self.key, part)):
+                        store.put(self._table(number, part), unpack(value.as_buffer()))
             store.flush()
             for part in sorted(parts):
+                self._complete(store, worker, part)
                 held = {}
                 for number, each in enumerate(self.incoming):
-                    store.view(each.table, f"{number} on {part}", each.schema)
+                    store.view(each.table, self._table(number, part))
                     held[each.name] = each.table
                 made = run_fragment(session, self.task, part, held)
                 for number, name in enumerate(self.task.made):
                     if name in made:
                         yield from made_batch(number, made[name])
 
+    def _table(self, number: int, part: int) -> str:
+        """The table of an input's rows; those of kept ones are there for later tasks, too."""
+        owner = self.key if self.incoming[number].kept else TASK
+        return f"{owner} {number} {part}"
+
+    def _complete(self, store: Store, worker: Worker, part: int) -> None:
+        """Create the tables of inputs that have no rows on a partition."""
+        known = worker.holds(self.key, part)
+        for number, each in enumerate(self.incoming):
+            name = self._table(number, part)
+            if not (each.kept and known) and not store.has(name):
+                store.put(name, each.schema.empty_table())
+        store.flush()
+        if self.key is not None:
+            worker.keep(self.key, part)
+
 
 @dataclass(frozen=True)
 class RowsTask:
     """A function of the rows of a partition, given as a table of a DuckDB; it returns one table.
 
-    `made` is True if the rows are packed, as fragments make them.
+    `made` is True if the rows are packed, as fragments make them. If `most` is given, the function
+    is called for the rows met so far whenever they exceed so many bytes.
     """
 
     function: Callable[[Session, str], pa.Table]
     table: str
     made: bool
     context: TaskContext = field(default_factory=TaskContext)
+    most: float = math.inf
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task."""
         try:
             self.context.check_version()
-            with open_worker(self.context) as session:
-                store = Store(session)
-                for batch in batches:
-                    if self.made:
-                        for value in batch.column(ROWS):
-                            store.put(self.table, unpack(value.as_buffer()))
-                    else:
-                        store.put(self.table, pa.Table.from_batches([batch]))
-                store.flush()
-                if store.has(self.table):
-                    yield from self.function(session, self.table).to_batches()
+            with open_worker(self.context.memory) as worker:
+                self.context.check(worker.session)
+                yield from self._run(worker.session, batches)
         except (UcleError, NaNError) as error:
             raise pack_error(error) from None
+
+    def _run(self, session: Session, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        store, size = Store(session), 0
+        for rows in self._rows(batches):
+            store.put(self.table, rows)
+            size += rows.nbytes
+            if size > self.most:
+                yield from self._apply(session, store)
+                size = 0
+        yield from self._apply(session, store)
+
+    def _rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+        for batch in batches:
+            if self.made:
+                yield from (unpack(value.as_buffer()) for value in batch.column(ROWS))
+            else:
+                yield pa.Table.from_batches([batch])
+
+    def _apply(self, session: Session, store: Store) -> Iterator[pa.RecordBatch]:
+        store.flush()
+        if store.has(self.table):
+            yield from self.function(session, self.table).to_batches()
+            store.drop(self.table)
 
 
 class Store:
@@ -289,35 +337,26 @@ class Store:
         for name in list(self._waiting):
             self._take(name)
 
+    def drop(self, name: str) -> None:
+        """Drop a table."""
+        self._there.discard(name)
+        quoted = sql_text(identifier(name))
+        self._session.run(f"DROP TABLE IF EXISTS {quoted}", "rows of a partition")
+
     def _take(self, name: str) -> None:
         rows = pa.concat_tables(self._waiting.pop(name))
         quoted = sql_text(identifier(name))
         self._session.register("ucle rows", rows)
         try:
             new = name not in self._there
-            head = f"CREATE TEMP TABLE {quoted} AS" if new else f"INSERT INTO {quoted}"
+            head = f"CREATE OR REPLACE TEMP TABLE {quoted} AS" if new else f"INSERT INTO {quoted}"
             self._session.run(f'{head} SELECT * FROM "ucle rows"', "rows of a partition")
         finally:
             self._session.unregister("ucle rows")
         self._there.add(name)
 
-    def view(self, view: str, name: str, schema: pa.Schema) -> None:
-        """Give a table another name; it is empty where no rows were added."""
-        if name not in self._there:
-            self.put(name, schema.empty_table())
-            self.flush()
+    def view(self, view: str, name: str) -> None:
+        """Give a table another name."""
         quoted, source = (sql_text(identifier(x)) for x in (view, name))
         text = f"CREATE OR REPLACE TEMP VIEW {quoted} AS SELECT * FROM {source}"
         self._session.run(text, "rows of a partition")
-
-
-@contextlib.contextmanager
-def open_worker(context: TaskContext) -> Iterator[Session]:
-    """Open a DuckDB for a task, which spills to a folder that is deleted afterwards."""
-    with tempfile.TemporaryDirectory(prefix="ucle_") as folder, DUCKDB.open(":memory:") as session:
-        context.check(session)
-        session.run(f"SET temp_directory = '{folder}'", "worker")
-        session.run("SET threads = 1", "worker")
-        if context.memory:
-            session.run(f"SET memory_limit = '{context.memory}'", "worker")
-        yield session

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.database.temporary_tables import TemporaryTable
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import pa
 from ucle.partitions.choices import NETWORK, Network, Problem
 from ucle.partitions.cut import cut
@@ -18,32 +21,30 @@ from ucle.partitions.distribute import EstimatedSizes, distribute
 from ucle.partitions.engine import run_distributed
 from ucle.partitions.fragments import DistributedPlan
 from ucle.partitions.in_process import InProcess
-from ucle.pipeline.artifacts import Compiled
+from ucle.partitions.steps import OnPartitions, StepOutputs
+from ucle.pipeline.artifacts import Compiled, Planned
 from ucle.program import EinsumProgram
 from ucle.run.current_data import Prepared
-from ucle.run.results import Result
+from ucle.run.iterate import Loop, iterate
+from ucle.run.prepared_program import PreparedProgram
+from ucle.run.results import Result, TensorRelation
+from ucle.run.step_engine import LoopEnd
 from ucle.sqlgen.script import drop_statement, sql_text
 from ucle.sqlgen.sql_trees import identifier
 
 
-def result_of(
-    compiled: Compiled,
-    session: Session,
-    tables: Mapping[str, pa.Table],
-    dictionaries: Mapping[str, pa.Table],
-) -> Result:
-    """Return the results of a program, in a session that the result holds from then on.
+def result_of(outputs: StepOutputs, session: Session, tables: Mapping[str, pa.Table]) -> Result:
+    """Return the results of a program, in a session.
 
     Args:
-        compiled: the program.
+        outputs: what the program has made.
         session: where the rows are put.
         tables: the rows of each output, as they are stored.
-        dictionaries: those of the labels that have one.
     """
     kept: dict[str, TemporaryTable] = {}
     places: dict[str, TemporaryTable] = {}
     try:
-        for name, rows in dictionaries.items():
+        for name, rows in outputs.dictionaries.items():
             places[name] = _put(session, rows)
         for name, rows in tables.items():
             kept[name] = _put(session, rows)
@@ -51,7 +52,21 @@ def result_of(
         for table in (*kept.values(), *places.values()):
             table.drop()
         raise
-    return Result.of(compiled, session, kept, places)
+    compiled = outputs.compiled
+    tensors = {
+        name: TensorRelation(
+            name,
+            compiled.plan.shown[name].type,
+            outputs.reads[name].layout,
+            kept[name],
+            session,
+            places,
+            nonfill=name in compiled.nonfill,
+            fixed=compiled.fixed_axes[name],
+        )
+        for name in tables
+    }
+    return Result(session, tensors, [*kept.values(), *places.values()], holds=False)
 
 
 def _put(session: Session, rows: pa.Table) -> TemporaryTable:
@@ -72,13 +87,102 @@ def cheapest(compiled: Compiled, partitions: int, network: Network) -> Distribut
 
 
 def draw_plan(
-    compiled: Compiled, partitions: int, seed: int, network: Network = NETWORK
+    compiled: Planned,
+    partitions: int,
+    seed: int,
+    network: Network = NETWORK,
+    kept: Collection[str] = (),
 ) -> DistributedPlan:
     """Draw a distributed plan of a compiled program: every choice of ways is legal."""
     random = np.random.default_rng(seed)
-    problem = Problem(compiled.plan, EstimatedSizes(compiled), network, partitions)
+    problem = Problem(compiled.plan, EstimatedSizes(compiled), network, partitions, kept)
     choice = {name: every[random.integers(len(every))] for name, every in problem.ways.items()}
     return cut(problem, choice)
+
+
+class StoredResults:
+    """Outputs of steps as results on a session, for comparison with those of one machine."""
+
+    def __init__(self, engine: InProcess, session: Session) -> None:
+        self._engine = engine
+        self._session = session
+
+    def wrap(self, outputs: StepOutputs) -> Mapping[str, StepResult]:
+        """Return the outputs of a step as tensors."""
+        tables = {x: self._engine.collect(frame) for x, frame in outputs.frames.items()}
+        made = result_of(outputs, self._session, tables)
+        return {
+            x: StepResult(x, outputs.frames[x], made[x], outputs.numbers.get(x))
+            for x in outputs.frames
+        }
+
+    def save(self, tensors: Mapping[str, StepResult]) -> None:
+        """Write tensors to tables of the session."""
+        for table, tensor in tensors.items():
+            tensor.stored.to_table(table, mode="replace")
+
+    def end(self, tensors: Mapping[str, StepResult], end: LoopEnd) -> Any:
+        """Return the outcome of a loop."""
+        return SimpleNamespace(tensors=tensors, **vars(end))
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """An output of a step on partitions of this process."""
+
+    name: str
+    frame: Any
+    stored: TensorRelation
+    number: Any
+
+    def to_numpy(self) -> Any:
+        """Return the tensor as an array."""
+        return self.stored.to_numpy()
+
+
+def prepare_on_partitions(
+    program: EinsumProgram,
+    database: object,
+    carry: Mapping[str, str],
+    partitions: int,
+    seed: int = 0,
+) -> PreparedProgram:
+    """Prepare a program for repeated runs on partitions of this process.
+
+    Args:
+        program: what runs.
+        database: where its tables are.
+        carry: inputs, and the outputs that replace them.
+        partitions: the number of partitions.
+        seed: of the initial placement of rows, and of the plans; those of seed 0 are the cheapest.
+    """
+    session, steps = _steps(program, database, carry, partitions, seed)
+    return PreparedProgram(program._build, session, carry, (), steps)
+
+
+def iterate_on_partitions(
+    program: EinsumProgram, database: object, loop: Loop, partitions: int, seed: int = 0
+) -> Any:
+    """Run a loop on partitions of this process; arguments as for `prepare_on_partitions`."""
+    session, steps = _steps(program, database, loop.carry, partitions, seed)
+    return iterate(program._build, session, loop, steps)
+
+
+def _steps(
+    program: EinsumProgram,
+    database: object,
+    carry: Mapping[str, str],
+    partitions: int,
+    seed: int,
+) -> tuple[Session, OnPartitions]:
+    def cut_plan(planned: Planned, kept: Collection[str]) -> DistributedPlan:
+        if seed == 0:
+            return distribute(planned, NETWORK, partitions, kept)
+        return draw_plan(planned, partitions, seed, kept=kept)
+
+    session = DUCKDB.open(database)  # type: ignore[arg-type]
+    engine = InProcess(program.compiled, session, partitions, seed)
+    return session, OnPartitions(engine, StoredResults(engine, session), carry, cut_plan)
 
 
 def run_on_partitions(
@@ -105,7 +209,11 @@ def run_on_partitions(
         engine = InProcess(compiled, session, partitions, seed)
         frames = run_distributed(distributed, engine)
         tables = {name: engine.collect(frame) for name, frame in frames.items()}
-        return result_of(compiled, session, tables, engine.dictionaries(compiled.plan))
+        ids = engine.dictionaries(compiled.plan)
+        engine.close()
+        return result_of(
+            StepOutputs(compiled, frames, compiled.plan.outputs, {}, ids), session, tables
+        )
 
     session = DUCKDB.open(database)  # type: ignore[arg-type]
     return Prepared(program.compiled, program.options).attempt(session, run)
