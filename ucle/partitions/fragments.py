@@ -51,7 +51,8 @@ class Fragment:
 
     `plan` reads the tables of `incoming` under their names. `places` are the placements of its
     steps. `finite` are results in which every number has to be finite, each with the names of its
-    tensor and of the input that it replaces in the next run.
+    tensor and of the input that it replaces in the next run. It is `repeated` if it is part of the
+    step of a loop.
     """
 
     incoming: tuple[FragmentInput, ...]
@@ -59,6 +60,7 @@ class Fragment:
     places: Mapping[str, Placement]
     made: tuple[FragmentOutput, ...]
     finite: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    repeated: bool = False
 
     @property
     def tables(self) -> dict[str, str]:
@@ -101,13 +103,13 @@ class DistributedPlan:
         """Estimated number of bytes that move in each run."""
         return self._moved(kept=False)
 
-    def with_finite(self, finite: Mapping[str, tuple[str, str]]) -> DistributedPlan:
-        """Return the plan in which some results have to be finite, as in `Fragment.finite`."""
+    def as_step(self, finite: Mapping[str, tuple[str, str]]) -> DistributedPlan:
+        """Return the plan as the step of a loop; `finite` is as in `Fragment`."""
         fragments = []
         for fragment in self.fragments:
             made = {each.read.step for each in fragment.made}
             own = {step: names for step, names in finite.items() if step in made}
-            fragments.append(replace(fragment, finite=own) if own else fragment)
+            fragments.append(replace(fragment, finite=own, repeated=True))
         return replace(self, fragments=tuple(fragments))
 
     @property

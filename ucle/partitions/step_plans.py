@@ -87,7 +87,7 @@ class StepPlans:
             again = replace(again, dictionaries=self._plan.dictionaries)
         held = {step.name for step in again.steps if isinstance(step.relation, Held)}
         return StepPlan(
-            self._distribute(again, held - state).with_finite(self._finite),
+            self._distribute(again, held - state).as_step(self._finite),
             self._plan.outputs,
             {output: read.step for output, read in parts.outputs.items()},
         )

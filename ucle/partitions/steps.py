@@ -114,6 +114,7 @@ class OnPartitions:
         if key not in self._before:
             before = plans.before
             made = {} if before is None else run_distributed(before, engine)
+            engine.compute(made, ())
             self._dictionaries[key] = {
                 each.name: engine.dictionary(each) for each in compiled.plan.dictionaries
             }
@@ -147,7 +148,11 @@ class OnPartitions:
     def _first(self, plans: StepPlans, name: str) -> Any:
         """The frame of an input in its first state; None where nothing reads it."""
         plan = plans.first_state(name)
-        return None if plan is None else run_distributed(plan, self._engine)[name]
+        if plan is None:
+            return None
+        made = run_distributed(plan, self._engine)
+        self._engine.compute(made, ())
+        return made[name]
 
     def replan(
         self, compiled: Compiled, state: Mapping[str, Any], options: Options

@@ -29,6 +29,7 @@ from ucle.spark.actions import action
 from ucle.spark.frames import Frame, Persisted, Placed, stored_schema, unpacked
 from ucle.spark.kinds import arrow_type
 from ucle.spark.labels import partition_labels
+from ucle.spark.planning import session_for_steps, without_plan
 from ucle.spark.tasks import (
     MADE,
     PART,
@@ -88,6 +89,7 @@ class SparkEngine:
         """
         self.partitions = partitions
         self._spark = session_of_spark
+        self._steps = session_for_steps(session_of_spark)
         self._session = session
         self._inputs = inputs
         self._memory = memory
@@ -146,7 +148,8 @@ class SparkEngine:
         prepared = self._prepared[id(fragment)]
         moving = self._place_rows(placed, kept=False)
         if prepared.fixed is None:
-            rows = self._repartition_rows(reduce(_both, moving, self._seeds()))
+            seeds = self._seeds(repeated=fragment.repeated)
+            rows = self._repartition_rows(reduce(_both, moving, seeds))
         elif moving:
             # Rows that are repartitioned alike meet where they are. An older Spark moves them all.
             moved = self._repartition_rows(reduce(_both, moving))
@@ -161,8 +164,7 @@ class SparkEngine:
 
     def _prepare(self, fragment: Fragment, placed: Mapping[str, Placed]) -> _Prepared:
         """Build the task of a fragment, and bring the rows to it that stay there."""
-        repeated = any(each.kept for each in placed.values())
-        key = f"kept_{secrets.token_hex(8)}" if repeated else None
+        key = f"kept_{secrets.token_hex(8)}" if fragment.repeated else None
         tables = fragment.tables
         incoming = (
             TaskInput(name, tables[name], each.frame.schema, each.kept)
@@ -176,8 +178,8 @@ class SparkEngine:
             key,
         )
         fixed = None
-        if repeated:
-            rows = reduce(_both, self._place_rows(placed, kept=True), self._seeds())
+        if staying := self._place_rows(placed, kept=True):
+            rows = reduce(_both, staying, self._seeds(repeated=True))
             fixed = self._persist(self._repartition_rows(rows))
         return _Prepared(fragment, task, fixed)
 
@@ -197,9 +199,11 @@ class SparkEngine:
                 found.append(each.frame.own().mapInArrow(task.__call__, PLACED))
         return found
 
-    def _seeds(self) -> Any:
+    def _seeds(self, *, repeated: bool) -> Any:
+        """A row for each partition, to which others are added, in the session that plans them."""
         labels = spark.array(*(spark.lit(label) for label in self._labels))
-        return self._spark.range(self.partitions).select(
+        session = self._steps if repeated else self._spark
+        return session.range(self.partitions).select(
             spark.lit(SEED).cast("int").alias(SOURCE),
             spark.element_at(labels, spark.col("id").cast("int") + 1).cast("int").alias(PART),
             spark.lit(None).cast("binary").alias(ROWS),
@@ -247,29 +251,30 @@ class SparkEngine:
         return found
 
     def shorten(self, frames: Mapping[str, Frame]) -> Mapping[str, Frame]:
-        """Return frames that do not depend on those before them.
+        """Return frames whose plans do not contain those of the steps before them.
 
-        Spark plans a step with all steps before it, back to rows that are in a checkpoint or came
-        from the driver. A state that is neither small nor has a checkpoint stays as it is.
+        Spark plans a step with all steps before it. A small state is copied to the driver, and a
+        large one to a checkpoint, if there is a folder for it: what is lost is computed from there
+        on. Without one, it is computed from the first step on, but not planned again.
         """
-        data = {id(frame.data): frame.data for frame in frames.values()}
-        cut = {key: self._shorten(each) for key, each in data.items()}
+        data = {id(frame.data): frame for frame in frames.values()}
+        cut = {key: self._shorten(frame) for key, frame in data.items()}
         return {
-            name: replace(frame, data=cut[id(frame.data)].data, owner=cut[id(frame.data)])
-            if cut[id(frame.data)] is not None
-            else frame
+            name: replace(cut[id(frame.data)], schema=frame.schema, number=frame.number)
             for name, frame in frames.items()
         }
 
-    def _shorten(self, data: Any) -> Persisted | None:
+    def _shorten(self, frame: Frame) -> Frame:
+        data = frame.data
         with action(self._spark, "shorten the plan of a loop"):
             size = data.selectExpr(f"sum(length({ROWS}))").collect()[0][0] or 0
             if size <= LOCAL_BYTES:
-                return self._persist(self._spark.createDataFrame(data.toArrow(), MADE))
-            context = getattr(self._spark, "sparkContext", None)
-            if context is not None and context.getCheckpointDir() is not None:
-                return self._persist(data.checkpoint())
-        return None
+                return replace(frame, data=self._steps.createDataFrame(data.toArrow()), owner=None)
+            if not hasattr(data, "_jdf"):  # Spark Connect
+                return frame
+            if self._spark.sparkContext.getCheckpointDir() is not None:
+                return replace(frame, data=data.checkpoint(), owner=None)
+            return replace(frame, data=without_plan(data))
 
     def collect(self, frame: Frame) -> pa.Table:
         """Return all rows, in this process."""
