@@ -1,21 +1,31 @@
-"""Random loops on 1, 2 and 5 partitions of this process, against loops in NumPy."""
+"""Random loops and gradients on 1, 2 and 5 partitions of this process, against NumPy."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 from random_programs.gathers import gathered_case
 from random_programs.indices import indexed_case
 from random_programs.loops import is_tame, with_carry
+from random_programs.slopes import Smooth
 
+import ucle
+from ucle.errors import UnsupportedError, ValueTypeError
+from ucle.run.iterate import Loop
 from ucle.testing.check_matrix import some_decompositions
 from ucle.testing.generate import Case, random_case
 from ucle.testing.oracle import assert_equal
 from ucle.testing.oracle_operators import UndefinedError
-from ucle.testing.partitions import prepare_on_partitions
+from ucle.testing.partitions import (
+    iterate_on_partitions,
+    prepare_on_partitions,
+    run_on_partitions,
+)
 
 DRAWN: tuple[tuple[Callable[[int], Case], int], ...] = (
     (random_case, 100),
@@ -47,7 +57,8 @@ def test_random_loops(
     try:
         program = case.compile(connection)
         if seed % 3 == 0:
-            program = program.with_decomposition(list(some_decompositions(program, seed, 3))[-1])
+            others = list(some_decompositions(program, seed, 3))
+            program = program.with_decomposition(others[-1]) if others else program
         compare(case, carry, program, PARTITIONS[seed % 3], seed, connection)
     finally:
         case.drop_tables(connection)
@@ -67,3 +78,127 @@ def compare(
                 context = f"step {step}, {partitions} partitions, carry {carry}, {name}\n{case}"
                 assert_equal(result[name].to_numpy(), expected[name], context)
             arrays |= {x: expected[output] for x, output in carry.items()}
+
+
+GRADIENTS = [(draw, seed) for draw, _ in DRAWN for seed in range(34)]
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize(
+    ("draw", "seed"), GRADIENTS, ids=[f"{draw.__name__}-{seed}" for draw, seed in GRADIENTS]
+)
+def test_random_gradients(
+    draw: Callable[[int], Case], seed: int, native: duckdb.DuckDBPyConnection
+) -> None:
+    """Gradients agree with differences, and steps of an optimiser with those of one machine."""
+    case = draw(seed)
+    try:
+        smooth = Smooth(case, seed)
+    except (UndefinedError, ValueError):
+        pytest.skip("the program has no answer")
+    if not smooth.there or not smooth.finite or re.search("cum(prod|max|min)", case.text):
+        pytest.skip("there is no gradient")
+    expected = smooth.slope()
+    try:
+        gradient = smooth.gradient(native)
+    except UnsupportedError as error:
+        if "real numbers" not in str(error):  # some part of it is complex
+            raise
+        return
+    partitions = PARTITIONS[seed % 3]
+    with run_on_partitions(gradient, native, partitions, seed) as result:
+        found = smooth.along_result(gradient, result)
+    if expected is not None:
+        assert abs(found - expected) <= 3e-5 * (smooth.scale + abs(expected)), smooth.text
+    train(smooth, native, partitions, seed)
+
+
+def train(smooth: Smooth, connection: Any, partitions: int, seed: int) -> None:
+    program = ucle.einsum_program(
+        smooth.text,
+        inputs=smooth.arrays,
+        bounds=smooth.bounds,
+        database=connection,
+        outputs=["loss_"],
+    )
+    step = program.minimize("loss_", smooth.by, ucle.optim.sgd(1e-6, 0.5))
+    prepared = prepare_on_partitions(step, connection, step.carry, partitions, seed)
+    with step.prepare(connection) as alone, prepared as apart:
+        for _ in range(3):
+            try:
+                expected = alone()
+            except ValueTypeError:  # its state is no longer finite
+                with pytest.raises(ValueTypeError):
+                    apart()
+                return
+            result = apart()
+            for name in expected:
+                one, other = (x[name].to_numpy() for x in (expected, result))
+                np.testing.assert_allclose(other, one, 1e-7, 1e-9 * smooth.scale, err_msg=name)
+
+
+TEXT = """
+q[i] += A[i,j] * p[j]
+r[i] = 0.85 * q[i] + 0.0375
+delta[] = sum[i](abs(r[i] - p[i]))
+"""
+
+
+def ranks(connection: Any) -> tuple[ucle.EinsumProgram, np.ndarray[Any, Any]]:
+    links = np.array([[0, 0, 1, 0], [1, 0, 0, 0.5], [0, 1, 0, 0.5], [0, 0, 0, 0]])
+    entries = [(int(i), int(j), float(links[i, j])) for i, j in np.argwhere(links)]
+    connection.execute("CREATE TEMP TABLE links (i INTEGER, j INTEGER, val DOUBLE)")
+    connection.executemany("INSERT INTO links VALUES (?, ?, ?)", entries)
+    program = ucle.einsum_program(
+        TEXT,
+        A=ucle.table("links", bounds=[4, 4]),
+        p=np.full(4, 0.25),
+        outputs=["r", "delta"],
+        database=connection,
+    )
+    return program, links
+
+
+def test_a_loop_ends_as_on_one_machine(fresh: duckdb.DuckDBPyConnection) -> None:
+    program, _ = ranks(fresh)
+    carry = {"p": "r"}
+    alone = program.iterate(carry, "delta[] < 1e-12", max_steps=200)
+    for seed in range(4):
+        loop = Loop(carry, "delta[] < 1e-12", 200)
+        apart = iterate_on_partitions(program, fresh, loop, 3, seed)
+        assert (apart.steps, apart.converged) == (alone.steps, True)
+        np.testing.assert_allclose(apart.history["delta"], alone.history["delta"], 1e-6, 1e-15)
+        np.testing.assert_allclose(apart.tensors["r"].to_numpy(), alone["r"].to_numpy(), 1e-12)
+
+
+def test_fixed_inputs_stay_where_they_are(fresh: duckdb.DuckDBPyConnection) -> None:
+    """The graph is read and placed once, and each later step moves the state alone."""
+    program, links = ranks(fresh)
+    with prepare_on_partitions(program, fresh, {"p": "r"}, 3) as run:
+        expected = np.full(4, 0.25)
+        for step in range(25):
+            expected = 0.85 * links @ expected + 0.0375
+            np.testing.assert_allclose(run()["r"].to_numpy(), expected, 1e-12)
+            if step == 0:
+                fresh.execute("DROP TABLE links")
+
+
+def test_another_array_starts_the_state_again(fresh: duckdb.DuckDBPyConnection) -> None:
+    program, links = ranks(fresh)
+    start = np.array([1.0, 0.0, 0.0, 0.0])
+    with prepare_on_partitions(program, fresh, {"p": "r"}, 2) as run:
+        run()
+        run()
+        result = run(p=start)
+        np.testing.assert_allclose(result["r"].to_numpy(), 0.85 * links @ start + 0.0375)
+
+
+def test_a_state_that_is_not_finite(native: duckdb.DuckDBPyConnection) -> None:
+    program = ucle.einsum_program(
+        "y[i] = x[i] * x[i] * 1e200", x=np.array([1.0, 2.0, 0.0]), database=native
+    )
+    for seed in range(3):
+        with prepare_on_partitions(program, native, {"x": "y"}, 2, seed) as run:
+            run()
+            with pytest.raises(ValueTypeError, match=r"y in the place of x"):
+                run()

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from cluster import MASTER, REMOTE
+from on_spark import arrays
 
+import ucle
 from ucle import einsum_program
 
 pytestmark = pytest.mark.skipif(
@@ -87,3 +89,25 @@ def test_more_than_a_worker_may_hold(spark: Any) -> None:
             np.testing.assert_array_equal(result["y"].to_numpy(), squares)
     finally:
         spark.conf.unset("spark.ucle.memoryLimit")
+
+
+def test_an_executor_that_dies_in_a_loop(spark: Any) -> None:
+    """What it held is computed again, and the losses are those of one machine."""
+    rng = np.random.default_rng(5)
+    features, target = rng.normal(size=(400, 6)), rng.normal(size=400)
+    text = "p[i] += X[i,f] * w[f]; loss[] = mean[i](square(p[i] - y[i]))"
+    small = {"y": target, "w": np.zeros(6)}
+    sgd = ucle.optim.sgd(0.05, 0.9)
+    alone = einsum_program(text, X=features, **small).minimize("loss", "w", sgd)
+    expected = alone.iterate(max_steps=20).history["loss"]
+    apart = einsum_program(
+        text, X=arrays(spark, features, "i"), database=spark, engine="spark", **small
+    ).minimize("loss", "w", sgd)
+
+    def strike(progress: Any) -> None:
+        if progress.number == 7:
+            kill_one()
+
+    with apart.iterate(max_steps=20, progress=strike) as found:
+        np.testing.assert_allclose(found.history["loss"], expected, rtol=1e-9)
+        np.testing.assert_allclose(found["w_next"].to_numpy().shape, (6,))

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-import scipy.sparse as sp
 from cluster import REMOTE
 from events import jobs, shuffled
 from graph_data import attention, gcn, load
+from on_spark import arrays, entries
 
 import ucle
 from ucle import einsum_program, table
@@ -26,19 +26,6 @@ from ucle.errors import (
 
 GRAPHS = Path(__file__).parents[3] / "shared" / "data" / "graphs"
 RNG = np.random.default_rng(7)
-
-
-def entries(spark: Any, matrix: Any, *names: str) -> Any:
-    """A sparse matrix, or an array, as a DataFrame of its entries."""
-    coo = sp.coo_array(matrix)
-    columns = [*(place.astype("i4") for place in coo.coords), coo.data]
-    return spark.createDataFrame(pa.table(columns, names=[*names, "val"])).repartition(2)
-
-
-def arrays(spark: Any, matrix: Any, name: str) -> Any:
-    """The rows of a matrix as arrays."""
-    rows = pa.table({name: np.arange(len(matrix), dtype="i4"), "val": pa.array(list(matrix))})
-    return spark.createDataFrame(rows).repartition(2)
 
 
 @pytest.mark.parametrize("workload", [gcn, attention])

@@ -71,6 +71,11 @@ def is_table(value: Any) -> bool:
     return named or not (hasattr(value, "__array__") and has_dimensions(value))
 
 
+def is_on_spark(value: Any) -> bool:
+    """True if a value is a DataFrame of Spark, classic or Connect; PySpark is not imported."""
+    return type(value).__module__.startswith("pyspark.") and hasattr(value, "mapInArrow")
+
+
 def has_dimensions(value: Any) -> bool:
     """True if an object states its shape or number of dimensions."""
     return any(hasattr(value, name) for name in ("shape", "ndim", "dims"))

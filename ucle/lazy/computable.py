@@ -70,7 +70,7 @@ class Computable:
         with compute_tensors({"out": self.lazy}, database, **options) as result:
             return result["out"].to_scipy()
 
-    @validated(database=args.database, **FORM, columns=args.optional(args.text))
+    @validated(database=args.database_or_spark, **FORM, columns=args.optional(args.text))
     def to_arrow(
         self,
         database: Database = None,
@@ -95,7 +95,7 @@ class Computable:
         with compute_tensors({"out": self.lazy}, database, **pinned) as result:
             return result["out"].to_arrow(keys, rows, columns=columns, max_rows=max_rows)
 
-    @validated(database=args.database, **FORM, columns=args.optional(args.text))
+    @validated(database=args.database_or_spark, **FORM, columns=args.optional(args.text))
     def to_pandas(
         self,
         database: Database = None,
@@ -111,7 +111,7 @@ class Computable:
         with compute_tensors({"out": self.lazy}, database, **pinned) as result:
             return result["out"].to_pandas(keys, rows, columns=columns, max_rows=max_rows)
 
-    @validated(database=args.database, **FORM, columns=args.optional(args.text))
+    @validated(database=args.database_or_spark, **FORM, columns=args.optional(args.text))
     def to_polars(
         self,
         database: Database = None,
@@ -141,7 +141,7 @@ class Computable:
 
     @validated(
         path=args.path,
-        database=args.database,
+        database=args.database_or_spark,
         **FORM,
         partition_by=args.names,
     )
@@ -166,7 +166,7 @@ class Computable:
 
     @validated(
         name=args.text,
-        database=args.database,
+        database=args.database_or_spark,
         **FORM,
         mode=args.choice(*MODES),
         on=args.names,
@@ -230,7 +230,7 @@ class Computable:
         """The SQL script that computes the tensor; the arguments are those of `program`."""
         return self.program(database, **options).to_sql()
 
-    @validated(database=args.database, analyze=args.flag)
+    @validated(database=args.database_or_spark, analyze=args.flag)
     def explain(self, database: Database = None, *, analyze: bool = False, **options: Any) -> str:
         """Explain how the tensor is computed: decomposition, statistics, costs and steps."""
         return self.program(database, **options).explain(analyze=analyze)

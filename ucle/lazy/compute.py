@@ -12,6 +12,7 @@ from ucle.errors import DatabaseError, LabelError, UcleError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
 from ucle.foundation.dtypes import DType
+from ucle.foundation.threads import import_late
 from ucle.inputs.relations import input_dtype
 from ucle.lazy.meaning import depends_on_types
 from ucle.lazy.nodes import Apply, Lazy, Leaf, Node, in_order
@@ -21,7 +22,7 @@ from ucle.program import EinsumProgram, einsum_program
 from ucle.run.results import Result
 
 
-@validated(database=args.database, bounds=args.optional(args.sizes))
+@validated(database=args.database_or_spark, bounds=args.optional(args.sizes))
 def compile_tensors(
     outputs: Mapping[str, Lazy], /, database: Database = None, **options: Any
 ) -> EinsumProgram:
@@ -93,14 +94,30 @@ def _types(outputs: Mapping[str, Node], database: Database, look: bool = True) -
     decided = any(isinstance(node, Apply) and depends_on_types(node) for node in nodes)
     if not unknown or not decided or not look:
         return node_types(outputs.values())
-    with open_passing(database) as session:
-        read = {leaf: _table_type(session, leaf) for leaf in unknown}
+    if args.is_spark(database):
+        read = {leaf: _type_on_spark(database, leaf) for leaf in unknown}
+    else:
+        with open_passing(database) as session:
+            read = {leaf: _table_type(session, leaf) for leaf in unknown}
     return node_types(outputs.values(), lambda leaf: leaf.dtype or read[leaf])
 
 
 def _table_type(session: Session, leaf: Leaf) -> DType:
-    labels = [f"i{n}" for n in range(len(leaf.axes))]
+    labels = _labels(leaf)
     return input_dtype(session, leaf.name, relabel_dictionaries(leaf, labels), labels)
+
+
+def _type_on_spark(spark: Any, leaf: Leaf) -> DType:
+    labels = _labels(leaf)
+    sources = import_late("ucle.spark.sources")  # import for Spark users only
+    found: DType = sources.type_on_spark(
+        spark, leaf.name, relabel_dictionaries(leaf, labels), labels
+    )
+    return found
+
+
+def _labels(leaf: Leaf) -> list[str]:
+    return [f"i{n}" for n in range(len(leaf.axes))]
 
 
 def _database(outputs: Mapping[str, Node], stated: Database) -> Database:

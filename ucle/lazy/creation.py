@@ -21,7 +21,7 @@ from ucle.run.results import TensorRelation
     axes=args.names,
     ndim=args.count(),
     name=args.text,
-    database=args.database,
+    database=args.database_or_spark,
 )
 def tensor(
     data: Any,
@@ -92,7 +92,7 @@ def array(
     return untyped if dtype is None else untyped.astype(dtype)
 
 
-@validated(database=args.database)
+@validated(database=args.database_or_spark)
 def compute(
     *tensors: Tensor, database: Database = None, **options: Any
 ) -> tuple[TensorRelation, ...]:

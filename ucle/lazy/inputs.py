@@ -18,7 +18,7 @@ from ucle.errors import LabelError
 from ucle.foundation.dtypes import Scalar, nearest
 from ucle.inputs.formats import format_of, is_parquet
 from ucle.inputs.inputs import describe_array, open_input
-from ucle.inputs.objects import is_instance
+from ucle.inputs.objects import is_instance, is_on_spark
 from ucle.inputs.operands import is_relation
 from ucle.inputs.sparse_arrays import is_sparse, to_coordinates, without_axes
 from ucle.inputs.table_input import TableInput
@@ -53,6 +53,8 @@ def lift_input(
     spec = data if isinstance(data, TableInput) else TableInput(data)
     if name is None:
         name = spec.name or _title(spec.relation)
+    if is_on_spark(spec.relation):  # its rows stay there
+        return _lift_table(spec, axes, ndim, name, database)
     spec, description = open_input(name, spec)
     if description is not None and axes is None:
         axes = description.labels

@@ -92,7 +92,7 @@ class TensorIteration:
     until=args.function,
     max_steps=args.count(1),
     watch=args.function,
-    database=args.database,
+    database=args.database_or_spark,
     progress=args.function,
     checkpoint=args.mapping(args.text, args.text, "a dict from state to table"),
     every=args.count(1),

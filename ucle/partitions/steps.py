@@ -15,6 +15,7 @@ from ucle.foundation.libraries import pa
 from ucle.inputs.states import BoundInput
 from ucle.options import Options
 from ucle.partitions.engine import PartitionEngine, run_distributed
+from ucle.partitions.fragments import DistributedPlan
 from ucle.partitions.step_plans import Cut, StepPlans
 from ucle.pipeline.artifacts import Compiled
 from ucle.plan.hoist_invariants import held_name
@@ -113,8 +114,7 @@ class OnPartitions:
         engine.read(replace(compiled, inputs=inputs))
         if key not in self._before:
             before = plans.before
-            made = {} if before is None else run_distributed(before, engine)
-            engine.compute(made, ())
+            made = {} if before is None else self._computed(before)
             self._dictionaries[key] = {
                 each.name: engine.dictionary(each) for each in compiled.plan.dictionaries
             }
@@ -126,9 +126,10 @@ class OnPartitions:
             if frame is not None:
                 held[read.step] = frame
         frames = run_distributed(step.again, engine, held)
-        frames |= {output: before_frames[made] for output, made in step.done.items()}
         small = [x for x, read in step.outputs.items() if not read.type.rank and read.layout.scalar]
-        rows = engine.compute(frames, small)
+        every = frames | {output: before_frames[made] for output, made in step.done.items()}
+        rows = engine.compute(every, small)
+        frames = {**every, **engine.settle(frames)}
         self._release_first(key, step.done.values())
         self._steps += 1
         if self._steps % SHORTENED == 0:
@@ -150,9 +151,13 @@ class OnPartitions:
         plan = plans.first_state(name)
         if plan is None:
             return None
+        return self._computed(plan)[name]
+
+    def _computed(self, plan: DistributedPlan) -> dict[str, Any]:
+        """The frames that a plan makes, computed."""
         made = run_distributed(plan, self._engine)
         self._engine.compute(made, ())
-        return made[name]
+        return dict(self._engine.settle(made))
 
     def replan(
         self, compiled: Compiled, state: Mapping[str, Any], options: Options

@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import weakref
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -29,7 +29,7 @@ from ucle.spark.actions import action
 from ucle.spark.frames import Frame, Persisted, Placed, stored_schema, unpacked
 from ucle.spark.kinds import arrow_type
 from ucle.spark.labels import partition_labels
-from ucle.spark.planning import session_for_steps, without_plan
+from ucle.spark.planning import most_result_bytes, session_for_steps, without_plan
 from ucle.spark.tasks import (
     MADE,
     PART,
@@ -129,7 +129,7 @@ class SparkEngine:
         columns = [_plain(rows[name]) for name in rows.column_names]
         plain = pa.table(columns, names=rows.column_names)
         if len(plain):
-            return Frame(self._spark.createDataFrame(plain), plain.schema)
+            return Frame(self._steps.createDataFrame(plain), plain.schema)
         # For an empty table Spark Connect 4.0 needs the schema.
         schema = types.from_arrow_schema(plain.schema)
         return Frame(self._spark.createDataFrame([], schema), plain.schema)
@@ -250,31 +250,47 @@ class SparkEngine:
                 found[name] = unpacked(own, frame)
         return found
 
-    def shorten(self, frames: Mapping[str, Frame]) -> Mapping[str, Frame]:
-        """Return frames whose plans do not contain those of the steps before them.
+    def settle(self, frames: Mapping[str, Frame]) -> dict[str, Frame]:
+        """Return computed frames without the plans that made them: those grow from step to step.
 
-        Spark plans a step with all steps before it. A small state is copied to the driver, and a
-        large one to a checkpoint, if there is a folder for it: what is lost is computed from there
-        on. Without one, it is computed from the first step on, but not planned again.
+        Spark still knows how to compute lost rows again. With Spark Connect, plans stay.
         """
-        data = {id(frame.data): frame for frame in frames.values()}
-        cut = {key: self._shorten(frame) for key, frame in data.items()}
+        return self._replace(frames, self._settle)
+
+    def shorten(self, frames: Mapping[str, Frame]) -> dict[str, Frame]:
+        """Return frames from which lost rows are computed again, and not from the first step on.
+
+        A small state is copied to the driver, and a larger one to a checkpoint, if the session has
+        a folder for it. Otherwise, it stays as it is.
+        """
+        return self._replace(frames, self._shorten)
+
+    def _replace(
+        self, frames: Mapping[str, Frame], change: Callable[[Frame], Frame]
+    ) -> dict[str, Frame]:
+        """Change each DataFrame, of which several frames may be parts."""
+        changed = {id(frame.data): change(frame) for frame in frames.values()}
         return {
-            name: replace(cut[id(frame.data)], schema=frame.schema, number=frame.number)
+            name: replace(changed[id(frame.data)], schema=frame.schema, number=frame.number)
             for name, frame in frames.items()
         }
 
+    def _settle(self, frame: Frame) -> Frame:
+        if not hasattr(frame.data, "_jdf"):
+            return frame
+        with action(self._spark, "plan the next step"):
+            return replace(frame, data=without_plan(frame.data, self._steps))
+
     def _shorten(self, frame: Frame) -> Frame:
         data = frame.data
-        with action(self._spark, "shorten the plan of a loop"):
+        with action(self._spark, "keep the state of a loop"):
             size = data.selectExpr(f"sum(length({ROWS}))").collect()[0][0] or 0
-            if size <= LOCAL_BYTES:
+            if size <= min(LOCAL_BYTES, most_result_bytes(self._spark) / 4):
                 return replace(frame, data=self._steps.createDataFrame(data.toArrow()), owner=None)
-            if not hasattr(data, "_jdf"):  # Spark Connect
-                return frame
-            if self._spark.sparkContext.getCheckpointDir() is not None:
+            context = getattr(self._spark, "sparkContext", None)
+            if context is not None and context.getCheckpointDir() is not None:
                 return replace(frame, data=data.checkpoint(), owner=None)
-            return replace(frame, data=without_plan(data))
+        return frame
 
     def collect(self, frame: Frame) -> pa.Table:
         """Return all rows, in this process."""

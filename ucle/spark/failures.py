@@ -79,4 +79,9 @@ def _hint(text: str) -> str | None:
         )
     if "OutOfMemory" in text or "Cannot allocate" in text or "exitCode 137" in text:
         return "set spark.ucle.memoryLimit lower, or spark.ucle.partitions higher"
+    if "maxResultSize" in text:
+        return (
+            "to_table and to_parquet keep rows on the cluster; spark.driver.maxResultSize limits "
+            "those that are fetched"
+        )
     return None

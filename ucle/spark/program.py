@@ -21,17 +21,19 @@ from ucle.gradients.build_training import build_training
 from ucle.inputs.table_input import TableInput
 from ucle.language.syntax import Statement
 from ucle.optim.descent import Optimiser
-from ucle.options import Options, names_of
+from ucle.options import RUNS, Options, names_of
 from ucle.partitions.choices import Network
 from ucle.partitions.distribute import EstimatedSizes, candidates, distribute, distribute_cheapest
 from ucle.partitions.engine import PartitionEngine, run_distributed
 from ucle.partitions.fragments import DistributedPlan
 from ucle.partitions.run_fragment import Task
+from ucle.partitions.step_plans import Cut, StepPlans
 from ucle.partitions.steps import OnPartitions, StepOutputs
 from ucle.pipeline.artifacts import Compiled, Planned
 from ucle.plan.sources import TableSource
-from ucle.run.build import Build, build_text
-from ucle.run.current_data import Prepared
+from ucle.run.build import Build, build_text, vary_inputs, with_outputs
+from ucle.run.carried import check_carry
+from ucle.run.current_data import Preparations, Prepared
 from ucle.run.iterate import Loop, iterate
 from ucle.run.prepared_program import PreparedProgram
 from ucle.spark.driver import Driver
@@ -153,8 +155,23 @@ class SparkProgram:
         fetch = FETCH * len(self._inputs) + self.cluster.network.price_fetch(size) / 1e9
         return {"spark": self.plan.seconds, "duckdb": self.plan.alone + fetch}
 
-    def explain(self) -> str:
-        """Explain the choice of the engine, the fragments, and the bytes that move between them."""
+    def explain(self, *, carry: Mapping[str, str] | None = None) -> str:
+        """Explain the choice of the engine, the fragments, and the bytes that move between them.
+
+        Args:
+            carry: explain a step of a loop with these inputs and the outputs that replace them.
+        """
+        if carry is not None:
+            step = self.step_plan(carry)
+            return "\n".join(
+                [
+                    f"a step takes {step.seconds:.2f} s on {self.cluster.partitions} partitions of "
+                    "Spark by estimate",
+                    f"moves {step.bytes:,.0f} bytes for {_stages(step)} in each step, and "
+                    f"{step.bytes_once:,.0f} before the first",
+                    str(step),
+                ]
+            )
         seconds = self.seconds
         lines = [
             f"runs on {self.engine}: {seconds['spark']:.2f} s on {self.cluster.partitions} "
@@ -164,9 +181,7 @@ class SparkProgram:
             lines[0] += f' (engine="{self._asked}" was asked for)'
         elif self.engine == "duckdb":
             lines.append('one DuckDB is estimated to be faster; engine="spark" overrides this')
-        stages = len(self.plan.fragments)
-        plural = "s" if stages > 1 else ""
-        lines.append(f"moves {self.plan.bytes:,.0f} bytes for {stages} stage{plural}")
+        lines.append(f"moves {self.plan.bytes:,.0f} bytes for {_stages(self.plan)}")
         return "\n".join([*lines, str(self.plan)])
 
     def to_sql(self) -> str:
@@ -320,17 +335,56 @@ class SparkProgram:
                 found="a table on Spark",
                 hint="compile the program for the new rows",
             )
-        compiled, network = self._build.compiled, self.cluster.network
-        on_cluster, engine = self._engines(compiled, alone=self._asked == "duckdb")
+        alone = self._asked == "duckdb"
+        on_cluster, engine = self._engines(self._build.compiled, alone=alone)
+        changing, cut = (*carry, *swap), self._cut(engine.partitions)
 
-        def cut_plan(planned: Planned, kept: Collection[str]) -> DistributedPlan:
-            return distribute(planned, network, engine.partitions, kept)
+        def begin(preparations: Preparations) -> Prepared:
+            compiled = preparations.latest.compiled
+            if not alone:
+                compiled = self._cheapest_step(compiled, carry, changing).compiled
+            return Prepared(compiled, self._build.options)
 
         results = SparkSteps(self._spark, on_cluster, engine.close)
-        return OnPartitions(engine, results, carry, cut_plan)
+        return OnPartitions(engine, results, carry, cut, begin)
+
+    def _cut(self, partitions: int) -> Cut:
+        """The function that cuts plans for so many partitions."""
+
+        def cut_plan(planned: Planned, kept: Collection[str]) -> DistributedPlan:
+            return distribute(planned, self.cluster.network, partitions, kept)
+
+        return cut_plan
+
+    def _cheapest_step(
+        self, compiled: Compiled, carry: Mapping[str, str], changing: Sequence[str]
+    ) -> StepPlans:
+        """The plans of a step with the decomposition that is the cheapest on the cluster."""
+        cut = self._cut(self.cluster.partitions)
+        tried = candidates(compiled, self._build.options, CANDIDATES)
+        plans = (StepPlans(each, carry, changing, cut) for each in tried)
+        return min(plans, key=lambda each: each.step.again.seconds)
+
+    def step_plan(self, carry: Mapping[str, str] | None = None) -> DistributedPlan:
+        """Return the fragments of one step of a loop.
+
+        Args:
+            carry: as for `prepare`.
+        """
+        carried = dict(self.carry if carry is None else carry)
+        where = self._session.connection
+        build = with_outputs(self._build, where, tuple(carried.values()))
+        build = vary_inputs(build, where, tuple(carried), carried=carried, runs=RUNS)
+        check_carry(build.compiled, carried)
+        return self._cheapest_step(build.compiled, carried, tuple(carried)).step.again
 
     def __repr__(self) -> str:
         return f"<SparkProgram of {', '.join(self.outputs)}, on {self.engine}>"
+
+
+def _stages(plan: DistributedPlan) -> str:
+    stages = len(plan.fragments)
+    return f"{stages} stage{'s' if stages > 1 else ''}"
 
 
 def spark_program(

@@ -8,14 +8,18 @@ the ids in columns that are not numbers, which are all fetched.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.errors import InputError, UnsupportedError
 from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.dtypes import DType
 from ucle.foundation.libraries import pa
+from ucle.inputs.objects import is_on_spark
+from ucle.inputs.relations import input_dtype
 from ucle.inputs.table_input import TableInput
 from ucle.plan.sources import Nulls
 from ucle.spark.actions import action
@@ -69,7 +73,7 @@ def _refuse_wide(name: str, spec: TableInput) -> None:
 
 
 def _frame(spark: Any, name: str, value: Any) -> Any:
-    if type(value).__module__.startswith("pyspark.") and hasattr(value, "mapInArrow"):
+    if is_on_spark(value):
         return value
     if not isinstance(value, str | os.PathLike):
         return None
@@ -144,3 +148,17 @@ def ids_of(each: SparkInput, column: str) -> pa.Array:
         )
     values = rows[column].combine_chunks()
     return values.filter(values.is_valid())
+
+
+def type_on_spark(spark: Any, name: str, value: Any, labels: Sequence[str]) -> DType:
+    """Return the element type of an input, from the types of its columns.
+
+    Raises:
+        UcleError: it cannot be read.
+    """
+    there = spark_inputs(spark, {name: value})
+    with DUCKDB.open(":memory:") as session:
+        for each in there.values():
+            stand_in(session, each)
+            value = each.standing
+        return input_dtype(session, name, value, labels)

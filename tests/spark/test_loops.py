@@ -1,0 +1,212 @@
+"""Loops, gradients and training on a cluster of two workers, against one machine and NumPy."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cluster import REMOTE
+from events import shuffled
+from on_spark import arrays, entries, on_spark
+from random_programs.indices import indexed_case
+from random_programs.loops import is_tame, with_carry
+
+import ucle
+from ucle import einsum_program, table
+from ucle.errors import UnsupportedError, ValueTypeError
+from ucle.testing.generate import Case, random_case
+from ucle.testing.oracle import assert_equal
+from ucle.testing.oracle_operators import UndefinedError
+
+RNG = np.random.default_rng(11)
+LOOPS = 30
+STEPS = 3
+NODES = 300
+
+RANK = f"""
+q[i] += 0.85 * A[i,j] * p[j]
+r[i] = q[i] + 0.15 / {NODES}
+delta[] = sum[i](abs(r[i] - p[i]))
+"""
+
+
+def transition() -> np.ndarray[Any, Any]:
+    follows = RNG.random((NODES, NODES)) < 0.02
+    np.fill_diagonal(follows, val=True)
+    return np.asarray(follows / follows.sum(axis=0))
+
+
+def ranks(spark: Any, matrix: np.ndarray[Any, Any], engine: str = "spark") -> Any:
+    return einsum_program(
+        RANK,
+        A=entries(spark, matrix, "i", "j"),
+        p=np.full(NODES, 1 / NODES),
+        outputs=["r", "delta"],
+        database=spark,
+        engine=engine,
+    )
+
+
+def random_loop(seed: int) -> tuple[Case, dict[str, str]] | None:
+    draw: Callable[[int], Case] = indexed_case if seed % 3 == 2 else random_case
+    try:
+        case, carry = with_carry(draw(seed), seed)
+        case.expected()
+    except (UndefinedError, ValueError):
+        return None
+    return (case, carry) if carry else None
+
+
+@pytest.mark.sample(None)
+@pytest.mark.parametrize("seed", range(LOOPS))
+def test_random_loops(seed: int, spark: Any) -> None:
+    loop = random_loop(seed)
+    if loop is None:
+        pytest.skip("the program has no answer")
+    case, carry = loop
+    program = einsum_program(
+        case.text,
+        inputs=on_spark(case, spark),
+        bounds=case.stated,
+        database=spark,
+        engine="duckdb" if seed % 6 == 5 else "spark",
+    )
+    state = dict(case.arrays)
+    with program.prepare(carry=carry) as run:
+        for step in range(STEPS):
+            expected = case.evaluate(state)
+            if not all(map(is_tame, expected.values())):
+                break
+            result = run()
+            for name in result:
+                context = f"step {step}, carry {carry}, {name}\n{case}"
+                assert_equal(result[name].to_numpy(), expected[name], context)
+            state |= {x: expected[output] for x, output in carry.items()}
+
+
+@pytest.mark.parametrize("engine", ["spark", "duckdb"])
+def test_page_rank_until_it_converges(engine: str, spark: Any) -> None:
+    matrix = transition()
+    program = ranks(spark, matrix, engine)
+    with program.iterate({"p": "r"}, "delta[] < 1e-10", max_steps=200) as found:
+        expected = np.full(NODES, 1 / NODES)
+        for _ in range(found.steps):
+            expected = 0.85 * matrix @ expected + 0.15 / NODES
+        assert found.converged
+        assert found.history["delta"][-1] < 1e-10 <= found.history["delta"][-2]
+        np.testing.assert_allclose(found["r"].to_numpy(), expected, rtol=1e-10)
+        assert found["r"].relation.count() == NODES
+
+
+@pytest.mark.skipif(REMOTE is not None, reason="it notes no events here")
+def test_a_step_moves_the_state_alone(spark: Any, event_log: Path) -> None:
+    """Bytes of a step are constant, of the estimated size, and do not depend on the graph."""
+    program = ranks(spark, transition())
+    moved = []
+    with program.prepare(carry={"p": "r"}) as run:
+        for _ in range(8):
+            before = shuffled(event_log)
+            run()
+            moved.append(shuffled(event_log) - before)
+    later = moved[1:]
+    assert max(later) <= 1.2 * min(later)
+    assert max(later) < 40_000 < moved[0]  # two copies of 300 numbers, and the graph at first
+
+
+def test_frames_of_earlier_steps_go(spark: Any) -> None:
+    if REMOTE is not None:
+        pytest.skip("there is no context")
+    gc.collect()
+    count = spark.sparkContext._jsc.getPersistentRDDs
+    before = len(count())
+    program = ranks(spark, transition())
+    with program.prepare(carry={"p": "r"}) as run:
+        sizes = []
+        for _ in range(5):
+            run()
+            sizes.append(len(count()))
+        assert max(sizes[2:]) - before <= 4  # the graph, this state, the one before, and a plan's
+    assert len(count()) <= before
+
+
+def test_training(spark: Any) -> None:
+    """Losses of a graph network are those of one machine."""
+    nodes, width, hidden = 60, 8, 5
+    graph = (RNG.random((nodes, nodes)) < 0.1) * 1.0
+    features, target = RNG.normal(size=(nodes, width)), RNG.normal(size=(nodes, 2))
+    weights = RNG.normal(size=(width, hidden)), RNG.normal(size=(hidden, 2))
+    text = """
+        T[i,f] += A[i,j] * X[j,f]
+        H[i,h] = relu(sum[f](T[i,f] * W[f,h]))
+        S[i,h] += A[i,j] * H[j,h]
+        P[i,c] += S[i,h] * V[h,c]
+        loss[] = mean[i,c](square(P[i,c] - Y[i,c]))
+    """
+    small = {"Y": target, "W": weights[0], "V": weights[1]}
+    alone = einsum_program(text, A=graph, X=features, **small)
+    apart = einsum_program(
+        text,
+        A=table(entries(spark, graph, "i", "j"), bounds=[nodes, nodes]),
+        X=arrays(spark, features, "j"),
+        database=spark,
+        engine="spark",
+        **small,
+    )
+    adam = ucle.optim.adam(0.01)
+    expected = alone.minimize("loss", ["W", "V"], adam).iterate(max_steps=12)
+    with apart.minimize("loss", ["W", "V"], adam).iterate(max_steps=12) as found:
+        np.testing.assert_allclose(found.history["loss"], expected.history["loss"], rtol=1e-9)
+        np.testing.assert_allclose(
+            found["W_next"].to_numpy(), expected["W_next"].to_numpy(), rtol=1e-6
+        )
+
+
+def test_gradients_at_stored_entries(spark: Any) -> None:
+    ratings = (RNG.random((20, 15)) < 0.3) * RNG.normal(size=(20, 15))
+    factors = RNG.normal(size=(15, 3))
+    text = "loss = sum[i,k](square(sum[j](R[i,j] * V[j,k])))"
+    program = einsum_program(
+        text,
+        R=table(entries(spark, ratings, "i", "j"), bounds=[20, 15]),
+        V=factors,
+        database=spark,
+        engine="spark",
+    )
+    with program.gradient("loss", ["R"], stored=["R"]).execute() as result:
+        expected = 2 * (ratings @ factors @ factors.T) * (ratings != 0)
+        np.testing.assert_allclose(result["d_R"].to_numpy(), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_swapped_arrays(spark: Any) -> None:
+    matrix = transition()
+    program = ranks(spark, matrix)
+    with program.prepare(carry={"p": "r"}, swap=["p"]) as run:
+        run()
+        start = RNG.random(NODES)
+        result = run(p=start)
+        np.testing.assert_allclose(
+            result["r"].to_numpy(), 0.85 * matrix @ start + 0.15 / NODES, rtol=1e-10
+        )
+    with pytest.raises(UnsupportedError, match="not read again"):
+        program.prepare(swap=["A"])
+
+
+def test_checkpoints(spark: Any) -> None:
+    program = ranks(spark, transition())
+    with program.iterate({"p": "r"}, max_steps=2, checkpoint={"p": "ranks"}) as found:
+        rows = spark.table("ranks").toArrow().sort_by("i")
+        np.testing.assert_allclose(rows["val"].to_numpy(), found["r"].to_numpy())
+
+
+def test_a_state_that_is_not_finite(spark: Any) -> None:
+    program = einsum_program(
+        "y[i] = x[i] * x[i] * 1e200", x=np.array([1.0, 2.0, 0.0]), database=spark, engine="spark"
+    )
+    with program.prepare(carry={"x": "y"}) as run:
+        run()
+        with pytest.raises(ValueTypeError, match=r"y in the place of x"):
+            run()
