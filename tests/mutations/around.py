@@ -52,6 +52,38 @@ AROUND: tuple[Mutation, ...] = (
         "the last row of a table does not arrive where packs end before it",
         ("tests/spark/test_rows.py::test_packs_hold_all_rows[2]",),
     ),
+    Mutation(
+        "fixed-inputs-that-are-not",
+        "ucle/partitions/step_plans.py",
+        "return split(hold(self._plan, self.state), self._changing, (), in_place=False)",
+        "return split(hold(self._plan, self.state), (), (), in_place=False)",
+        "what depends on the state of a loop is computed once, from the first state",
+        ("tests/partitions/test_loops.py::test_fixed_inputs_stay_where_they_are",),
+    ),
+    Mutation(
+        "a-state-that-does-not-move-on",
+        "ucle/partitions/steps.py",
+        "frame = state[name].frame if name in state else self._first(plans, name)",
+        "frame = self._first(plans, name)",
+        "every step of a loop on partitions reads the first state",
+        ("tests/partitions/test_loops.py::test_a_loop_ends_as_on_one_machine",),
+    ),
+    Mutation(
+        "labels-of-other-partitions",
+        "ucle/spark/labels.py",
+        "found ^= np.uint32(4)  # the length in bytes",
+        "found ^= np.uint32(0)",
+        "Spark puts several partitions of a loop on one of its own, and leaves others empty",
+        ("tests/spark/test_rows.py::test_labels_have_the_hashes_of_spark",),
+    ),
+    Mutation(
+        "kept-tables-of-another-task",
+        "ucle/spark/workers.py",
+        "            if key not in self.kept:\n",
+        "            if key in self.kept:\n",
+        "a worker loses the fixed inputs of a loop, and keeps the rows of a task",
+        ("tests/spark/test_rows.py::test_a_worker_keeps_what_is_fixed",),
+    ),
     # ---- Lazy tensors ----
     Mutation(
         "aligned-from-the-first-axis",

@@ -16,7 +16,7 @@ FENCE = re.compile(r"^```py\n(.*?)^```\n\n```text\n(.*?)^```$", re.MULTILINE | r
 
 def test_blocks_print_what_the_page_says(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = FENCE.findall(PAGE.read_text(encoding="utf-8"))
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     names: dict[str, Any] = {"spark": spark}
     for code, printed in blocks:
         out = io.StringIO()

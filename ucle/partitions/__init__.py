@@ -2,7 +2,7 @@
 
 In: a planned program, and an engine that holds tables in partitions. Out: `distribute`, a plan of
 fragments and shuffles (tensor_relational_algebra.txt, section 4), and `run_distributed`, which runs
-it. An engine moves tuples in its own way; each fragment is a script of SQL on a DuckDB of the
+it. `OnPartitions` runs the steps of a loop. An engine moves tuples in its own way; each fragment is a script of SQL on a DuckDB of the
 partition's own. May import: all packages up to `ucle.run`.
 """
 
@@ -11,6 +11,7 @@ from ucle.partitions.distribute import distribute
 from ucle.partitions.engine import PartitionEngine, run_distributed
 from ucle.partitions.fragments import DistributedPlan, Fragment, FragmentInput, FragmentOutput
 from ucle.partitions.in_process import InProcess
+from ucle.partitions.steps import OnPartitions
 
 __all__ = [
     "NETWORK",
@@ -20,6 +21,7 @@ __all__ = [
     "FragmentOutput",
     "InProcess",
     "Network",
+    "OnPartitions",
     "PartitionEngine",
     "distribute",
     "run_distributed",

@@ -6,7 +6,7 @@ results, stored_tensor, read_tuples
                       the tensors that it leaves, which are read, written or saved
 write_file, write_table, views, store_inputs
                       files, tables, views that compute a program, and inputs in other layouts
-prepared_program, iterate, loop_stages, carried, growth
+prepared_program, iterate, step_engine, loop_stages, carried, growth
                       runs of one program: many on one connection, or steps that feed the next
 
 In: statements or a compiled program (`ucle.pipeline.artifacts`), and a session. Out: a `Build`, a

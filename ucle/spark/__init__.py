@@ -7,6 +7,6 @@ only if it is already loaded, as it is for anyone with a session. May import: `u
 """
 
 from ucle.spark.program import SparkProgram, spark_program
-from ucle.spark.spark_results import SparkResult, SparkTensor
+from ucle.spark.spark_results import SparkIteration, SparkResult, SparkTensor
 
-__all__ = ["SparkProgram", "SparkResult", "SparkTensor", "spark_program"]
+__all__ = ["SparkIteration", "SparkProgram", "SparkResult", "SparkTensor", "spark_program"]
