@@ -16,7 +16,7 @@ from ucle.spark import tasks, workers
 from ucle.spark.failures import pack_error, unpack_error
 from ucle.spark.labels import partition_labels, spark_hash
 from ucle.spark.program import SparkProgram
-from ucle.spark.tasks import FragmentTask, TaskContext, TaskInput, pack, unpack
+from ucle.spark.tasks import FragmentTask, TaskContext, TaskInput, pack, scattered, unpack
 from ucle.sqlgen import PLAIN
 
 HASHES = [933211791, -559580957]
@@ -36,6 +36,16 @@ def test_large_tables_are_several_packs() -> None:
     packs = pack(table)
     assert len(packs) == 3
     assert sum(len(unpack(each)) for each in packs) == len(table)
+
+
+def test_rows_are_scattered_by_their_contents() -> None:
+    """A task that runs again may meet the same rows in another order."""
+    order = np.random.default_rng(0).permutation(1000)
+    rows = pa.table({"i": np.arange(1000), "val": np.ones(1000)})
+    parts = scattered(rows, 5)
+    assert (scattered(rows.take(order), 5) == parts[order]).all()
+    assert np.bincount(parts, minlength=5).min() > 150
+    assert scattered(rows.select(["val"]), 3)[:4].tolist() == [0, 1, 2, 0]
 
 
 def test_errors_come_back_as_they_were() -> None:

@@ -1,9 +1,10 @@
 """Programs on partitions: a plan is cut where tuples have to move; ucle runs the parts.
 
 In: a planned program, and an engine that holds tables in partitions. Out: `distribute`, a plan of
-fragments and shuffles (tensor_relational_algebra.txt, section 4), and `run_distributed`, which runs
-it. `OnPartitions` runs the steps of a loop. An engine moves tuples in its own way; each fragment is a script of SQL on a DuckDB of the
-partition's own. May import: all packages up to `ucle.run`.
+fragments and shuffles (tensor_relational_algebra.txt, section 4), `run_distributed`, which runs it,
+and `OnPartitions`, which runs the steps of prepared programs and loops. An engine moves tuples in
+its own way; each fragment is a script of SQL on a DuckDB of the partition's own. May import: all
+packages up to `ucle.run`.
 """
 
 from ucle.partitions.choices import NETWORK, Network

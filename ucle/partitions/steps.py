@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import pa
-from ucle.inputs.states import BoundInput
+from ucle.inputs.states import PlacedInput
 from ucle.options import Options
 from ucle.partitions.engine import PartitionEngine, run_distributed
 from ucle.partitions.fragments import DistributedPlan
@@ -102,7 +102,7 @@ class OnPartitions:
     def run(
         self,
         compiled: Compiled,
-        inputs: Mapping[str, BoundInput],
+        inputs: Mapping[str, PlacedInput],
         changing: Collection[str],
         state: Mapping[str, StepTensor],
     ) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 from ucle.database.session import Session
@@ -89,7 +89,6 @@ class SparkEngine:
         """
         self.partitions = partitions
         self._spark = session_of_spark
-        self._steps = session_for_steps(session_of_spark)
         self._session = session
         self._inputs = inputs
         self._memory = memory
@@ -99,6 +98,11 @@ class SparkEngine:
         self._live: weakref.WeakSet[Persisted] = weakref.WeakSet()
         self._ends: deque[Any] = deque()
         self.read(planned)
+
+    @cached_property
+    def _steps(self) -> Any:
+        """The session that plans steps."""
+        return session_for_steps(self._spark)
 
     def read(self, planned: Planned) -> None:
         """Read the inputs of a program from now on."""
@@ -129,7 +133,7 @@ class SparkEngine:
         columns = [_plain(rows[name]) for name in rows.column_names]
         plain = pa.table(columns, names=rows.column_names)
         if len(plain):
-            return Frame(self._steps.createDataFrame(plain), plain.schema)
+            return Frame(self._spark.createDataFrame(plain), plain.schema)
         # For an empty table Spark Connect 4.0 needs the schema.
         schema = types.from_arrow_schema(plain.schema)
         return Frame(self._spark.createDataFrame([], schema), plain.schema)

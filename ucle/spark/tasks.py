@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from ucle.database.session import Session
 from ucle.errors import ExecutionError, UcleError
@@ -180,11 +181,26 @@ class PlaceTask:
                 return
             case Spread.BY_AXES:
                 parts = partition_of(rows, self.columns, len(self.labels))
-            case _:  # the same rows on the same partition, should the task run twice
-                parts = np.arange(len(rows)) % len(self.labels)
+            case _:
+                parts = scattered(rows, len(self.labels))
         for label, own in zip(self.labels, divide_rows(rows, parts, len(self.labels)), strict=True):
             if len(own):
                 yield from placed_batch(self.number, label, own)
+
+
+def scattered(rows: pa.Table, partitions: int) -> NDArray[np.int64]:
+    """Draw a partition for each row, from its integers: the same if its task runs again.
+
+    Spark may then bring the rows in another order, so that their numbers say nothing.
+    """
+    integers = [
+        field.name
+        for field in rows.schema
+        if pa.types.is_signed_integer(field.type) and not rows[field.name].null_count
+    ]
+    if not integers:
+        return np.arange(len(rows)) % partitions
+    return partition_of(rows, integers, partitions)
 
 
 @dataclass(frozen=True)
