@@ -45,7 +45,8 @@ def without_plan(data: Any, spark: Any) -> Any:
         spark: the session that plans what reads it.
     """
     java = data._jdf
-    rows = java.queryExecution().toRdd()
+    # `toRdd` would hand on the plan, too, which Spark shows within that of the next step.
+    rows = java.queryExecution().executedPlan().execute()
     return type(data)(
         spark._jsparkSession.internalCreateDataFrame(rows, java.schema(), False), spark
     )
