@@ -217,7 +217,8 @@ def measure(spark: SparkSession, log: Path, loop: Loop) -> str:
 
 @click.command()
 @click.option("--large", is_flag=True, help="Also ten million edges.")
-def main(large: bool) -> None:
+@click.option("--only", default="", help="Only loops whose name begins like this.")
+def main(large: bool, only: str) -> None:
     """Measure, and print a table."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     warnings.simplefilter("ignore", FutureWarning)
@@ -228,7 +229,8 @@ def main(large: bool) -> None:
         spark = builder.config(map=settings(log)).getOrCreate()
         print(f"| {' | '.join(HEADER)} |\n|{' --- |' * len(HEADER)}")
         for loop in loops(Path(folder), large=large):
-            print(measure(spark, log, loop), flush=True)
+            if loop.name.startswith(only):
+                print(measure(spark, log, loop), flush=True)
         spark.stop()
 
 

@@ -66,7 +66,7 @@ AROUND: tuple[Mutation, ...] = (
         "frame = state[name].frame if name in state else self._first(plans, name)",
         "frame = self._first(plans, name)",
         "every step of a loop on partitions reads the first state",
-        ("tests/partitions/test_loops.py::test_a_loop_ends_as_on_one_machine",),
+        ("tests/partitions/test_loops.py::test_fixed_inputs_stay_where_they_are",),
     ),
     Mutation(
         "labels-of-other-partitions",

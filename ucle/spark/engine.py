@@ -323,10 +323,10 @@ class SparkEngine:
 
     def close(self) -> None:
         """Unpersist all frames."""
-        self._release()
-        self._prepared.clear()
         for each in list(self._live):
             each.data.unpersist()
+        self._prepared.clear()
+        self._release()
 
 
 def _both(one: Any, other: Any) -> Any:
