@@ -216,3 +216,9 @@ def test_a_state_that_is_not_finite(spark: Any) -> None:
         run()
         with pytest.raises(ValueTypeError, match=r"y in the place of x"):
             run()
+
+
+def test_lazy_tensors(spark: Any) -> None:
+    frame = spark.createDataFrame([(0, 1, 2.0), (1, 0, 3.0)], ["i", "j", "val"])
+    tensor = ucle.tensor(frame, axes=("i", "j"), database=spark)
+    assert tensor.sum("j").to_numpy().tolist() == [2.0, 3.0]
