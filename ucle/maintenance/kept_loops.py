@@ -31,7 +31,8 @@ from ucle.options import Options
 from ucle.plan.sources import TableSource
 from ucle.run.build import Request, build
 from ucle.run.current_data import Preparations
-from ucle.run.iterate import Iteration, Loop, iterate
+from ucle.run.iterate import Loop, iterate
+from ucle.run.step_engine import Iteration
 from ucle.sqlgen.maintained_tables import KEY, WarmStart, state_query, warm_start
 from ucle.sqlgen.sql_trees import VALUE
 from ucle.sqlgen.write_statements import all_rows, create_table

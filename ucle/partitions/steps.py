@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import pa
-from ucle.inputs.states import PlacedInput
+from ucle.inputs.states import BoundInput, PlacedInput
 from ucle.options import Options
 from ucle.partitions.engine import PartitionEngine, run_distributed
 from ucle.partitions.fragments import DistributedPlan
@@ -102,7 +102,7 @@ class OnPartitions:
     def run(
         self,
         compiled: Compiled,
-        inputs: Mapping[str, PlacedInput],
+        inputs: Mapping[str, BoundInput],
         changing: Collection[str],
         state: Mapping[str, StepTensor],
     ) -> Mapping[str, Any]:
@@ -111,7 +111,8 @@ class OnPartitions:
         if key not in self._plans:
             self._plans[key] = StepPlans(compiled, self._carry, changing, self._cut)
         plans = self._plans[key]
-        engine.read(replace(compiled, inputs=inputs))
+        placed = {name: x for name, x in inputs.items() if isinstance(x, PlacedInput)}
+        engine.read(replace(compiled, inputs=placed))
         if key not in self._before:
             before = plans.before
             made = {} if before is None else self._computed(before)

@@ -224,7 +224,7 @@ class _Recorder:
         for step in steps:
             self._slots[step.name, None] = self._record_relation(step.relation)
         results = {x.name: self._slots[x.name, None] for x in steps if x.name in kept}
-        tensors = {x.name: x.tensor for x in steps if x.name in kept}
+        tensors = {self._slots[x.name, None].number: x.tensor for x in steps}
         return FusedStep(tuple(self._operands), tuple(self._lines), results, tensors)
 
     def _take(self, read: Read) -> None:

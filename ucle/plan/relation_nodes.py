@@ -289,14 +289,14 @@ class FusedStep:
     """Whole tensors computed in sequence in one call, as columns of one row.
 
     `lines` are relations without keys over `Slot`s. `results` are the columns with their contents,
-    and `tensors` what those of them hold that lines compute. An operand that is not stored is NULL;
-    a result always has a tuple.
+    and `tensors` are those that lines compute, by their slots. An operand that is not stored is
+    NULL; a result always has a tuple.
     """
 
     operands: tuple[Relation, ...]
     lines: tuple[Relation, ...]
     results: Mapping[str, Slot] = field(hash=False)
-    tensors: Mapping[str, str] = field(hash=False, default_factory=dict)
+    tensors: Mapping[int, str] = field(hash=False, default_factory=dict)
 
     @property
     def type(self) -> TensorType:

@@ -231,13 +231,11 @@ def _size(step: Step, relation: Relation, estimates: Estimates) -> tuple[float, 
 def slot_bytes(fused: FusedStep, estimates: Estimates) -> list[float]:
     """Return the bytes of each operand and each line of a fused step, in the order of its slots.
 
-    Operands and results are tensors with statistics. A compressed operand that is made ready for
-    the lines stays compressed. Other lines are dense.
+    A compressed operand that is made ready for the lines stays compressed.
     """
-    names = {fused.results[column].number: name for column, name in fused.tensors.items()}
     made: list[float] = []
     for number, relation in enumerate((*fused.operands, *fused.lines)):
-        name = relation.tensor if isinstance(relation, Read) else names.get(number)
+        name = relation.tensor if isinstance(relation, Read) else fused.tensors.get(number)
         match relation:
             case Densify(Slot(number=source)):
                 made.append(made[source])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ucle.database.session import Session
 from ucle.database.temporary_tables import Temporary
 from ucle.foundation.dataclasses import dataclass
-from ucle.inputs.states import PlacedInput
+from ucle.inputs.states import BoundInput
 from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled
 from ucle.run.carried import check_state
@@ -69,7 +69,7 @@ class StepEngine(Protocol):
     def run(
         self,
         compiled: Compiled,
-        inputs: Mapping[str, PlacedInput],
+        inputs: Mapping[str, BoundInput],
         changing: Collection[str],
         state: Mapping[str, Any],
     ) -> Any:
@@ -151,7 +151,7 @@ class OnSession:
     def run(
         self,
         compiled: Compiled,
-        inputs: Mapping[str, PlacedInput],
+        inputs: Mapping[str, BoundInput],
         changing: Collection[str],
         state: Mapping[str, TensorRelation],
     ) -> Result:
