@@ -16,6 +16,7 @@ from ucle.sqlgen.sql_trees import (
     column,
     differs,
     function,
+    group_by_keys,
     integer,
     key_columns,
     key_type,
@@ -51,9 +52,8 @@ def entry_rows(
         value = scalar_value(source)
         if not source.sum_duplicates:
             return query.select(add_alias(value, ENTRY))
-        positions = [integer(n + 1) for n in range(len(keys))]
         query = query.select(add_alias(sum_duplicates(source, value), ENTRY))
-        return query.group_by(*positions) if positions else query
+        return group_by_keys(query, [integer(n + 1) for n in range(len(keys))])
     assert source.value is not None
     # Not a cross join with positions, which copies an array for every 2,048 of them.
     array = function("unnest", list_value(column(source.value), source))

@@ -33,6 +33,7 @@ from ucle.sqlgen.sql_trees import (
     column,
     either,
     function,
+    group_by_keys,
     integer,
     integers_below,
     number,
@@ -247,7 +248,7 @@ def sum_lists(query: exp.Select, value: exp.Expr, dtype: DType) -> exp.Select:
     lists = select(*(key.copy() for key in keys), add_alias(whole, "val")).from_(
         sums.subquery("sums")
     )
-    return lists.group_by(*(key.copy() for key in keys)) if keys else lists
+    return group_by_keys(lists, keys)
 
 
 def list_value(value: exp.Expr, source: TableSource) -> exp.Expr:

@@ -85,8 +85,7 @@ def scan_table(scan: TableScan, kernels: KernelCalls, prefix: str) -> exp.Select
     if source.sum_duplicates:
         summed = sum_duplicates(source, value, kernels.dialect)
         positions = [integer(n + 1) for n in range(len(keys))]
-        query = query.select(add_alias(summed, VALUE), copy=False)
-        query = query.group_by(*positions, copy=False)
+        query = group_by_keys(query.select(add_alias(summed, VALUE), copy=False), positions)
         return query.having(differs(summed, type_), copy=False) if keys else query
     query = query.select(add_alias(value, VALUE), copy=False)
     return query.where(differs(value, type_), copy=False)

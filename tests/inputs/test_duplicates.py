@@ -56,6 +56,22 @@ def test_arrays_without_keys_are_added() -> None:
         np.testing.assert_array_equal(found, 2 * np.array(expected))
 
 
+@pytest.mark.parametrize("kernels", [True, False])
+@pytest.mark.parametrize("value", [1.0, [1.0, 2.0]])
+def test_nothing_without_keys_adds_up_to_nothing(value: Any, kernels: bool) -> None:
+    """The sum of no rows is NULL in SQL."""
+    data = pa.table({"val": pa.array([value])})
+    label, shape = ("i", [2]) if isinstance(value, list) else ("", [])
+    decomposition = "auto" if kernels else "relational"
+    for rows in (0, 1):
+        tensor = ucle.table(data.slice(0, rows), [], "val", duplicates="sum", shape=shape)
+        program = ucle.einsum_program(
+            f"B[{label}] = A[{label}] + 1", A=tensor, decomposition=decomposition
+        )
+        found = program.execute()["B"].to_numpy()
+        np.testing.assert_array_equal(found, np.ones(shape) + (value if rows else 0.0))
+
+
 def test_many_arrays_are_measured_as_they_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where V is estimated; arrays that cancel are no entries where everything is counted."""
     monkeypatch.setattr("ucle.stats.measure.EXACT_ENTRIES", 10)
