@@ -183,6 +183,7 @@ def case_of(text: str, *, plain: bool = False) -> Case:
     bounds = {"i": 5, "j": 5} if text in NEEDING else {}
     bounds = {"i": 3, "j": 3} if "i+j" in text and "//" not in text else bounds
     bounds = {"a": 4, "b": 6} if "6*a+b" in text else bounds
+    bounds = {"i": 60} if "i//6%5" in text else bounds
     if plain:
         return Case(text, arrays, dict(arrays), bounds)
     passed = {name: make_input(rng, name, array) for name, array in arrays.items()}
