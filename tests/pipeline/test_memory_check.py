@@ -208,6 +208,25 @@ def test_what_needs_too_much_is_tried_again_with_another_plan(
     assert len(runs) == 1
 
 
+@pytest.mark.parametrize("share", [0.8, 1.2])
+def test_no_plan_is_tried_twice_within_the_same_limits(
+    native: duckdb.DuckDBPyConnection, free: Any, monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    program, _ = pairs(native)
+    free(share * program.compiled.peak_memory)
+    tried: list[tuple[Any, Any]] = []
+
+    def fails(self: Any, *_: Any) -> Any:
+        tried.append((self.compiled, self._fitted.limits))
+        raise MemoryLimitError("out of memory")
+
+    monkeypatch.setattr(current_data.Prepared, "_run", fails)
+    with pytest.raises(MemoryLimitError, match="needs more memory than is free"):
+        program.execute(native)
+    assert tried
+    assert len({(id(plan), limits) for plan, limits in tried}) == len(tried)
+
+
 def test_a_state_that_has_grown_is_not_refused(native: duckdb.DuckDBPyConnection) -> None:
     """What a step of a search would hold at most is far more than what it holds."""
     rng = np.random.default_rng(2)

@@ -129,14 +129,9 @@ class Budget:
     free: FreeMemory
     engine: Engine
 
-    def holds(self, need: Need, memory: float | None = None) -> bool:
-        """Return whether a plan fits, where DuckDB spills what is more than it may take.
-
-        Args:
-            need: what the plan needs.
-            memory: the bytes of memory that DuckDB may take, if not as many as it may by itself.
-        """
-        most = self.engine.memory if memory is None else memory
+    def holds(self, need: Need) -> bool:
+        """Return whether a plan fits, where DuckDB spills what is more than it may take."""
+        most = self.engine.memory
         return need.within(most) <= self.free.size and need.spilled(most) <= self.engine.disk
 
     def holds_easily(self, need: Need) -> bool:
@@ -215,7 +210,9 @@ def plans_within_memory(
     *,
     grown: Compiled | None = None,
 ) -> Iterator[Fitted]:
-    """Yield plans of the program that fit into what is free, each for when those before failed.
+    """Yield plans of the program that may fit into what is free, for when those before failed.
+
+    No plan comes twice within the same limits.
 
     A plan that fits as a whole is preferred to one for which DuckDB has to spill more than it would
     by itself, and that to one that may fit although it is predicted not to. Of inputs that have
@@ -229,8 +226,23 @@ def plans_within_memory(
         grown: the program with statistics of inputs that have grown, where they have.
 
     Raises:
-        MemoryLimitError: no plan was found that may fit.
+        MemoryLimitError: no further plan was found that may fit.
     """
+    tried: set[tuple[int, Limits | None]] = set()
+    for fitted in _likely_plans(compiled, options, budget, plan, grown):
+        way = id(fitted.compiled), fitted.limits
+        if way not in tried:
+            tried.add(way)
+            yield fitted
+
+
+def _likely_plans(
+    compiled: Compiled,
+    options: Options,
+    budget: Budget,
+    plan: Callable[[Compiled, Options], Compiled],
+    grown: Compiled | None,
+) -> Iterator[Fitted]:
     size = budget.free.size
     if grown is not None and (limits := budget.trying(compiled)) is not None:
         yield Fitted(compiled, size, limits)
@@ -249,7 +261,7 @@ def plans_within_memory(
         within = ((each, find(each)) for each in by_peak)
         yield from islice((Fitted(x, size, limits) for x, limits in within if limits), 1)
     # The plan that would run is the likeliest to need less than is predicted.
-    for each in {id(x): x for x in (*hopeful[:1], *by_peak[:1])}.values():
+    for each in (*hopeful[:1], *by_peak[:1]):
         if (limits := budget.trying(each)) is not None:
             yield Fitted(each, size, limits)
     raise _refuse(min(plans, key=lambda each: each.outside_memory), budget)
@@ -308,7 +320,11 @@ def with_entries(
 def need_of_grown(compiled: Compiled, grown: Compiled) -> Need:
     """Return what the present plan of a program needs for inputs that have grown."""
     plan, estimates = compiled.physical, grown.memory_estimates
-    return Need(*(plan_peak(plan, estimates, account) for account in Account))
+    return Need(
+        plan_peak(plan, estimates),
+        plan_peak(plan, estimates, Account.OUTSIDE),
+        plan_peak(plan, estimates, Account.NOBODY),
+    )
 
 
 def _grown(placed: PlacedInput, entries: float) -> PlacedInput:

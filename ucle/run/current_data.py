@@ -243,9 +243,9 @@ class Prepared:
 
     def _find_excess(self, session: Session) -> Budget | None:
         threads = self.compiled.threads
-        peak = self._sized.peak_memory if self._sized is self.compiled else self._need.peak
+        grown = self._sized is not self.compiled
         return find_excess(
-            peak,
+            self._need.peak if grown else self.compiled.peak_memory,
             lambda: self._need,
             lambda: free_memory(threads),
             lambda: Engine(session.memory_limit, session.spill_limit),
