@@ -30,7 +30,7 @@ from ucle.plan.memory_model import Account
 from ucle.plan.pass_context import Memory, PassContext, Spreading
 from ucle.plan.passes import PASSES, Pass, run_passes
 from ucle.plan.sources import TableSource
-from ucle.plan.step_memory import Estimates, plan_peak
+from ucle.plan.step_memory import Estimates, most_states, plan_peak
 from ucle.plan.steps import Plan
 from ucle.sqlgen.scalar_operators import number_expression
 from ucle.stats.estimate import ProgramStatistics, Rows
@@ -116,6 +116,11 @@ class Planned:
             estimates = self.certain_estimates if certain else self.memory_estimates
             peaks[asked] = plan_peak(self.physical, estimates, account)
         return peaks[asked]
+
+    @property
+    def state_memory(self) -> float:
+        """The most bytes of states that kernels hold in a statement."""
+        return most_states(self.physical, self.memory_estimates)
 
     @property
     def memory_estimates(self) -> Estimates:

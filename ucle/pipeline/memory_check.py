@@ -60,6 +60,9 @@ LEAST_ENGINE = 64e6
 Below them it fails at tables of many partitions, each of which has a block in memory.
 """
 
+GROWN = 2.0
+"""How many times of what is predicted kernels may hold: states double as they grow."""
+
 LEAST_TRIED = 8e6
 """The least bytes of DuckDB and of kernels for which it is worth to try a plan."""
 
@@ -141,34 +144,39 @@ class Budget:
         return within <= most * self.free.size and self.holds(need)
 
     def bounding(self, planned: Planned) -> Limits | None:
-        """Return limits for a plan that is predicted to fit, but not easily; None for others."""
-        return self.trying(planned) if self.holds(Need.of(planned)) else None
+        """Return limits for a plan that is predicted to fit, but not easily; None for others.
+
+        Rows in DuckDB's operators are partly in its account: it may take all but what kernels hold.
+        """
+        return self._shared(planned, 0.0) if self.holds(Need.of(planned)) else None
 
     def spilling(self, planned: Planned) -> Limits | None:
         """Return limits within which a plan is predicted to run, as DuckDB spills more of it."""
         need = Need.of(planned)
         left = (self.free.size - need.outside) / RETAINED
         enough = left >= LEAST_ENGINE * planned.threads and need.spilled(left) <= self.engine.disk
-        if not enough:
-            return None
-        kernels = max(need.outside - need.unbounded, LEAST_TRIED)
-        return Limits(left, kernels if self.free.kills else self.free.size)
+        return Limits(left, self._kernels(planned, left)) if enough else None
 
     def trying(self, planned: Planned) -> Limits | None:
         """Return limits within which a plan may run although it is predicted to hold more.
 
-        Where the system ends processes that take too much, DuckDB and the kernels share what is
-        free as they are predicted to. Elsewhere the system refuses memory, and each may have all.
+        Where the system ends processes that take too much, DuckDB and the kernels share what rows
+        leave. Elsewhere the system refuses memory, and each may have all.
         """
-        need = Need.of(planned)
-        free = self.free.size
         if not self.free.kills:
-            return Limits(free, free)
-        left = (free - need.unbounded) / RETAINED
-        counted, by_kernels = need.peak - need.unbounded, need.outside - need.unbounded
-        kernels = left * by_kernels / counted if counted > 0.0 else 0.0
-        kernels = min(max(kernels, LEAST_TRIED), left - LEAST_TRIED)
-        return Limits(left - kernels, kernels) if kernels >= LEAST_TRIED else None
+            return Limits(self.free.size, self.free.size)
+        return self._shared(planned, Need.of(planned).unbounded)
+
+    def _shared(self, planned: Planned, rows: float) -> Limits | None:
+        engine = (self.free.size - rows) / RETAINED - planned.state_memory
+        kernels = self._kernels(planned, engine + rows)
+        return Limits(engine, kernels) if min(engine, kernels) >= LEAST_TRIED else None
+
+    def _kernels(self, planned: Planned, others: float) -> float:
+        """Return the bytes that kernels may hold beside those of others."""
+        if not self.free.kills:
+            return self.free.size
+        return min(max(GROWN * planned.state_memory, LEAST_TRIED), self.free.size - others)
 
 
 def is_on() -> bool:
@@ -248,7 +256,7 @@ def _likely_plans(
         yield Fitted(compiled, size, limits)
     known = grown or compiled
     if budget.holds(Need.of(known)):
-        yield Fitted(known, size, budget.trying(known))
+        yield Fitted(known, size, budget.bounding(known))
     plans = [known]
     for each in _plan_smaller(known, options, size, plan):
         if budget.holds_easily(Need.of(each)):

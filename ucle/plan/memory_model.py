@@ -23,6 +23,9 @@ HASH_BYTES, POINTER_BYTES, LOAD_FACTOR = 8, 8, 2
 The number of places is a power of two: twice as many rows may take three times the memory.
 """
 
+NUMBER_BYTES = 16
+"""Bytes of the largest number, whose states DuckDB's own aggregates hold."""
+
 FEW_ROWS = 64
 """Rows up to which DuckDB's joins and filters copy a chunk, to append it to others."""
 
@@ -205,6 +208,11 @@ def states(part: GroupStates) -> float:
     if part.stacked:
         threads = (1.0 + threads) / 2
     return min(part.rows, part.groups * threads) * (state + ROW_BYTES)
+
+
+def kernel_states(part: GroupStates) -> float:
+    """Bytes of states as far as kernels hold them: those of tensors, but not those of numbers."""
+    return 0.0 if part.size <= NUMBER_BYTES else states(part)
 
 
 def _unbounded_states(_: GroupStates) -> float:

@@ -19,6 +19,7 @@ from ucle.plan.memory_model import (
     Part,
     RowVectors,
     count_held_bytes,
+    kernel_states,
     peak,
     statement,
 )
@@ -64,6 +65,17 @@ class Estimates:
 def plan_peak(plan: Plan, estimates: Estimates, account: Account = Account.ALL) -> float:
     """Return the most bytes of an account that a plan holds at a time, beyond those held before."""
     return peak([statement_bytes(step, estimates, account) for step in plan.steps])
+
+
+def most_states(plan: Plan, estimates: Estimates) -> float:
+    """Return the most bytes of states that kernels hold in a statement."""
+    return max((sum(map(kernel_states, _states(x, estimates))) for x in plan.steps), default=0.0)
+
+
+def _states(step: Step, estimates: Estimates) -> list[GroupStates]:
+    steps = (*step.views, step)
+    made = _used_parts(steps, _uses(steps, {step.name: 1}), estimates)
+    return [part for part in made if isinstance(part, GroupStates)]
 
 
 def statement_bytes(
