@@ -299,12 +299,13 @@ def _call_kernels(compiled: Compiled, forms: Mapping[str, WrittenForm]) -> bool:
 
 def _check_lasting(compiled: Compiled, capabilities: Capabilities, passes: Sequence[Pass]) -> None:
     """Check that everything that the views read and call outlives this connection."""
-    steps = compiled.after(passes).steps
-    loaded = {x.relation.source.tensor for x in steps if isinstance(x.relation, Load)}
+    read = set(compiled.inputs)
+    if passes != LASTING:  # which may have written arrays into the views
+        steps = compiled.after(passes).steps
+        read = {x.relation.source.tensor for x in steps if isinstance(x.relation, Load)}
     for name, bound in compiled.inputs.items():
         source = bound.source
-        array = passes == LASTING or name in loaded  # others are written into the views
-        if not source.lasts if isinstance(source, TableSource) else array:
+        if not source.lasts if isinstance(source, TableSource) else name in read:
             raise UnsupportedError(
                 "a view cannot read data from memory",
                 where=f"create_views, input {name}",
