@@ -18,11 +18,13 @@ from ucle.sqlgen.sql_trees import (
     cast,
     column,
     function,
+    group_by_keys,
     identifier,
     integer,
     number,
     table,
     text,
+    when,
 )
 
 Name = Sequence[str]
@@ -50,9 +52,7 @@ def state_query(source: TableSource, last: int | None = None) -> exp.Select:
     Arrays are replaced by a digest. `last` is the last rowid of those that count.
     """
     query = select(*_state_columns(source)).from_(source_table(source))
-    if last is None:
-        return query
-    return query.where(_up_to(last))
+    return query if last is None else query.where(_up_to(last))
 
 
 def _up_to(last: int) -> exp.Expr:
@@ -60,14 +60,15 @@ def _up_to(last: int) -> exp.Expr:
     return exp.LTE(this=column("rowid"), expression=integer(last))
 
 
-def _behind(last: int) -> exp.Expr:
-    return exp.GT(this=column("rowid"), expression=integer(last))
+def _behind(last: int | exp.Expr) -> exp.Expr:
+    end = integer(last) if isinstance(last, int) else last.copy()
+    return exp.GT(this=column("rowid"), expression=end)
 
 
 def _state_columns(source: TableSource) -> list[exp.Expr]:
     columns: list[exp.Expr] = [
-        column(name).as_(identifier(KEY.format(n)), quoted=True)
-        for n, name in enumerate(source.keys)
+        column(name).as_(identifier(key), quoted=True)
+        for name, key in zip(source.keys, state_keys(source), strict=True)
     ]
     if source.value is not None:
         value: exp.Expr = column(source.value)
@@ -110,8 +111,11 @@ def rowid_behind(name: Name, last: int, place: int) -> str:
     return sql_text(select(count, most).from_(few.subquery("behind")))
 
 
-def state_behind(source: TableSource, last: int, most: int | None = None) -> exp.Select:
-    """Return the state of the rows of a table behind a row, up to another one."""
+def state_behind(source: TableSource, last: int | exp.Expr, most: int | None = None) -> exp.Select:
+    """Return the state of the rows of a table behind a row, up to another one.
+
+    `last` is the rowid of that row, or an expression for it.
+    """
     query = select(*_state_columns(source)).from_(source_table(source)).where(_behind(last))
     return query if most is None else query.where(_up_to(most))
 
@@ -198,26 +202,14 @@ def changed_entries(
     return joined.where(exp.NullSafeNEQ(this=new.copy(), expression=old.copy()))
 
 
-def appended_rows(source: TableSource, last: int, weight: Scalar | None) -> exp.Select:
-    """Return the rows of a table behind a row, as `changed_rows` does."""
-    return appended_since(source, integer(last), weight)
-
-
-def state_since(source: TableSource, last: exp.Expr) -> exp.Select:
-    """Return the state of the rows of a table behind a row, given as an expression."""
-    behind = exp.GT(this=column("rowid"), expression=last.copy())
-    return select(*_state_columns(source)).from_(source_table(source)).where(behind)
-
-
-def appended_since(source: TableSource, last: exp.Expr, weight: Scalar | None) -> exp.Select:
-    """Return the rows of a table behind a row, given as an expression, as `changed_rows` does."""
-    names = [KEY.format(n) for n in range(len(source.keys))]
-    rows = state_since(source, last)
+def appended_rows(source: TableSource, last: int | exp.Expr, weight: Scalar | None) -> exp.Select:
+    """Return the rows of a table behind a row, as `changed_rows` does; `last` is its rowid."""
     found: list[exp.Expr] = [exp.true().as_(ADDED, quoted=True)]
     if weight is not None:
-        value = None if source.value is None else STATE
-        found.append(_sum_of(value, weight, integer(1)).as_(DELTA, quoted=True))
-    return _grouped(names, found, rows.subquery("appended"))
+        total = _sum_of(state_value(source), weight, integer(1))
+        found.append(total.as_(DELTA, quoted=True))
+    rows = state_behind(source, last).subquery("appended")
+    return _grouped(state_keys(source), found, rows)
 
 
 def rows_behind(source: TableSource, last: int) -> exp.Select:
@@ -250,11 +242,7 @@ def _of_widest_type(value: exp.Expr, like: Scalar) -> exp.Expr:
 
 def _grouped(keys: Sequence[str], found: Sequence[exp.Expr], rows: exp.Subquery) -> exp.Select:
     names = [column(key) for key in keys]
-    query = select(*names, *found).from_(rows)
-    if names:
-        return query.group_by(*(name.copy() for name in names))
-    some = exp.GT(this=exp.Count(this=exp.Star()), expression=integer(0))
-    return query.having(some)  # of no rows there is no sum
+    return group_by_keys(select(*names, *found).from_(rows), names)
 
 
 def count_changed(name: Name, positions: Sequence[str] = ()) -> str:
@@ -301,8 +289,18 @@ def digest_of_rows(query: exp.Query, columns: Sequence[str]) -> str:
 
 def state_columns(source: TableSource) -> list[str]:
     """Return the columns of `state_query`."""
-    keys = [KEY.format(n) for n in range(len(source.keys))]
-    return keys if source.value is None else [*keys, STATE]
+    value = state_value(source)
+    return [*state_keys(source), *([] if value is None else [value])]
+
+
+def state_keys(source: TableSource) -> list[str]:
+    """Return those of the keys."""
+    return [KEY.format(n) for n in range(len(source.keys))]
+
+
+def state_value(source: TableSource) -> str | None:
+    """Return that of the value; None if there is none."""
+    return None if source.value is None else STATE
 
 
 def create_registry(name: Name, columns: Sequence[str]) -> tuple[str, ...]:
@@ -367,12 +365,10 @@ def warm_start(
         start: how they are put together.
     """
     own = [KEY.format(n) for n in range(len(keys))]
-    first = number(source.constant, dtype) if source.value is None else column(STATE, NOW)
+    first: exp.Expr = column(STATE, NOW)
     if source.value is None:
-        first = exp.Case(
-            ifs=[exp.If(this=exp.Is(this=column(own[0], NOW), expression=exp.null()),
-                        true=number(fills[0], dtype))], default=first,
-        )  # fmt: skip
+        absent = exp.Is(this=column(own[0], NOW), expression=exp.null())
+        first = when(absent, number(fills[0], dtype), number(source.constant, dtype))
     first = function("coalesce", cast(first, dtype), number(fills[0], dtype))
     last: exp.Expr = function("coalesce", column(VALUE, BEFORE), number(fills[1], dtype))
     if start.lowers is not None:
@@ -380,7 +376,7 @@ def warm_start(
     if start.fresh is not None:
         same = [exp.EQ(this=column(x, "fresh"), expression=column(x, NOW)) for x in own]
         rows = select(integer(1)).from_(table(*start.fresh, alias="fresh")).where(*same)
-        last = exp.Case(ifs=[exp.If(this=exp.Exists(this=rows), true=first.copy())], default=last)
+        last = when(exp.Exists(this=rows), first.copy(), last)
     columns = [
         function("coalesce", column(x, NOW), column(y, BEFORE)).as_(identifier(x))
         for x, y in zip(own, keys, strict=True)

@@ -12,13 +12,20 @@ from functools import cache
 from sqlglot import ErrorLevel, exp, parse_one, select
 from sqlglot.errors import SqlglotError
 
-from ucle.foundation.dtypes import Scalar
-from ucle.plan.sources import TableSource
 from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.input_queries import digest_of
-from ucle.sqlgen.maintained_tables import Name, appended_since, state_since
+from ucle.sqlgen.maintained_tables import Name
 from ucle.sqlgen.script import sql_text
-from ucle.sqlgen.sql_trees import column, function, identifier, integer, is_finite, table, text
+from ucle.sqlgen.sql_trees import (
+    column,
+    function,
+    identifier,
+    integer,
+    is_finite,
+    table,
+    text,
+    when,
+)
 
 NOTES = ("program", "part", "made", "script", "last", "rows", "digest", "total")
 """The columns of the notes: what tells the rows of each table that a program keeps, and of inputs
@@ -131,21 +138,21 @@ def _count(query: exp.Query) -> exp.Expr:
     return select(exp.Count(this=exp.Star())).from_(counted).subquery()
 
 
-def rows_were_removed(source: TableSource, noted: exp.Expr, last: exp.Expr) -> exp.Expr:
+def rows_were_removed(name: Name, noted: exp.Expr, last: exp.Expr) -> exp.Expr:
     """Return the condition that a table has fewer rows up to the last one than were noted."""
-    before = select(integer(1)).from_(table(*_parts(source)))
+    before = select(integer(1)).from_(table(*name))
     before = before.where(exp.LTE(this=column("rowid"), expression=last.copy()))
     return exp.NEQ(this=_count(before), expression=noted.copy())
 
 
-def _parts(source: TableSource) -> Name:
-    return source.origin.parts  # type: ignore[union-attr]
-
-
 def wrong_rows(
-    query: exp.Query, keys: Sequence[str], value: str | None, *, positions: Sequence[str],
+    query: exp.Query,
+    keys: Sequence[str],
+    value: str | None,
+    *,
+    positions: Sequence[str],
     finite: bool,
-) -> exp.Select:  # fmt: skip
+) -> exp.Select:
     """Return the rows of a state that no input may have.
 
     Args:
@@ -185,29 +192,8 @@ def insert_from(target: Name, query: exp.Query) -> str:
 
 def check(condition: exp.Expr, message: str) -> str:
     """Return a query that fails with a message if a condition holds."""
-    failed = exp.If(this=condition, true=function("error", text(message)))
-    found = exp.Case(ifs=[failed], default=text("as it should be"))
+    found = when(condition, function("error", text(message)), text("as it should be"))
     return sql_text(select(found.as_("checked")))
-
-
-def appended(
-    source: TableSource, last: exp.Expr, weight: Scalar | None
-) -> tuple[exp.Select, exp.Select]:
-    """Return the rows behind the last noted one: as changed rows, and as a state."""
-    return appended_since(source, last, weight), state_since(source, last)
-
-
-def create_pretty(name: Name, query: exp.Query) -> str:
-    """Return CREATE OR REPLACE TEMP TABLE in lines."""
-    properties = exp.Properties(expressions=[exp.TemporaryProperty()])
-    made = exp.Create(
-        this=table(*name),
-        kind="TABLE",
-        expression=query.copy(),
-        replace=True,
-        properties=properties,
-    )
-    return sql_text(made, pretty=True)
 
 
 def pretty(statement: str) -> str:

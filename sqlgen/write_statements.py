@@ -16,9 +16,14 @@ NEW, OLD = "new_rows", "old_rows"
 
 
 def create_table(
-    target: Sequence[str], query: exp.Query, *, replace: bool, temporary: bool = False
+    target: Sequence[str],
+    query: exp.Query,
+    *,
+    replace: bool,
+    temporary: bool = False,
+    pretty: bool = False,
 ) -> str:
-    """Return CREATE TABLE, under the parts of a name."""
+    """Return CREATE TABLE, under the parts of a name; in lines if it is to be read."""
     properties = exp.Properties(expressions=[exp.TemporaryProperty()]) if temporary else None
     return sql_text(
         exp.Create(
@@ -27,7 +32,8 @@ def create_table(
             expression=query,
             replace=replace,
             properties=properties,
-        )
+        ),
+        pretty,
     )
 
 

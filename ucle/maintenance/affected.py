@@ -11,7 +11,7 @@ The masks of a tensor, together, hold all of its coordinates that may differ.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ucle.foundation.dataclasses import dataclass
@@ -79,6 +79,34 @@ WHOLE = AffectedKeys((), (EVERYTHING,))
 def reads_of(statement: Statement) -> frozenset[str]:
     """Return the tensors that a statement reads."""
     return frozenset(x.tensor for x in walk(statement.expression) if isinstance(x, Access))
+
+
+def statements_for(
+    tensors: Iterable[str], statements: Mapping[str, Statement], given: Container[str] = ()
+) -> list[Statement]:
+    """Return the statements that compute tensors from those that are given, in order.
+
+    >>> from ucle.language.parse import parse_program
+    >>> program = parse_program("S[i] += A[i,j]; n[i] = S[i] + 1; Y[i] = S[i] / n[i]")
+    >>> own = {x.target.tensor: x for x in program}
+    >>> [x.target.tensor for x in statements_for(["Y"], own, {"S"})]
+    ['n', 'Y']
+    """
+    wanted, found = list(tensors), set[str]()
+    while wanted:
+        name = wanted.pop()
+        if name in statements and name not in given and name not in found:
+            found.add(name)
+            wanted += reads_of(statements[name])
+    return [x for name, x in statements.items() if name in found]
+
+
+def statement_like(
+    like: Statement, name: str, labels: tuple[str, ...], expression: Expression
+) -> Statement:
+    """Return the statement that computes a tensor from an expression, at the place of another."""
+    target = Access(name, labels, like.span)
+    return replace(like, target=target, accumulate=None, expression=expression, aggregation=None)
 
 
 def affected_keys(
@@ -251,19 +279,11 @@ def _masks(
     for labels, expressions in by_labels.items():
         parts = [_any_of(x, labels) for x in dict.fromkeys(expressions)]
         name = names(f"{resolved.target.tensor}_mask")
-        access = Access(name, labels, resolved.target.span)
         accumulate = None
         if len(parts) == 1 and isinstance(parts[0], Reduction):
             accumulate, parts = ANY, [parts[0].argument]
-        statements.append(
-            replace(
-                resolved,
-                target=access,
-                accumulate=accumulate,
-                expression=_join(OR, parts),
-                aggregation=None,
-            )
-        )
+        made = statement_like(resolved, name, labels, _join(OR, parts))
+        statements.append(replace(made, accumulate=accumulate))
         masks.append(Mask(name, tuple(target.index(x) for x in labels)))
     return AffectedKeys(tuple(statements), tuple(masks))
 

@@ -24,7 +24,6 @@ from ucle.plan.sources import Nulls, TableSource
 from ucle.sqlgen.maintained_tables import (
     DELTA,
     KEY,
-    STATE,
     absent_keys,
     appended_rows,
     changed_rows,
@@ -32,7 +31,9 @@ from ucle.sqlgen.maintained_tables import (
     drop_table,
     rows_at,
     state_columns,
+    state_keys,
     state_query,
+    state_value,
 )
 from ucle.sqlgen.write_statements import Query, all_rows, create_table, delete_rows, insert_rows
 
@@ -126,7 +127,7 @@ def find_change(
         MaintenanceError: rows were removed from a table to which they are only appended, or the
             state of the input was changed by others.
     """
-    keys, weight = _keys(source), weight_of(source, fill)
+    keys, weight = state_keys(source), weight_of(source, fill)
     if watched.appended is not None:
         _, last = watched.appended
         now = rows_now(session, watched, source)
@@ -139,7 +140,7 @@ def find_change(
             return now, None
         check_state(session, watched, source)
         sides = [state_query(source), all_rows(watched.state, state_columns(source))]
-        query = changed_rows(sides[0], sides[1], keys, _value(source), weight)
+        query = changed_rows(sides[0], sides[1], keys, state_value(source), weight)
     changed = _change(session, now, source, query, name, sides, weight is not None)
     now = replace(now, trusts=False)
     return now, None if changed is None else replace(changed, trusted=not watched.trusts)
@@ -164,7 +165,7 @@ def find_told(
     )
     now = replace(watched, digest=_combine_digests(watched.digest, come, went), trusts=True)
     weight = weight_of(source, fill)
-    query = told_difference(told, _value(source), weight)
+    query = told_difference(told, state_value(source), weight)
     sides = [told.now, all_rows(watched.state, columns)]
     changed = _change(session, now, source, query, name, sides, weight is not None)
     return now, None if changed is None else replace(changed, told=told)
@@ -180,7 +181,7 @@ def _change(
     differs_by: bool,
 ) -> ChangedInput | None:
     """Keep the changed keys that a query finds as a table; `sides` are all keys, now and before."""
-    where, table, keys = f"refresh, input {now.name}", ("temp", "main", name), _keys(source)
+    where, table, keys = f"refresh, input {now.name}", ("temp", "main", name), state_keys(source)
     session.run(create_table(table, query, replace=True, temporary=True), where)
     positions = [n for n in range(len(keys)) if not source.is_encoded(n)]
     named = [keys[n] for n in positions]
@@ -205,7 +206,7 @@ def keep_change(
     """Make the state of an input, whose rows are others or of other types, the present one."""
     if watched.state is None:
         return
-    where, keys = f"refresh, input {watched.name}", _keys(source)
+    where, keys = f"refresh, input {watched.name}", state_keys(source)
     if not has_types_of_input(session, watched.state, source):
         session.run(create_table(watched.state, state_query(source), replace=True), where)
     elif change is not None and change.told is not None:
@@ -214,14 +215,6 @@ def keep_change(
         session.run(delete_rows(watched.state, all_rows(change.table), keys), where)
         rows = rows_at(state_query(source), (change.table, keys))
         session.run(insert_rows(watched.state, rows), where)
-
-
-def _keys(source: TableSource) -> list[str]:
-    return [KEY.format(n) for n in range(len(source.keys))]
-
-
-def _value(source: TableSource) -> str | None:
-    return None if source.value is None else STATE
 
 
 def weight_of(source: TableSource, fill: Scalar) -> int | float | None:

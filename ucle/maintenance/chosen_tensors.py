@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping
 from ucle.inputs.inputs import parse_table_name
 from ucle.ir.tensor_types import TensorType
 from ucle.language.syntax import Statement
-from ucle.maintenance.affected import reads_of
-from ucle.maintenance.document import KeptTensor, Parts
+from ucle.maintenance.affected import reads_of, statements_for
+from ucle.maintenance.document import KeptTensor, Parts, encoded_axes
 from ucle.maintenance.kept_documents import own_table
 from ucle.pipeline.artifacts import Compiled
 from ucle.sqlgen.sql_trees import key_columns
@@ -80,13 +80,8 @@ def _way_to(
     tensor: str, statements: Mapping[str, Statement], kept: Collection[str]
 ) -> frozenset[str]:
     """Return the tensors that are computed on the way from kept ones to another one."""
-    wanted, found = list(reads_of(statements[tensor])), set[str]()
-    while wanted:
-        name = wanted.pop()
-        if name in statements and name not in kept and name not in found:
-            found.add(name)
-            wanted += reads_of(statements[name])
-    return frozenset(found)
+    found = statements_for(reads_of(statements[tensor]), statements, kept)
+    return frozenset(x.target.tensor for x in found)
 
 
 def _table(name: str, tensor: str, outputs: Collection[str]) -> Parts:
@@ -97,5 +92,5 @@ def _table(name: str, tensor: str, outputs: Collection[str]) -> Parts:
 
 
 def _kept(tensor: str, table: Parts, type_: TensorType) -> KeptTensor:
-    encoded = tuple(n for n, axis in enumerate(type_.axes) if axis.dictionary is not None)
-    return KeptTensor(tensor, table, tuple(key_columns(type_)), type_.fill, encoded, ())
+    keys, encoded = key_columns(type_), encoded_axes(type_)
+    return KeptTensor(tensor, table, keys, type_.fill, encoded, ())

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import unique_names
@@ -27,7 +28,7 @@ from ucle.language.syntax import (
     Statement,
     accesses,
 )
-from ucle.maintenance.affected import reads_of
+from ucle.maintenance.affected import reads_of, statement_like, statements_for
 from ucle.operators import (
     ABS,
     ADD,
@@ -44,6 +45,7 @@ from ucle.operators import (
     SUB,
     SUM,
     WHEN,
+    Combine,
 )
 
 
@@ -63,16 +65,10 @@ def moving_statements(
 ) -> dict[str, Statement]:
     """Return the statements by which the state after a step depends on that before."""
     own = {x.target.tensor: x for x in statements}
-    wanted, needed = [after], set[str]()
-    while wanted:
-        name = wanted.pop()
-        if name in own and name not in needed:
-            needed.add(name)
-            wanted += reads_of(own[name])
     moving: dict[str, Statement] = {}
-    for name, each in own.items():
-        if name in needed and not reads_of(each).isdisjoint({state, *moving}):
-            moving[name] = resolve(each)
+    for each in statements_for([after], own):
+        if not reads_of(each).isdisjoint({state, *moving}):
+            moving[each.target.tensor] = resolve(each)
     return moving
 
 
@@ -110,25 +106,20 @@ def step_bound(
             bound = of.find(each.expression)
             if bound is None:
                 return None
-            made.append(_statement(each, names[name], each.target.labels, bound))
+            made.append(statement_like(each, names[name], each.target.labels, bound))
         sums[kind] = new(kind)
         operator = MAX if kind == "rows" else SUM
         entries = Access(names[after], labels, last.span)
         made.append(
-            _statement(last, sums[kind], (), Reduction(operator, labels, entries, last.span))
+            statement_like(last, sums[kind], (), Reduction(operator, labels, entries, last.span))
         )
     found = differentiate([*statements, *made], sums["columns"], [state], {}, {}, bounds)
     gradient = Access(found.names[state], labels, last.span)
     largest = Reduction(MAX, labels, Call(ABS, (gradient,), last.span), last.span)
     columns = new("columns")
-    return Bound((*found.statements, _statement(last, columns, (), largest)), columns, sums["rows"])
-
-
-def _statement(
-    like: Statement, name: str, labels: tuple[str, ...], expression: Expression
-) -> Statement:
-    target = Access(name, labels, like.span)
-    return replace(like, target=target, accumulate=None, expression=expression, aggregation=None)
+    return Bound(
+        (*found.statements, statement_like(last, columns, (), largest)), columns, sums["rows"]
+    )
 
 
 class _Bounds:
@@ -174,24 +165,19 @@ class _Bounds:
         return None
 
     def _sum(self, parts: Sequence[Expression], like: Expression) -> Expression | None:
-        found = [self.find(x) for x in parts]
-        if None in found:
+        found = [x for x in map(self.find, parts) if x is not None]
+        if len(found) < len(parts):
             return None
-        total = found[0]
-        for each in found[1:]:
-            assert total is not None
-            assert each is not None
-            total = Binary(ADD, total, each, like.span)
-        return total
+        return reduce(lambda one, other: Binary(ADD, one, other, like.span), found)
 
     def _scaled(
-        self, moving: Expression, operator: object, fixed: Expression, like: Expression
+        self, moving: Expression, operator: Combine, fixed: Expression, like: Expression
     ) -> Expression | None:
         bound = self.find(moving)
         if bound is None:
             return None
         size = Call(ABS, (fixed,), like.span)
-        return Binary(operator, bound, size, like.span)  # type: ignore[arg-type]
+        return Binary(operator, bound, size, like.span)
 
 
 def compares_movement(

@@ -23,6 +23,7 @@ from ucle.maintenance.affected import (
     affected_keys,
     depends_on_sizes,
     reads_of,
+    statements_for,
 )
 from ucle.maintenance.bound_program import BoundProgram
 from ucle.maintenance.differences import Difference, Updated, update
@@ -56,14 +57,23 @@ class Derivation:
 
     def _statements_for(self, tensor: str) -> list[Statement]:
         """Return the statements that compute a tensor from inputs and kept tensors, in order."""
-        wanted, found = [tensor], dict[str, Statement]()
-        while wanted:
-            name = wanted.pop()
-            if name in found or name in self._given:
-                continue
-            found[name] = self._statements[name]
-            wanted += [x for x in reads_of(found[name]) if x in self._statements]
-        return [x for name, x in self._statements.items() if name in found]
+        return statements_for([tensor], self._statements, self._given)
+
+    def _read_by(self, statements: Sequence[Statement]) -> dict[str, TableInput]:
+        """Return the inputs of a program."""
+        read = set().union(*map(reads_of, statements)) - {x.target.tensor for x in statements}
+        return {name: self._given[name] for name in sorted(read)}
+
+    @property
+    def _inputs(self) -> dict[str, TableInput]:
+        """The inputs of the text."""
+        return {x.name: self._given[x.name] for x in self.document.inputs}
+
+    def _weight_of(self, kept: KeptTensor) -> int | float | None:
+        """Return a number of the type of a tensor's differences; None if they are not wanted."""
+        if kept.fill != 0 or not kept.keys:
+            return None
+        return {"i": 1, "f": 1.0}.get(self._types[kept.tensor].dtype.kind)
 
     def _grows(self, parts: Sequence[Statement], grown: set[str]) -> bool:
         """True if sizes have changed on which one of some statements depends."""

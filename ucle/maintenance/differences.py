@@ -28,7 +28,7 @@ from ucle.language.syntax import (
     Statement,
     accesses,
 )
-from ucle.maintenance.affected import Mask
+from ucle.maintenance.affected import Mask, statement_like
 from ucle.operators import ADD, MULT, NOT_EQUAL, SUB, SUM, WHEN
 
 MOST_CHANGED = 3
@@ -153,13 +153,7 @@ def _statements(
     total: Expression = Binary(ADD, old, own, span)
 
     def statement(name: str, expression: Expression) -> Statement:
-        return replace(
-            resolved,
-            target=Access(name, target.labels, span),
-            accumulate=None,
-            expression=expression,
-            aggregation=None,
-        )
+        return statement_like(resolved, name, target.labels, expression)
 
     if not target.labels:
         return Updated((statement(grown, difference), statement(new, total)), new, ())

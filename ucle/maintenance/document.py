@@ -7,14 +7,15 @@ options, where its inputs are, and which of its tensors are kept.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from ucle.errors import UnsupportedError
+from ucle.errors import NameResolutionError, UnsupportedError, did_you_mean
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.inputs.table_input import TableInput
+from ucle.ir.tensor_types import TensorType
 from ucle.options import Options
 from ucle.plan.sources import Nulls
 
@@ -145,6 +146,30 @@ class Document:
         kept = tuple(KeptTensor(**_with_tuples(x)) for x in read.pop("kept"))
         sizes = {name: tuple(own) for name, own in read.pop("sizes").items()}
         return cls(**_with_tuples(read), inputs=inputs, kept=kept, sizes=sizes)
+
+
+def known_inputs(document: Document, names: Iterable[str], where: str) -> dict[str, WatchedInput]:
+    """Return the inputs of a program by their names, after a check of names that were given.
+
+    Raises:
+        NameResolutionError: there is no such input.
+    """
+    known = {x.name: x for x in document.inputs}
+    for name in names:
+        if name not in known:
+            raise NameResolutionError(
+                "the program has no input of this name",
+                where=where,
+                expected="one of " + ", ".join(known),
+                found=repr(name),
+                hint=did_you_mean(name, list(known)),
+            )
+    return known
+
+
+def encoded_axes(type_: TensorType) -> tuple[int, ...]:
+    """Return the axes of a tensor with other coordinates than positions."""
+    return tuple(n for n, axis in enumerate(type_.axes) if axis.dictionary is not None)
 
 
 def _with_tuples(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ the maximum of truth values, and `all` the minimum.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar
@@ -29,7 +28,7 @@ from ucle.language.syntax import (
     walk,
     with_children,
 )
-from ucle.maintenance.affected import EVERYTHING, SPREADING, Mask
+from ucle.maintenance.affected import EVERYTHING, SPREADING, Mask, statement_like
 from ucle.maintenance.differences import Updated
 from ucle.operators import (
     ALL,
@@ -228,10 +227,4 @@ class _Terms:
         return Call(NOT, (expression,), self._span)
 
     def _statement(self, name: str, labels: tuple[str, ...], expression: Expression) -> Statement:
-        return replace(
-            self._resolved,
-            target=Access(name, labels, self._span),
-            accumulate=None,
-            expression=expression,
-            aggregation=None,
-        )
+        return statement_like(self._resolved, name, labels, expression)

@@ -96,7 +96,7 @@ class LoopRefresh(Refresh):
                 TensorReport(x.tensor, "unchanged", "no input changed") for x in self.kept
             ]
             return
-        given = {x.name: self._given[x.name] for x in self.document.inputs}
+        given = self._inputs
         start, reason = self._start()
         if start is not None:
             (state,) = self.loop.carry
@@ -152,8 +152,7 @@ class LoopRefresh(Refresh):
             if bound is None:
                 return None
             options = replace(self.whole.options, outputs=(bound.columns, bound.rows))
-            given = {x.name: self._given[x.name] for x in self.document.inputs}
-            made = build(Request(bound.statements, given), self.database, options)
+            made = build(Request(bound.statements, self._inputs), self.database, options)
             own = open_checked(self.database)
             preparations = Preparations(made.compiled, made.options, {made.target.versions: ()})
             with preparations.fresh(own).run(own, None) as found:

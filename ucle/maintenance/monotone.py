@@ -109,15 +109,8 @@ class Moves:
 
     def _unless_same(self, expression: Expression) -> int | None:
         """Nothing moves that reads nothing that has moved."""
-        still = all(
-            not self.tensors.get(x.tensor, SAME) and x.tensor not in self._unknown
-            for x in accesses(expression)
-        )
+        still = all(self.tensors.get(x.tensor, SAME) == SAME for x in accesses(expression))
         return SAME if still else None
-
-    @property
-    def _unknown(self) -> set[str]:
-        return {x for x, moved in self.tensors.items() if moved is None}
 
     def _is_positive(self, expression: Expression) -> bool:
         if isinstance(expression, Number):
@@ -215,11 +208,8 @@ def asks_for_rest(
     if isinstance(condition, Call) and condition.function is NOT:
         (read,) = condition.arguments
     elif isinstance(condition, Binary) and isinstance(condition.right, Number):
-        value = condition.right.value
-        none_ = (condition.operator is EQUAL and value == 0) or (
-            condition.operator is LESS and value == 1
-        )
-        if not none_ and not (condition.operator is LESS_EQUAL and value == 0):
+        most = {EQUAL: 0, LESS: 1, LESS_EQUAL: 0}.get(condition.operator)
+        if most is None or condition.right.value != most:
             return False
         read = condition.left
     else:

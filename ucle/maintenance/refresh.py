@@ -22,16 +22,19 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar, same_value
 from ucle.inputs.table_input import Measure
 from ucle.language.syntax import Statement
-from ucle.maintenance.affected import (
-    EVERYTHING,
-    Mask,
-    reads_of,
-)
+from ucle.maintenance.affected import EVERYTHING, Mask, reads_of
 from ucle.maintenance.bound_program import BoundProgram
 from ucle.maintenance.changes import ChangedInput, lies_within
 from ucle.maintenance.derivation import AFFECTED, DIFFERENCES, Derivation, facts_of_mask
 from ucle.maintenance.differences import Difference
-from ucle.maintenance.document import Document, KeptTensor, Parts, input_of, quoted_name
+from ucle.maintenance.document import (
+    Document,
+    KeptTensor,
+    Parts,
+    encoded_axes,
+    input_of,
+    quoted_name,
+)
 from ucle.maintenance.extremes import Before
 from ucle.maintenance.kept_programs import KeptProgram, kept_program
 from ucle.plan.forms import EVERY_ROW, NONFILL, WrittenForm
@@ -227,8 +230,7 @@ class Refresh(Derivation):
     def _as_now(self, kept: KeptTensor) -> KeptTensor:
         """Return a kept tensor with the fill and the types that it has for the present data."""
         type_, kinds = self._types[kept.tensor], self.whole.kinds_of(kept.tensor)
-        encoded = tuple(n for n, axis in enumerate(type_.axes) if axis.dictionary is not None)
-        return replace(kept, fill=type_.fill, encoded=encoded, kinds=kinds)
+        return replace(kept, fill=type_.fill, encoded=encoded_axes(type_), kinds=kinds)
 
     def _create(self, kept: KeptTensor, new: Parts) -> int:
         """Make the table of a kept tensor anew; return the number of its rows."""
@@ -298,9 +300,8 @@ class Refresh(Derivation):
     # ---- Programs and tables ----
 
     def _build(self, statements: Sequence[Statement], outputs: Sequence[str]) -> KeptProgram:
-        read = set().union(*map(reads_of, statements)) - {x.target.tensor for x in statements}
-        inputs = {name: self._given[name] for name in sorted(read)}
-        return kept_program(statements, inputs, outputs, self.session, self.whole.options)
+        inputs, options = self._read_by(statements), self.whole.options
+        return kept_program(statements, inputs, outputs, self.session, options)
 
     @property
     def database(self) -> Database:
@@ -367,8 +368,7 @@ class Refresh(Derivation):
         columns = (*kept.keys, "val")
         every = all_rows(kept.table, columns)
         before, now = rows_at(every, *masks) if masks else every, all_rows(new, columns)
-        kind = self._types[kept.tensor].dtype.kind
-        weight = {"i": 1, "f": 1.0}.get(kind) if kept.fill == 0 and kept.keys else None
+        weight = self._weight_of(kept)
         changed = self._temporary_table(f"{kept.tensor}_changed")
         found = changed_entries(now, before, kept.keys, weight)
         run(create_table(changed, found, replace=True, temporary=True), where)

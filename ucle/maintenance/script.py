@@ -20,12 +20,20 @@ from ucle.inputs.table_input import TableInput
 from ucle.ir.tensor_types import TensorType
 from ucle.language.syntax import Statement
 from ucle.language.syntax_to_text import statement_text
-from ucle.maintenance.affected import EVERYTHING, Mask, reads_of
+from ucle.maintenance.affected import EVERYTHING, Mask, reads_of, statements_for
 from ucle.maintenance.bound_program import BoundProgram
 from ucle.maintenance.changes import ChangedInput
 from ucle.maintenance.derivation import AFFECTED, DIFFERENCES, Derivation, facts_of_mask
 from ucle.maintenance.differences import Difference
-from ucle.maintenance.document import Document, KeptTensor, Parts, input_of, quoted_name
+from ucle.maintenance.document import (
+    Document,
+    KeptTensor,
+    Parts,
+    WatchedInput,
+    encoded_axes,
+    input_of,
+    quoted_name,
+)
 from ucle.maintenance.notes import TABLE, made_of, part_of
 from ucle.maintenance.script_inputs import ChangedByScript, Line, Told, changed_inputs, temporary
 from ucle.options import Options
@@ -139,7 +147,7 @@ class _Script(Derivation):
         """The temporary tables that were created to compile programs over them."""
         self._free: dict[str, tuple[bool, ...]] = {}
         """For each tensor, the axes whose sizes follow the data."""
-        self._given |= {x.name: self._of_input(x.name) for x in document.inputs}
+        self._given |= {x.name: self._of_input(x) for x in document.inputs}
         self._made = made_of(document)
 
     def write(self, told: Told) -> list[Line]:
@@ -181,10 +189,9 @@ class _Script(Derivation):
 
     # ---- Inputs ----
 
-    def _of_input(self, name: str) -> TableInput:
+    def _of_input(self, watched: WatchedInput) -> TableInput:
         """An input of which nothing is known that a change may undo."""
-        (watched,) = (x for x in self.document.inputs if x.name == name)
-        facts = self.whole.facts[name]
+        facts = self.whole.facts[watched.name]
         loose = MeasuredInput(
             facts.sizes, facts.finite, facts.entries, None, facts.distinct, exact=False
         )
@@ -227,7 +234,7 @@ class _Script(Derivation):
             rows,
             moved=(),
             added=changed.added,
-            differs_by=changed.weight is not None,
+            differs_by=changed.differs_by,
             largest=(),
         )
         mask = self._give(f"{name}_changed", replace(found.where(bounds), measured=facts))
@@ -275,8 +282,7 @@ class _Script(Derivation):
             yield insert_rows(kept.table, now), ""
             self._changed[kept.tensor] = (EVERYTHING,)
         else:
-            kind = self._types[kept.tensor].dtype.kind
-            weight = {"i": 1, "f": 1.0}.get(kind) if kept.fill == 0 else None
+            weight = self._weight_of(kept)
             changed = temporary(f"{kept.tensor}_changed")
             before = rows_at(every, *way.masks) if way.masks else every
             query = changed_entries(now, before, kept.keys, weight)
@@ -305,9 +311,8 @@ class _Script(Derivation):
         type_ = self._types[kept.tensor]
         rows = float(kept.digest[0] or 0) if kept.digest else 0.0
         distinct = tuple(min(rows, float(x)) for x in type_.shape)
-        facts = MeasuredInput(
-            type_.shape, type_.every.finite, rows, None, distinct, exact=False
-        )  # fmt: skip
+        finite = type_.every.finite
+        facts = MeasuredInput(type_.shape, finite, rows, None, distinct, exact=False)
         spec = super()._spec_of(kept)
         return replace(spec, bounds=self._bounds(kept.tensor), measured=facts)
 
@@ -315,9 +320,7 @@ class _Script(Derivation):
 
     def _from_scratch(self, kept: KeptTensor) -> _Way:
         """All entries, by all statements of the text: sizes are those of the whole program."""
-        given, self._given = self._given, {
-            x.name: self._given[x.name] for x in self.document.inputs
-        }  # fmt: skip
+        given, self._given = self._given, self._inputs
         try:
             statements = list(self._statements.values())
             stage, cost = self._stage(statements, kept.tensor, kept.fill)
@@ -341,7 +344,7 @@ class _Script(Derivation):
         names = {x.tensor: [kept.keys[axis] for axis in x.axes] for x in masks}
         try:
             for tensor in [*(x for x in own if x not in self._statements and x != new), new]:
-                needed = self._needed(own, tensor)
+                needed = statements_for([tensor], own, self._given)
                 fill = kept.fill if tensor == new else None
                 stages[tensor], cost = self._stage(needed, tensor, fill, names.get(tensor))
                 total += cost
@@ -351,17 +354,6 @@ class _Script(Derivation):
             self._given = given
         named = tuple((stages[x.tensor].table, names[x.tensor]) for x in masks)
         return _Way(way, total, tuple(stages.values()), named)
-
-    def _needed(self, own: Mapping[str, Statement], tensor: str) -> list[Statement]:
-        """The statements that compute a tensor from what is given, in order."""
-        wanted, found = [tensor], set[str]()
-        while wanted:
-            name = wanted.pop()
-            if name in found or name in self._given or name not in own:
-                continue
-            found.add(name)
-            wanted += reads_of(own[name])
-        return [x for name, x in own.items() if name in found]
 
     def _stage(
         self,
@@ -378,8 +370,7 @@ class _Script(Derivation):
             fill: rows are those whose values differ from it; by default from its own.
             names: the columns of its axes.
         """
-        read = set().union(*map(reads_of, statements)) - {x.target.tensor for x in statements}
-        inputs = {name: self._given[name] for name in sorted(read)}
+        inputs = self._read_by(statements)
         kinds = [self.whole.options.decomposition] if self._kernels else []
         found: tuple[Query, TensorType, float] | None = None
         for kind in dict.fromkeys((*kinds, "relational")):
@@ -399,7 +390,7 @@ class _Script(Derivation):
             quoted_name(table),
             columns=tuple(keys),
             value=VALUE,
-            encoded_keys=tuple(n for n, x in enumerate(type_.axes) if x.dictionary is not None),
+            encoded_keys=encoded_axes(type_),
             measured=replace(
                 facts_of_mask(rows_, type_.shape), extremes=None, finite=type_.every.finite
             ),
@@ -433,7 +424,7 @@ class _Script(Derivation):
     def _table(self, table: Parts, query: Query) -> str:
         """Return the statement that makes a table; it is created without rows for the next ones."""
         self._create(table, query)
-        return sql.create_pretty(table, query)
+        return create_table(table, query.copy(), replace=True, temporary=True, pretty=True)
 
     def _create(self, table: Parts, query: Query) -> None:
         empty = query.copy().limit(0)

@@ -10,25 +10,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 
-from ucle.errors import ArgumentError, NameResolutionError, UnsupportedError, did_you_mean
+from ucle.errors import ArgumentError, UnsupportedError
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar
 from ucle.inputs.inputs import parse_table_name
 from ucle.maintenance.changes import weight_of
-from ucle.maintenance.document import Document, Parts, WatchedInput
+from ucle.maintenance.document import Document, Parts, WatchedInput, known_inputs
 from ucle.maintenance.notes import TABLE, part_of
 from ucle.plan.sources import Nulls, TableName, TableSource
 from ucle.sqlgen import refresh_scripts as sql
 from ucle.sqlgen.maintained_tables import (
-    KEY,
-    STATE,
+    appended_rows,
     changed_rows,
     rows_at,
+    state_behind,
     state_columns,
+    state_keys,
     state_query,
+    state_value,
 )
 from ucle.sqlgen.told_changes import rows_not_at, surplus_rows
-from ucle.sqlgen.write_statements import Query, all_rows, delete_rows, insert_rows
+from ucle.sqlgen.write_statements import Query, all_rows, create_table, delete_rows, insert_rows
 
 Line = tuple[str, str]
 """A statement, with what it does."""
@@ -41,13 +43,10 @@ class ChangedByScript:
     """An input that a script changes, or to which rows were appended."""
 
     watched: WatchedInput
-    source: TableSource
-    keys: tuple[str, ...]
-    """The columns of changed keys, which are those of the state."""
     added: bool
     """True if rows are only added."""
-    weight: Scalar | None
-    """None if no differences are known."""
+    differs_by: bool
+    """True if the table says by how much each entry differs."""
     table: Parts
     """The temporary table of changed keys."""
     query: Query
@@ -100,20 +99,11 @@ def changed_inputs(
         UnsupportedError: rows of an input are not single entries, or it is no table.
         ArgumentError: nothing can change.
     """
-    known = {x.name: x for x in document.inputs}
-    for name in (*told.inserted, *told.deleted):
-        if name not in known:
-            raise NameResolutionError(
-                "the program has no input of this name",
-                where=f"{TOLD}, {document.name!r}",
-                expected="one of " + ", ".join(known),
-                found=repr(name),
-                hint=did_you_mean(name, list(known)),
-            )
-    changed = 0
+    names = (*told.inserted, *told.deleted)
+    known, changed = known_inputs(document, names, f"{TOLD}, {document.name!r}"), 0
     for name, watched in known.items():
         source, fill = sources[name]
-        named = name in told.inserted or name in told.deleted
+        named = name in names
         if not named and watched.appended is None:
             continue
         changed += 1
@@ -168,7 +158,7 @@ class _Input:
 
     @property
     def keys(self) -> list[str]:
-        return [KEY.format(n) for n in range(len(self.source.keys))]
+        return state_keys(self.source)
 
     @property
     def columns(self) -> list[str]:
@@ -176,7 +166,7 @@ class _Input:
 
     @property
     def value(self) -> str | None:
-        return None if self.source.value is None else STATE
+        return state_value(self.source)
 
     def wrong(self, rows: Query) -> Line:
         """The check that new rows have keys and values that an input may have."""
@@ -235,10 +225,8 @@ def _told(given: _Input, told: Told) -> ChangedByScript:
     comments = [f"{name}: as the next refresh() has to find it", *("" for _ in after[1:])]
     return ChangedByScript(
         given.watched,
-        source,
-        tuple(keys),
         added=old is None,
-        weight=weight,
+        differs_by=weight is not None,
         table=temporary(f"{name}_changed"),
         query=query,
         before=tuple(lines),
@@ -280,33 +268,26 @@ def _appended(given: _Input) -> ChangedByScript:
         sql.last_noted(TABLE, given.program, part, x) for x in ("last", "rows", "digest")
     )
     weight = weight_of(source, given.fill)
-    query, rows = sql.appended(source, last, weight)
+    query, rows = appended_rows(source, last, weight), state_behind(source, last)
+    assert isinstance(source.origin, TableName)
+    place = source.origin.parts
+    removed = sql.rows_were_removed(place, noted, last)
     lines = [
         (sql.check(sql.is_positive(pending), f"input {name}: refresh() first"), ""),
-        (
-            sql.check(
-                sql.rows_were_removed(source, noted, last), f"input {name}: rows were removed"
-            ),
-            "",
-        ),
+        (sql.check(removed, f"input {name}: rows were removed"), ""),
         given.wrong(rows),
     ]
-    table = temporary(f"{name}_changed")
+    table, check = temporary(f"{name}_changed"), list[Line]()
     if not source.sum_duplicates:
         every = state_query(source)
         message = f"input {name}: two rows have the same coordinates"
         several = sql.repeated_rows(rows_at(every, (table, keys)), keys)
-        check = [(sql.check(sql.has_rows(several), message), "")]
-    else:
-        check = []
-    assert isinstance(source.origin, TableName)
-    after = sql.note_last_row(TABLE, given.program, part, given.made, source.origin.parts)
+        check.append((sql.check(sql.has_rows(several), message), ""))
+    after = sql.note_last_row(TABLE, given.program, part, given.made, place)
     return ChangedByScript(
         given.watched,
-        source,
-        tuple(keys),
         added=True,
-        weight=weight,
+        differs_by=weight is not None,
         table=table,
         query=query,
         before=tuple(lines),
@@ -315,4 +296,4 @@ def _appended(given: _Input) -> ChangedByScript:
 
 
 def _create(table: Parts, query: Query) -> str:
-    return sql.create_pretty(table, query)
+    return create_table(table, query.copy(), replace=True, temporary=True, pretty=True)

@@ -18,25 +18,23 @@ from ucle.errors import (
     DuplicateCoordinatesError,
     InputError,
     MaintenanceError,
-    NameResolutionError,
     ValueTypeError,
-    did_you_mean,
 )
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import fold_name
 from ucle.inputs.column_types import INTEGER_TYPES, Column
 from ucle.inputs.inputs import DescribedTable, describe
 from ucle.inputs.relations import register_table, table_columns
-from ucle.maintenance.document import Document, Parts, WatchedInput
+from ucle.maintenance.document import Document, Parts, WatchedInput, known_inputs
 from ucle.maintenance.states import check_state, has_types_of_input
 from ucle.plan.sources import CsvFile, Nulls, TableName, TableSource
 from ucle.sqlgen.maintained_tables import (
-    KEY,
     changed_rows,
     count_behind,
     rows_at,
     rows_behind,
     state_columns,
+    state_keys,
     state_query,
 )
 from ucle.sqlgen.told_changes import (
@@ -79,7 +77,7 @@ class ToldRows:
     @property
     def keys(self) -> list[str]:
         """The columns of the keys in states."""
-        return [KEY.format(n) for n in range(len(self.source.keys))]
+        return state_keys(self.source)
 
     @property
     def now(self) -> Query:
@@ -122,16 +120,7 @@ def read_told(
         DuplicateCoordinatesError: there is a row at the coordinates of an inserted one.
     """
     names = list(dict.fromkeys(name for kind in KINDS for name in told[kind]))
-    known = {x.name: x for x in document.inputs}
-    for name in names:
-        if name not in known:
-            raise NameResolutionError(
-                "the program has no input of this name",
-                where=f"refresh {document.name!r}",
-                expected="one of " + ", ".join(known),
-                found=repr(name),
-                hint=did_you_mean(name, list(known)),
-            )
+    known = known_inputs(document, names, f"refresh {document.name!r}")
     if not applied:
         _check_tables({name: sources[name] for name in names})
     found = {}
@@ -236,8 +225,7 @@ class _Reader:
         removed, state = None, self._watched.state
         if state is not None:
             removed = self._name("removed")
-            keys = [KEY.format(n) for n in range(len(source.keys))]
-            rows = rows_at(all_rows(state, state_columns(source)), (tables[1], keys))
+            rows = rows_at(all_rows(state, state_columns(source)), (tables[1], state_keys(source)))
             session.run(create_table(removed, rows, replace=True, temporary=True), where)
         return ToldRows(self._watched, source, there, gone, valued, tables[0], tables[1], removed)
 
