@@ -258,6 +258,36 @@ def test_other_changes(tmp_path: Path) -> None:
         connection.execute(script)
 
 
+@pytest.mark.parametrize("append_only", [[], ["A"], ["B"]])
+def test_two_inputs_that_are_one_table(append_only: list[str]) -> None:
+    with ucle.connect() as connection:
+        connection.execute(
+            "CREATE TABLE t AS SELECT i, j, 1.0::DOUBLE AS val "
+            "FROM range(3) a(i), range(2) b(j) WHERE i <> 1"
+        )
+        program = ucle.einsum_program(
+            "C[i,k] += A[i,j] * B[k,j]", A="t", B="main.t", database=connection
+        )
+        kept = program.maintain("products", connection, append_only=append_only)
+        told = {x: "today" for x in "AB" if x not in append_only}
+        for name in told:
+            with pytest.raises(ArgumentError, match="another one reads it"):
+                kept.to_sql(inserted={name: "today"})
+        script = kept.to_sql(inserted=told, applied=True)
+        for place in range(2):
+            connection.execute(
+                f"CREATE OR REPLACE TABLE today AS SELECT 1 AS i, {place} AS j, 2.5 AS val"
+            )
+            connection.execute("INSERT INTO t FROM today")
+            connection.execute(script)
+            expected = connection.sql(
+                "SELECT a.i, b.i AS k, sum(a.val * b.val) AS val FROM t a JOIN t b USING (j) "
+                "GROUP BY ALL ORDER BY ALL"
+            )
+            assert connection.sql("FROM products ORDER BY ALL").fetchall() == expected.fetchall()
+            assert not kept.refresh().rows
+
+
 def test_arguments(tmp_path: Path) -> None:
     path = tmp_path / "shop.duckdb"
     program = _database(path)

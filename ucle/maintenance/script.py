@@ -35,7 +35,14 @@ from ucle.maintenance.document import (
     quoted_name,
 )
 from ucle.maintenance.notes import TABLE, made_of, part_of
-from ucle.maintenance.script_inputs import ChangedByScript, Line, Told, changed_inputs, temporary
+from ucle.maintenance.script_inputs import (
+    ChangedByScript,
+    Line,
+    Told,
+    changed_inputs,
+    check_tables,
+    temporary,
+)
 from ucle.options import Options
 from ucle.pipeline.stages import bind_statements, compile_sized
 from ucle.plan.forms import EVERY_ROW, NONFILL
@@ -162,6 +169,7 @@ class _Script(Derivation):
             for x, bound in self.whole.inputs.items()
             if isinstance(bound.source, TableSource)
         }
+        check_tables(self._session, {x: y for x, (y, _) in sources.items()}, told)
         changed = list(changed_inputs(self.document, sources, told, self._made))
         self._find_free_sizes()
         after: list[Line] = []

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 
+from ucle.database.session import Session
+from ucle.database.table_names import find_relations
 from ucle.errors import ArgumentError, UnsupportedError
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar
@@ -78,6 +80,29 @@ class Told:
 def temporary(name: str) -> Parts:
     """Return the name of a temporary table of a script."""
     return ("temp", "main", f"delta_{name}")
+
+
+def check_tables(session: Session, sources: Mapping[str, TableSource], told: Told) -> None:
+    """Check that no input is a table that a script changes for another one.
+
+    Raises:
+        ArgumentError: two inputs are the same table.
+    """
+    if told.applied:
+        return
+    origins = {x: y.origin for x, y in sources.items() if isinstance(y.origin, TableName)}
+    found = find_relations(session, set(origins.values()))
+    for name in (*told.inserted, *told.deleted):
+        place = found.get(origins[name]) if name in origins else None
+        others = [x for x, y in origins.items() if x != name and found[y] == place]
+        if place is not None and others:
+            raise ArgumentError(
+                "a script would change a table for one input, and another one reads it, too",
+                where=f"{TOLD}, inputs {name} and {others[0]}",
+                expected="a table of its own for each input whose rows change",
+                found=str(origins[name]),
+                hint="tell both inputs, with applied=True, and change the table before",
+            )
 
 
 def changed_inputs(
