@@ -22,7 +22,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder, S
 from sklearn.svm import LinearSVC
 
 import ucle
-from ucle.errors import ArgumentError, UcleError
+from ucle.errors import ArgumentError, ArgumentTypeError, UcleError
 from ucle.models import from_sklearn
 from ucle.testing import Routes
 
@@ -166,6 +166,18 @@ def test_a_program_follows_its_table(connection: duckdb.DuckDBPyConnection) -> N
     named = pd.DataFrame({"age": [40.0, 50.0], "income": [1000.0, 2000.0]})
     np.testing.assert_allclose(found.loc[[7, 9]], fitted.predict(named), rtol=1e-9)
     connection.execute("DROP TABLE growing")
+
+
+def test_columns_are_lists_by_inputs() -> None:
+    frame = people(7)[["age", "income"]].fillna(40)
+    model = from_sklearn(LinearRegression().fit(frame.to_numpy(), frame.age))
+    (own,) = model.with_columns({"features": ["age", "income"]}).inputs
+    assert own.columns == ("age", "income")
+    for wrong in (["age", "income"], {"features": "ai"}, {"features": ["age", 1]}, None):
+        with pytest.raises(ArgumentTypeError, match="with_columns"):
+            model.with_columns(wrong)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="2 columns"):
+        model.with_columns({"features": ["age"]})
 
 
 def test_what_a_program_refuses(connection: duckdb.DuckDBPyConnection) -> None:

@@ -60,8 +60,7 @@ def _read(own: ModelInput, features: Any, rows: str) -> TableInput:
     if own.dtype == "string":
         return table(features, [rows, columns[0]], value=1, coordinates=keys)
     missing: dict[str, Any] = {"nulls": "missing", "fill": math.nan}
-    single = math.prod(size or 1 for size in own.sizes) == 1  # not an array in each row
-    plain = single or len(columns) > 1
+    plain = own.features == 1 or len(columns) > 1  # not an array in each row
     options = missing if plain and own.dtype.startswith("float") else {}
     if len(columns) == 1:
         return table(

@@ -7,6 +7,7 @@ definition.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -45,6 +46,15 @@ class ModelInput:
     sizes: tuple[int | None, ...]
     dtype: str
     columns: tuple[str, ...] = ()
+
+    @property
+    def features(self) -> int:
+        """The number of features in each row.
+
+        >>> ModelInput("x", "x", (None, 2, 3), "float64").features
+        6
+        """
+        return math.prod(size or 1 for size in self.sizes)
 
 
 @dataclass(frozen=True)
@@ -98,7 +108,7 @@ class _Walk:
     """One pass over a graph."""
 
     def __init__(
-        self, model: Any, sizes: Mapping[str, int], where: str, classes: tuple[str, ...] = ()
+        self, model: Any, sizes: Mapping[str, int], where: str, classes: tuple[str, ...]
     ) -> None:
         self.onnx = models_module("onnx")
         self.model = model
@@ -278,8 +288,8 @@ class _Walk:
         writer = self.writer
         known = known_names(writer, self.classes, f"{original}_names")
         plain = writer.stored(view)
-        labels = writer.labels([atom for axis in plain.axes for atom in axis])
-        rows, at_ = (labels[atom] for axis in plain.axes for atom in axis)
+        labels = writer.labels(plain.atoms)
+        rows, at_ = (labels[atom] for atom in plain.atoms)
         reading, name = writer.read(plain, labels), writer.name(original)
         writer.statements.append(
             f"{name}[{rows},{CLASS}] = sum[{at_}]({reading} * {known}[{CLASS},{at_}])"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -219,6 +218,13 @@ class Model:
         """
         store_model(self.translation, database, name, version, replace=replace)
 
+    @validated(
+        columns=args.mapping(
+            args.text,
+            args.several(args.text, "a list of columns"),
+            "a dict from input to columns",
+        )
+    )
     def with_columns(self, columns: Mapping[str, Sequence[str]]) -> Model:
         """The same model, whose inputs are read from these columns of a table.
 
@@ -227,16 +233,16 @@ class Model:
 
         Raises:
             ArgumentError: an input has another number of features.
+            ArgumentTypeError: columns are not given by inputs, or are no list of names.
         """
         inputs = []
         for own in self.inputs:
             names = tuple(columns.get(own.name, own.columns))
-            count = math.prod(size or 1 for size in own.sizes)
-            if names and len(names) != count:
+            if names and len(names) != own.features:
                 raise ArgumentError(
                     "the columns do not fit the input",
                     where=f"input {own.name}",
-                    expected=f"{count} columns",
+                    expected=f"{own.features} columns",
                     found=", ".join(names),
                 )
             inputs.append(replace(own, columns=names))
