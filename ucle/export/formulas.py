@@ -134,6 +134,10 @@ def _is_finite(x: Value) -> Value:
     return ~(_predicate("IsNaN")(x) | _predicate("IsInf")(x))
 
 
+def _one_if_zero(x: Value) -> Value:
+    return choose(x.equals(0), 1, x, x.dtype)
+
+
 def _log1p(x: Value) -> Value:
     """The logarithm of 1 + x, without the loss of digits where x is small (Kahan)."""
     u = x + 1
@@ -216,7 +220,7 @@ MAPS: Mapping[PointwiseMap, MapFormula] = {
     ISINF: _predicate("IsInf"),
     ISFINITE: _is_finite,
     FINITE: lambda x: choose(_is_finite(x), x, 0, x.dtype),
-    ONE_IF_ZERO: lambda x: choose(x.equals(0), 1, x, x.dtype),
+    ONE_IF_ZERO: _one_if_zero,
 }
 """Functions of one value."""
 
@@ -232,7 +236,7 @@ def _greatest(x: Value, y: Value) -> Value:
 def _remainder(x: Value, y: Value) -> Value:
     """The remainder with the sign of the divisor; that of an integer by 0 is 0."""
     if x.dtype.kind == "i":
-        return choose(y.equals(0), 0, x % choose(y.equals(0), 1, y, y.dtype), x.dtype)
+        return choose(y.equals(0), 0, x % _one_if_zero(y), x.dtype)
     rest = x % y
     other = ~rest.equals(0) & ((rest < 0) ^ (y < 0))
     return choose(other, rest + y, rest, x.dtype)
@@ -240,7 +244,7 @@ def _remainder(x: Value, y: Value) -> Value:
 
 def _floor_divide(x: Value, y: Value) -> Value:
     if x.dtype.kind == "i":
-        divisor = choose(y.equals(0), 1, y, y.dtype)
+        divisor = _one_if_zero(y)
         return choose(y.equals(0), 0, (x - x % divisor) / divisor, x.dtype)
     quotient = ((x - _remainder(x, y)) / y).apply("Round")
     return choose(y.equals(0), x / y, quotient, x.dtype)
@@ -248,17 +252,16 @@ def _floor_divide(x: Value, y: Value) -> Value:
 
 def _angle(x: Value, y: Value) -> Value:
     """The angle of the point (y, x), by the arc tangent of the quotient."""
-    flat = y.equals(0)
-    own = (x / choose(flat, 1, y, y.dtype)).apply("Atan")
+    own = (x / _one_if_zero(y)).apply("Atan")
     turned = own + choose(x < 0, -math.pi, math.pi, x.dtype)
     upright = x.apply("Sign") * (math.pi / 2)
-    return choose(flat, upright, choose(y < 0, turned, own, x.dtype), x.dtype)
+    return choose(y.equals(0), upright, choose(y < 0, turned, own, x.dtype), x.dtype)
 
 
 def _hypotenuse(x: Value, y: Value) -> Value:
     one, other = _absolute(x), _absolute(y)
     more, less = _greatest(one, other), _least(one, other)
-    ratio = less / choose(more.equals(0), 1, more, x.dtype)
+    ratio = less / _one_if_zero(more)
     return more * (1 + ratio * ratio).apply("Sqrt")
 
 

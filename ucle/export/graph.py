@@ -35,8 +35,7 @@ class Value:
     def __add__(self, other: Any) -> Value:
         return self._both("Or" if self._truth else "Add", other)
 
-    def __radd__(self, other: Any) -> Value:
-        return self._both("Or" if self._truth else "Add", other)
+    __radd__ = __add__
 
     def __sub__(self, other: Any) -> Value:
         return self._both("Sub", other)
@@ -47,8 +46,7 @@ class Value:
     def __mul__(self, other: Any) -> Value:
         return self._both("And" if self._truth else "Mul", other)
 
-    def __rmul__(self, other: Any) -> Value:
-        return self._both("And" if self._truth else "Mul", other)
+    __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Value:
         return self._both("Div", other)
@@ -88,14 +86,12 @@ class Value:
     def __and__(self, other: Any) -> Value:
         return self._both("And" if self._truth else "BitwiseAnd", other)
 
-    def __rand__(self, other: Any) -> Value:
-        return self._both("And" if self._truth else "BitwiseAnd", other)
+    __rand__ = __and__
 
     def __or__(self, other: Any) -> Value:
         return self._both("Or" if self._truth else "BitwiseOr", other)
 
-    def __ror__(self, other: Any) -> Value:
-        return self._both("Or" if self._truth else "BitwiseOr", other)
+    __ror__ = __or__
 
     def __xor__(self, other: Any) -> Value:
         return self._both("Xor" if self._truth else "BitwiseXor", other)

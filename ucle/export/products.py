@@ -35,6 +35,18 @@ def sum_of_products(
     return _sum_alone(whole, kept)
 
 
+def equation_of(operands: Sequence[Sequence[str]], result: Sequence[str]) -> str:
+    """Labels as an equation of `Einsum`.
+
+    >>> equation_of([("row", "by"), ("by", "column")], ("row", "column"))
+    'ab,bc->ac'
+    """
+    labels = dict.fromkeys(label for operand in operands for label in operand)
+    letters = dict(zip(labels, LETTERS, strict=False))
+    terms = ["".join(letters[label] for label in operand) for operand in operands]
+    return f"{','.join(terms)}->{''.join(letters[label] for label in result)}"
+
+
 def _order(
     factors: Sequence[Entries], kept: Sequence[str], size: Callable[[str], int]
 ) -> list[tuple[int, ...]]:
@@ -42,13 +54,11 @@ def _order(
     if len(factors) < 3:
         return [(0, 1)] if len(factors) == 2 else []
     labels = every_label(*factors)
-    letters = dict(zip(labels, LETTERS, strict=False))
-    if len(letters) < len(labels):
+    if len(labels) > len(LETTERS):
         return [(0, 1)] * (len(factors) - 1)
-    terms = ["".join(letters[x] for x in factor.labels) for factor in factors]
     shapes = [np.broadcast_to(0.0, [max(size(x), 1) for x in factor.labels]) for factor in factors]
-    result = "".join(letters[x] for x in kept)
-    path, _ = np.einsum_path(f"{','.join(terms)}->{result}", *shapes, optimize="greedy")
+    equation = equation_of([factor.labels for factor in factors], kept)
+    path, _ = np.einsum_path(equation, *shapes, optimize="greedy")
     return [tuple(sorted(pair)) for pair in path[1:]]
 
 
@@ -79,9 +89,7 @@ def _contract(left: Entries, right: Entries, kept: Collection[str]) -> Entries:
         other = right.in_order([*batch, *summed, *others])
         return Entries(one.value.apply("MatMul", other.value), (*batch, *own, *others))
     every = (*batch, *own, *others)
-    letters = dict(zip(every_label(left, right), LETTERS, strict=False))
-    terms = ["".join(letters[x] for x in labels) for labels in (left.labels, right.labels, every)]
-    equation = f"{terms[0]},{terms[1]}->{terms[2]}"
+    equation = equation_of([left.labels, right.labels], every)
     return Entries(left.value.apply("Einsum", right.value, equation=equation), every)
 
 

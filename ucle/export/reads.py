@@ -102,12 +102,7 @@ def as_value(known: Any, near: Value, dtype: DType) -> Value:
 
 def _gather(read: Reindexed, source: Entries, extents: Extents, outside: Scalar) -> Entries:
     """The entries that are read, axis by axis, or together where axes share labels."""
-    moved: list[int] = []
-    labels: list[tuple[str, ...]] = []
-    for axis, index in enumerate(read.indices):
-        labels.append(index.labels)
-        if not _passes(read, axis, extents):
-            moved.append(axis)
+    labels = [index.labels for index in read.indices]
     shared = [x for n, own in enumerate(labels) for x in own if _occurs(x, labels, n)]
     together = [n for n in range(len(labels)) if set(labels[n]).intersection(shared)]
     inside: list[tuple[Any, tuple[str, ...]]] = []
@@ -116,11 +111,15 @@ def _gather(read: Reindexed, source: Entries, extents: Extents, outside: Scalar)
         own = tuple(dict.fromkeys(x for n in together for x in labels[n]))
         value, after = _gather_together(read, value, together, own, extents, inside)
     else:
-        after = _each_axis(labels)
-    for axis in [n for n in moved if n not in together]:
+        after = [(axis,) for axis in range(len(labels))]  # each by its number, until it is read
+    for axis in range(len(labels)):
+        if axis in together or _passes(read, axis, extents):
+            continue
         places = _positions(read, axis, labels[axis], extents, inside)
         at = after.index((axis,))
-        value, after = _gather_axis(value, after, at, places, labels[axis], extents)
+        place = sum(map(len, after[:at]))
+        value = value.apply("Gather", extents.graph.constant(places, DType.INT64), axis=place)
+        after[at] = labels[axis]
     flat = tuple(x for group in after for x in _flat(group, labels))
     entries = Entries(value, flat)
     for known, own in inside:
@@ -147,11 +146,6 @@ def _occurs(label: str, labels: Sequence[tuple[str, ...]], besides: int) -> bool
     return any(label in own for n, own in enumerate(labels) if n != besides)
 
 
-def _each_axis(labels: Sequence[tuple[str, ...]]) -> list[tuple[Any, ...]]:
-    """Each axis by its number, until it is read."""
-    return [(axis,) for axis in range(len(labels))]
-
-
 def _flat(group: tuple[Any, ...], labels: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     """The labels of a group of axes: those of one that is passed on are its own."""
     return tuple(y for x in group for y in (labels[x] if isinstance(x, int) else (x,)))
@@ -164,7 +158,9 @@ def _positions(
     extents: Extents,
     inside: list[tuple[Any, tuple[str, ...]]],
 ) -> Any:
-    """The positions along an axis, those outside moved to its ends; `inside` gets a mask.
+    """The positions along an axis for all entries along labels, which include those of its index.
+
+    Those outside are moved to its ends, and `inside` gets a mask.
 
     Raises:
         UnsupportedError: the axis has no positions.
@@ -181,20 +177,6 @@ def _positions(
     return np.clip(places, 0, size - 1)
 
 
-def _gather_axis(
-    value: Value,
-    after: list[tuple[Any, ...]],
-    at: int,
-    places: Any,
-    labels: tuple[str, ...],
-    extents: Extents,
-) -> tuple[Value, list[tuple[Any, ...]]]:
-    """Read one axis at positions, whose labels take its place."""
-    axis = sum(len(group) for group in after[:at])
-    made = value.apply("Gather", extents.graph.constant(places, DType.INT64), axis=axis)
-    return made, [*after[:at], labels, *after[at + 1 :]]
-
-
 def _gather_together(
     read: Reindexed,
     value: Value,
@@ -206,22 +188,11 @@ def _gather_together(
     """Read some axes at positions that share labels.
 
     Raises:
-        UnsupportedError: the sizes of these labels are open.
+        UnsupportedError: the sizes of these labels are open, or an axis has no positions.
     """
     if any(isinstance(extents.size(label), Value) for label in labels):
         raise UnsupportedError(f"{read.source.tensor} is read at {labels[0]}, whose size is open")
-    shape = [extents.number(label) for label in labels]
-    at = coordinates(labels, extents)
-    columns = []
-    for axis in together:
-        size = extents.axes.bounds.sizes[read.source.tensor, axis]
-        own = np.broadcast_to(affine_at(read.indices[axis].affine, at), shape)
-        within = (own >= 0) & (own < size)
-        if not within.all():
-            inside.append((np.array(within), labels))
-        if size == 0:
-            raise UnsupportedError(f"{read.source.tensor} is read along an axis of size 0")
-        columns.append(np.clip(own, 0, size - 1))
+    columns = [_positions(read, axis, labels, extents, inside) for axis in together]
     rest = [n for n in range(len(read.indices)) if n not in together]
     moved = value.transpose([*together, *rest])
     places = extents.graph.constant(np.stack(columns, axis=-1), DType.INT64)

@@ -20,7 +20,7 @@ from ucle.export.entries import (
 from ucle.export.formulas import COMBINES, MAPS, reduce_axes
 from ucle.export.graph import Graph, Value, choose
 from ucle.export.open_axes import Extents, OpenAxes
-from ucle.export.products import sum_of_products
+from ucle.export.products import equation_of, sum_of_products
 from ucle.export.reads import read_elsewhere
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.tree_walk import Calls, run
@@ -176,8 +176,7 @@ class Statements:
 
     def _access(self, access: Access) -> Entries:
         labels = access.labels
-        distinct = tuple(dict.fromkeys(labels))
-        if len(distinct) == len(labels):
+        if len(set(labels)) == len(labels):
             return self._tensor(access.tensor, labels)
         own = [f"{label} {n}" for n, label in enumerate(labels)]
         return self._diagonal(self._tensor(access.tensor, own), labels)
@@ -185,12 +184,10 @@ class Statements:
     def _diagonal(self, entries: Entries, labels: tuple[str, ...]) -> Entries:
         """The entries at which labels that stand twice agree."""
         distinct = tuple(dict.fromkeys(labels))
-        letters = {label: chr(ord("a") + n) for n, label in enumerate(distinct)}
-        equation = "".join(letters[x] for x in labels) + "->" + "".join(letters.values())
         counted = entries.value
         if entries.dtype is DType.BOOL:
             counted = counted.cast(DType.INT64)
-        value = counted.apply("Einsum", equation=equation)
+        value = counted.apply("Einsum", equation=equation_of([labels], distinct))
         return Entries(value.cast(entries.dtype), distinct)
 
     def _call(self, call: Call, function: PointwiseMap | DType | str, inner: Term) -> Term:
