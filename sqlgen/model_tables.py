@@ -11,8 +11,8 @@ from ucle.sqlgen.database_queries import SCHEMA
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import (
     ascending,
-    cast,
     column,
+    data_type,
     function,
     identifier,
     table,
@@ -44,10 +44,9 @@ def _create(name: Sequence[str], columns: list[exp.ColumnDef]) -> exp.Create:
 
 
 def _column(name: str, type_: DType | str, nesting: int) -> exp.ColumnDef:
-    kind = cast(exp.null(), type_, nesting).args["to"]
-    uncompressed = [exp.ColumnConstraint(kind=exp.var(UNCOMPRESSED))]
+    uncompressed = [exp.ColumnConstraint(kind=exp.var(UNCOMPRESSED))] if nesting else []
     return exp.ColumnDef(
-        this=identifier(name), kind=kind, constraints=uncompressed if nesting else []
+        this=identifier(name), kind=data_type(type_, nesting), constraints=uncompressed
     )
 
 

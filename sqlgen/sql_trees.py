@@ -109,6 +109,11 @@ def _double(value: float) -> exp.Expr:
     return exp.Literal.number(text if "e" in text else text + "e0")
 
 
+def data_type(type_: DType | str, nesting: int = 0) -> exp.DataType:
+    """A type, which is parsed once: ``FLOAT``, or ``FLOAT[]`` in a list."""
+    return _data_type(type_, nesting).copy()
+
+
 @cache
 def _data_type(type_: DType | str, nesting: int) -> exp.DataType:
     name = DUCKDB_SQL.types[type_] if isinstance(type_, DType) else type_
@@ -125,7 +130,7 @@ def cast(expression: exp.Expr, type_: DType | str, nesting: int = 0) -> exp.Expr
         type_: an element type, or the name of any type.
         nesting: how deep it is in lists.
     """
-    return exp.Cast(this=expression, to=_data_type(type_, nesting).copy())
+    return exp.Cast(this=expression, to=data_type(type_, nesting))
 
 
 def cast_to_array(lists: exp.Expr, dtype: DType, length: int) -> exp.Expr:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -265,6 +265,15 @@ _PART = r'(?:"(?:[^"]|"")+"|[^".\s](?:[^".]*[^".\s])?)'
 _TABLE_NAME = re.compile(rf"\s*({_PART})\s*(?:\.\s*({_PART})\s*)?(?:\.\s*({_PART})\s*)?")
 
 
+def quoted_name(parts: Sequence[str]) -> str:
+    """Write the name of a table with quotation marks, as SQL and `ucle.table` read it.
+
+    >>> quoted_name(("ucle", "scores: y"))
+    '"ucle"."scores: y"'
+    """
+    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+
+
 def parse_table_name(text: str, where: str) -> TableName:
     """Take apart a table name such as ``edges``, ``schema.edges`` or ``"my schema".edges``.
 
@@ -276,7 +285,7 @@ def parse_table_name(text: str, where: str) -> TableName:
     """
     match = _TABLE_NAME.fullmatch(text)
     if match is None:
-        quoted = '"' + text.replace('"', '""') + '"'
+        quoted = quoted_name((text,))
         raise InputError(
             "this is not the name of a table",
             where=where,

@@ -14,10 +14,11 @@ from dataclasses import replace
 from ucle.database.session import Session
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar
+from ucle.inputs.inputs import quoted_name
 from ucle.inputs.states import BoundInput
 from ucle.inputs.table_input import TableInput
 from ucle.maintenance.appended import last_rows, rows_now
-from ucle.maintenance.document import Parts, WatchedInput, input_of, quoted_name
+from ucle.maintenance.document import Parts, WatchedInput, input_of
 from ucle.maintenance.states import Digest, check_state, has_types_of_input, read_digest
 from ucle.maintenance.told import ToldRows, keep_told, told_difference
 from ucle.plan.sources import Nulls, TableSource

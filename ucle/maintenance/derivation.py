@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import unique_names
+from ucle.inputs.inputs import quoted_name
 from ucle.inputs.table_input import Measure, TableInput
 from ucle.language.syntax import Statement
 from ucle.maintenance.affected import (
@@ -27,7 +28,7 @@ from ucle.maintenance.affected import (
 )
 from ucle.maintenance.bound_program import BoundProgram
 from ucle.maintenance.differences import Difference, Updated, update
-from ucle.maintenance.document import Document, KeptTensor, quoted_name
+from ucle.maintenance.document import Document, KeptTensor
 from ucle.maintenance.extremes import Before, extend
 from ucle.maintenance.restricted import restrict
 from ucle.stats.measure import MeasuredInput

@@ -25,16 +25,6 @@ VERSION = 1
 Parts = tuple[str, ...]
 """The parts of the name of a table."""
 
-
-def quoted_name(parts: Parts) -> str:
-    """Return the name of a table as SQL has it.
-
-    >>> quoted_name(("ucle", "scores: y"))
-    '"ucle"."scores: y"'
-    """
-    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
-
-
 OPTIONS = (
     "bounds",
     "outputs",

@@ -17,13 +17,14 @@ from ucle.database.session import Database
 from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import same_value
+from ucle.inputs.inputs import quoted_name
 from ucle.inputs.table_input import TableInput
 from ucle.language.parse import parse_program
 from ucle.language.resolve import resolve
 from ucle.language.syntax import Expression
 from ucle.maintenance.changes import ChangedInput
 from ucle.maintenance.contractions import compares_movement, step_bound
-from ucle.maintenance.document import KeptTensor, Parts, input_of, quoted_name
+from ucle.maintenance.document import KeptTensor, Parts, input_of
 from ucle.maintenance.monotone import DOWN, asks_for_rest, direction
 from ucle.maintenance.refresh import SCRATCH, Refresh, TensorReport
 from ucle.operators import MAX

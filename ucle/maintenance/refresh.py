@@ -20,6 +20,7 @@ from ucle.database.statistics_cache import cover_facts
 from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar, same_value
+from ucle.inputs.inputs import quoted_name
 from ucle.inputs.table_input import Measure
 from ucle.language.syntax import Statement
 from ucle.maintenance.affected import EVERYTHING, Mask, reads_of
@@ -27,14 +28,7 @@ from ucle.maintenance.bound_program import BoundProgram
 from ucle.maintenance.changes import ChangedInput, lies_within
 from ucle.maintenance.derivation import AFFECTED, DIFFERENCES, Derivation, facts_of_mask
 from ucle.maintenance.differences import Difference
-from ucle.maintenance.document import (
-    Document,
-    KeptTensor,
-    Parts,
-    encoded_axes,
-    input_of,
-    quoted_name,
-)
+from ucle.maintenance.document import Document, KeptTensor, Parts, encoded_axes, input_of
 from ucle.maintenance.extremes import Before
 from ucle.maintenance.kept_programs import KeptProgram, kept_program
 from ucle.plan.forms import EVERY_ROW, NONFILL, WrittenForm

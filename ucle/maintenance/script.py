@@ -16,6 +16,7 @@ from ucle.database.session import Session
 from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar, same_value
+from ucle.inputs.inputs import quoted_name
 from ucle.inputs.table_input import TableInput
 from ucle.ir.tensor_types import TensorType
 from ucle.language.syntax import Statement
@@ -32,7 +33,6 @@ from ucle.maintenance.document import (
     WatchedInput,
     encoded_axes,
     input_of,
-    quoted_name,
 )
 from ucle.maintenance.notes import TABLE, made_of, part_of
 from ucle.maintenance.script_inputs import (

@@ -19,11 +19,12 @@ from ucle.database.statistics_store import facts_text, read_facts
 from ucle.errors import InputError, ModelError
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar
+from ucle.inputs.inputs import quoted_name
 from ucle.inputs.table_input import Measure, TableInput
 from ucle.inputs.table_options import table
 from ucle.models.model_document import ModelDocument, StoredWeight
 from ucle.plan.sources import TableSource
-from ucle.sqlgen.database_queries import MODELS, SCHEMA, current_place_query, read_kept
+from ucle.sqlgen.database_queries import MODELS, SCHEMA, current_database_query, read_kept
 from ucle.sqlgen.model_tables import columns_of_tables
 from ucle.stats.measure import MeasuredInput
 
@@ -53,7 +54,7 @@ def read_documents(session: Session, name: str | None = None) -> list[ModelDocum
         ModelError: one is damaged.
         UnsupportedError: one is of another version of ucle.
     """
-    ((place, _),) = session.fetch(current_place_query())
+    ((place,),) = session.fetch(current_database_query())
     about = {} if name is None else {"name": name}
     try:
         rows = session.read(read_kept(place, MODELS, about))
@@ -103,7 +104,7 @@ def changed(where: str, name: str, weight: StoredWeight, found: str) -> ModelErr
 
 def input_of(weight: StoredWeight, measured: Measure | None = None) -> TableInput:
     """Return the table of a weight as an input of a program."""
-    relation = '"{}"."{}"'.format(SCHEMA, weight.table.replace('"', '""'))
+    relation = quoted_name((SCHEMA, weight.table))
     if weight.dtype == TEXT:
         described = table(relation, NAMES, value=1, bounds=[None, *weight.shape])
     else:

@@ -93,7 +93,7 @@ def check_tensors(onnx: Any, graph: Any, folder: Path | None, where: str) -> Non
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             _check_external(onnx, tensor, folder, place)
             continue
-        if tensor.raw_data and tensor.data_type not in _PACKED:
+        if tensor.raw_data:
             dtype = _dtype_of(onnx, tensor, place)
             if dtype is not None and len(tensor.raw_data) != math.prod(dims) * dtype.itemsize:
                 raise ModelError(
@@ -109,7 +109,8 @@ _PACKED = frozenset({21, 22, 23, 25, 26})
 
 
 def _dtype_of(onnx: Any, tensor: Any, place: str) -> np.dtype | None:
-    if tensor.data_type == onnx.TensorProto.STRING:
+    """The element type; None where elements have no bytes of their own."""
+    if tensor.data_type == onnx.TensorProto.STRING or tensor.data_type in _PACKED:
         return None
     try:
         dtype: np.dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
@@ -120,8 +121,13 @@ def _dtype_of(onnx: Any, tensor: Any, place: str) -> np.dtype | None:
     return dtype
 
 
+def _place_of(tensor: Any) -> dict[str, str]:
+    """Where external data lies: the file, and the bytes of it."""
+    return {entry.key: entry.value for entry in tensor.external_data}
+
+
 def _check_external(onnx: Any, tensor: Any, folder: Path | None, place: str) -> None:
-    entries = {entry.key: entry.value for entry in tensor.external_data}
+    entries = _place_of(tensor)
     location = entries.get("location", "")
     if folder is None:
         raise ModelError(
@@ -151,7 +157,7 @@ def _check_extent(
     offset, length = entries.get("offset", "0"), entries.get("length", "")
     if not offset.isdecimal() or not (length or "0").isdecimal():
         raise ModelError("a place in external data is no number", where=place, found=str(entries))
-    dtype = None if tensor.data_type in _PACKED else _dtype_of(onnx, tensor, place)
+    dtype = _dtype_of(onnx, tensor, place)
     needed = 0 if dtype is None else math.prod(tensor.dims) * dtype.itemsize
     stated = int(length) if length else needed
     if (dtype is not None and stated != needed) or int(offset) + stated > size:
@@ -173,7 +179,7 @@ def map_external(onnx: Any, graph: Any, folder: Path) -> bool:
     for tensor in tensors_of(onnx, graph):
         if tensor.data_location != onnx.TensorProto.EXTERNAL:
             continue
-        dtype = None if tensor.data_type in _PACKED else _dtype_of(onnx, tensor, tensor.name)
+        dtype = _dtype_of(onnx, tensor, tensor.name)
         plain = dtype is not None and dtype.kind in "biufc"
         size = math.prod(tensor.dims) * (1 if dtype is None else dtype.itemsize)
         if not plain or size < MAPPED:
@@ -229,7 +235,7 @@ def array_of(onnx: Any, tensor: Any) -> Array:
         ModelError: its data does not fit its shape.
     """
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
-        entries = {entry.key: entry.value for entry in tensor.external_data}
+        entries = _place_of(tensor)
         dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
         offset, shape = int(entries.get("offset", 0)), tuple(tensor.dims)
         return np.memmap(entries["location"], dtype, "r", offset, shape)

@@ -42,7 +42,7 @@ from ucle.sqlgen.database_queries import (
     MODELS,
     SCHEMA,
     create_kept,
-    current_place_query,
+    current_database_query,
     delete_kept,
     write_kept,
 )
@@ -69,7 +69,7 @@ def store_model(
     """
     where = f"store model {name}"
     with _open(database) as session, session.writing(where), transaction(session):
-        ((place, _),) = session.fetch(current_place_query())
+        ((place,),) = session.fetch(current_database_query())
         _run(session, create_kept(place, MODELS), where)
         for old in read_documents(session, name):
             if old.version != version:
@@ -111,7 +111,7 @@ def _open(database: Database) -> Iterator[Session]:
 
 def drop_document(session: Session, document: ModelDocument, where: str) -> None:
     """Remove a model with its tables; the session is in a transaction."""
-    ((place, _),) = session.fetch(current_place_query())
+    ((place,),) = session.fetch(current_database_query())
     about = {"name": document.name, "version": document.version}
     tables = [drop_table((SCHEMA, table)) for table in document.tables]
     _run(session, [*tables, delete_kept(place, MODELS, about)], where)

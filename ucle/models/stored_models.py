@@ -54,7 +54,7 @@ def stored(
     array([[2., 3.]], dtype=float32)
     """
     with open_checked(database) as session:
-        document = _find(session, name, version)
+        document = _find(session, name, version)[-1]
         check_tables(session, document)
     weights = {
         each: input_of(weight, StoredFacts(document.where, each, weight, check))
@@ -94,14 +94,12 @@ def drop_stored(name: str, database: Database, *, version: str | None = None) ->
     """
     where = f"drop model {name}"
     with open_checked(database) as session, session.writing(where), transaction(session):
-        _find(session, name, version)
-        for document in read_documents(session, name):
-            if version in (None, document.version):
-                drop_document(session, document, where)
+        for document in _find(session, name, version):
+            drop_document(session, document, where)
 
 
-def _find(session: Session, name: str, version: str | None) -> ModelDocument:
-    """Return the description of a model, of its newest version by default.
+def _find(session: Session, name: str, version: str | None) -> list[ModelDocument]:
+    """Return the description of one version of a model, or those of all, oldest first.
 
     Raises:
         NameResolutionError: there is none.
@@ -124,4 +122,4 @@ def _find(session: Session, name: str, version: str | None) -> ModelDocument:
             expected="one of " + ", ".join(each.version for each in documents),
             found=repr(version),
         )
-    return fitting[-1]
+    return fitting

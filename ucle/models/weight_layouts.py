@@ -7,7 +7,7 @@ otherwise a few of them would exceed the memory limit, whatever the plan is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.language.parse import parse_program
@@ -60,24 +60,13 @@ def choose_layouts(
     large = {x for x, (shape, each) in shapes.items() if math.prod(shape) * each > LARGE}
     uses: dict[str, list[tuple[Statement, Access]]] = {name: [] for name in large}
     for statement in parse_program("\n".join(statements)) if large else ():
-        for access in _reads(statement):
+        for access in accesses(statement.expression):
             if access.tensor in large:
                 uses[access.tensor].append((statement, access))
     return {
         name: _divide(*of, uses[name]) if name in large else WeightLayout()
         for name, of in shapes.items()
     }
-
-
-def _reads(statement: Statement) -> Iterator[Access]:
-    """Yield every read of a tensor in a statement, those within indices included."""
-    waiting = list(accesses(statement.expression))
-    while waiting:
-        access = waiting.pop()
-        yield access
-        for index in access.computed:
-            assert index.entries is not None
-            waiting += accesses(index.entries)
 
 
 def _divide(

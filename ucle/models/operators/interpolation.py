@@ -79,8 +79,6 @@ def _nearest(call: Call, view: View, axis: int, at: Array) -> View:
     rounding = ROUNDING[call.get("nearest_mode", "round_prefer_floor")]
     last = view.shape[axis].number - 1
     chosen = np.clip(rounding(at), 0, last).astype(np.int64)
-    if last == 0:
-        chosen = np.zeros(len(at), np.int64)
     return look_up(call, view, axis, call.writer.view(chosen, f"{call.name}_at"))
 
 
