@@ -51,6 +51,20 @@ def whole_number(text: str) -> int | None:
         return None
 
 
+def sizes_of(given: Pairs, option: str) -> dict[str, int]:
+    """Sizes by the names that an option gives them.
+
+    Raises:
+        click.BadParameter: one is not a number.
+    """
+    sizes = {}
+    for name, text in given:
+        if (size := whole_number(text)) is None:
+            raise click.BadParameter(f"{text[:SHOWN]!r} is not a size", param_hint=option)
+        sizes[name] = size
+    return sizes
+
+
 class RowsType(click.ParamType):  # type: ignore[type-arg]  # older ones are not generic
     """The rows that are written, or the number of rows that are shown."""
 
@@ -278,11 +292,7 @@ def compile_file(
         text = program_file.read()
     except UnicodeDecodeError as error:
         raise click.BadParameter(f"not UTF-8 text: {error}", param_hint="PROGRAM_FILE") from error
-    sizes = {}
-    for label, size in bounds:
-        if (bound := whole_number(size)) is None:
-            raise click.BadParameter(f"{size[:SHOWN]!r} is not a size", param_hint="--bound")
-        sizes[label] = bound
+    sizes = sizes_of(bounds, "--bound")
     if promoted and decomposition != "auto":
         raise click.UsageError("--promote requires --decomposition auto")
     pinned = {

@@ -10,8 +10,8 @@ from ucle.command.options import (
     compile_file,
     pairs,
     program_options,
+    sizes_of,
     verbose_option,
-    whole_number,
 )
 from ucle.command.show_results import Pairs
 from ucle.command.start import EXIT_CODES
@@ -194,19 +194,4 @@ def export(
 
 def _read(model: str, sizes: Pairs) -> Any:
     """A model; what reads it is imported late, as no other command needs it."""
-    return import_late("ucle.models.from_onnx").from_onnx(model, sizes=sizes_of(sizes))
-
-
-def sizes_of(given: Pairs) -> dict[str, int]:
-    """Sizes by the names of axes.
-
-    Raises:
-        click.BadParameter: one is not a number.
-    """
-    found: dict[str, int] = {}
-    for name, value in given:
-        number = whole_number(value)
-        if number is None:
-            raise click.BadParameter(f"{value!r} is not a size", param_hint="--size")
-        found[name] = number
-    return found
+    return import_late("ucle.models.from_onnx").from_onnx(model, sizes=sizes_of(sizes, "--size"))
