@@ -261,20 +261,6 @@ def measure(work: Work, limit: str) -> Sequence[str]:
     )
 
 
-HEADER = (
-    "model",
-    "width",
-    "weights",
-    "limit",
-    "peak, storing (of the limit)",
-    "peak, scoring (of the limit)",
-    "storing, s",
-    "compiling, s",
-    "scoring, s",
-    "largest difference from NumPy",
-)
-
-
 def _rows(rounds: int) -> Iterator[Sequence[str]]:
     for work in WORKS.values():
         yield measure(work, LIMIT)
@@ -288,7 +274,18 @@ TABLE = Table(
     "of its own. Peaks are beyond what it takes to import ucle\n(and for storing onnx) "
     f"and to open the database; {REACH} of the limit is to be enough. Compiling\ncompares digests "
     "of all weights.",
-    HEADER,
+    (
+        "model",
+        "width",
+        "weights",
+        "limit",
+        "peak, storing (of the limit)",
+        "peak, scoring (of the limit)",
+        "storing, s",
+        "compiling, s",
+        "scoring, s",
+        "largest difference from NumPy",
+    ),
     _rows,
 )
 
@@ -303,7 +300,7 @@ def main(limit: str, name: str | None, side: str | None, folder: str | None) -> 
     if side is not None and name is not None and folder is not None:
         print(json.dumps(run(Path(folder), WORKS[name], limit, side)))
         return
-    click.echo(f"| {' | '.join(HEADER)} |")
+    click.echo(f"| {' | '.join(TABLE.header)} |")
     for work in WORKS.values() if name is None else [WORKS[name]]:
         click.echo(f"| {' | '.join(measure(work, limit))} |")
 

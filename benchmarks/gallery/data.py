@@ -61,6 +61,14 @@ def make_graph(connection: duckdb.DuckDBPyConnection, nodes: int, degree: int, g
     store(connection, "edges", both)
 
 
+def make_nodes(connection: duckdb.DuckDBPyConnection, nodes: int, groups: int, width: int) -> None:
+    """A table `nodes` (node, x) with features that are alike within the groups of `make_graph`."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(groups, width))[np.arange(nodes) % groups]
+    x += rng.normal(size=x.shape)
+    store(connection, "nodes", {"node": np.arange(nodes), "x": vectors(x)})
+
+
 def adjacency(connection: duckdb.DuckDBPyConnection, nodes: int) -> sp.csr_array:
     """The graph as a sparse matrix."""
     src, dst = columns(connection, "SELECT src, dst FROM edges")

@@ -7,8 +7,8 @@ weights for edges, which the features of both ends say, and which are 1 together
 
 import numpy as np
 import scipy.sparse as sp
-from data import adjacency, columns, count, make_graph, vectors
-from tables import store
+from array_queries import dot, sums, times
+from data import adjacency, columns, count, make_graph, make_nodes
 
 import ucle
 
@@ -20,10 +20,7 @@ HIDDEN, CLASSES = 16, 8
 
 def make_data(connection, nodes, degree, groups, features):
     make_graph(connection, nodes, degree, groups)
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(groups, features))[np.arange(nodes) % groups]
-    x += rng.normal(size=x.shape)
-    store(connection, "nodes", {"node": np.arange(nodes), "x": vectors(x)})
+    make_nodes(connection, nodes, groups, features)
 
 
 def weights(connection):
@@ -68,22 +65,6 @@ def by_ucle(connection):
         for name in result:
             result[name].to_table(name, keys=["i"], mode="replace", rows="all")
     return connection.table("convolved"), connection.table("attended")
-
-
-def dot(row, column):
-    """SQL for the inner product of arrays."""
-    return f"array_inner_product({row}, {column.tolist()}::DOUBLE[{len(column)}])"
-
-
-def times(row, matrix):
-    """SQL for an array times a matrix."""
-    products = ", ".join(dot(row, column) for column in matrix.T)
-    return f"[{products}]::DOUBLE[{matrix.shape[1]}]"
-
-
-def sums(scale, row, width):
-    """SQL for the sums of arrays, each times a number."""
-    return f"[{', '.join(f'sum({scale} * {row}[{n}])' for n in range(1, width + 1))}]"
 
 
 def by_sql(connection):

@@ -9,9 +9,9 @@ from functools import cache
 
 import numpy as np
 import scipy.sparse as sp
-from data import adjacency, columns, count, make_graph, vectors
+from array_queries import times
+from data import adjacency, columns, count, make_graph, make_nodes
 from networks import network
-from tables import store
 
 import ucle
 
@@ -23,10 +23,7 @@ HIDDEN, CLASSES = 16, 8
 
 def make_data(connection, nodes, degree, groups, features):
     make_graph(connection, nodes, degree, groups)
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(groups, features))[np.arange(nodes) % groups]
-    x += rng.normal(size=x.shape)
-    store(connection, "nodes", {"node": np.arange(nodes), "x": vectors(x)})
+    make_nodes(connection, nodes, groups, features)
 
 
 @cache
@@ -82,14 +79,6 @@ def by_ucle(connection):
         (label, _) = result["scores"].columns[:2]
         result["scores"].to_table("scores", keys=[label], mode="replace", rows="all")
     return connection.table("scores")
-
-
-def times(row, matrix):
-    """SQL for an array times a matrix."""
-    products = ", ".join(
-        f"array_inner_product({row}, {x.tolist()}::DOUBLE[{len(x)}])" for x in matrix.T
-    )
-    return f"[{products}]::DOUBLE[{matrix.shape[1]}]"
 
 
 def means(row, width):

@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 import scipy.sparse as sp
+from array_queries import sums, times
 from data import columns
 from networks import network
 from tables import store
@@ -99,18 +100,6 @@ def by_ucle(connection):
     return connection.table("best")
 
 
-def times(row, matrix):
-    """SQL for an array times a matrix."""
-    size = len(matrix)
-    products = (f"array_inner_product({row}, {x.tolist()}::DOUBLE[{size}])" for x in matrix.T)
-    return f"[{', '.join(products)}]::DOUBLE[{matrix.shape[1]}]"
-
-
-def sums(scale, row, width, by):
-    """SQL for sums or means of arrays, each times a number."""
-    return f"[{', '.join(f'{by}({scale} * {row}[{n}])' for n in range(1, width + 1))}]"
-
-
 def by_sql(connection):
     w, queries = weights(connection)
     width = w["E"].shape[1]
@@ -132,7 +121,7 @@ def by_sql(connection):
 
         CREATE OR REPLACE TEMP TABLE embeddings AS
         WITH seen AS (
-            SELECT document, place, {sums("fit / total", "v", width, "sum")} AS m
+            SELECT document, place, {sums("fit / total", "v", width)} AS m
             FROM (SELECT *, sum(fit) OVER (PARTITION BY document, place) AS total FROM pairs)
             GROUP BY document, place
         ),
