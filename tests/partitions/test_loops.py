@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pandas as pd
 import pytest
 from random_programs.gathers import gathered_case
 from random_programs.indices import indexed_case
@@ -191,6 +192,25 @@ def test_another_array_starts_the_state_again(fresh: duckdb.DuckDBPyConnection) 
         run()
         result = run(p=start)
         np.testing.assert_allclose(result["r"].to_numpy(), 0.85 * links @ start + 0.0375)
+
+
+def test_names_of_a_table_in_memory_that_no_output_reads(
+    native: duckdb.DuckDBPyConnection,
+) -> None:
+    """Its names are coordinates all the same: the dictionary of the label reads them."""
+    price = pd.DataFrame({"fruit": ["fig", "pear"], "val": [1.0, 2.0]})
+    bought = pd.DataFrame({"n": [0, 0], "fruit": ["fig", "apple"], "val": [1.0, 2.0]})
+    program = ucle.einsum_program(
+        "double[fruit] = 2 * price[fruit]; cost[n] = bought[n,fruit] * price[fruit]",
+        price=ucle.table(price),
+        bought=ucle.table(bought),
+        outputs=["double"],
+        database=native,
+    )
+    with run_on_partitions(program, native, 2) as result:
+        assert result["double"].to_numpy().tolist() == [0.0, 2.0, 4.0]
+    with prepare_on_partitions(program, native, {}, 2) as run:
+        assert run()["double"].to_numpy().tolist() == [0.0, 2.0, 4.0]
 
 
 def test_a_state_that_is_not_finite(native: duckdb.DuckDBPyConnection) -> None:

@@ -98,9 +98,9 @@ def test_labels_have_the_hashes_of_spark() -> None:
 def fragment_task(key: str | None) -> FragmentTask:
     """A task that adds up a fixed and a moving column, without a plan."""
     rows = pa.schema([("val", pa.float64())])
-    task = Task(Plan((), {}), Plan((), {}), (), frozenset())
+    task = Task(Plan((), {}), Plan((), {}), (), frozenset(), key=key)
     incoming = (TaskInput("A", "A", rows, kept=True), TaskInput("x", "x", rows))
-    return FragmentTask(task, incoming, (0,), TaskContext(kernels=False), key)
+    return FragmentTask(task, incoming, (0,), TaskContext(kernels=False))
 
 
 def sent(source: int, values: list[float]) -> pa.RecordBatch:

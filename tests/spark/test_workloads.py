@@ -126,6 +126,28 @@ def test_ids_tables_and_files(spark: Any, tmp_path: Path) -> None:
             _ = result["z"].to_arrow()
 
 
+@pytest.mark.parametrize("engine", ["spark", "duckdb"])
+@pytest.mark.parametrize("outputs", [["double", "cost"], ["double"]])
+def test_names_of_a_table_in_memory(spark: Any, engine: str, outputs: list[str]) -> None:
+    """A dictionary reads them, also those of a table that no output reads."""
+    bought = pa.table({"n": [0, 0], "fruit": ["fig", "apple"], "val": [1.0, 2.0]})
+    price = pa.table({"fruit": ["fig", "pear"], "val": [1.0, 2.0]})
+    program = einsum_program(
+        "double[fruit] = 2 * price[fruit]; cost[n] = bought[n,fruit] * price[fruit]",
+        price=spark.createDataFrame(price),
+        bought=table(bought),
+        outputs=outputs,
+        database=spark,
+        engine=engine,
+    )
+    expected = {"double": [0.0, 2.0, 4.0], "cost": [1.0]}
+    with program.execute() as result:
+        assert {x: result[x].to_numpy().tolist() for x in outputs}.items() <= expected.items()
+    with program.prepare() as run:
+        made = run()
+        assert {x: made[x].to_numpy().tolist() for x in outputs}.items() <= expected.items()
+
+
 @pytest.mark.skipif(REMOTE is not None, reason="it notes no events here")
 def test_bytes_and_jobs_are_as_estimated(spark: Any, event_log: Path) -> None:
     """Shuffled bytes are within a factor of 1.5 of the estimate, and no product moves."""

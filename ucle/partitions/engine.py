@@ -12,9 +12,11 @@ from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 from ucle.foundation.libraries import pa
+from ucle.inputs.states import BoundInput
 from ucle.partitions.fragments import DistributedPlan, Fragment, FragmentInput
-from ucle.pipeline.artifacts import Planned
+from ucle.pipeline.artifacts import Compiled
 from ucle.plan.sources import Dictionary
+from ucle.plan.steps import Plan
 
 
 class PartitionEngine(Protocol):
@@ -57,8 +59,13 @@ class PartitionEngine(Protocol):
         """Return the ids of a dictionary, with their positions."""
         ...
 
-    def read(self, planned: Planned) -> None:
-        """Read the inputs of a program from now on."""
+    def read(self, compiled: Compiled, inputs: Mapping[str, BoundInput]) -> None:
+        """Run a program on these inputs from now on.
+
+        Args:
+            compiled: the program.
+            inputs: those of its `named_inputs`, of which some may have other data.
+        """
         ...
 
     def compute(self, frames: Mapping[str, Any], wanted: Collection[str]) -> dict[str, pa.Table]:
@@ -81,6 +88,11 @@ class PartitionEngine(Protocol):
     def close(self) -> None:
         """Release frames that are kept between fragments."""
         ...
+
+
+def dictionary_tables(plan: Plan, engine: PartitionEngine) -> dict[str, pa.Table]:
+    """Return the tables of a program's dictionaries, for its results."""
+    return {each.name: engine.dictionary(each) for each in plan.dictionaries}
 
 
 def run_distributed(

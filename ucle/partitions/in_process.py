@@ -11,9 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from ucle.database.session import Session
-from ucle.errors import CoordinateError
 from ucle.foundation.libraries import pa
-from ucle.inputs.states import PlacedInput
+from ucle.inputs.states import BoundInput
 from ucle.partitions.fragments import Fragment, FragmentInput
 from ucle.partitions.run_fragment import (
     Task,
@@ -22,14 +21,12 @@ from ucle.partitions.run_fragment import (
     partition_of,
     run_on_tables,
 )
-from ucle.pipeline.artifacts import Planned
+from ucle.partitions.tables import dictionary_rows, rows_of
+from ucle.pipeline.artifacts import Compiled
 from ucle.plan.placement_rules import Spread
 from ucle.plan.relation_nodes import Load
-from ucle.plan.sources import Dictionary, InMemory, TableSource
-from ucle.plan.steps import Plan
+from ucle.plan.sources import Dictionary
 from ucle.run.array_tables import array_table
-from ucle.sqlgen.input_tables import dictionary_query, table_rows
-from ucle.sqlgen.script import sql_text
 
 Frame = Sequence[pa.Table]
 """A table for each partition."""
@@ -38,70 +35,41 @@ Frame = Sequence[pa.Table]
 class InProcess:
     """Partitions in this process, each with a DuckDB of its own while it runs a fragment."""
 
-    def __init__(self, planned: Planned, session: Session, partitions: int, seed: int = 0) -> None:
+    def __init__(
+        self, compiled: Compiled, session: Session, partitions: int, seed: int = 0
+    ) -> None:
         """Start with a program.
 
         Args:
-            planned: the program, whose inputs are read.
+            compiled: the program, whose inputs are read.
             session: sees the tables among them.
             partitions: the number of partitions.
             seed: of the initial placement of rows.
         """
         self.partitions = partitions
-        self._planned = planned
+        self.read(compiled, compiled.named_inputs)
         self._session = session
         self._random = np.random.default_rng(seed)
         self._kept: dict[int, tuple[FragmentInput, Frame]] = {}
         """Frames that stay where they are, by the identity of what they are for."""
+        self._tasks: dict[int, tuple[Fragment, Task]] = {}
+        """Tasks of fragments, by their identity."""
         self._worker: Session | None = None
 
     def scan(self, incoming: FragmentInput) -> Frame:
         """Return the rows of an input, scattered."""
-        origin, inputs = incoming.origin, self._planned.inputs
+        origin = incoming.origin
         assert not isinstance(origin, str)
         if isinstance(origin, Load):
-            data = inputs[origin.source.tensor].data
+            data = self._inputs[origin.source.tensor].data
             return self._scatter_rows(array_table(data, origin.type, origin.layout))
         if isinstance(origin, Dictionary):
             return self._scatter_rows(self.dictionary(origin))
-        return self._scatter_rows(self._rows(origin.source, inputs[incoming.tensor]))
-
-    def _rows(self, source: TableSource, placed: PlacedInput) -> pa.Table:
-        if isinstance(source.origin, InMemory):
-            self._session.register(source.origin.name, placed.data)
-        try:
-            return self._session.table(sql_text(table_rows(source)))
-        finally:
-            if isinstance(source.origin, InMemory):
-                self._session.unregister(source.origin.name)
+        return self._scatter_rows(rows_of(self._session, origin.source, self._inputs))
 
     def dictionary(self, dictionary: Dictionary) -> pa.Table:
         """Return the ids of a dictionary, with their positions."""
-        origins = [source.origin for source, _ in dictionary.columns]
-        memory = {origin.name for origin in origins if isinstance(origin, InMemory)}
-        for placed in self._planned.inputs.values():
-            for source in placed.sources:
-                origin = source.origin if isinstance(source, TableSource) else None
-                if isinstance(origin, InMemory) and origin.name in memory:
-                    self._session.register(origin.name, placed.data)
-        try:
-            rows = self._session.table(sql_text(dictionary_query(dictionary, "")))
-        finally:
-            for name in memory:
-                self._session.unregister(name)
-        if len(rows) != dictionary.size:
-            raise CoordinateError(
-                "the number of ids differs from that for which the program was compiled",
-                where=f"dictionary {dictionary.name}",
-                expected=f"{dictionary.size} different ids",
-                found=str(len(rows)),
-                hint="a table has changed: compile the program again",
-            )
-        return rows
-
-    def dictionaries(self, plan: Plan) -> dict[str, pa.Table]:
-        """Return the tables of a program's dictionaries, for its results."""
-        return {each.name: self.dictionary(each) for each in plan.dictionaries}
+        return dictionary_rows(self._session, dictionary, self._inputs)
 
     def _scatter_rows(self, rows: pa.Table) -> Frame:
         parts = self._random.integers(self.partitions, size=len(rows))
@@ -129,7 +97,9 @@ class InProcess:
 
     def map(self, fragment: Fragment, placed: Mapping[str, Frame]) -> dict[str, Frame]:
         """Run a fragment on one partition after the other."""
-        task = Task.of(self._planned, fragment)
+        if id(fragment) not in self._tasks:
+            self._tasks[id(fragment)] = fragment, Task.of(self._compiled, fragment)
+        _, task = self._tasks[id(fragment)]
         found: dict[str, list[pa.Table]] = {name: [] for name in task.made}
         for part in range(self.partitions):
             if self._worker is None:
@@ -144,9 +114,10 @@ class InProcess:
         """Return all rows."""
         return pa.concat_tables(frame)
 
-    def read(self, planned: Planned) -> None:
-        """Read the inputs of a program from now on."""
-        self._planned = planned
+    def read(self, compiled: Compiled, inputs: Mapping[str, BoundInput]) -> None:
+        """Run a program on these inputs from now on."""
+        self._compiled = compiled
+        self._inputs = inputs
 
     def compute(self, frames: Mapping[str, Frame], wanted: Collection[str]) -> dict[str, pa.Table]:
         """Return the rows of the frames that are wanted; all are computed already."""
@@ -162,6 +133,7 @@ class InProcess:
 
     def close(self) -> None:
         """Release the frames that are kept."""
+        self._tasks.clear()
         self._kept.clear()
         if self._worker is not None:
             self._worker.close()

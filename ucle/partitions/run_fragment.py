@@ -5,7 +5,7 @@ The next partition of a row follows from its keys, independent of their integer 
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import pairwise
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.errors import CoordinateError
+from ucle.foundation.caches import BoundedCache
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import pa
 from ucle.partitions.fragments import Fragment
@@ -77,11 +78,11 @@ class Task:
     coordinates: tuple[KeyExpectation, ...] = ()
     finite: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     key: str | None = None
-    """Names the fragment of a loop, whose script is kept for its next run."""
+    """Names the fragment of a loop, of which a process keeps what the next run needs again."""
 
     @classmethod
-    def of(cls, planned: Planned, fragment: Fragment, key: str | None = None) -> Task:
-        """Build the task of a fragment of a program, or of a loop with this `key`."""
+    def of(cls, planned: Planned, fragment: Fragment) -> Task:
+        """Build the task of a fragment of a program, for all runs of it."""
         alone = replace(planned, threads=1, memory=float("inf"))
         first, others = (replace(alone, plan=fragment.on(part)).physical for part in (0, 1))
         return cls(
@@ -95,7 +96,7 @@ class Task:
             ),
             tuple(_coordinates(fragment)),
             fragment.finite,
-            key,
+            f"kept_{secrets.token_hex(8)}" if fragment.repeated else None,
         )
 
     def plan(self, part: int) -> Plan:
@@ -154,22 +155,16 @@ def run_fragment(
     return made
 
 
-_scripts: OrderedDict[tuple[str, bool, Capabilities], Script] = OrderedDict()
+_scripts = BoundedCache[Script](1 << 24)
 """Scripts of loops that this process has run."""
-
-MOST_SCRIPTS = 64
 
 
 def _script(task: Task, part: int, capabilities: Capabilities) -> Script:
     """Return the script of a partition; that of a loop is written once."""
-    if task.key is None:
-        return script_of(task.plan(part), capabilities, finite=task.finite)
-    key = task.key, part == 0, capabilities
-    if key not in _scripts:
-        _scripts[key] = script_of(task.plan(part), capabilities, finite=task.finite)
-        while len(_scripts) > MOST_SCRIPTS:
-            _scripts.popitem(last=False)
-    return _scripts[key]
+    key = None if task.key is None else (task.key, part == 0, capabilities)
+    return _scripts.get_or_make(
+        key, lambda: script_of(task.plan(part), capabilities, finite=task.finite)
+    )
 
 
 def _coordinates(fragment: Fragment) -> Iterator[KeyExpectation]:

@@ -7,14 +7,13 @@ are from step to step; only what the plan of a step moves is moved.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Protocol
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import pa
-from ucle.inputs.states import BoundInput, PlacedInput
+from ucle.inputs.states import BoundInput
 from ucle.options import Options
-from ucle.partitions.engine import PartitionEngine, run_distributed
+from ucle.partitions.engine import PartitionEngine, dictionary_tables, run_distributed
 from ucle.partitions.fragments import DistributedPlan
 from ucle.partitions.step_plans import Cut, StepPlans
 from ucle.pipeline.artifacts import Compiled
@@ -111,14 +110,11 @@ class OnPartitions:
         if key not in self._plans:
             self._plans[key] = StepPlans(compiled, self._carry, changing, self._cut)
         plans = self._plans[key]
-        placed = {name: x for name, x in inputs.items() if isinstance(x, PlacedInput)}
-        engine.read(replace(compiled, inputs=placed))
+        engine.read(compiled, inputs)
         if key not in self._before:
             before = plans.before
             made = {} if before is None else self._computed(before)
-            self._dictionaries[key] = {
-                each.name: engine.dictionary(each) for each in compiled.plan.dictionaries
-            }
+            self._dictionaries[key] = dictionary_tables(compiled.plan, engine)
             self._before[key] = made
         before_frames, step = self._before[key], plans.step
         held = {held_name(name): frame for name, frame in before_frames.items()}

@@ -6,9 +6,10 @@ from collections.abc import Collection, Mapping
 
 from ucle.database.session import Session
 from ucle.foundation.libraries import pa
+from ucle.inputs.states import BoundInput
 from ucle.partitions.fragments import Fragment, FragmentInput
 from ucle.partitions.run_fragment import Task, open_partition, run_on_tables
-from ucle.pipeline.artifacts import Planned
+from ucle.pipeline.artifacts import Compiled
 from ucle.plan.sources import Dictionary
 from ucle.spark.engine import SparkEngine
 
@@ -43,7 +44,7 @@ class Driver:
     def map(self, fragment: Fragment, placed: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         """Run a fragment."""
         if id(fragment) not in self._tasks:
-            self._tasks[id(fragment)] = fragment, Task.of(self._engine.planned, fragment)
+            self._tasks[id(fragment)] = fragment, Task.of(self._engine.compiled, fragment)
         _, task = self._tasks[id(fragment)]
         if self._session is None:
             self._session = open_partition()
@@ -53,9 +54,9 @@ class Driver:
         """Return all rows."""
         return frame
 
-    def read(self, planned: Planned) -> None:
-        """Read the inputs of a program from now on."""
-        self._engine.read(planned)
+    def read(self, compiled: Compiled, inputs: Mapping[str, BoundInput]) -> None:
+        """Run a program on these inputs from now on."""
+        self._engine.read(compiled, inputs)
 
     def compute(
         self, frames: Mapping[str, pa.Table], wanted: Collection[str]

@@ -7,7 +7,6 @@ task without moving the fixed ones. What an executor has lost is computed again.
 
 from __future__ import annotations
 
-import secrets
 import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
@@ -18,10 +17,12 @@ from typing import Any
 from ucle.database.session import Session
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import LateModule, pa
+from ucle.inputs.states import BoundInput
 from ucle.partitions import fragments
 from ucle.partitions.fragments import Fragment
 from ucle.partitions.run_fragment import Task
-from ucle.pipeline.artifacts import Planned
+from ucle.partitions.tables import dictionary_rows
+from ucle.pipeline.artifacts import Compiled
 from ucle.plan.relation_nodes import Load
 from ucle.plan.sources import Dictionary, InMemory
 from ucle.run.array_tables import array_table
@@ -42,8 +43,6 @@ from ucle.spark.tasks import (
     TaskContext,
     TaskInput,
 )
-from ucle.sqlgen.input_tables import dictionary_query
-from ucle.sqlgen.script import sql_text
 
 pc: Any = LateModule("pyarrow.compute")
 spark: Any = LateModule("pyspark.sql.functions")
@@ -69,7 +68,7 @@ class SparkEngine:
     def __init__(
         self,
         session_of_spark: Any,
-        planned: Planned,
+        compiled: Compiled,
         session: Session,
         inputs: Mapping[str, Any],
         partitions: int,
@@ -80,7 +79,7 @@ class SparkEngine:
 
         Args:
             session_of_spark: where frames are.
-            planned: what runs.
+            compiled: what runs.
             session: has the tables that represent Spark's while a program is compiled.
             inputs: the DataFrames of inputs.
             partitions: the number of partitions.
@@ -97,17 +96,18 @@ class SparkEngine:
         self._prepared: dict[int, _Prepared] = {}
         self._live: weakref.WeakSet[Persisted] = weakref.WeakSet()
         self._ends: deque[Any] = deque()
-        self.read(planned)
+        self.read(compiled, compiled.named_inputs)
 
     @cached_property
     def _steps(self) -> Any:
         """The session that plans steps."""
         return session_for_steps(self._spark)
 
-    def read(self, planned: Planned) -> None:
-        """Read the inputs of a program from now on."""
-        self.planned = planned
-        self.context = TaskContext(kernels=not planned.decomposed.relational, memory=self._memory)
+    def read(self, compiled: Compiled, inputs: Mapping[str, BoundInput]) -> None:
+        """Run a program on these inputs from now on."""
+        self.compiled = compiled
+        self._given = inputs
+        self.context = TaskContext(kernels=not compiled.decomposed.relational, memory=self._memory)
 
     # ---- Inputs ----
 
@@ -125,8 +125,8 @@ class SparkEngine:
         return Frame(rows.coalesce(self._tasks), schema)  # there may be many small partitions
 
     def dictionary(self, dictionary: Dictionary) -> pa.Table:
-        """Return the positions of ids, from the stand-ins of their tables."""
-        return self._session.table(sql_text(dictionary_query(dictionary, "")))
+        """Return the positions of ids, from tables in memory and the stand-ins of others."""
+        return dictionary_rows(self._session, dictionary, self._given)
 
     def upload_rows(self, rows: pa.Table) -> Frame:
         """Upload rows of this process to Spark."""
@@ -168,18 +168,13 @@ class SparkEngine:
 
     def _prepare(self, fragment: Fragment, placed: Mapping[str, Placed]) -> _Prepared:
         """Build the task of a fragment, and bring the rows to it that stay there."""
-        key = f"kept_{secrets.token_hex(8)}" if fragment.repeated else None
         tables = fragment.tables
         incoming = (
             TaskInput(name, tables[name], each.frame.schema, each.kept)
             for name, each in placed.items()
         )
         task = FragmentTask(
-            Task.of(self.planned, fragment, key),
-            tuple(incoming),
-            self._labels,
-            self.context,
-            key,
+            Task.of(self.compiled, fragment), tuple(incoming), self._labels, self.context
         )
         fixed = None
         if staying := self._place_rows(placed, kept=True):
@@ -311,13 +306,13 @@ class SparkEngine:
         """The rows of an input in this process; None for those on Spark."""
         origin = incoming.origin
         if isinstance(origin, Load):
-            data = self.planned.inputs[origin.source.tensor].data
+            data = self._given[origin.source.tensor].data
             return array_table(data, origin.type, origin.layout)
         if isinstance(origin, Dictionary):
             return self.dictionary(origin)
         source = incoming.table
         if source is not None and isinstance(source.origin, InMemory):
-            rows = self.planned.inputs[incoming.tensor].data
+            rows = self._given[incoming.tensor].data
             return pa.table({name: rows[name] for name in source.columns})
         return None
 

@@ -24,7 +24,7 @@ from ucle.optim.descent import Optimiser
 from ucle.options import RUNS, Options, names_of
 from ucle.partitions.choices import Network
 from ucle.partitions.distribute import EstimatedSizes, candidates, distribute, distribute_cheapest
-from ucle.partitions.engine import PartitionEngine, run_distributed
+from ucle.partitions.engine import PartitionEngine, dictionary_tables, run_distributed
 from ucle.partitions.fragments import DistributedPlan
 from ucle.partitions.run_fragment import Task
 from ucle.partitions.step_plans import Cut, StepPlans
@@ -229,7 +229,7 @@ class SparkProgram:
         try:
             frames = run_distributed(plan, engine)
             engine.compute(frames, ())
-            ids = {each.name: engine.dictionary(each) for each in compiled.plan.dictionaries}
+            ids = dictionary_tables(compiled.plan, engine)
         except BaseException:
             engine.close()
             raise

@@ -226,8 +226,6 @@ class FragmentTask:
     labels: tuple[int, ...]
     """The numbers that stand for the partitions in transit."""
     context: TaskContext = field(default_factory=TaskContext)
-    key: str | None = None
-    """Names the fragment of a loop; None where nothing is kept for another run."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task."""
@@ -250,7 +248,7 @@ class FragmentTask:
                     number, part = source.as_py(), numbers[label.as_py()]
                     if number == SEED:
                         parts.add(part)
-                    elif not (self.incoming[number].kept and worker.holds(self.key, part)):
+                    elif not (self.incoming[number].kept and worker.holds(self.task.key, part)):
                         store.put(self._table(number, part), unpack(value.as_buffer()))
             store.flush()
             for part in sorted(parts):
@@ -266,19 +264,20 @@ class FragmentTask:
 
     def _table(self, number: int, part: int) -> str:
         """The table of an input's rows; those of kept ones are there for later tasks, too."""
-        owner = self.key if self.incoming[number].kept else TASK
+        owner = self.task.key if self.incoming[number].kept else TASK
         return f"{owner} {number} {part}"
 
     def _complete(self, store: Store, worker: Worker, part: int) -> None:
         """Create the tables of inputs that have no rows on a partition."""
-        known = worker.holds(self.key, part)
+        key = self.task.key
+        known = worker.holds(key, part)
         for number, each in enumerate(self.incoming):
             name = self._table(number, part)
             if not (each.kept and known) and not store.has(name):
                 store.put(name, each.schema.empty_table())
         store.flush()
-        if self.key is not None:
-            worker.keep(self.key, part)
+        if key is not None:
+            worker.keep(key, part)
 
 
 @dataclass(frozen=True)

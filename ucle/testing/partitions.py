@@ -18,7 +18,7 @@ from ucle.foundation.libraries import pa
 from ucle.partitions.choices import NETWORK, Network, Problem
 from ucle.partitions.cut import cut
 from ucle.partitions.distribute import EstimatedSizes, distribute
-from ucle.partitions.engine import run_distributed
+from ucle.partitions.engine import dictionary_tables, run_distributed
 from ucle.partitions.fragments import DistributedPlan
 from ucle.partitions.in_process import InProcess
 from ucle.partitions.steps import OnPartitions, StepOutputs
@@ -209,7 +209,7 @@ def run_on_partitions(
         engine = InProcess(compiled, session, partitions, seed)
         frames = run_distributed(distributed, engine)
         tables = {name: engine.collect(frame) for name, frame in frames.items()}
-        ids = engine.dictionaries(compiled.plan)
+        ids = dictionary_tables(compiled.plan, engine)
         engine.close()
         return result_of(
             StepOutputs(compiled, frames, compiled.plan.outputs, {}, ids), session, tables
