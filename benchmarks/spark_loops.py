@@ -20,11 +20,11 @@ from typing import Any
 import click
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import scipy.sparse as sp
 from pyspark.sql import SparkSession
 
 import ucle
+from benchmarks.spark import GRAPHS, entries
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -34,7 +34,6 @@ from cluster import MASTER, settings  # noqa: E402
 from events import shuffled  # noqa: E402
 from graph_data import load  # noqa: E402
 
-GRAPHS = ROOT.parent / "shared" / "data" / "graphs"
 HEADER = (
     "loop", "steps", "compile s", "first s", "step s", "DuckDB step s", "Spark SQL step s",
     "moved MB a step", "estimate MB", "before MB",
@@ -57,14 +56,9 @@ class Loop:
     """The next state ``p`` in Spark's SQL."""
 
 
-def entries(folder: Path, name: str, matrix: Any) -> Any:
+def stored(folder: Path, name: str, matrix: Any) -> Any:
     """Write the entries of a matrix; return the input that reads them."""
-    coo = sp.coo_array(matrix)
-    row, col = (place.astype("i4") for place in coo.coords)
-    path = folder / f"{name}.parquet"
-    rows = pa.table({"i": row, "j": col, "val": coo.data})
-    pq.write_table(rows, path, row_group_size=max(1, -(-len(rows) // 2)))
-    return ucle.table(str(path), bounds=list(matrix.shape))
+    return ucle.table(entries(folder, name, matrix), bounds=list(matrix.shape))
 
 
 def graph(edges: int, nodes: int) -> Any:
@@ -82,7 +76,7 @@ def page_rank(folder: Path, edges: int, nodes: int, steps: int) -> Loop:
         f"PageRank, {edges:,} edges",
         f"q[i] += 0.85 * A[i,j] * p[j]\nr[i] = q[i] + 0.15 / {nodes}\n"
         "delta[] = sum[i](abs(r[i] - p[i]))",
-        {"A": entries(folder, f"graph_{edges}", graph(edges, nodes))},
+        {"A": stored(folder, f"graph_{edges}", graph(edges, nodes))},
         {"p": np.full(nodes, 1 / nodes)},
         ["r", "delta"],
         {"p": "r"},
@@ -110,7 +104,7 @@ def least_squares(folder: Path, users: int, things: int, rank: int) -> Loop:
         W[t,f] += J[t,f,g] * C[t,g]
         loss[] = sum[t,f](square(W[t,f] - V[t,f]))
     """
-    tables = {"M": entries(folder, "seen", ones), "R": entries(folder, "ratings", ratings)}
+    tables = {"M": stored(folder, "seen", ones), "R": stored(folder, "ratings", ratings)}
     factors = {"V": rng.random((things, rank))}
     name = f"ALS, {seen.nnz:,} ratings, rank {rank}"
     return Loop(name, text, tables, factors, ["U", "W", "loss"], {"V": "W"}, 10)
@@ -134,7 +128,7 @@ def network(folder: Path) -> Loop:
         "W1": rng.normal(size=(width, hidden)) / 8,
         "W2": rng.normal(size=(hidden, classes)) / 4,
     }
-    tables = {"A": entries(folder, "cora", sp.coo_array(adjacency).astype(float))}
+    tables = {"A": stored(folder, "cora", sp.coo_array(adjacency).astype(float))}
     name = f"GCN training, planetoid_cora, width {width}"
     return Loop(name, text, tables, arrays, ["loss"], None, 20, ("loss", ["W1", "W2"]))
 

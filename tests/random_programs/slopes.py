@@ -54,15 +54,18 @@ class Smooth:
         kinked = abs(wide - narrow) > 1e-5 * self.scale or abs(ahead - behind) > 1e-4 * self.scale
         return None if kinked or not np.isfinite(wide) else wide
 
-    def gradient(self, connection: Any) -> ucle.EinsumProgram:
-        program = ucle.einsum_program(
+    def program(self, connection: Any) -> ucle.EinsumProgram:
+        """The program of the loss."""
+        return ucle.einsum_program(
             self.text,
             inputs=self.arrays,
             bounds=self.bounds,
             database=connection,
             outputs=["loss_"],
         )
-        return program.gradient("loss_", self.by)
+
+    def gradient(self, connection: Any) -> ucle.EinsumProgram:
+        return self.program(connection).gradient("loss_", self.by)
 
     def along(self, gradient: ucle.EinsumProgram, connection: Any) -> float:
         """The slope along the direction as the gradient has it."""
