@@ -195,7 +195,7 @@ sanitize: .venv-sanitize/installed
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:malloc_context_size=1:quarantine_size_mb=8:max_malloc_fill_size=0 \
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	bin/pytest --rootdir .. -c ../pyproject.toml ../tests/kernels --all -n $(WORKERS) $(ARGS)
+	bin/pytest --rootdir .. -c ../pyproject.toml ../tests/kernels ../tests/stats/test_position_counts.py --all -n $(WORKERS) $(ARGS)
 
 fuzz: .venv/installed-test
 	UCLE_FUZZ_PROGRAMS=$(PROGRAMS) .venv/bin/python -m pytest -m fuzz -n $(WORKERS) $(ARGS)

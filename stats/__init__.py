@@ -5,7 +5,7 @@
 `estimators`. The cost of a size is decided in `ucle.plan.prices`, not here.
 
 In: a program, or an input and a function that runs SQL. Out: T and V, and numbers of tuples.
-May import: `ucle.sqlgen`, `ucle.plan`, `ucle.ir`.
+May import: `ucle.sqlgen`, `ucle.plan`, `ucle.ir`, `ucle.udf_kernels`.
 """
 
 from ucle.stats.estimate import Estimator, ProgramStatistics, Rows, Statistics

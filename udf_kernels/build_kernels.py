@@ -40,11 +40,12 @@ def declarations(header: str) -> str:
 
 
 ffi = FFI()
-for header in ("kernel_limits.h", "arrow_route.h"):
+HEADERS = "kernel_limits.h", "arrow_route.h", "positions.h"
+for header in HEADERS:
     ffi.cdef(declarations((SOURCES / header).read_text(encoding="utf-8")))
 ffi.set_source(
     "ucle.udf_kernels._kernels",
-    '#include "kernel_limits.h"\n#include "arrow_route.h"',
+    "\n".join(f'#include "{header}"' for header in HEADERS),
     sources=in_order(SOURCES.glob("*.c")),
     depends=sorted(str(path) for path in SOURCES.glob("*.h")),
     include_dirs=[str(SOURCES)],

@@ -180,7 +180,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         rows[1] += size
         return reader(self, sql, size)
 
-    monkeypatch.setattr(statistics_cache, "SORTED_SHARE", 0)  # statistics may read positions
+    monkeypatch.setattr(statistics_cache, "POSITIONS_SHARE", 0)  # statistics may read positions
     monkeypatch.setattr(Session, "fetch", counted_fetch)
     monkeypatch.setattr(Session, "table", counted_table)
     monkeypatch.setattr(Session, "reader", counted_reader)

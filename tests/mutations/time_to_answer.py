@@ -21,6 +21,7 @@ TILES = "tests/run/test_reading_tiles.py"
 SEARCH = "tests/optimiser/test_search.py"
 PRICES = "tests/optimiser/test_known_prices.py"
 POSITIONS = "tests/stats/test_positions.py"
+COUNTS = "tests/stats/test_position_counts.py"
 SPELLED = "tests/pipeline/test_spelled_out.py"
 MEMORY = "tests/optimiser/test_memory_prices.py"
 
@@ -397,19 +398,19 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
     # ---- Statistics of large tables, column by column ----
     Mutation(
         "order-by-distance",
-        "stats/positions.py",
-        "if not _follow(positions, np.greater):",
-        "if not _follow(positions, np.not_equal):",
-        "positions that are in no order are not sorted before equal neighbours are looked for",
-        (f"{POSITIONS}::test_two_equal_rows_are_found[table-1-v, i, j]",),
+        "stats/position_counts.py",
+        "if _follow(positions, np.greater):",
+        "if _follow(positions, np.not_equal):",
+        "positions whose neighbours differ count as distinct ones",
+        (f"{COUNTS}::test_one_equal_pair_among_many",),
     ),
     Mutation(
         "pieces-without-their-ends",
-        "stats/positions.py",
+        "stats/position_counts.py",
         "        relation(later[n : n + CHUNK], earlier[n : n + CHUNK]).all()",
         "        relation(later[n : n + CHUNK - 1], earlier[n : n + CHUNK - 1]).all()",
         "the last position of each piece is not compared with the next one",
-        (f"{POSITIONS}::test_equal_positions_between_pieces",),
+        (f"{COUNTS}::test_equal_neighbours_in_order",),
     ),
     Mutation(
         "positions-of-fewer-rows",
@@ -422,8 +423,8 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
     Mutation(
         "positions-beyond-their-bits",
         "stats/positions.py",
-        "if positions[0] < 0 or positions[-1] >> sum(table.bits):",
-        "if positions[0] < 0:",
+        "if positions.min() < 0 or positions.max() >> sum(table.bits):",
+        "if positions.min() < 0:",
         "coordinates that are new since extents were read are counted as others",
         (f"{POSITIONS}::test_tables_that_are_not_as_stated_have_no_positions[sizes2-4000]",),
     ),

@@ -14,10 +14,10 @@ import ucle
 from ucle.database import statistics_cache
 from ucle.database.session import Session
 from ucle.errors import CoordinateError, DuplicateCoordinatesError, ValueTypeError
-from ucle.stats import measure, positions
+from ucle.stats import measure, position_counts, positions
 from ucle.stats.arrays import Batches
 from ucle.stats.model import TensorStatistics
-from ucle.stats.positions import Positions, Table, by_sorting
+from ucle.stats.positions import Positions, Table, by_positions
 
 ROWS = 4000
 WIDE = 97
@@ -29,7 +29,7 @@ def small_is_large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Tables of a few thousand rows count as large, and are read in several pieces."""
     monkeypatch.setattr(measure, "EXACT_ENTRIES", 100)
     monkeypatch.setattr(measure, "EXACT_DEGREES", 100)
-    monkeypatch.setattr(positions, "CHUNK", 512)
+    monkeypatch.setattr(position_counts, "CHUNK", 512)
     monkeypatch.setattr(positions, "BATCH", 256)
     statistics_cache.forget()
     yield
@@ -211,7 +211,7 @@ def test_what_does_not_fit_into_memory_is_read_by_duckdb(
     """With the same T, checks and answer; only V is estimated."""
     whole = program(connection, "t")
     statistics_cache.forget()
-    monkeypatch.setattr(statistics_cache, "SORTED_SHARE", 0.0)
+    monkeypatch.setattr(statistics_cache, "POSITIONS_SHARE", 0.0)
     reads.clear()
     other = program(connection, "t")
     assert any("approx_count_distinct" in sql for sql in reads)
@@ -244,22 +244,12 @@ def test_tables_that_change_are_checked_again(
 # ---- Positions by themselves ----
 
 
-@pytest.mark.parametrize("first", [510, 511, 512, 513, 1023, 1024])
-def test_equal_positions_between_pieces(first: int) -> None:
-    """Two equal ones among many that are in order, at each end of a piece."""
-    order = np.arange(1500)
-    assert positions._follow(order, np.greater)
-    order[first + 1 :] -= 1
-    assert not positions._follow(order, np.greater)
-    assert not positions._follow(order, np.not_equal)
-
-
 def batches_of(connection: duckdb.DuckDBPyConnection) -> Batches:
     return lambda sql, rows: connection.sql(sql).to_arrow_table().to_batches(rows)
 
 
 def scan(connection: duckdb.DuckDBPyConnection, table: Table) -> Positions | None:
-    return by_sorting(batches_of(connection), 1e9)(table, True)
+    return by_positions(batches_of(connection), 1e9)(table, True)
 
 
 def table_of(connection: duckdb.DuckDBPyConnection, sizes: tuple[int, ...], rows: int) -> Table:

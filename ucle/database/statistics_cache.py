@@ -36,13 +36,13 @@ from ucle.stats.measure import (
     measure,
     with_coverage,
 )
-from ucle.stats.positions import Scan, by_sorting
+from ucle.stats.positions import Scan, by_positions
 
 NOTED_ENTRIES = 500_000
 """The number of elements from which measuring a table takes long enough to store the results."""
 
-SORTED_SHARE = 1 / 8
-"""Share of DuckDB's memory limit that the positions of rows may take, beside it."""
+POSITIONS_SHARE = 1 / 4
+"""Share of DuckDB's memory limit that the positions of rows may take, beside it, for a while."""
 
 MOST_BYTES = 1 << 23
 """Bytes of all statistics that a process keeps."""
@@ -231,7 +231,7 @@ def _look(session: Session) -> Look:
 
 def _scan(session: Session) -> Scan:
     """The function that reads the positions of rows on a connection."""
-    return by_sorting(session.batches, session.memory_limit * SORTED_SHARE)
+    return by_positions(session.batches, session.memory_limit * POSITIONS_SHARE)
 
 
 def _recall(version: Version | None, reading: str) -> MeasuredInput | None:
