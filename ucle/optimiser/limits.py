@@ -27,6 +27,7 @@ from ucle.plan.memory_model import (
     RowVectors,
     count_unspilled_bytes,
     states,
+    unspilled_statement,
     unspilled_states,
 )
 from ucle.udf_kernels.kernel_limits import kernel_limits
@@ -115,15 +116,14 @@ def fits(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> b
         return False
     if densified_bytes(sized, vertex, decomposition) > sized.resources.memory:
         return False
-    output_bytes = _unspilled_bytes(sized, _build_output_parts(sized, vertex, decomposition))
     if sized.resources.copies:
+        output_bytes = _unspilled_bytes(sized, _build_output_parts(sized, vertex, decomposition))
         copied = _copied_rows(sized, vertex, decomposition)
         if max(sizes) * copied > sized.resources.limits.column_bytes:
             return False
         operands = sized.operand_bytes(vertex, decomposition) * copied * sized.resources.threads
         return output_bytes + operands <= sized.resources.memory / 2
-    read_bytes = _unspilled_bytes(sized, _build_operand_parts(sized, vertex, decomposition))
-    return output_bytes + read_bytes <= sized.resources.memory
+    return _held_by_vertex(sized, vertex, decomposition) <= sized.resources.memory
 
 
 def densified_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> float:
@@ -158,20 +158,15 @@ def densified_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decompos
 def held_bytes(sized: SizedProgram, decomposed: DecomposedProgram, vertex: Vertex) -> float:
     """Return the bytes that a vertex with its repartitions holds and DuckDB cannot spill."""
     decomposition = decomposed.decompositions[vertex.name]
-    output_bytes = _unspilled_bytes(sized, _build_output_parts(sized, vertex, decomposition))
-    if sized.resources.copies:
-        return output_bytes  # operands are copied in batches, and DuckDB stacks lists itself
+    if sized.resources.copies:  # operands are copied in batches, and DuckDB stacks lists itself
+        return _unspilled_bytes(sized, _build_output_parts(sized, vertex, decomposition))
     # A repartition is part of the statement that reads its result.
     moved = sum(
         _repartition_bytes(sized, operand.tensor, source, needed)
         for operand, needed in decomposed.needed_layouts(vertex)
         if (source := decomposed.source_layout(operand.tensor, needed)) is not None
     )
-    return (
-        output_bytes
-        + _unspilled_bytes(sized, _build_operand_parts(sized, vertex, decomposition))
-        + moved
-    )
+    return _held_by_vertex(sized, vertex, decomposition) + moved
 
 
 def stacked_bytes(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
@@ -197,6 +192,17 @@ def _find_stack(
     size = sized.payload_bytes(name, target)
     resources = sized.resources
     return GroupStates(rows, groups, size, resources.inline_state, resources.threads, stacked=True)
+
+
+def _held_by_vertex(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> float:
+    """Return the bytes that a statement of one vertex holds: whole tensors exist all the time."""
+    parts = [
+        *_build_output_parts(sized, vertex, decomposition),
+        *_build_operand_parts(sized, vertex, decomposition),
+    ]
+    filled = [part for part in parts if isinstance(part, FilledTable)]
+    others = [part for part in parts if not isinstance(part, FilledTable)]
+    return _unspilled_bytes(sized, filled) + unspilled_statement(others, sized.resources.memory)
 
 
 def _unspilled_bytes(sized: SizedProgram, parts: Iterable[Part]) -> float:

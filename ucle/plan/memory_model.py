@@ -8,8 +8,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, auto
+from functools import partial
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.plan.resources import DUCKDB_LIMITS
@@ -236,9 +237,25 @@ def statement(first: Iterable[Part], then: Iterable[Part], account: Account = Ac
     >>> statement([RowVectors(1, 500, 1)], [CrossJoined(100), RowVectors(1, 300, 1)])
     700.0
     """
-    count = _COUNTS[account]
-    gather = _STATES[account]
-    then = list(then)
+    return _at_once(first, list(then), _COUNTS[account], _STATES[account])
+
+
+def unspilled_statement(parts: Iterable[Part], limit: float) -> float:
+    """Compute the peak of a statement under a memory limit, where DuckDB spills what it can.
+
+    >>> unspilled_statement([RowVectors(1, 500, 1), CrossJoined(100)], limit=1e9)
+    600.0
+    """
+    count = partial(count_unspilled_bytes, limit=limit)
+    return _at_once([], list(parts), count, partial(unspilled_states, limit=limit))
+
+
+def _at_once(
+    first: Iterable[Part],
+    then: Sequence[Part],
+    count: Callable[[Part], float],
+    gather: Callable[[GroupStates], float],
+) -> float:
     sizes = [part.size for part in then if isinstance(part, CrossJoined)]
     waiting = sum(gather(part) for part in then if isinstance(part, GroupStates))
     beside = sum(sizes)
