@@ -68,12 +68,18 @@ def main(names: list[str]) -> int:
     with running(browser, driver) as chromium:
         for page in pages:
             for screen in SCREENS:
-                picture = PICTURES / f"{page.stem}-{screen.name}.png"
+                picture = PICTURES / f"{_title(page)}-{screen.name}.png"
                 if over := take(chromium, page, screen, picture):
                     overflowing += 1
                     print(f"{page.name} is {over} pixels wider than a screen of {screen.width}")
     print(f"{len(pages) * len(SCREENS)} pictures in {PICTURES}")
     return 1 if overflowing or not pages else 0
+
+
+def _title(page: Path) -> str:
+    """Return a page's name with its folder, as several are called index."""
+    folder = page.parent.relative_to(BUILT).parts if page.is_relative_to(BUILT) else ()
+    return "-".join((*folder, page.stem))
 
 
 def write_program() -> None:
