@@ -208,6 +208,27 @@ def test_appended_rows(tmp_path: Path) -> None:
             connection.execute(script)
 
 
+def test_in_a_transaction_of_another(tmp_path: Path) -> None:
+    """What runs the script can still take it back, with all else of its transaction."""
+    path = tmp_path / "shop.duckdb"
+    program = _database(path)
+    kept = program.maintain("together", append_only=["B"])
+    script = kept.to_sql(kernels=False, transaction=False)
+    before, tables = _outputs(path, kept), kept.outputs
+    with duckdb.connect(str(path)) as connection:
+        for end, rows in (("ROLLBACK", 0), ("COMMIT", 1)):
+            connection.execute("BEGIN")
+            connection.execute("INSERT INTO B VALUES (5, 30, 1)")
+            connection.execute(script)
+            connection.execute(end)
+            found = connection.execute("SELECT count(*) FROM B WHERE i = 30").fetchall()
+            assert found == [(rows,)]
+            values = {x: sorted(connection.table(y).fetchall()) for x, y in tables.items()}
+            assert (values == before) == (rows == 0)
+    assert _outputs(path, kept) == _full(program)
+    assert kept.refresh().changed == {}
+
+
 REFUSED = {
     "SELECT 1 AS u, 2 AS i, NULL::INT AS val": "NULL",
     "SELECT -1 AS u, 2 AS i, 1 AS val": "negative",

@@ -60,7 +60,8 @@ from ucle.plan.sources import TableName, TableSource
 from ucle.run.build import NOTHING, Build, Request, build
 from ucle.run.current_data import Preparations
 from ucle.run.results import Result
-from ucle.run.write_table import WriteTarget, transaction
+from ucle.run.write_table import WriteTarget
+from ucle.run.write_table import transaction as in_transaction
 from ucle.sqlgen.maintained_tables import digest_of_rows, drop_table, failing_query
 from ucle.sqlgen.write_statements import all_rows
 from ucle.stats.measure import MeasuredInput
@@ -165,7 +166,7 @@ class Maintained:
         with (
             _session(self._database) as session,
             session.writing(f"refresh {self.name!r}"),
-            transaction(session),
+            in_transaction(session),
             observing(session),  # nobody else changes what the transaction sees
         ):
             document = read_document(session, self.name)
@@ -216,6 +217,7 @@ class Maintained:
         deleted=args.mapping(args.text, args.text, "a dict from inputs to tables"),
         applied=args.flag,
         kernels=args.flag,
+        transaction=args.flag,
     )
     def to_sql(
         self,
@@ -224,10 +226,11 @@ class Maintained:
         deleted: Mapping[str, str] = NOTHING,
         applied: bool = False,
         kernels: bool = True,
+        transaction: bool = True,
     ) -> str:
         """Return a script that brings the outputs up to date, for clients without Python.
 
-        It is one transaction: it checks the changed rows, changes the inputs, and replaces the rows
+        It is one transaction, which checks the changed rows, changes the inputs, and replaces the rows
         of the outputs that may differ. It can run any number of times, and `refresh` goes on from
         what it has left. Inputs with `append_only` need not be named; their new rows are found.
         Others that are not named must not have changed.
@@ -239,6 +242,8 @@ class Maintained:
             applied: True if the inputs are changed before the script runs.
             kernels: False for plain SQL. Otherwise a script may call kernels: it then needs a
                 connection from `ucle.connect`, or ucle's extension in any client.
+            transaction: False for a script that neither begins nor ends a transaction, as tools do
+                that run statements in transactions of their own.
 
         Raises:
             NameResolutionError: there is no such input.
@@ -259,7 +264,7 @@ class Maintained:
         [(1, 7.0)]
         """
         told = script_inputs.Told(inserted, deleted, applied)
-        with _session(self._database) as session, transaction(session), observing(session):
+        with _session(self._database) as session, in_transaction(session), observing(session):
             document = read_document(session, self.name)
             if document.loop is not None:
                 raise UnsupportedError(
@@ -270,13 +275,15 @@ class Maintained:
                     hint="refresh() runs it",
                 )
             whole = bind_document(document, session, {})
-            return scripts.write_script(session, document, whole, told, kernels=kernels)
+            return scripts.write_script(
+                session, document, whole, told, kernels=kernels, transaction=transaction
+            )
 
     def drop(self) -> None:
         """Drop the tables of the program, those of its outputs among them, and its description."""
         with _session(self._database) as session:
             document = read_document(session, self.name)
-            with session.writing(f"drop {self.name!r}"), transaction(session):
+            with session.writing(f"drop {self.name!r}"), in_transaction(session):
                 for each in document.kept:
                     session.run(drop_table(each.table), "drop")
                 for watched in document.inputs:
@@ -316,7 +323,7 @@ def maintain(
     with (
         _session(database) as session,
         session.writing(f"maintain {name!r}"),
-        transaction(session),
+        in_transaction(session),
     ):
         forget_document(session, name)  # which makes the schema, too
         request = made.request

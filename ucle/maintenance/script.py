@@ -93,7 +93,13 @@ class _Way:
 
 
 def write_script(
-    session: Session, document: Document, whole: BoundProgram, told: Told, *, kernels: bool
+    session: Session,
+    document: Document,
+    whole: BoundProgram,
+    told: Told,
+    *,
+    kernels: bool,
+    transaction: bool,
 ) -> str:
     """Return the script that brings the tables of a program up to date.
 
@@ -103,6 +109,7 @@ def write_script(
         whole: the same over the present data.
         told: the tables with changed rows.
         kernels: False for plain SQL.
+        transaction: False if the caller begins and ends it.
 
     Raises:
         UcleError: as `ucle.maintenance.script_inputs.changed_inputs`, and `create_views`.
@@ -114,6 +121,8 @@ def write_script(
         for table in script.tables:
             with contextlib.suppress(UcleError):
                 session.run(drop_table(table), "to_sql")
+    if transaction:
+        lines = [("BEGIN TRANSACTION", ""), *lines, ("COMMIT", "")]
     parts = ["\n".join(f"-- {line}" for line in _header(document, told))]
     for statement, comment in lines:
         note = "".join(f"-- {x}\n" for x in comment.splitlines())
@@ -163,7 +172,7 @@ class _Script(Derivation):
         changed_program = sql.check(
             sql.not_as_made(TABLE, name, self._made), "the program is another one; to_sql again"
         )
-        lines: list[Line] = [("BEGIN TRANSACTION", ""), (changed_program, "")]
+        lines: list[Line] = [(changed_program, "")]
         sources = {
             x: (bound.source, bound.fill)
             for x, bound in self.whole.inputs.items()
@@ -192,7 +201,6 @@ class _Script(Derivation):
         lines.append((sql.note_by_script(TABLE, name), "what the next refresh() goes on from"))
         for table in dict.fromkeys(self.tables):
             lines.append((drop_table(table), ""))
-        lines.append(("COMMIT", ""))
         return lines
 
     # ---- Inputs ----
