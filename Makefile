@@ -131,6 +131,7 @@ suites: .venv-suites/installed
 examples: .venv-examples/installed
 	.venv-examples/bin/python examples/nightly.py
 	.venv-examples/bin/python examples/scheduled.py
+	.venv-examples/bin/python examples/daily.py
 	.venv-examples/bin/python examples/ibis_tables.py
 	.venv-examples/bin/python examples/marimo_cells.py
 	.venv-examples/bin/python examples/dbt/run.py
@@ -144,8 +145,8 @@ examples: .venv-examples/installed
 	.venv-examples/bin/python examples/training/components.py
 	.venv-examples/bin/python benchmarks/gallery/run.py
 
-sqlmesh: .venv-sqlmesh/installed
-	PATH="$$PWD/.venv-sqlmesh/bin:$$PATH" .venv-sqlmesh/bin/python examples/sqlmesh/run.py
+sqlmesh: .venv-sqlmesh/installed .venv/installed
+	UCLE_PYTHON="$$PWD/.venv/bin/python" .venv-sqlmesh/bin/python examples/sqlmesh/run.py
 
 spark-test: .venv-spark/installed
 	@command -v java >/dev/null || { echo "Spark needs Java 17: apt-get install openjdk-17-jre-headless" >&2; exit 1; }

@@ -68,7 +68,7 @@ MAINTENANCE: tuple[Mutation, ...] = (
     Mutation(
         "states-outside-of-the-transaction",
         "ucle/maintenance/maintained.py",
-        "            transaction(session),\n            observing(session),",
+        "            in_transaction(session),\n            observing(session),",
         "            contextlib.nullcontext(),\n            observing(session),",
         "a refresh that fails forgets what it had found",
         (f"{KEPT}::test_an_error_in_the_middle",),

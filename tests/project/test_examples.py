@@ -1,14 +1,18 @@
 """The examples that need nothing but ucle run, and the page about them shows what they say.
 
-Those with dbt and Ibis are run by `make examples`, those of training by
+Those with Ibis and marimo are run by `make examples`, those of training by
 `tests/gradients/test_training_examples.py`.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import runpy
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,9 +36,42 @@ def test_nightly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert last == "compiled again: the same"
 
 
-def test_the_page_shows_the_dbt_model() -> None:
-    _, _, model = (EXAMPLES / "dbt" / "models" / "smoothed.py").read_text().partition('"""\n\n')
-    assert model in (ROOT / "docs" / "pipelines.md").read_text()
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("example", "environment"),
+    [
+        ("daily.py", ".venv-examples"),
+        ("dbt/run.py", ".venv-examples"),
+        ("sqlmesh/run.py", ".venv-sqlmesh"),
+    ],
+)
+def test_pipelines(example: str, environment: str) -> None:
+    """Two days of rows each; what is kept is compared with a full run after both."""
+    python = ROOT / environment / "bin" / "python"
+    if not python.exists():
+        pytest.skip(f"no {environment}: `make {environment}/installed`")
+    done = subprocess.run(
+        [python, EXAMPLES / example],
+        env=os.environ | {"UCLE_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+def test_the_page_shows_the_examples() -> None:
+    page = (ROOT / "docs" / "pipelines.md").read_text()
+    for name in ("smoothed", "together"):
+        _, _, model = (EXAMPLES / "dbt" / "models" / f"{name}.py").read_text().partition('"""\n\n')
+        assert model in page
+    for name in ("dbt/models/popular.sql", "sqlmesh/models/popular.sql"):
+        _, _, model = (EXAMPLES / name).read_text().partition("\n")
+        assert model in page
+    begin = "    @asset(partitions_def=DAYS, deps"
+    _, _, rest = (EXAMPLES / "daily.py").read_text().partition(begin)
+    step = begin + rest.partition("    @asset_check")[0]
+    assert textwrap.dedent(step).strip() in page
 
 
 def test_the_page_shows_the_examples_of_training() -> None:

@@ -230,7 +230,7 @@ class Maintained:
     ) -> str:
         """Return a script that brings the outputs up to date, for clients without Python.
 
-        It is one transaction, which checks the changed rows, changes the inputs, and replaces the rows
+        It is one transaction, which checks the changed rows, changes the inputs, and replaces rows
         of the outputs that may differ. It can run any number of times, and `refresh` goes on from
         what it has left. Inputs with `append_only` need not be named; their new rows are found.
         Others that are not named must not have changed.
