@@ -100,3 +100,20 @@ def test_sums_grow(kind: str) -> None:
                     rows = "nonfill" if name == "T" else "all"
                     assert found == sorted(result[name].shown(rows=rows).fetchall())
         assert "differences" in ways
+
+
+def test_a_number_that_was_zero() -> None:
+    """The row of a kept number is there whatever it is; an entry is one that differs from 0."""
+    with ucle.connect() as connection:
+        connection.execute(
+            "CREATE TABLE A AS SELECT i, j, val::BIGINT AS val FROM "
+            "(VALUES (0, 0, -1), (1, 0, -3), (2, 1, 0), (2, 2, 1), (1, 2, 3)) t(i, j, val)"
+        )
+        text = "t[] += A[i,j] * A[j,k] * A[i,k]; c[i] += A[i,j] * A[j,k] * A[i,k]"
+        program = ucle.einsum_program(text, A="A", database=connection)
+        kept = program.maintain("kept", connection)
+        assert connection.sql("FROM kept_t").fetchall() == [(0,)]
+        connection.execute("INSERT INTO A VALUES (0, 1, -2), (1, 1, 3)")
+        kept.refresh(way="differences")
+        assert connection.sql("FROM kept_t").fetchall() == [(101,)]
+        assert connection.sql("FROM kept_c ORDER BY i").fetchall() == [(0, 1), (1, 99), (2, 1)]

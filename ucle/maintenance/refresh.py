@@ -400,6 +400,8 @@ class Refresh(Derivation):
         values = type_.every
         if kept.encoded or not values.finite or values.overflows or not kept.digest:
             return None
+        if not kept.keys:  # its row is there even where it is no entry
+            return None
         rows = kept.digest[0] or 0
         distinct = tuple(float(min(rows, size)) for size in type_.shape)
         facts = MeasuredInput(type_.shape, True, float(rows), None, distinct, exact=False)
