@@ -24,7 +24,12 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "triangles",
         "graph_inference",
     ),
-    "Recommendation": ("alternating_least_squares", "nearest_neighbours", "cosine_join"),
+    "Recommendation": (
+        "alternating_least_squares",
+        "nearest_neighbours",
+        "cosine_join",
+        "daily_baskets",
+    ),
     "Text": ("text_search", "mean_pooling"),
     "Statistics and learning": (
         "logistic_regression",

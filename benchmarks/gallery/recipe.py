@@ -23,6 +23,7 @@ NAMES = (
     "nearest_neighbours",
     "text_search",
     "cosine_join",
+    "daily_baskets",
     "star_regression",
     "logistic_regression",
     "principal_components",
