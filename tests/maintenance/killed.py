@@ -136,7 +136,8 @@ class Writer:
         gone = 0 if self.mode == "appended" else 3
         seed = int(self.rng.integers(1 << 30))
         connection.execute(f"""
-            CREATE OR REPLACE TABLE went AS SELECT * FROM A ORDER BY hash(i, j, {seed}) LIMIT {gone};
+            CREATE OR REPLACE TABLE went AS
+            SELECT * FROM A ORDER BY hash(i, j, {seed}) LIMIT {gone};
             CREATE OR REPLACE TABLE came AS SELECT n.i::BIGINT AS i, n.j::BIGINT AS j,
                 n.val::BIGINT AS val
             FROM (VALUES {values}) n(i, j, val) ANTI JOIN A USING (i, j)
