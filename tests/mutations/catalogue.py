@@ -293,7 +293,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "limits-ignored",
         "ucle/optimiser/limits.py",
-        "return output_bytes + read_bytes <= sized.resources.memory",
+        "return _held_by_vertex(sized, vertex, decomposition) <= sized.resources.memory",
         "return True",
         "plans exceed the memory limit",
         ("tests/optimiser/test_sparse_einsum.py::test_the_memory_limits_of_the_tests_bind",),

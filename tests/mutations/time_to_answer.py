@@ -454,11 +454,11 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
     ),
     Mutation(
         "estimates-of-even-spreads",
-        "stats/positions.py",
+        "stats/position_counts.py",
         "        mixed = (mixed ^ (mixed >> np.uint64(shift))) * multiplier",
         "        mixed = mixed * multiplier",
-        "coordinates in even steps look like as many as there can be",
-        (f"{POSITIONS}::test_long_axes_are_estimated_and_bounded",),
+        "statistics, and with them plans, depend on whether the module was built",
+        (f"{COUNTS}::test_both_ways_count_alike",),
     ),
     # ---- Prices of memory ----
     Mutation(
