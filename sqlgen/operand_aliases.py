@@ -84,6 +84,7 @@ def choose_alias(relation: plan.Relation) -> str:
             | plan.Aggregate()
             | plan.Reindex()
             | plan.ConstantRelation()
+            | plan.ColumnExpressions()
         ):
             return "T"
         case plan.FusedMaps() | plan.MultiwayJoin() | plan.PrefixScan() | plan.TopKEntries():

@@ -20,6 +20,7 @@ from ucle.plan import relation_nodes as plan
 from ucle.plan.relation_tree import inputs
 from ucle.plan.steps import Plan, Role, Round, Step
 from ucle.sqlgen.capabilities import Capabilities
+from ucle.sqlgen.column_expressions import compute_rows
 from ucle.sqlgen.finiteness_checks import StoredPayload, limit_query, nan_query
 from ucle.sqlgen.forests import pack_forest
 from ucle.sqlgen.from_clause import Joined, NestedExpression, SingleRow, cross_join
@@ -250,6 +251,8 @@ class _Emitter:
                 return self._expression(relation).query()
             case plan.TableScan():
                 return scan_table(relation, self._kernels, self._prefix)
+            case plan.ColumnExpressions():
+                return compute_rows(relation, self._kernels, self._prefix)
             case plan.PackedForest(source):
                 alias = choose_alias(source)
                 return pack_forest(relation, self._from(source, alias), alias, self._kernels)

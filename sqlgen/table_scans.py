@@ -47,20 +47,9 @@ def scan_table(scan: TableScan, kernels: KernelCalls, prefix: str) -> exp.Select
     source, type_ = scan.source, scan.type
     if len(source.tile_sizes) > 1:
         return tile_entries(source, type_, prefix)
-    names = key_columns(type_)
     # The columns of a source need a qualifier only beside those of a dictionary.
     alias = choose_alias(scan) if any(source.encoded) else None
-    query = select_from(source_table(source, prefix, alias))
-    keys = []
-    for axis, key, encoded in zip(scan.layout.promoted, source.keys, source.encoded, strict=True):
-        position: exp.Expr = column(key, alias)
-        dictionary = type_.axes[axis].dictionary
-        if encoded and dictionary is not None:
-            ids = f"{names[axis]}_ids"
-            match = exp.EQ(this=column("value", ids), expression=key_value(source, key, alias))
-            query = join(query, table(prefix + dictionary, alias=ids), on=match)
-            position = column("id", ids)
-        keys.append(add_alias(cast(position, key_type(type_, axis)), names[axis]))
+    query, keys = scan_keys(scan, source_table(source, prefix, alias), alias, prefix)
     query = query.select(*keys, copy=False)
     if not scan.layout.scalar:
         assert source.value is not None
@@ -89,6 +78,35 @@ def scan_table(scan: TableScan, kernels: KernelCalls, prefix: str) -> exp.Select
         return query.having(differs(summed, type_), copy=False) if keys else query
     query = query.select(add_alias(value, VALUE), copy=False)
     return query.where(differs(value, type_), copy=False)
+
+
+def scan_keys(
+    scan: TableScan, rows: exp.Expr, alias: str | None, prefix: str
+) -> tuple[exp.Select, list[exp.Expr]]:
+    """Return the rows of a table with what numbers their keys, and the keys as positions.
+
+    Args:
+        scan: the table.
+        rows: the table in FROM, under `alias`.
+        alias: of the rows; None if nothing numbers their keys.
+        prefix: of the tables of dictionaries.
+    """
+    source, type_, names = scan.source, scan.type, key_columns(scan.type)
+    query = select_from(rows)
+    keys: list[exp.Expr] = []
+    for axis, key, encoded in zip(scan.layout.promoted, source.keys, source.encoded, strict=True):
+        position: exp.Expr = column(key, alias)
+        dictionary = type_.axes[axis].dictionary
+        if axis in scan.unnumbered:
+            keys.append(add_alias(key_value(source, key, alias), names[axis]))
+            continue
+        if encoded and dictionary is not None:
+            ids = f"{names[axis]}_ids"
+            match = exp.EQ(this=column("value", ids), expression=key_value(source, key, alias))
+            query = join(query, table(prefix + dictionary, alias=ids), on=match)
+            position = column("id", ids)
+        keys.append(add_alias(cast(position, key_type(type_, axis)), names[axis]))
+    return query, keys
 
 
 def _in_places(source: TableSource, type_: TensorType, value: exp.Expr, prefix: str) -> exp.Expr:

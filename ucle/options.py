@@ -16,6 +16,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import TILE
 from ucle.language.bounds import checked_size
 from ucle.plan.complete_keyless import complete_keyless
+from ucle.plan.compute_columns import compute_columns
 from ucle.plan.fuse_dense_steps import fuse_dense_steps
 from ucle.plan.fuse_maps import fuse_maps
 from ucle.plan.inline import inline_constants, keep_in_statement
@@ -125,6 +126,11 @@ class Optimisations:
     """
     tapes: bool = True
     """Fuse calls on whole tensors into one call, where they make several tensors."""
+    columns: float | None = 20_000
+    """The rows from which expressions over columns compute a wide table; None for never.
+
+    To write and plan the expressions takes milliseconds.
+    """
     chains: bool = True
     """Fuse pointwise functions of tensors without key columns into one call, in one statement."""
 
@@ -132,6 +138,7 @@ class Optimisations:
     def off(self) -> tuple[Pass, ...]:
         """The passes over the plan that are switched off."""
         switches: dict[Pass, bool] = {
+            compute_columns: self.columns is not None,
             materialise_shared: self.materialise,
             inline_constants: self.constants,
             pass_by_reference: self.references is not None,

@@ -89,6 +89,41 @@ def test_a_result_that_is_held(connection: duckdb.DuckDBPyConnection, looks: lis
     assert looks
 
 
+@numbered
+@pytest.mark.parametrize("mode", ["replace", "append", "upsert"])
+def test_results_that_are_written_into_another_table(
+    connection: duckdb.DuckDBPyConnection, looks: list[int], mode: str
+) -> None:
+    program = ucle.einsum_program(TEXT, A="t", database=connection)
+    with program.execute() as result:
+        result["y"].to_table("other")
+    run(program)
+    looks.clear()
+    with program.execute() as result:
+        result["y"].to_table("other", mode=mode)
+    assert not looks
+    run(program)
+    assert len(looks) == (mode == "upsert")  # two statements in a transaction
+    connection.execute("DELETE FROM t WHERE i = 4").fetchall()
+    with program.execute() as result:
+        assert np.isnan(result["y"].to_numpy()[4]).all()
+
+
+@numbered
+@pytest.mark.parametrize("name", ["t", "T", "main.t"])
+def test_results_that_are_written_into_the_table_that_was_read(
+    connection: duckdb.DuckDBPyConnection, name: str
+) -> None:
+    connection.execute("ALTER TABLE t RENAME v TO val").fetchall()
+    program = ucle.einsum_program("y[i,j] = 2 * A[i,j]", A="t", database=connection)
+    run(program)
+    with program.execute() as result:
+        before = result["y"].to_numpy()
+        result["y"].to_table(name, mode="replace")
+    with program.execute() as result:
+        assert np.array_equal(result["y"].to_numpy(), 2 * before)
+
+
 Change = Callable[[duckdb.DuckDBPyConnection], object]
 
 

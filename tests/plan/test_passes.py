@@ -41,6 +41,8 @@ SWITCHES = {
     "slices": Optimisations(slices=None),
     "slices of all": Optimisations(slices=0.0),
     "chains": Optimisations(chains=False),
+    "columns": Optimisations(columns=None),
+    "columns of few rows": Optimisations(columns=0.0),
 }
 
 rng = np.random.default_rng(7)

@@ -17,7 +17,8 @@ execution ever counts as quiet.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import field
 from typing import Any
 
@@ -25,7 +26,11 @@ import duckdb
 
 from ucle.database.session import Session
 from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.names import fold_name
+from ucle.plan.sources import TableName, TableSource
 from ucle.sqlgen.database_queries import connections_query, transaction_query
+
+Tables = tuple[TableSource, ...]
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class _Mark:
     """The facts that hold if nothing has run since the transaction with this number."""
 
     number: int
-    known: dict[Hashable, Any]
+    known: dict[Tables, Any]
 
 
 _marks: weakref.WeakKeyDictionary[Any, _Mark] = weakref.WeakKeyDictionary()
@@ -48,7 +53,8 @@ class Quiet:
     """
 
     session: Session
-    known: dict[Hashable, Any] = field(default_factory=dict)
+    known: dict[Tables, Any] = field(default_factory=dict)
+    """Facts of tables that were read."""
     _begun: tuple[int, int] | None = None
 
     @classmethod
@@ -82,6 +88,35 @@ class Quiet:
         last = _number(self.session)
         if last == number + ran + 2:
             _marks[self.session.connection] = _Mark(last, self.known)
+
+
+@contextmanager
+def changing_only(session: Session, name: str) -> Iterator[None]:
+    """Run a block in which the session changes no table but one of a name.
+
+    What is known of others stays so, unless another statement runs meanwhile. `name` is the last
+    part of the name of the table: with the same one, another table might hide one that was read.
+    """
+    mark = _marks.pop(session.connection, None)
+    begun = None if mark is None else _ask(session.connection)
+    if mark is None or begun != mark.number + 1:
+        yield
+        return
+    statements = session.statements
+    yield
+    ran = session.statements - statements
+    first, second = (_ask(session.connection) for _ in range(2))
+    if (first, second) != (begun + ran + 1, begun + ran + 2):
+        return
+    others = {tables: fact for tables, fact in mark.known.items() if not _reads(tables, name)}
+    _marks[session.connection] = _Mark(second, others)
+
+
+def _reads(tables: Tables, name: str) -> bool:
+    origins = (table.origin for table in tables)
+    return any(
+        not isinstance(x, TableName) or fold_name(x.parts[-1]) == fold_name(name) for x in origins
+    )
 
 
 def drop_quietly(connection: duckdb.DuckDBPyConnection, statement: str) -> None:

@@ -7,7 +7,7 @@ name: to write and read a table takes longer than most kernels take for such a r
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import duckdb
@@ -15,7 +15,13 @@ import duckdb
 from ucle.database.change_detection import drop_quietly
 from ucle.database.engine_errors import GONE
 from ucle.database.session import Session
-from ucle.sqlgen.script import create_row, sql_text, tuples_query, with_transaction
+from ucle.sqlgen.script import (
+    create_row,
+    drop_statement,
+    sql_text,
+    tuples_query,
+    with_transaction,
+)
 from ucle.sqlgen.sql_trees import VALUE
 
 _pending: weakref.WeakKeyDictionary[Any, list[str]] = weakref.WeakKeyDictionary()
@@ -94,6 +100,80 @@ class TemporaryTable:
     def drop(self) -> None:
         """Drop the table now."""
         self._finalizer()
+
+
+class DeferredTable:
+    """A temporary table that is made from another one when its name is asked for.
+
+    The other table, `stored`, exists as long as this object.
+    """
+
+    def __init__(
+        self, session: Session, name: str, create: Callable[[], str], stored: TemporaryTable
+    ) -> None:
+        """Keep how a table is made.
+
+        Args:
+            session: where it is made.
+            name: the name of the table.
+            create: returns the statement that makes it, unless it is there.
+            stored: the table that it is made from.
+        """
+        self.stored = stored
+        self._session = session
+        self._name = name
+        self._create = create
+        self._table: TemporaryTable | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the table, which exists from then on.
+
+        A rollback may have taken it away since it was last asked for.
+        """
+        if self.exists:
+            self._session.connection.execute(self._create()).fetchall()
+            if self._table is None:
+                drop = sql_text(drop_statement(self._name, "TABLE"))
+                self._table = TemporaryTable(self._session, self._name, drop)
+        return self._name
+
+    @property
+    def title(self) -> str:
+        """The name of the table that it is made from, for messages."""
+        return self.stored.title
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The table and the column of values."""
+        return self.name, VALUE
+
+    @property
+    def row(self) -> Row:
+        """The table that it is."""
+        _ = self.name  # which makes it
+        assert self._table is not None, "the table was dropped"
+        return self._table
+
+    @property
+    def exists(self) -> bool:
+        """True unless it was dropped."""
+        return self.stored.exists
+
+    @property
+    def in_memory(self) -> Any:
+        """None: it is not in memory."""
+        return None
+
+    def value(self, column: str) -> Any:
+        """Read a column of the only row, as `TemporaryTable.value`."""
+        return self.row.value(column)
+
+    def drop(self) -> None:
+        """Drop the table now, and the one that it is made from."""
+        if self._table is not None:
+            self._table.drop()
+        self.stored.drop()
 
 
 class FetchedRow:
@@ -230,5 +310,5 @@ class TemporaryColumn:
         self._row = None
 
 
-Temporary = TemporaryTable | FetchedRow | TemporaryColumn
+Temporary = TemporaryTable | DeferredTable | FetchedRow | TemporaryColumn
 """The place of a stored result."""

@@ -116,8 +116,16 @@ SMALL_BYTES = 1 << 10
 """The largest size in bytes of an array that is written into statements."""
 
 
-def small_arrays(inputs: Mapping[str, BoundInput]) -> dict[str, bytes]:
+COLUMN_BYTES = 1 << 14
+"""The largest size in bytes of an array of which expressions over columns have the elements."""
+
+
+def small_arrays(
+    inputs: Mapping[str, BoundInput], most: int = SMALL_BYTES, *, fills: bool = False
+) -> dict[str, bytes]:
     """The elements of small arrays, by tensor; arrays that hold only the fill are left out.
+
+    `most` is the size in bytes up to which an array is small; with `fills`, none is left out.
 
     Parameters are left out, too, because their numbers will be replaced.
     """
@@ -126,6 +134,6 @@ def small_arrays(inputs: Mapping[str, BoundInput]) -> dict[str, bytes]:
         for name, bound in inputs.items()
         if isinstance(bound.source, ArraySource)
         and not bound.described.spec.varies
-        and 0 < bound.data.nbytes <= SMALL_BYTES
-        and differs_from(bound.data, bound.fill).any()
+        and 0 < bound.data.nbytes <= most
+        and (fills or differs_from(bound.data, bound.fill).any())
     }

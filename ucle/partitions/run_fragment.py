@@ -83,7 +83,9 @@ class Task:
     @classmethod
     def of(cls, planned: Planned, fragment: Fragment) -> Task:
         """Build the task of a fragment of a program, for all runs of it."""
-        alone = replace(planned, threads=1, memory=float("inf"))
+        # Other fragments read results in the layouts that were planned.
+        optimisations = replace(planned.optimisations, columns=None)
+        alone = replace(planned, threads=1, memory=float("inf"), optimisations=optimisations)
         first, others = (replace(alone, plan=fragment.on(part)).physical for part in (0, 1))
         return cls(
             first,

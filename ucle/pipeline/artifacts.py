@@ -16,7 +16,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.exact_key import ExactKey, Same
 from ucle.inputs.dictionaries import Dictionaries
 from ucle.inputs.fixed_axes import find_fixed_axes
-from ucle.inputs.states import BoundInput, PlacedInput, small_arrays
+from ucle.inputs.states import COLUMN_BYTES, BoundInput, PlacedInput, small_arrays
 from ucle.ir.overflow import may_overflow
 from ucle.ir.vertices import Program
 from ucle.lowering.syntax_to_logical import ResolvedProgram
@@ -26,8 +26,9 @@ from ucle.optimiser.made_dense import describe_dense_tensors
 from ucle.options import Optimisations
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.forms import find_aggregations, says_nothing
+from ucle.plan.keep_coordinates import keep_coordinates
 from ucle.plan.memory_model import Account
-from ucle.plan.pass_context import Memory, PassContext, Spreading
+from ucle.plan.pass_context import Columnwise, Memory, PassContext, Spreading
 from ucle.plan.passes import PASSES, Pass, run_passes
 from ucle.plan.sources import TableSource
 from ucle.plan.step_memory import Estimates, most_states, plan_peak
@@ -47,6 +48,11 @@ class PhysicalPlan:
     plan: Plan
     peaks: dict[tuple[Account, bool], float] = field(default_factory=dict)
     """The peak, by what is counted, and by whether only what is certain counts."""
+
+    @cached_property
+    def executed(self) -> Plan:
+        """The plan without dictionaries that its steps do not look up."""
+        return keep_coordinates(self.plan)
 
 
 _physical = BoundedCache[PhysicalPlan](MOST_BYTES)
@@ -86,6 +92,7 @@ class Planned:
                 Same(self.decomposed),
                 Same(self.statistics),
                 small_arrays(self.inputs),
+                self._written_columns,
                 self.statement_price,
                 self.optimisations,
                 self.threads,
@@ -93,6 +100,11 @@ class Planned:
             )
         )
         return _physical.get_or_make(key, lambda: PhysicalPlan(self.after(PASSES)))
+
+    @property
+    def executed(self) -> Plan:
+        """The physical plan for results that number their keys when a reader asks for positions."""
+        return self._kept_plan.executed
 
     @property
     def peak_memory(self) -> float:
@@ -152,9 +164,32 @@ class Planned:
             not self.decomposed.relational,
             self._spreading(),
             self._memory(),
+            self._columnwise(),
         )
         on = [rewrite for rewrite in passes if rewrite not in switches.off]
         return run_passes(self.plan, on, context)
+
+    @property
+    def _written_columns(self) -> Mapping[str, bytes]:
+        """The arrays whose elements may be in expressions over columns; none without such rows."""
+        wide = any(
+            isinstance(source, TableSource) and source.wide
+            for each in self.inputs.values()
+            for source in each.sources
+        )
+        return small_arrays(self.inputs, COLUMN_BYTES, fills=True) if wide else {}
+
+    def _columnwise(self) -> Columnwise | None:
+        """None where a caller has said which labels are in arrays: these are arrays then."""
+        least, statistics = self.optimisations.columns, self.statistics
+        if least is None or self.decomposed.search is None or self.decomposed.relational:
+            return None
+        return Columnwise(
+            self.program.by_name,
+            self._written_columns,
+            lambda tensor, layout: statistics.rows(tensor, layout).estimate,
+            least,
+        )
 
     def _spreading(self) -> Spreading | None:
         least, statistics = self.optimisations.slices, self.statistics

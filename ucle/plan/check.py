@@ -109,23 +109,10 @@ def _check_node(node: plans.Relation) -> None:
         case plans.ConstantRelation(data, type_, layout):
             assert not layout.promoted, "a constant of more than one tuple"
             assert len(data) == type_.tuple_bytes(layout)
-        case plans.Reindex(source, index, axes, labels, kernel, type_, layout):
-            assert len(axes) == source.type.rank == len(index.indices)
-            assert len(labels) == type_.rank == len(layout.levels)
-            keys = {axes[n] for n in source.layout.promoted} | {labels[n] for n in layout.promoted}
-            arrays = [axes[n] for n in source.layout.dense], [labels[n] for n in layout.dense]
-            assert index.find_key_labels(keys, axes) == keys, (
-                "keys of the source that decide no keys"
-            )
-            sizes = (
-                {
-                    x: n * (k in source.layout.dense)
-                    for k, (x, n) in enumerate(_sizes(axes, source))
-                },
-                {x: n for k, (x, n) in enumerate(_sizes(labels, node)) if k in layout.dense},
-            )
-            passes = index.leaves(*arrays) or index.same_elements(*sizes)
-            assert kernel.name is not None or passes, "arrays do not pass"
+        case plans.Reindex():
+            _check_reindex(node)
+        case plans.ColumnExpressions():
+            _check_columns(node)
         case plans.PrefixScan():
             _check_running(node)
         case plans.TopKEntries():
@@ -136,6 +123,43 @@ def _check_node(node: plans.Relation) -> None:
             keys = _promoted_labels(compute)
             assert promoted <= keys, f"groups by {sorted(promoted - keys)}, which are not keys"
             assert not dense & keys, f"{sorted(dense & keys)} are keys and inside the arrays"
+
+
+def _check_reindex(node: plans.Reindex) -> None:
+    """Check that an index map fits the axes, and that its kernel or none makes the arrays."""
+    source, index, axes, labels = node.input, node.index, node.axes, node.labels
+    kernel, type_, layout = node.kernel, node.type, node.layout
+    assert len(axes) == source.type.rank == len(index.indices)
+    assert len(labels) == type_.rank == len(layout.levels)
+    keys = {axes[n] for n in source.layout.promoted} | {labels[n] for n in layout.promoted}
+    arrays = [axes[n] for n in source.layout.dense], [labels[n] for n in layout.dense]
+    assert index.find_key_labels(keys, axes) == keys, "keys of the source that decide no keys"
+    sizes = (
+        {x: n * (k in source.layout.dense) for k, (x, n) in enumerate(_sizes(axes, source))},
+        {x: n for k, (x, n) in enumerate(_sizes(labels, node)) if k in layout.dense},
+    )
+    passes = index.leaves(*arrays) or index.same_elements(*sizes)
+    assert kernel.name is not None or passes, "arrays do not pass"
+
+
+def _check_columns(node: plans.ColumnExpressions) -> None:
+    """Check that entries of rows are made by a stage, from the table or earlier stages."""
+    assert node.input.source.wide, "expressions over the columns of no wide table"
+    assert sorted(node.axes) == list(node.layout.promoted), "keys that are not those of the table"
+    assert len(node.cells) == node.type.dense_size(node.layout), "too few or too many entries"
+    made = [len(node.input.source.wide), *(len(stage.entries) for stage in node.stages)]
+    operands = {
+        (x, place)
+        for place, stage in enumerate(node.stages, 1)
+        for entry in stage.entries
+        for term in entry
+        for x in term
+        if isinstance(x, plans.Cell)
+    }
+    ends = {(cell, len(made)) for cell in node.cells}
+    for cell, before in operands | ends:
+        assert cell.stage < before, "an entry that is read before it is made"
+        assert cell.number < made[cell.stage], "an entry of no stage"
 
 
 def _check_tape(

@@ -7,7 +7,7 @@ views, the statistics of today's data say nothing about the data that they will 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ucle.ir.forests import NAME as FOREST
@@ -16,7 +16,9 @@ from ucle.ir.tensor_types import TensorType
 from ucle.plan.pass_context import PassContext
 from ucle.plan.relation_nodes import (
     Aggregate,
+    ColumnExpressions,
     Compute,
+    ConstantRelation,
     Densify,
     Gather,
     Load,
@@ -30,15 +32,19 @@ from ucle.plan.relation_nodes import (
     TopKEntries,
 )
 from ucle.plan.relation_tree import inputs, with_inputs
+from ucle.plan.sources import Dictionary
 from ucle.plan.steps import Plan
 
 
-def has_every_tuple(relation: Relation, made: Mapping[str, Relation]) -> bool:
+def has_every_tuple(
+    relation: Relation, made: Mapping[str, Relation], dictionaries: Sequence[Dictionary] = ()
+) -> bool:
     """Return whether no tuple of a relation can be missing.
 
     Args:
         relation: the relation.
         made: the relations of the steps that it reads, directly or not.
+        dictionaries: those of the program; a table has all coordinates of its own one.
     """
     waiting, seen = [relation], set[str]()
     while waiting:
@@ -50,14 +56,17 @@ def has_every_tuple(relation: Relation, made: Mapping[str, Relation]) -> bool:
                 if step not in seen:
                     seen.add(step)
                     waiting.append(made[step])
-            case Densify() | TopKEntries():
+            case Densify() | TopKEntries() | ConstantRelation():
                 continue
-            case TableScan() | Load():
+            case TableScan():
+                if not is_complete_scan(node, dictionaries):
+                    return False
+            case Load():
                 if not _is_stored_everywhere(node.type, node.layout):
                     return False
             case Aggregate(Compute(MaskedJoin())):
                 return False
-            case Aggregate() | PrefixScan() | Stack() | Recode() | Gather():
+            case Aggregate() | PrefixScan() | Stack() | Recode() | Gather() | ColumnExpressions():
                 waiting += inputs(node)
             case _:
                 return False
@@ -75,6 +84,22 @@ def _is_stored_everywhere(type_: TensorType, layout: Layout) -> bool:
         return True
     keys = layout.promoted
     return type_.occupied if not keys else len(keys) == 1 and keys[0] in type_.covered
+
+
+def is_complete_scan(scan: TableScan, dictionaries: Sequence[Dictionary]) -> bool:
+    """Return whether a table with arrays has a tuple for every position along its keys.
+
+    That is so whatever its rows are if the positions are numbers that a dictionary gives to them.
+    """
+    keys, source = scan.layout.promoted, scan.source
+    if len(keys) == 1 and source.is_encoded(0) and not scan.layout.scalar:
+        axis = scan.type.axes[keys[0]]
+        numbered = next((x for x in dictionaries if x.name == axis.dictionary), None)
+        if numbered is not None and numbered.size == axis.bound:
+            own = {(x.origin, key, x.times, x.features) for x, key in numbered.columns}
+            if own == {(source.origin, source.keys[0], None, None)}:
+                return True
+    return _is_stored_everywhere(scan.type, scan.layout)
 
 
 def _completed(relation: Relation) -> Relation:

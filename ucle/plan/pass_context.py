@@ -8,6 +8,7 @@ from dataclasses import field
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 from ucle.ir.layouts import Layout
+from ucle.ir.vertices import Vertex
 from ucle.plan.relation_nodes import Compute
 
 REFERENCE_BYTES = 1 << 14
@@ -66,6 +67,21 @@ class Memory:
 
 
 @dataclass(frozen=True)
+class Columnwise:
+    """What expressions over the columns of wide tables are made of.
+
+    `vertices` are those of the program by name, `constants` the elements of arrays that may be
+    written out, by tensor. `rows` estimates the tuples of a tensor in a layout, and `least` are the
+    rows from which expressions pay.
+    """
+
+    vertices: Mapping[str, Vertex]
+    constants: Mapping[str, bytes]
+    rows: Callable[[str, Layout], float]
+    least: float
+
+
+@dataclass(frozen=True)
 class PassContext:
     """The facts by which passes decide.
 
@@ -75,7 +91,7 @@ class PassContext:
     None if it cannot be nested in another one. `reference_bytes` is the payload from which cross
     joins get a tensor by reference. `tapes` is True if calls on whole tensors may become one call.
     `spreading` is None if each statement is left to one thread, `memory` if each runs as a whole,
-    however much it groups.
+    however much it groups, and `columnwise` if rows of wide tables are computed as arrays.
     """
 
     statement_price: float = 0.0
@@ -85,3 +101,4 @@ class PassContext:
     tapes: bool = False
     spreading: Spreading | None = None
     memory: Memory | None = None
+    columnwise: Columnwise | None = None

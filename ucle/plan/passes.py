@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from functools import reduce
 
 from ucle.plan.complete_keyless import complete_keyless
+from ucle.plan.compute_columns import compute_columns
 from ucle.plan.every_tuple import expect_gaps
 from ucle.plan.fuse_dense_steps import fuse_dense_steps
 from ucle.plan.fuse_maps import fuse_maps
@@ -35,6 +36,7 @@ from ucle.plan.steps import Plan
 Pass = Callable[[Plan, PassContext], Plan]
 
 PASSES: tuple[Pass, ...] = (
+    compute_columns,
     inline_constants,
     complete_keyless,
     fuse_maps,

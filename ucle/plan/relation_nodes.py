@@ -2,8 +2,9 @@
 
 The nodes know tensors, labels and layouts, and nothing of SQL. Passes (`ucle.plan.passes`) add
 those that a lowered program has not: ConstantRelation, ByReference, Nested, FusedMaps, and
-FusedStep, which is several steps in one call; Slices and Sorted, which spread a statement over
-threads; and Portion, for statements that run in rounds.
+FusedStep, which is several steps in one call; ColumnExpressions, which is several steps over the
+columns of a table; Slices and Sorted, which spread a statement over threads; and Portion, for
+statements that run in rounds.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import field
 
 from ucle import operators
 from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.axis_functions import Along, TopK
 from ucle.ir.fills import JoinKind, Missing
 from ucle.ir.index_maps import IndexMap
@@ -25,11 +27,15 @@ from ucle.plan.sources import ArraySource, TableSource
 
 @dataclass(frozen=True)
 class TableScan:
-    """An input table, read in the layout in which it is stored."""
+    """An input table, read in the layout in which it is stored.
+
+    Keys along the axes in `unnumbered` stay the coordinates of the table (`keep_coordinates`).
+    """
 
     source: TableSource
     type: TensorType
     layout: Layout
+    unnumbered: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -457,6 +463,53 @@ class Renamed(Rearrange):
         return self.input.layout
 
 
+@dataclass(frozen=True)
+class Cell:
+    """An entry of a tensor in each row of a table: a column of a stage of `ColumnExpressions`.
+
+    Stage 0 is the table, and a number there is the place of a column among its values.
+    """
+
+    stage: int
+    number: int
+
+
+Term = tuple[Cell | Scalar, ...]
+"""What is combined in an entry: one or two operands."""
+
+
+@dataclass(frozen=True)
+class ColumnStage:
+    """A vertex with an expression for each entry, over the columns of a row.
+
+    Each entry is ⊕ of terms: of ⊗ of two operands, or of functions of one.
+    """
+
+    tensor: str
+    dtype: DType
+    combine: operators.Combine | None
+    maps: tuple[Pointwise, ...]
+    merge: operators.Combine | None
+    """The ⊗ that aggregates two terms; None where each entry has one."""
+    entries: tuple[tuple[Term, ...], ...]
+
+
+@dataclass(frozen=True)
+class ColumnExpressions:
+    """Several vertices over the rows of a wide table, without arrays in between.
+
+    `cells` are the entries of the array of each row. `axes` are the axes of the tensor that have
+    the keys of the table, in their order.
+    """
+
+    input: TableScan
+    stages: tuple[ColumnStage, ...]
+    cells: tuple[Cell, ...]
+    axes: tuple[int, ...]
+    type: TensorType
+    layout: Layout
+
+
 Repartition = Decompose | Stack | Compress | Expand | Recode | Gather
 """A change of a tensor's layout, one step of a path (`repartition_paths`)."""
 
@@ -490,4 +543,5 @@ Relation = (
     | Reindex
     | PrefixScan
     | TopKEntries
+    | ColumnExpressions
 )

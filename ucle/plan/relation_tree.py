@@ -9,6 +9,7 @@ from ucle.foundation.tree_walk import fold, walk
 from ucle.plan.relation_nodes import (
     Aggregate,
     ByReference,
+    ColumnExpressions,
     Compute,
     ConstantRelation,
     FusedMaps,
@@ -39,6 +40,8 @@ def inputs(relation: Relation) -> tuple[Relation, ...]:
     """Return the relations that a relation reads directly, from left to right."""
     match relation:
         case Rearrange(source) | Reindex(source) | PrefixScan(source) | TopKEntries(source):
+            return (source,)
+        case ColumnExpressions(source):
             return (source,)
         case FusedMaps(operands) | FusedStep(operands) | MultiwayJoin(operands):
             return operands
@@ -71,6 +74,10 @@ def with_inputs(relation: Relation, new: Sequence[Relation]) -> Relation:
             return replace(relation, input=replace(compute, input=new[0]))
         case Rearrange() | Reindex() | PrefixScan() | TopKEntries():
             return replace(relation, input=new[0])
+        case ColumnExpressions():
+            (scan,) = new
+            assert isinstance(scan, TableScan)
+            return replace(relation, input=scan)
     raise AssertionError("a relation that is made of nothing")
 
 
@@ -141,6 +148,9 @@ def _describe(relation: Relation, children: list[str]) -> str:
             return f"portion({children[0]} of {name} {ends[0]}:{ends[1]})"
         case FusedMaps(_, program):
             return f"{program} of {', '.join(children)}"
+        case ColumnExpressions(_, stages):
+            made = ", ".join(stage.tensor for stage in stages)
+            return f"{made} of the columns of {children[0]}"
         case MultiwayJoin():
             return f"multiway join({', '.join(children)})"
         case Rearrange():

@@ -27,6 +27,7 @@ from ucle.plan.relation_nodes import (
     Aggregate,
     BlockRepartition,
     ByReference,
+    ColumnExpressions,
     Compress,
     Decompose,
     Densify,
@@ -210,7 +211,7 @@ def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
                 yield RowVectors(rows, each, estimates.threads)
             case Decompose() | Recode() | Reindex() | TopKEntries() | Densify() | Nested():
                 yield RowVectors(rows, each, estimates.threads)
-            case PackedForest():
+            case PackedForest() | ColumnExpressions():
                 yield RowVectors(rows, each, estimates.threads)
 
 

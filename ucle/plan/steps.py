@@ -11,12 +11,13 @@ with views of its own, which may run in rounds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 from enum import Enum
 from functools import cached_property
 
 from ucle.foundation.dataclasses import dataclass
+from ucle.ir.tensor_types import TensorType
 from ucle.plan.relation_nodes import Read, Relation
 from ucle.plan.relation_tree import describe
 from ucle.plan.sources import Dictionary
@@ -89,6 +90,9 @@ class Plan:
     checked: tuple[Check, ...] = ()
     positions_in: Mapping[str, str] = field(default_factory=dict)
     """The dictionaries of the outputs whose values are positions along an axis that has one."""
+    unnumbered: Mapping[str, str] = field(default_factory=dict)
+    """Dictionaries that are not made, as keys stay coordinates (`ucle.plan.keep_coordinates`), each
+    with an output that has all of them."""
 
     @cached_property
     def shown_dictionaries(self) -> tuple[str, ...]:
@@ -99,12 +103,15 @@ class Plan:
     @cached_property
     def shown(self) -> Mapping[str, Read]:
         """The outputs as they are read and written: with the dictionaries of their values."""
-        return {
-            name: replace(read, type=replace(read.type, positions_in=self.positions_in[name]))
-            if name in self.positions_in
-            else read
-            for name, read in self.outputs.items()
-        }
+        return {name: replace(read, type=self._shown(name)) for name, read in self.outputs.items()}
+
+    def _shown(self, name: str) -> TensorType:
+        type_ = self.outputs[name].type
+        if name in self.positions_in:
+            type_ = replace(type_, positions_in=self.positions_in[name])
+        if any(axis.dictionary in self.unnumbered for axis in type_.axes):
+            type_ = without_dictionaries(type_, self.unnumbered)
+        return type_
 
     @property
     def results(self) -> frozenset[str]:
@@ -114,6 +121,12 @@ class Plan:
 
     def __str__(self) -> str:
         return "\n".join(_line(x) for step in self.steps for x in (*step.views, step))
+
+
+def without_dictionaries(type_: TensorType, names: Collection[str]) -> TensorType:
+    """Return a type whose axes have coordinates of their own in place of some dictionaries."""
+    axes = (replace(x, dictionary=None) if x.dictionary in names else x for x in type_.axes)
+    return replace(type_, axes=tuple(axes))
 
 
 def _line(step: Step) -> str:

@@ -37,8 +37,9 @@ def write_script(
         ArgumentError: an output would have too many rows, or there is no such label.
     """
     compiled, capabilities = build.compiled, build.target.capabilities
-    steps, outputs = emit(compiled.physical, capabilities)
-    if keys is not None or rows is not None:
+    asked = keys is not None or rows is not None
+    steps, outputs = emit(compiled.physical if asked else compiled.executed, capabilities)
+    if asked:
         outputs = build_output_queries(compiled, capabilities, keys, rows, max_rows)
     return render_script(_write_header(build), steps, outputs)
 

@@ -65,6 +65,7 @@ from ucle.run.execute import (
     execute_script,
     measure_steps,
 )
+from ucle.run.number_keys import number_later
 from ucle.run.results import Result
 from ucle.run.script import Script, kept_script
 from ucle.run.store_inputs import keep_inputs
@@ -341,12 +342,13 @@ class Prepared:
         known = {**self.compiled.named_inputs, **(inputs or {})}
         executed = execute_script(session, known, script, watch=watch)
         session.release()
-        return Result.of(self.compiled, session, executed.outputs, executed.dictionaries)
+        tables = number_later(session, self.compiled.executed, executed)
+        return Result.of(self.compiled, session, *tables)
 
     def _script(self, capabilities: Capabilities) -> Script:
         """The statements of the program for a route."""
         if capabilities not in self._scripts:
-            self._scripts[capabilities] = kept_script(self.compiled.physical, capabilities)
+            self._scripts[capabilities] = kept_script(self.compiled.executed, capabilities)
         return self._scripts[capabilities]
 
     def _where_numbers_outgrow_their_type(self) -> Prepared:

@@ -105,7 +105,9 @@ class Stages:
         return split(hold(self._plan, tables), self._changing, constants, rows=rows)
 
     def _physical(self, plan: Plan) -> Plan:
-        return replace(self.compiled, plan=plan).physical
+        # The next run reads results in the layouts that were planned.
+        optimisations = replace(self.compiled.optimisations, columns=None)
+        return replace(self.compiled, plan=plan, optimisations=optimisations).physical
 
 
 def loop_plan(compiled: Compiled, carry: Mapping[str, str]) -> tuple[Plan, dict[str, str]]:

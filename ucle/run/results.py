@@ -9,8 +9,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ucle.database.change_detection import changing_only
 from ucle.database.session import Session
-from ucle.database.temporary_tables import Temporary, TemporaryTable
+from ucle.database.temporary_tables import DeferredTable, Temporary, TemporaryTable
 from ucle.errors import ArgumentError, LabelError, OutputNameError, did_you_mean
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
@@ -248,6 +249,7 @@ class TensorRelation(StoredTensor):
     def write(self, form: WrittenForm, target: WriteTarget) -> int:
         """Write the tensor in a form into a table, as for `to_table`; return the number of rows."""
         with (
+            changing_only(self._session, target.parts[-1]),
             self._session.writing(target.where),
             self._reading(target.where),
             self.query(form) as query,
@@ -366,7 +368,7 @@ class Result(Outputs[TensorRelation]):
         compiled: Compiled,
         session: Session,
         places: Mapping[str, Temporary],
-        dictionaries: Mapping[str, TemporaryTable],
+        dictionaries: Mapping[str, TemporaryTable | DeferredTable],
     ) -> Result:
         """Build the result of a program, which holds the session from then on.
 
@@ -378,7 +380,7 @@ class Result(Outputs[TensorRelation]):
         """
         tensors = {}
         for output in compiled.program.outputs:
-            read = compiled.plan.shown[output]
+            read = compiled.physical.shown[output]
             tensors[output] = TensorRelation(
                 output,
                 read.type,

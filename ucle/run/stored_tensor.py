@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ucle.database.engine import DUCKDB
 from ucle.database.engine_errors import GONE, EngineError, execution_error, why_gone
 from ucle.database.session import Session
-from ucle.database.temporary_tables import Temporary, TemporaryTable
+from ucle.database.temporary_tables import DeferredTable, Temporary, TemporaryTable
 from ucle.errors import (
     ArgumentError,
     LabelError,
@@ -43,6 +43,7 @@ from ucle.inputs.sparse_arrays import SparseArray
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.forms import FORM, MAX_ROWS, WrittenForm, form_of
+from ucle.plan.steps import without_dictionaries
 from ucle.run.arrow_rows import coordinates_at, list_batch, list_schema, value_blocks
 from ucle.run.read_tuples import (
     batch_rows,
@@ -90,7 +91,7 @@ class StoredTensor:
         layout: Layout,
         source: Temporary,
         session: Session,
-        dictionaries: Mapping[str, TemporaryTable],
+        dictionaries: Mapping[str, TemporaryTable | DeferredTable],
         *,
         nonfill: bool = True,
         fixed: Collection[int] = (),
@@ -110,7 +111,7 @@ class StoredTensor:
         return self._table
 
     @property
-    def dictionaries(self) -> Mapping[str, TemporaryTable]:
+    def dictionaries(self) -> Mapping[str, TemporaryTable | DeferredTable]:
         """The dictionaries of the result by name, including those of its axes."""
         return self._dictionaries
 
@@ -426,14 +427,13 @@ class StoredTensor:
             lists: True for arrays as lists; False for BLOBs.
         """
         session, capabilities = self._session, self._session.offered
-        names = {key: table.name for key, table in self._dictionaries.items()}
+        place, type_, form = self._find_place(form)
+        names = {key: self._dictionaries[key].name for key in type_.dictionaries}
         prefix = ""
         if self._by_arrow(form):
             prefix = f"ucle_{secrets.token_hex(4)}_"
             capabilities = changed(capabilities, prefix=prefix)
-        query = written_query(
-            self._table.place, self.type, self.layout, form, capabilities, names, lists=lists
-        )
+        query = written_query(place, type_, self.layout, form, capabilities, names, lists=lists)
         ours = sorted(x for x in called_functions(query) if prefix and x.startswith(prefix))
         registered: tuple[str, ...] = ()
         if ours:
@@ -444,6 +444,21 @@ class StoredTensor:
         finally:
             with contextlib.suppress(*GONE):
                 session.remove_kernels(registered)
+
+    def _find_place(self, form: WrittenForm) -> tuple[tuple[str, str], TensorType, WrittenForm]:
+        """Return the table to read for a form, with its type, and the form to bring it into.
+
+        A table with coordinates as keys has every tuple (`ucle.plan.keep_coordinates`). It is read
+        as it is if its keys stay; otherwise they are numbered first.
+        """
+        table, layout = self._table, self.layout
+        same = form.layout == layout or form.layout.scalar
+        if not isinstance(table, DeferredTable) or not same:
+            return table.place, self.type, form
+        axes = [self.type.axes[axis].dictionary for axis in layout.promoted]
+        type_ = without_dictionaries(self.type, [x for x in axes if x is not None])
+        rows = "stored" if form.every_row else form.rows
+        return table.stored.place, type_, changed(form, rows=rows)
 
     @contextmanager
     def batches(self, form: WrittenForm) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
