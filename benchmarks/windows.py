@@ -26,6 +26,11 @@ CREATE TABLE many AS
 AXES = {"long": ("day",), "many": ("who", "day")}
 LAST = "(PARTITION BY {who} ORDER BY day ROWS BETWEEN {before} PRECEDING AND CURRENT ROW)"
 
+DAYS = (
+    "avg(v) OVER (PARTITION BY {who} ORDER BY day "
+    "RANGE BETWEEN INTERVAL 29 DAYS PRECEDING AND CURRENT ROW)"
+)
+
 Work = tuple[str, str, Callable[[Any], Any], str]
 """A title, a table, its aggregate, and the same in SQL."""
 
@@ -40,6 +45,8 @@ WORKS: tuple[Work, ...] = (
     ),
     ("rolling(7).max()", "long", lambda x: x.rolling(7, "day").max(), f"max(v) OVER {LAST}"),
     ("rolling(7).std()", "long", lambda x: x.rolling(7, "day").std(), f"stddev(v) OVER {LAST}"),
+    ("rolling('30d').mean()", "long", lambda x: x.rolling("30d", "day").mean(), DAYS),
+    ("rolling('30d').mean()", "many", lambda x: x.rolling("30d", "day").mean(), DAYS),
     (
         "lag",
         "long",

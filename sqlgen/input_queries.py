@@ -22,8 +22,10 @@ from ucle.sqlgen.input_tables import (
     dictionary_values,
     list_value,
     source_table,
+    stored_table,
     whole_table,
 )
+from ucle.sqlgen.pairs_of_times import count_windows
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import (
     add_alias,
@@ -67,9 +69,18 @@ class Distinct(Enum):
 
 def rows_query(source: TableSource, prefix: str = "") -> str:
     """The number of rows of a source."""
+    if source.times is not None and source.times.kind == "window":
+        counted = count_windows(source.times, stored_table(source.keys_alone, prefix))
+        return sql_text(select(counted.expressions[1].copy()).from_(counted.args["from_"].this))
     return sql_text(
         select(exp.Count(this=exp.Star())).from_(source_table(source.keys_alone, prefix))
     )
+
+
+def windows_query(source: TableSource, prefix: str = "") -> str:
+    """The number of times of windows, of their pairs, and the most pairs of a time on each side."""
+    assert source.times is not None
+    return sql_text(count_windows(source.times, stored_table(source.keys_alone, prefix)))
 
 
 def statistics_query(

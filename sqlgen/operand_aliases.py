@@ -85,6 +85,7 @@ def choose_alias(relation: plan.Relation) -> str:
             | plan.Reindex()
             | plan.ConstantRelation()
             | plan.ColumnExpressions()
+            | plan.WindowOfTimes()
         ):
             return "T"
         case plan.FusedMaps() | plan.MultiwayJoin() | plan.PrefixScan() | plan.TopKEntries():

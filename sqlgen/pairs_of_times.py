@@ -15,10 +15,10 @@ PERIOD, TIME = "period", "time"
 
 def time_pairs(times: TimePairs, relation: exp.Expr) -> exp.Select:
     """Select the pairs of a description from a relation with its column of times."""
-    distinct = select(add_alias(column(times.column), TIME)).from_(relation).distinct()
+    distinct = _distinct(times, relation)
     if times.kind == "window":
         return _windows(times, distinct)
-    start = _start(times, column(TIME))
+    start = step_start(times, column(TIME))
     steps = select(add_alias(start, PERIOD), column(TIME)).from_(distinct.subquery("distinct"))
     if times.kind == "step":
         return steps
@@ -27,24 +27,74 @@ def time_pairs(times: TimePairs, relation: exp.Expr) -> exp.Select:
     return ends.from_(steps.subquery("steps")).group_by(column(PERIOD))
 
 
+def _distinct(times: TimePairs, relation: exp.Expr) -> exp.Select:
+    every = select(add_alias(column(times.column), TIME)).from_(relation)
+    return every if times.unique else every.distinct()
+
+
+def distinct_times(times: TimePairs, relation: exp.Expr) -> exp.Select:
+    """Select the times of a relation, each once."""
+    return _distinct(times, relation).where(
+        exp.Is(this=column(times.column), expression=exp.Null()).not_()
+    )
+
+
+def _is_time() -> exp.Expr:
+    # NULL is refused as the coordinate of an entry.
+    return exp.Is(this=column(TIME), expression=exp.Null()).not_()
+
+
+def window_frame(times: TimePairs, *, behind: bool = False) -> exp.WindowSpec:
+    """The frame of the window before each time, over the microseconds of times.
+
+    With `behind`, that of the times whose windows have it.
+    """
+    length = integer(times.microseconds - 1)
+    if behind:
+        return exp.WindowSpec(kind="RANGE", start="CURRENT ROW", end=length, end_side="FOLLOWING")
+    return exp.WindowSpec(kind="RANGE", start=length, start_side="PRECEDING", end="CURRENT ROW")
+
+
+def count_windows(times: TimePairs, relation: exp.Expr) -> exp.Select:
+    """Count the times, and the times in all windows together, in one, and the windows of a time.
+
+    The counts are those of pairs that nothing makes.
+    """
+    moments = select(add_alias(function("epoch_us", column(TIME)), "moment")).from_(
+        subquery(distinct_times(times, relation), "distinct")
+    )
+    order = ascending(column("moment"))
+    counts = [
+        add_alias(
+            exp.Window(
+                this=exp.Count(this=exp.Star()),
+                order=order.copy(),
+                spec=window_frame(times, behind=behind),
+            ),
+            name,
+        )
+        for name, behind in (("met", False), ("meeting", True))
+    ]
+    counted = select(*counts).from_(subquery(moments, "moments"))
+    total = exp.Coalesce(this=exp.Sum(this=column("met")), expressions=[integer(0)])
+    most = [exp.Max(this=column(name)) for name in ("met", "meeting")]
+    return select(exp.Count(this=exp.Star()), cast(total, "BIGINT"), *most).from_(
+        subquery(counted, "counted")
+    )
+
+
 def _windows(times: TimePairs, distinct: exp.Select) -> exp.Select:
     """Each time, with itself and those before it that are less than a step older.
 
     A join of inequalities takes 200 times as long.
     """
-    frame = exp.WindowSpec(
-        kind="RANGE",
-        start=integer(times.microseconds - 1),
-        start_side="PRECEDING",
-        end="CURRENT ROW",
-    )
     order = ascending(function("epoch_us", column(TIME)))
+    frame = window_frame(times)
     entries = exp.Window(this=function("list", column(TIME)), order=order, spec=frame)
     windows = select(add_alias(column(TIME), PERIOD), add_alias(entries, TIME)).from_(
         subquery(distinct, "distinct")
     )
-    # NULL is refused as the coordinate of an entry.
-    windows = windows.where(exp.Is(this=column(TIME), expression=exp.Null()).not_())
+    windows = windows.where(_is_time())
     return select(column(PERIOD), add_alias(function("unnest", column(TIME)), TIME)).from_(
         subquery(windows, "windows")
     )
@@ -64,12 +114,12 @@ def periods(times: TimePairs, relation: exp.Expr) -> exp.Query:
     These are all from the first to the last, unless steps without a time are left out.
     """
     time = column(times.column)
-    own = select(add_alias(_start(times, time), PERIOD)).from_(relation)
+    own = select(add_alias(step_start(times, time), PERIOD)).from_(relation)
     if not times.every:
         return own
     finite = function("isfinite", _counted(times, time.copy()))
     low, high = (
-        _start(times, exp.Filter(this=end(this=time.copy()), expression=exp.Where(this=finite)))
+        step_start(times, exp.Filter(this=end(this=time.copy()), expression=exp.Where(this=finite)))
         for end in (exp.Min, exp.Max)
     )
     ends = select(add_alias(low, "low"), add_alias(high, "high")).from_(relation.copy())
@@ -79,7 +129,7 @@ def periods(times: TimePairs, relation: exp.Expr) -> exp.Query:
     return exp.union(every, own.where(exp.not_(finite.copy())), distinct=False)
 
 
-def _start(times: TimePairs, time: exp.Expr) -> exp.Expr:
+def step_start(times: TimePairs, time: exp.Expr) -> exp.Expr:
     """The start of the step that holds a time."""
     return cast(function("time_bucket", _length(times), _counted(times, time)), times.type)
 

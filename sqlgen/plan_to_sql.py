@@ -58,6 +58,7 @@ from ucle.sqlgen.sql_trees import (
     when,
 )
 from ucle.sqlgen.table_scans import scan_table
+from ucle.sqlgen.time_windows import aggregate_steps, aggregate_windows
 from ucle.sqlgen.top_k import first_entries
 
 
@@ -253,6 +254,13 @@ class _Emitter:
                 return scan_table(relation, self._kernels, self._prefix)
             case plan.ColumnExpressions():
                 return compute_rows(relation, self._kernels, self._prefix)
+            case plan.WindowOfTimes(_, source):
+                alias = "T" if source is None else choose_alias(source)
+                entries = None if source is None else self._from(source, alias)
+                times = relation.times.source.times
+                windows = times is not None and times.kind == "window"
+                aggregate = aggregate_windows if windows else aggregate_steps
+                return aggregate(relation, entries, alias, self._kernels, self._prefix)
             case plan.PackedForest(source):
                 alias = choose_alias(source)
                 return pack_forest(relation, self._from(source, alias), alias, self._kernels)

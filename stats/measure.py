@@ -303,6 +303,8 @@ def _survey(
 ) -> _Survey:
     """Examine the data by the method for its size, whether V is counted or not."""
     source = checks.source
+    if source.times is not None and source.times.kind == "window":
+        return _survey_windows(checks)
     apart = source.dense and not source.sum_duplicates and not summed
     if source.wide and apart and cmath.isfinite(fill):
         return _survey_wide(checks, fill, distinct)
@@ -313,6 +315,22 @@ def _survey(
     if source.dense and not source.wide:
         checks.arrays()
     return _survey_entries(checks, fill, distinct, summed=summed)
+
+
+def _survey_windows(checks: _Checks) -> _Survey:
+    """Count the pairs of times in windows, which are distinct, without making them."""
+    ((times, pairs, met, meeting),) = checks.fetch(sql.windows_query(checks.source, checks.prefix))
+    ends = known_ends(True, True) if pairs else None
+    return _Survey(
+        float(pairs),
+        True,
+        ends,
+        (0, 0),
+        (float(times), float(times)),
+        True,
+        (float(met or 0), float(meeting or 0)),
+        may_repeat=False,
+    )
 
 
 def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct, *, summed: bool) -> _Survey:

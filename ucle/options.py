@@ -29,6 +29,7 @@ from ucle.plan.passes import Pass
 from ucle.plan.prices import Profile
 from ucle.plan.resources import Resources
 from ucle.plan.split_small_scans import split_small_scans
+from ucle.plan.windows_of_time import windows_of_time
 from ucle.stats.estimate import Estimator
 from ucle.stats.estimators import DEFAULT, ESTIMATORS, PAPER
 
@@ -131,6 +132,8 @@ class Optimisations:
 
     To write and plan the expressions takes milliseconds.
     """
+    windows: bool = True
+    """Aggregate over windows of time by windows of SQL, and not over pairs of times."""
     chains: bool = True
     """Fuse pointwise functions of tensors without key columns into one call, in one statement."""
 
@@ -139,6 +142,7 @@ class Optimisations:
         """The passes over the plan that are switched off."""
         switches: dict[Pass, bool] = {
             compute_columns: self.columns is not None,
+            windows_of_time: self.windows,
             materialise_shared: self.materialise,
             inline_constants: self.constants,
             pass_by_reference: self.references is not None,

@@ -272,3 +272,28 @@ def test_parts_of_statements_are_not_kept(text: str, way: str) -> None:
                 for name, table in kept.outputs.items():
                     expected = sorted(result[name].shown(rows="nonfill").fetchall())
                     assert sorted(connection.table(table).fetchall()) == expected
+
+
+def test_categories_as_coordinates_are_refused_with_a_view_in_place_of_them() -> None:
+    with ucle.connect() as connection:
+        connection.execute(
+            "CREATE TABLE shirts AS FROM (VALUES (1, 2.0, 'red'), (2, 3.0, 'blue')) "
+            "t(id, price, colour)"
+        )
+        text = "total[f] += X[id,f]"
+        features = ucle.table("shirts", ["id"], ["price", ucle.one_hot("colour")], columns_as="f")
+        program = ucle.einsum_program(text, X=features, database=connection)
+        with pytest.raises(UnsupportedError, match="one_hot of colour") as refused:
+            program.maintain("totals", connection)
+        assert "view" in str(refused.value.hint)
+        connection.execute(
+            "CREATE VIEW features AS SELECT id, price, (colour = 'red')::DOUBLE AS colour_red "
+            "FROM shirts"
+        )
+        wide = ucle.table("features", ["id"], columns_as="f")
+        program = ucle.einsum_program(text, X=wide, database=connection)
+        kept = program.maintain("totals", connection)
+        connection.execute("INSERT INTO shirts VALUES (3, 4.0, 'red')")
+        kept.refresh()
+        names = dict(connection.sql("FROM totals").fetchall())
+        assert names == {"price": 9.0, "colour_red": 2.0}

@@ -91,8 +91,8 @@ ORDER_AND_NAMES: tuple[Mutation, ...] = (
     Mutation(
         "windows-of-time-have-both-ends",
         "sqlgen/pairs_of_times.py",
-        "start=integer(times.microseconds - 1),",
-        "start=integer(times.microseconds),",
+        "    length = integer(times.microseconds - 1)\n",
+        "    length = integer(times.microseconds)\n",
         "a window of 7 days holds a time that is 7 days older",
         ("tests/lazy/test_time_series.py::test_windows_of_days[native]",),
     ),

@@ -6,9 +6,18 @@ from .mutation import Mutation
 
 _TESTS = "tests/inputs/test_wide_tables.py::"
 _FRAMES = "tests/run/test_wide_frames.py::"
+_COLUMNS = "tests/plan/test_compute_columns.py::"
 _POSITIONS = "tests/run/test_named_positions.py::"
 
 WIDE_TABLES: tuple[Mutation, ...] = (
+    Mutation(
+        "kept-coordinates-of-some",
+        "ucle/plan/keep_coordinates.py",
+        "        if not alone or not has_every_tuple(read, relations, plan.dictionaries):\n",
+        "        if not alone:\n",
+        "coordinates that only another table has are none of a result",
+        (f"{_COLUMNS}test_rows_that_another_table_names[native-0-nan]",),
+    ),
     Mutation(
         "wide-names-unplaced",
         "ucle/inputs/dictionaries.py",

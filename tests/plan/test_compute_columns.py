@@ -249,6 +249,7 @@ def test_no_dictionary_is_made_for_tables(native: duckdb.DuckDBPyConnection) -> 
         ucle.einsum_program("Y[i,f] = X[i,f] * s[f]", X=X, s=[1.0, 2, 3], database=native), ON
     )
     assert "ROW_NUMBER" not in program.to_sql()
+    assert "columns: Y by the columns of pandas frame, in 1 stage" in str(program.explain())
     with program.execute() as result:
         result["Y"].to_table("kept_as_they_are", keys=["i"])
         rows = native.sql("SELECT i, val FROM kept_as_they_are ORDER BY i").fetchall()
@@ -258,8 +259,11 @@ def test_no_dictionary_is_made_for_tables(native: duckdb.DuckDBPyConnection) -> 
     np.testing.assert_allclose([row for _, row in rows], in_order(frame) * [1, 2, 3])
 
 
+@pytest.mark.parametrize("fill", [0.0, np.nan])
 @pytest.mark.parametrize("seed", range(4))
-def test_rows_that_another_table_names(seed: int, connection: duckdb.DuckDBPyConnection) -> None:
+def test_rows_that_another_table_names(
+    seed: int, fill: float, connection: duckdb.DuckDBPyConnection
+) -> None:
     """Rows that are not there hold the fill, and count where a function of that is not the fill."""
     rng = np.random.default_rng(seed)
     frame = frame_of(rng, 3).fillna(0.5)
@@ -269,7 +273,7 @@ def test_rows_that_another_table_names(seed: int, connection: duckdb.DuckDBPyCon
     text = "Z[i,f] = X[i,f] * s[f]; Y[i,f] = Z[i,f] + 1; T[i] += Z[i,f]; R[i] = T[i] + v[i]"
     program = ucle.einsum_program(
         text.replace("; ", "\n"),
-        X=table(frame, ["id"], columns_as="f"),
+        X=wide(frame, fill=fill),
         v=table(others, ["id"], "v", coordinates="dictionary"),
         s=[1.0, -1.0, 2.0],
         database=connection,

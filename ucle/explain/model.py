@@ -17,7 +17,7 @@ from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled
 from ucle.pipeline.replan import cheapest_decompositions, costed_program
 from ucle.plan.decomposition import DecomposedProgram, VertexCost
-from ucle.plan.relation_nodes import Read, Slices
+from ucle.plan.relation_nodes import ColumnExpressions, Read, Slices
 from ucle.plan.relation_tree import nodes
 from ucle.plan.steps import Role
 from ucle.sqlgen.dialects import DUCKDB_SQL
@@ -122,6 +122,17 @@ def slice_lines(compiled: Compiled) -> list[str]:
                     key, count = node.type.axes[node.axis].name, len(node.starts) + 1
                     lines.append(f"{step.name} reads {read} in {count} parts, by {key}")
     return list(dict.fromkeys(lines))
+
+
+def column_lines(compiled: Compiled) -> list[str]:
+    """One line for each step that expressions over the columns of a table compute."""
+    return [
+        f"{step.name} by the columns of {x.input.source.origin}, in {len(x.stages)} "
+        f"{'stage' if len(x.stages) == 1 else 'stages'}"
+        for step in compiled.physical.steps
+        for x in nodes(step.relation)
+        if isinstance(x, ColumnExpressions)
+    ]
 
 
 def schema(name: str, type_: TensorType, layout: Layout) -> str:

@@ -12,7 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ucle.explain.columns import fit_rows, stack_rows, wrap_text
 from ucle.explain.drawing import can_draw, svg
-from ucle.explain.model import Explanation, RunnerUp, figure, schema, slice_lines, step_roles
+from ucle.explain.model import (
+    Explanation,
+    RunnerUp,
+    column_lines,
+    figure,
+    schema,
+    slice_lines,
+    step_roles,
+)
 from ucle.foundation import html
 from ucle.foundation.dataclasses import dataclass
 from ucle.lowering.applied_rewrites import AppliedRewrite
@@ -64,6 +72,7 @@ def explain_head(compiled: Compiled, profile: str, route: str, reason: str) -> l
         *_optimistic(compiled),
         *(f"made dense: {line}" for line in compiled.made_dense),
         *(f"slices: {line}" for line in slice_lines(compiled)),
+        *(f"columns: {line}" for line in column_lines(compiled)),
     ]
 
 

@@ -273,9 +273,11 @@ def pairs_of_times(
     leaf, axis = next(iter(found))
     months, micros = length
     wide = leaf.value.columns_as is not None  # its value columns are left out
+    rank = len(leaf.axes) - wide
+    unique = rank == 1 and not (leaf.value.sum_duplicates or leaf.value.tiles)
     spec = replace(
         leaf.value,
-        times=TimePairs(axis, len(leaf.axes) - wide, kind, months, micros, every),
+        times=TimePairs(axis, rank, kind, months, micros, every, unique),
         value=1 if wide else leaf.value.value,
         columns_as=None,
         values=None,

@@ -498,12 +498,16 @@ def _watch(
     name: str, tensor: str, given: Any, bound: BoundInput, append_only: Collection[str]
 ) -> WatchedInput:
     source = bound.source
-    if (
-        not isinstance(source, TableSource)
-        or not source.from_database
-        or source.times
-        or source.features
-    ):
+    if isinstance(source, TableSource) and source.features is not None:
+        raise UnsupportedError(
+            "categories that become coordinates are not maintained",
+            where=f"maintain, input {tensor}, {source.origin}",
+            expected="numbers alone among the value columns",
+            found=f"ucle.one_hot of {', '.join(source.features.categories)}",
+            hint="a view with a column of numbers for each category, such as "
+            "(colour = 'red')::DOUBLE AS colour_red, is maintained",
+        )
+    if not isinstance(source, TableSource) or not source.from_database or source.times:
         raise UnsupportedError(
             "nothing says how this input changes",
             where=f"maintain, input {tensor}",

@@ -83,8 +83,8 @@ class Task:
     @classmethod
     def of(cls, planned: Planned, fragment: Fragment) -> Task:
         """Build the task of a fragment of a program, for all runs of it."""
-        # Other fragments read results in the layouts that were planned.
-        optimisations = replace(planned.optimisations, columns=None)
+        # Other fragments read results in the layouts that were planned, and may have other times.
+        optimisations = replace(planned.optimisations, columns=None, windows=False)
         alone = replace(planned, threads=1, memory=float("inf"), optimisations=optimisations)
         first, others = (replace(alone, plan=fragment.on(part)).physical for part in (0, 1))
         return cls(

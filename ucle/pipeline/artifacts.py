@@ -28,7 +28,7 @@ from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.forms import find_aggregations, says_nothing
 from ucle.plan.keep_coordinates import keep_coordinates
 from ucle.plan.memory_model import Account
-from ucle.plan.pass_context import Columnwise, Memory, PassContext, Spreading
+from ucle.plan.pass_context import Meanings, Memory, PassContext, Spreading
 from ucle.plan.passes import PASSES, Pass, run_passes
 from ucle.plan.sources import TableSource
 from ucle.plan.step_memory import Estimates, most_states, plan_peak
@@ -164,7 +164,7 @@ class Planned:
             not self.decomposed.relational,
             self._spreading(),
             self._memory(),
-            self._columnwise(),
+            self._meanings(),
         )
         on = [rewrite for rewrite in passes if rewrite not in switches.off]
         return run_passes(self.plan, on, context)
@@ -179,16 +179,15 @@ class Planned:
         )
         return small_arrays(self.inputs, COLUMN_BYTES, fills=True) if wide else {}
 
-    def _columnwise(self) -> Columnwise | None:
-        """None where a caller has said which labels are in arrays: these are arrays then."""
-        least, statistics = self.optimisations.columns, self.statistics
-        if least is None or self.decomposed.search is None or self.decomposed.relational:
-            return None
-        return Columnwise(
+    def _meanings(self) -> Meanings:
+        """The layouts of results are free unless a caller has said which labels are in arrays."""
+        statistics, least = self.statistics, self.optimisations.columns
+        chosen = self.decomposed.search is not None and not self.decomposed.relational
+        return Meanings(
             self.program.by_name,
             self._written_columns,
             lambda tensor, layout: statistics.rows(tensor, layout).estimate,
-            least,
+            math.inf if least is None or not chosen else least,
         )
 
     def _spreading(self) -> Spreading | None:

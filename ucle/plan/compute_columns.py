@@ -7,7 +7,7 @@ takes 5 ns. So chains of vertices whose other operands are small constants becom
 linear models, normalised probabilities. A product with many outputs stays with its kernel, which
 takes 0.05 ns for each of its products; its operand is then packed once, after what is before it.
 
-What goes in: the vertices and constants of `ucle.plan.pass_context.Columnwise`, and a plan with a
+What goes in: the vertices and constants of `ucle.plan.pass_context.Meanings`, and a plan with a
 step for each vertex. What comes out: the same outputs, and `ColumnExpressions` in some steps. Only
 outputs change their layout, from tiles of rows to rows.
 """
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ucle.ir.vertices import Vertex
 from ucle.plan.column_stages import WIDEST, RowTensor, write_vertex
 from ucle.plan.every_tuple import is_complete_scan
-from ucle.plan.pass_context import Columnwise, PassContext
+from ucle.plan.pass_context import Meanings, PassContext
 from ucle.plan.relation_nodes import (
     Aggregate,
     BlockRepartition,
@@ -50,7 +50,7 @@ KINDS = "bif"
 
 def compute_columns(plan: Plan, context: PassContext) -> Plan:
     """Replace vertices over the rows of wide tables by expressions over their columns."""
-    facts = context.columnwise
+    facts = context.meanings
     if facts is None or not any(_is_wide(step.relation) for step in plan.steps):
         return plan
     rows = _find_rows(plan, facts)
@@ -75,7 +75,7 @@ def _is_wide(relation: Relation) -> bool:
     return plain and bool(source.wide) and source.features is None
 
 
-def _find_rows(plan: Plan, facts: Columnwise) -> dict[str, RowTensor]:
+def _find_rows(plan: Plan, facts: Meanings) -> dict[str, RowTensor]:
     """Return the steps that can be computed from the columns of a wide table, by name."""
     found: dict[str, RowTensor] = {}
     constants: dict[str, NDArray[Any]] = {}
@@ -103,7 +103,7 @@ def _find_rows(plan: Plan, facts: Columnwise) -> dict[str, RowTensor]:
     return found
 
 
-def _constant(load: Load, facts: Columnwise) -> NDArray[Any] | None:
+def _constant(load: Load, facts: Meanings) -> NDArray[Any] | None:
     """Return the elements of an array from memory that may be written out."""
     data, type_ = facts.constants.get(load.source.tensor), load.type
     if data is None or len(data) != math.prod(type_.shape) * type_.dtype.bytes:

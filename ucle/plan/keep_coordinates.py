@@ -24,6 +24,7 @@ from ucle.plan.relation_nodes import (
     Read,
     Relation,
     TableScan,
+    WindowOfTimes,
 )
 from ucle.plan.relation_tree import inputs, nodes, with_inputs
 from ucle.plan.sources import Names
@@ -109,14 +110,14 @@ def _axes_of(relation: Relation, name: str) -> list[int]:
 
 
 def _takes_over(relation: Relation, name: str) -> bool:
-    """Return whether keys of a dictionary stay as they are, are compared, or are aggregated away."""
+    """Return whether keys of a dictionary stay as they are, are compared or aggregated away."""
     axes = _axes_of(relation, name)
     if not axes and not any(_axes_of(each, name) for each in inputs(relation)):
         return True
     if any(relation.layout.levels[axis] is not Level.PROMOTED for axis in axes):
         return False
     match relation:
-        case Read() | ColumnExpressions():
+        case Read() | ColumnExpressions() | WindowOfTimes():
             return True
         case TableScan(source):
             return source.kept_as is None and not source.tiles

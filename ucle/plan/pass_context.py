@@ -67,12 +67,12 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Columnwise:
-    """What expressions over the columns of wide tables are made of.
+class Meanings:
+    """What steps compute, for passes that compute it in another way.
 
-    `vertices` are those of the program by name, `constants` the elements of arrays that may be
-    written out, by tensor. `rows` estimates the tuples of a tensor in a layout, and `least` are the
-    rows from which expressions pay.
+    `vertices` are those of the program by name, `constants` the elements of arrays that may be in
+    expressions over columns, by tensor. `rows` estimates the tuples of a tensor in a layout, and
+    `least` are the rows of a wide table from which such expressions pay.
     """
 
     vertices: Mapping[str, Vertex]
@@ -91,7 +91,7 @@ class PassContext:
     None if it cannot be nested in another one. `reference_bytes` is the payload from which cross
     joins get a tensor by reference. `tapes` is True if calls on whole tensors may become one call.
     `spreading` is None if each statement is left to one thread, `memory` if each runs as a whole,
-    however much it groups, and `columnwise` if rows of wide tables are computed as arrays.
+    however much it groups, and `meanings` if steps are computed as they were planned.
     """
 
     statement_price: float = 0.0
@@ -101,4 +101,4 @@ class PassContext:
     tapes: bool = False
     spreading: Spreading | None = None
     memory: Memory | None = None
-    columnwise: Columnwise | None = None
+    meanings: Meanings | None = None

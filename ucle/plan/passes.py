@@ -32,11 +32,13 @@ from ucle.plan.pass_by_reference import pass_by_reference
 from ucle.plan.pass_context import PassContext
 from ucle.plan.split_small_scans import split_small_scans
 from ucle.plan.steps import Plan
+from ucle.plan.windows_of_time import windows_of_time
 
 Pass = Callable[[Plan, PassContext], Plan]
 
 PASSES: tuple[Pass, ...] = (
     compute_columns,
+    windows_of_time,
     inline_constants,
     complete_keyless,
     fuse_maps,

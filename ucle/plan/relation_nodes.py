@@ -510,6 +510,25 @@ class ColumnExpressions:
     layout: Layout
 
 
+@dataclass(frozen=True)
+class WindowOfTimes:
+    """An aggregate over the entries of a tensor at the times in the window before each time.
+
+    `times` are the pairs whose windows these are (`ucle.plan.sources.TimePairs`); only the times
+    are read of them. Without `input` the times in a window are counted. `place` is the axis of the
+    input that has the times. `axes` are the axes of the input that become those of the result, with
+    a time in place of those before it.
+    """
+
+    times: TableScan
+    input: Relation | None
+    place: int
+    axes: tuple[int, ...]
+    operation: operators.Reduce
+    type: TensorType
+    layout: Layout
+
+
 Repartition = Decompose | Stack | Compress | Expand | Recode | Gather
 """A change of a tensor's layout, one step of a path (`repartition_paths`)."""
 
@@ -544,4 +563,5 @@ Relation = (
     | PrefixScan
     | TopKEntries
     | ColumnExpressions
+    | WindowOfTimes
 )

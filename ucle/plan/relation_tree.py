@@ -33,6 +33,7 @@ from ucle.plan.relation_nodes import (
     Sorted,
     TableScan,
     TopKEntries,
+    WindowOfTimes,
 )
 
 
@@ -43,6 +44,8 @@ def inputs(relation: Relation) -> tuple[Relation, ...]:
             return (source,)
         case ColumnExpressions(source):
             return (source,)
+        case WindowOfTimes(times, source):
+            return (times,) if source is None else (times, source)
         case FusedMaps(operands) | FusedStep(operands) | MultiwayJoin(operands):
             return operands
         case Aggregate(Compute(Join(_, left, right))):
@@ -74,6 +77,10 @@ def with_inputs(relation: Relation, new: Sequence[Relation]) -> Relation:
             return replace(relation, input=replace(compute, input=new[0]))
         case Rearrange() | Reindex() | PrefixScan() | TopKEntries():
             return replace(relation, input=new[0])
+        case WindowOfTimes():
+            times, *others = new
+            assert isinstance(times, TableScan)
+            return replace(relation, times=times, input=others[0] if others else None)
         case ColumnExpressions():
             (scan,) = new
             assert isinstance(scan, TableScan)
@@ -148,6 +155,8 @@ def _describe(relation: Relation, children: list[str]) -> str:
             return f"portion({children[0]} of {name} {ends[0]}:{ends[1]})"
         case FusedMaps(_, program):
             return f"{program} of {', '.join(children)}"
+        case WindowOfTimes(operation=operation):
+            return f"{operation.name} over windows({', '.join(children)})"
         case ColumnExpressions(_, stages):
             made = ", ".join(stage.tensor for stage in stages)
             return f"{made} of the columns of {children[0]}"

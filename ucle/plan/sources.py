@@ -131,6 +131,8 @@ class TimePairs:
     microseconds: int
     every: bool = False
     """True if the coordinates of results are all steps from the first to the last."""
+    unique: bool = False
+    """True if no time is in two rows of the relation, as that is refused."""
     column: str = ""
     """The column, as soon as it is known."""
     type: str = ""

@@ -46,6 +46,7 @@ from ucle.plan.relation_nodes import (
     Slot,
     Stack,
     TopKEntries,
+    WindowOfTimes,
 )
 from ucle.plan.relation_tree import inputs, nodes, reads
 from ucle.plan.steps import Plan, Role, Step
@@ -211,7 +212,7 @@ def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
                 yield RowVectors(rows, each, estimates.threads)
             case Decompose() | Recode() | Reindex() | TopKEntries() | Densify() | Nested():
                 yield RowVectors(rows, each, estimates.threads)
-            case PackedForest() | ColumnExpressions():
+            case PackedForest() | ColumnExpressions() | WindowOfTimes():
                 yield RowVectors(rows, each, estimates.threads)
 
 

@@ -2,7 +2,7 @@
 
 build, current_data   a program for a database, and the same for what its tables hold now
 execute, script       one execution, statement by statement
-results, stored_tensor, read_tuples
+results, stored_tensor, read_tuples, number_keys
                       the tensors that it leaves, which are read, written or saved
 write_file, write_table, views, store_inputs
                       files, tables, views that compute a program, and inputs in other layouts

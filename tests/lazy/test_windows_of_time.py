@@ -1,0 +1,147 @@
+"""Windows and steps of time without pairs of times, against pandas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+import ucle
+from ucle.options import Optimisations
+from ucle.plan.relation_nodes import WindowOfTimes
+from ucle.plan.relation_tree import nodes
+from ucle.testing import recompiled
+
+METHODS = ["sum", "mean", "min", "max", "count"]
+LENGTHS = {"1d": "1D", "3d": "3D", "30d": "30D", "36h": "36h", "1us": "1us"}
+TYPES = ["DATE", "TIMESTAMP", "TIMESTAMP_NS", "TIMESTAMP_S"]
+
+
+def make(connection: duckdb.DuckDBPyConnection, type_: str, seed: int, series: int) -> pd.DataFrame:
+    """Make a table of times with gaps, shared by several series, of which some entries are missing.
+
+    Its frame has NaN for these.
+    """
+    rng = np.random.default_rng([seed, series, TYPES.index(type_)])
+    times = int(rng.integers(20, 50))
+    steps = np.sort(rng.choice(5 * times, times, replace=False))
+    unit = "D" if type_ == "DATE" else "h"
+    index = pd.Timestamp("1999-12-20") + pd.to_timedelta(steps * (1 if unit == "D" else 7), unit)
+    there = rng.random((times, series)) < 0.7
+    there[:, 0] |= ~there.any(axis=1)
+    there[0] = True
+    values = rng.integers(-4, 5, (times, series)) / 4
+    wide = pd.DataFrame(np.where(there, values, np.nan), index, [f"n{n}" for n in range(series)])
+    rows = wide.rename_axis("t").reset_index().melt("t", var_name="who", value_name="v").dropna()
+    connection.register("rows", rows)
+    connection.execute(
+        f"CREATE OR REPLACE TABLE moments AS SELECT t::{type_} AS t, who, v FROM rows "
+        "ORDER BY random()"
+    )
+    connection.unregister("rows")
+    return wide
+
+
+def run(tensor: ucle.Tensor, connection: duckdb.DuckDBPyConnection, *, pairs: bool) -> Any:
+    """The entries of a tensor, by relations without pairs."""
+    program = tensor.program(database=connection).with_decomposition("relational")
+    steps = program.compiled.physical.steps
+    parts = (part for step in steps for part in (*step.views, step))
+    found = any(isinstance(x, WindowOfTimes) for part in parts for x in nodes(part.relation))
+    assert found is not pairs
+    with program.execute(connection) as result:
+        (name,) = result
+        return result[name].to_numpy()
+
+
+@pytest.mark.sample(16)
+@pytest.mark.parametrize("type_", TYPES)
+@pytest.mark.parametrize("series", [1, 3])
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("name", METHODS)
+def test_windows(
+    name: str, stored: bool, series: int, type_: str, connection: duckdb.DuckDBPyConnection
+) -> None:
+    seed = METHODS.index(name)
+    wide = make(connection, type_, seed, series)
+    length = list(LENGTHS)[(seed + series) % len(LENGTHS)]
+    frame = wide if stored else wide.fillna(0)
+    x = ucle.tensor("moments", axes=("t", "who"), database=connection)
+    windows = frame.rolling(LENGTHS[length], min_periods=0 if name in ("sum", "count") else 1)
+    expected = getattr(windows, name)()
+    if name == "sum":
+        expected = expected.where(frame.rolling(LENGTHS[length], min_periods=0).count() > 0)
+    made = getattr(ucle.rolling(x, length, "t", stored=stored), name)()
+    found = run(made, connection, pairs=False)
+    np.testing.assert_allclose(found, expected, 1e-9, 1e-9, err_msg=length)
+
+
+@pytest.mark.sample(16)
+@pytest.mark.parametrize("type_", TYPES)
+@pytest.mark.parametrize("series", [1, 3])
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("name", METHODS)
+def test_steps(
+    name: str, stored: bool, series: int, type_: str, connection: duckdb.DuckDBPyConnection
+) -> None:
+    wide = make(connection, type_, METHODS.index(name), series)
+    frame = wide if stored else wide.fillna(0)
+    x = ucle.tensor("moments", axes=("t", "who"), database=connection)
+    expected = getattr(frame.resample("MS"), name)()
+    if name == "sum":
+        expected = expected.fillna(0)
+    made = getattr(ucle.resample(x, "1mo", "t", stored=stored), name)()
+    program = made.program(database=connection).with_decomposition("relational")
+    with program.execute(connection) as result:
+        (output,) = result
+        found = result[output].to_numpy()
+    np.testing.assert_allclose(found, expected, 1e-9, 1e-9)
+
+
+def test_one_series_without_a_table_of_others(connection: duckdb.DuckDBPyConnection) -> None:
+    """Times that are keys by themselves, with zeros, which are not stored."""
+    rng = np.random.default_rng(3)
+    days = np.sort(rng.choice(300, 80, replace=False))
+    values = rng.integers(-2, 3, 80) / 2
+    index = pd.Timestamp("2020-01-01") + pd.to_timedelta(days, "D")
+    series = pd.Series(values, index)
+    connection.register("rows", pd.DataFrame({"day": index, "v": values}))
+    connection.execute("CREATE OR REPLACE TABLE alone AS SELECT day::DATE AS day, v FROM rows")
+    connection.unregister("rows")
+    x = ucle.tensor("alone", axes=("day",), database=connection)
+    for name in METHODS:
+        found = run(getattr(x.rolling("20d", "day"), name)(), connection, pairs=False)
+        expected = getattr(series.rolling("20D"), name)()
+        np.testing.assert_allclose(found, expected, 1e-9, 1e-9, err_msg=name)
+    spread = run(x.rolling("20d", "day").std(), connection, pairs=False)
+    np.testing.assert_allclose(spread, series.rolling("20D").std(), 1e-6, 1e-6)
+
+
+def test_pairs_are_made_where_that_is_switched_off(native: duckdb.DuckDBPyConnection) -> None:
+    wide = make(native, "DATE", 1, 1)
+    x = ucle.tensor("moments", axes=("t", "who"), database=native)
+    program = x.rolling("3d", "t").sum().program(database=native)
+    off = recompiled(program, Optimisations(windows=False)).with_decomposition("relational")
+    assert "OVER" in program.with_decomposition("relational").to_sql()
+    with off.execute(native) as result:
+        (name,) = result
+        np.testing.assert_allclose(
+            result[name].to_numpy(), wide.fillna(0).rolling("3D").sum(), 1e-9
+        )
+
+
+def test_times_that_are_missing_are_refused(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("CREATE OR REPLACE TABLE gaps AS FROM (VALUES (NULL::DATE, 1.0)) t(day, v)")
+    x = ucle.tensor("gaps", axes=("day",), database=connection)
+    with pytest.raises(ucle.errors.CoordinateError):
+        x.rolling("3d", "day").sum().to_numpy()
+
+
+def test_no_time_at_all(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("CREATE OR REPLACE TABLE nothing (day DATE, v DOUBLE)")
+    x = ucle.tensor("nothing", axes=("day",), database=connection)
+    assert x.rolling("3d", "day").sum().to_numpy().shape == (0,)
+    assert x.rolling("3d", "day").count().to_numpy().shape == (0,)
