@@ -90,7 +90,7 @@ def choose_alias(relation: plan.Relation) -> str:
             return "T"
         case plan.FusedMaps() | plan.MultiwayJoin() | plan.PrefixScan() | plan.TopKEntries():
             return "T"
-        case plan.FusedStep() | plan.HeldRow() | plan.Slot():
+        case plan.LookupJoin() | plan.FusedStep() | plan.HeldRow() | plan.Slot():
             return "T"
         case plan.Rearrange(source):
             return choose_alias(source)

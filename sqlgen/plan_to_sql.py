@@ -26,10 +26,9 @@ from ucle.sqlgen.forests import pack_forest
 from ucle.sqlgen.from_clause import Joined, NestedExpression, SingleRow, cross_join
 from ucle.sqlgen.fused_steps import tape_query
 from ucle.sqlgen.index_maps import reindex_tensor
-from ucle.sqlgen.input_tables import (
-    dictionary_query,
-)
+from ucle.sqlgen.input_tables import dictionary_query
 from ucle.sqlgen.kernel_calls import KernelCalls, Value
+from ucle.sqlgen.lookup_joins import look_up
 from ucle.sqlgen.missing_tuples import densify, fill_value
 from ucle.sqlgen.operand_aliases import Side, choose_alias, choose_aliases, find_column, find_step
 from ucle.sqlgen.repartitions import repartition
@@ -293,6 +292,11 @@ class _Emitter:
                 return self._reduce(relation)
             case plan.MultiwayJoin():
                 return self._join_multiway(relation)
+            case plan.LookupJoin(operands, labels):
+                aliases = unique_names(map(choose_alias, operands))
+                sides = list(map(Side, operands, labels, aliases))
+                sources = list(map(self._from, operands, aliases))
+                return look_up(relation, sides, sources, self._kernels)
             case plan.Read(step, column=member):
                 value = exp.Star() if member is None else add_alias(column(member), VALUE)
                 return select_from(table(self._prefix + step), value)

@@ -89,6 +89,8 @@ class Optimisations:
     """The share of the cost that another join order than the written one has to gain."""
     multiway: float | None = 5e6
     """The cost that `ucle.optimiser.multiway_joins` have to save; None for none of them."""
+    lookups: float | None = 5e5
+    """The cost that `ucle.optimiser.lookup_joins` have to save; None for none of them."""
     skip_small: bool = True
     """Do not search tensors so small that promoting a label gains nothing."""
     exact_cells: int = 1 << 20

@@ -24,6 +24,7 @@ from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser.domains import too_large
 from ucle.optimiser.known_prices import Prices
 from ucle.optimiser.limits import densified_bytes, held_bytes
+from ucle.optimiser.lookup_joins import join_lookups
 from ucle.optimiser.multiway_joins import join_multiway
 from ucle.optimiser.pricing import CostedProgram, price
 from ucle.optimiser.sparse_einsum import sparse_einsum
@@ -117,6 +118,8 @@ def price_program(
     prices: Prices | None = None,
 ) -> CostedProgram:
     """Return a program with prices for all its decompositions."""
+    # A caller who pins something knows what each tensor is made of.
+    free = options.decomposition == "auto" and options.association == "free"
     stored = {
         name: StoredInput(
             tuple(s.layout for s in b.sources if isinstance(s, TableSource)),
@@ -134,14 +137,9 @@ def price_program(
         options.optimisations,
         options.runs,
         frozenset(name for name, each in bound.items() if each.described.spec.varies),
-        _may_join_multiway(options),
+        free and options.optimisations.multiway is not None and options.resources.kernels,
+        free and options.optimisations.lookups is not None,
     )
-
-
-def _may_join_multiway(options: Options) -> bool:
-    """Return whether nothing that the caller asks for rules multiway joins out."""
-    free = options.decomposition == "auto" and options.association == "free"
-    return free and options.optimisations.multiway is not None and options.resources.kernels
 
 
 def _decompose(costed: CostedProgram, options: Options) -> DecomposedProgram:
@@ -151,7 +149,7 @@ def _decompose(costed: CostedProgram, options: Options) -> DecomposedProgram:
             raise _no_kernel_of(vertex)  # no decomposition would be found
     match options.decomposition:
         case "auto":
-            return join_multiway(costed, sparse_einsum(costed, method=options.search))
+            return join_at_once(costed, sparse_einsum(costed, method=options.search))
         case "relational":
             for vertex in program.vertices:
                 if vertex.needs_kernel:
@@ -163,6 +161,11 @@ def _decompose(costed: CostedProgram, options: Options) -> DecomposedProgram:
             raise AssertionError("options are checked when they are made")
         case promoted:
             return sparse_einsum(costed, pin_decompositions(program, promoted), options.search)
+
+
+def join_at_once(costed: CostedProgram, decomposed: DecomposedProgram) -> DecomposedProgram:
+    """Return a decomposed program with joins of many operands, wherever they cost less."""
+    return join_lookups(costed, join_multiway(costed, decomposed))
 
 
 def pin_decompositions(

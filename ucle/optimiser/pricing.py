@@ -85,6 +85,8 @@ class CostedProgram(SizedProgram):
     varying: frozenset[str] = frozenset()
     multiway: bool = False
     """True if multiway joins may replace binary ones (`ucle.optimiser.multiway_joins`)."""
+    lookups: bool = False
+    """True if look-up joins may replace binary ones (`ucle.optimiser.lookup_joins`)."""
 
     @cached_property
     def _fixed(self) -> frozenset[str]:
@@ -203,7 +205,7 @@ class CostedProgram(SizedProgram):
     def vertex_cost(self, vertex: Vertex, decomposition: Decomposition) -> VertexCost:
         """Return the cost of a vertex's join, kernel and aggregation (section 7.2)."""
         if decomposition.deferred is not None:  # it depends on another vertex
-            return self._once(vertex, self._deferred_cost(vertex, decomposition))
+            return self.per_run(vertex, self._deferred_cost(vertex, decomposition))
         key, asked = (self._numbers[vertex.name], decomposition), self.prices.asked
         if (price := asked.get(key)) is None:
             price = asked[key] = self._find_cost(vertex, decomposition)
@@ -211,14 +213,14 @@ class CostedProgram(SizedProgram):
 
     def _find_cost(self, vertex: Vertex, decomposition: Decomposition) -> VertexCost:
         if not decomposition.promoted:  # needs no statistics, which signatures do
-            return self._once(vertex, self._vertex_cost(vertex, decomposition))
+            return self.per_run(vertex, self._vertex_cost(vertex, decomposition))
         key, prices = (self._sign_vertex(vertex), decomposition), self.prices.vertices
         if (price := prices.get(key)) is None:
-            price = self._once(vertex, self._vertex_cost(vertex, decomposition))
+            price = self.per_run(vertex, self._vertex_cost(vertex, decomposition))
             prices[key] = price
         return price
 
-    def _once(self, vertex: Vertex, each: VertexCost) -> VertexCost:
+    def per_run(self, vertex: Vertex, each: VertexCost) -> VertexCost:
         """Return the cost of a vertex per run."""
         return each.spread_over(self.runs) if vertex.name in self._fixed else each
 

@@ -19,9 +19,8 @@ from ucle.ir.layouts import Decomposition
 from ucle.ir.overflow import may_overflow
 from ucle.ir.vertices import Program
 from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
-from ucle.optimiser.choose_decomposition import check_memory, price_program
+from ucle.optimiser.choose_decomposition import check_memory, join_at_once, price_program
 from ucle.optimiser.join_order import Decided
-from ucle.optimiser.multiway_joins import join_multiway
 from ucle.optimiser.optimise import inputs_read, program_statistics
 from ucle.optimiser.pricing import price
 from ucle.optimiser.tiled_and_compressed import is_offered
@@ -55,7 +54,7 @@ def refit(
             return None
         if not all(costed.fits(vertex, chosen[vertex.name]) for vertex in program.vertices):
             return None
-        decomposed = join_multiway(costed, price(costed, chosen))
+        decomposed = join_at_once(costed, price(costed, chosen))
         decomposed = replace(decomposed, search=decided.decomposed.search)
         check_memory(costed, decomposed)
     except UcleError:

@@ -15,12 +15,12 @@ from ucle.ir.annihilation import annihilate_products, uncertain_vertices
 from ucle.lowering.syntax_to_logical import syntax_to_logical
 from ucle.optimiser.choose_decomposition import (
     decompose,
+    join_at_once,
     pin_decompositions,
     price_program,
     refusal,
 )
 from ucle.optimiser.join_order import Decided
-from ucle.optimiser.multiway_joins import join_multiway
 from ucle.optimiser.optimise import optimise, program_statistics
 from ucle.optimiser.pricing import CostedProgram, price
 from ucle.optimiser.sparse_einsum import cheapest_plans
@@ -47,7 +47,7 @@ def read_from(compiled: Compiled, inputs: Mapping[str, PlacedInput], options: Op
     """Keep the decomposition for the same inputs, which may now be stored elsewhere, too."""
     old = compiled.decomposed
     costed = price_program(compiled.program, inputs, compiled.statistics, options)
-    decomposed = join_multiway(costed, price(costed, old.decompositions))
+    decomposed = join_at_once(costed, price(costed, old.decompositions))
     decomposed = replace(decomposed, search=old.search)
     return _plan_program(compiled, inputs, decomposed, options)
 
@@ -71,7 +71,7 @@ def plan_annihilated(compiled: Compiled, options: Options) -> Compiled:
     Products under masks have one ⊗, and may then need two: such a program is decomposed again.
     """
     program = annihilate_products(compiled.program, uncertain_vertices(compiled.program))
-    decomposed = replace(compiled.decomposed, program=program, multiway={})
+    decomposed = replace(compiled.decomposed, program=program, multiway={}, lookups={})
     chosen = decomposed.decompositions
     if not all(is_offered(vertex, program, chosen[vertex.name]) for vertex in program.vertices):
         options = replace(options, decomposition="auto")

@@ -90,7 +90,7 @@ def _check_node(node: plans.Relation) -> None:
             assert axis in layout.dense, "blocks of an axis that stays a key"
             assert set(layout.promoted) - set(source.layout.promoted), "promotes nothing"
             assert block > 1, "blocks of single tuples"
-        case plans.ByReference() | plans.PackedForest():
+        case plans.ByReference() | plans.PackedForest() | plans.MultiwayJoin():
             _check_whole(node)
         case plans.Slices() | plans.Portion():
             _check_parts(node)
@@ -103,9 +103,8 @@ def _check_node(node: plans.Relation) -> None:
             assert not any(x.layout.promoted for x in (node, *operands))
             letters = {word[0].lower() for word in program.split() if word[1:2] in ("", ":")}
             assert set("abcdefgh"[: len(operands)]) <= letters, f"{program} leaves operands out"
-        case plans.MultiwayJoin(operands, type=type_, layout=layout):
-            assert not any(x.layout.promoted for x in (node, *operands))
-            assert layout.compressed is not None or type_.rank < 2, "a dense matrix"
+        case plans.LookupJoin():
+            _check_lookups(node)
         case plans.ConstantRelation(data, type_, layout):
             assert not layout.promoted, "a constant of more than one tuple"
             assert len(data) == type_.tuple_bytes(layout)
@@ -162,6 +161,20 @@ def _check_columns(node: plans.ColumnExpressions) -> None:
         assert cell.number < made[cell.stage], "an entry of no stage"
 
 
+def _check_lookups(node: plans.LookupJoin) -> None:
+    """Check that the first operand has the keys of all, and that operations use earlier values."""
+    assert len(node.operands) == len(node.labels) > 1, "looks up nothing"
+    base, *others = (
+        _split(labels, operand.layout)[0]
+        for labels, operand in zip(node.labels, node.operands, strict=True)
+    )
+    assert node.operands[0].layout.scalar, "the tuples of arrays"
+    assert all(keys <= base for keys in others), "looks up by keys that are not there"
+    assert len(node.layout.promoted) == len(base), "other tuples than those of the first operand"
+    for number, operation in enumerate(node.operations, len(node.operands)):
+        assert max(operation.inputs) < number, "an operation on a value that is not there yet"
+
+
 def _check_tape(
     operands: Sequence[plans.Relation],
     lines: Sequence[plans.Relation],
@@ -180,8 +193,11 @@ def _check_tape(
         assert slot.layout == known[slot.number].layout, "a result in another layout"
 
 
-def _check_whole(node: plans.ByReference | plans.PackedForest) -> None:
+def _check_whole(node: plans.ByReference | plans.PackedForest | plans.MultiwayJoin) -> None:
     assert not node.layout.promoted, "more than one tuple, of which there has to be one"
+    if isinstance(node, plans.MultiwayJoin):
+        assert not any(x.layout.promoted for x in node.operands), "operands of several tuples"
+        assert node.layout.compressed is not None or node.type.rank < 2, "a dense matrix"
     if isinstance(node, plans.PackedForest):
         assert node.type.rank == 2, "a forest of other axes than nodes and outputs"
         assert node.features > 0, "a forest that looks at nothing"

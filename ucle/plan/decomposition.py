@@ -9,6 +9,7 @@ from functools import cached_property
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Operand, Program, Vertex
+from ucle.plan.lookups import LookupPlan
 from ucle.plan.multiway import MultiwayPlan, needed_tensors
 
 
@@ -105,6 +106,8 @@ class DecomposedProgram:
     (`plan.BlockRepartition`)."""
     multiway: Mapping[str, MultiwayPlan] = field(default_factory=dict)
     """The vertices that are computed by multiway joins, without the binary joins before them."""
+    lookups: Mapping[str, LookupPlan] = field(default_factory=dict)
+    """The vertices that are computed by look-up joins, without the binary joins before them."""
     search: Search | None = None
     """The search that found the decomposition; None if it was given."""
 
@@ -129,8 +132,8 @@ class DecomposedProgram:
 
     @cached_property
     def made(self) -> frozenset[str]:
-        """The tensors that results need: all that are read, but not those inside multiway joins."""
-        if not self.multiway:
+        """The tensors that results need: all that are read, but not those inside other joins."""
+        if not self.multiway and not self.lookups:
             return frozenset(self.program.types)
         reads = {
             vertex.name: tuple(operand.tensor for operand in vertex.inputs)
@@ -138,6 +141,8 @@ class DecomposedProgram:
         }
         for name, plan in self.multiway.items():
             reads[name] = tuple(source.tensor for source in plan.sources)
+        for name, lookups in self.lookups.items():
+            reads[name] = tuple(operand.tensor for operand in lookups.operands)
         return needed_tensors(reads, self.program.results)
 
     @cached_property

@@ -32,6 +32,7 @@ from ucle.plan.relation_nodes import (
     Compute,
     Decompose,
     Join,
+    LookupJoin,
     MaskedJoin,
     Portion,
     Read,
@@ -186,6 +187,8 @@ class _AggregateStatement:
                     ):
                         continue
                     waiting.append((owner, (*place, 0), relation.input, key, positions))
+                case LookupJoin(operands):  # its axes begin with those of the first operand
+                    waiting.append((owner, (*place, 0), operands[0], key, positions))
                 case Aggregate():
                     excess = max(excess, self._excess(relation, relation.labels[key]))
                     for number, own in _operands(relation, relation.labels[key]):

@@ -30,6 +30,7 @@ from ucle.plan.relation_nodes import (
     Held,
     Join,
     Load,
+    LookupJoin,
     MaskedJoin,
     PackedForest,
     PrefixScan,
@@ -202,6 +203,8 @@ def _ways(relation: Relation) -> Iterator[Way]:
                     yield _elsewhere(way)
         case Aggregate():
             yield from _reductions(relation)
+        case LookupJoin(operands):
+            yield from _look_up(operands)
         case _:
             raise AssertionError("a relation that no plan of vertices has")
 
@@ -285,6 +288,19 @@ def _splits(relation: Aggregate) -> bool:
 def _single(source: Relation, labels: Sequence[str]) -> Iterator[_Pairs]:
     for way in _ways(source):
         yield _Pairs(way.reads, way.makes.spread, tuple(labels[axis] for axis in way.makes.axes))
+
+
+def _look_up(operands: Sequence[Relation]) -> Iterator[Way]:
+    """Yield ways to look up tuples for those of the first operand, which stay where they are."""
+    for base in _ways(operands[0]):
+        spread = base.makes.spread if _in_one_place(base.makes) else Spread.REPLICATED
+        others = [
+            next((way for way in _ways(x) if way.makes.spread is spread), None)
+            for x in operands[1:]
+        ]
+        if None not in others:
+            reads = (place for way in others if way is not None for place in way.reads)
+            yield Way((*base.reads, *reads), base.makes)
 
 
 def _place_join(node: Join) -> Iterator[_Pairs]:

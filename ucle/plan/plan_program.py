@@ -16,6 +16,7 @@ from ucle.ir.vertices import Operand, Vertex
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.every_tuple import has_every_tuple
 from ucle.plan.kernel_choice import choose_kernel, masked_kernel
+from ucle.plan.lookups import LookupPlan
 from ucle.plan.multiway import MultiwayPlan
 from ucle.plan.relation_nodes import (
     Aggregate,
@@ -28,6 +29,7 @@ from ucle.plan.relation_nodes import (
     Gather,
     Join,
     Load,
+    LookupJoin,
     MaskedJoin,
     MultiwayJoin,
     PackedForest,
@@ -108,6 +110,10 @@ class _Planner:
             return  # its reader plans it
         if (joined := decomposed.multiway.get(vertex.name)) is not None:
             self._plan_multiway(vertex, joined)
+            return
+        if (lookups := decomposed.lookups.get(vertex.name)) is not None:
+            compute = self._plan_lookups(lookups)
+            self._add_vertex(vertex, compute, lookups.text(vertex))
             return
         if decomposition.deferred is not None:
             self._add_vertex(vertex, self._plan_masked_product(vertex, decomposition.deferred))
@@ -202,7 +208,15 @@ class _Planner:
         same = made == plan.layout
         self.vertex_reads[vertex.name] = read if same else self._convert(read, made)
 
-    def _add_vertex(self, vertex: Vertex, compute: Compute) -> None:
+    def _plan_lookups(self, plan: LookupPlan) -> Compute:
+        """Return the values that a vertex aggregates, one for each tuple of the base."""
+        operands = tuple(map(self._operand, plan.operands, plan.layouts))
+        labels = tuple(operand.names for operand in plan.operands)
+        joined = LookupJoin(operands, labels, plan.operations, plan.type, plan.layout)
+        names = tuple(label.name for label in plan.type.axes)
+        return Compute(joined, names, plan.kernel, None, ())
+
+    def _add_vertex(self, vertex: Vertex, compute: Compute, comment: str = "") -> None:
         decomposed = self._decomposed
         decomposition = decomposed.decompositions[vertex.name]
         aggregated, types = vertex.aggregates(decomposition), decomposed.program.types
@@ -218,7 +232,7 @@ class _Planner:
             vertex.name,
             vertex.name,
             relation,
-            vertex.text(decomposition),
+            comment or vertex.text(decomposition),
             decomposed.costs[vertex.name].total,
         )
 

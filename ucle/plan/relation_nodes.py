@@ -22,6 +22,7 @@ from ucle.ir.layouts import Layout
 from ucle.ir.maps import Pointwise
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.kernel_choice import ChosenKernel
+from ucle.plan.lookups import RowOperation
 from ucle.plan.sources import ArraySource, TableSource
 
 
@@ -276,6 +277,22 @@ class MultiwayJoin:
     type: TensorType
     layout: Layout
     held: float
+
+
+@dataclass(frozen=True)
+class LookupJoin:
+    """The tuples of the first operand, each with an expression of the values of all operands.
+
+    Every other operand has at most one tuple for each of the first one's, which has all its keys.
+    Where it has none, its fill counts. `labels` are those of the operands' axes. The last of the
+    `operations` makes the value (`ucle.plan.lookups`).
+    """
+
+    operands: tuple[Relation, ...]
+    labels: tuple[tuple[str, ...], ...]
+    operations: tuple[RowOperation, ...]
+    type: TensorType
+    layout: Layout
 
 
 @dataclass(frozen=True)
@@ -557,6 +574,7 @@ Relation = (
     | Portion
     | FusedMaps
     | MultiwayJoin
+    | LookupJoin
     | FusedStep
     | Aggregate
     | Reindex

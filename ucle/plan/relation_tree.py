@@ -18,6 +18,7 @@ from ucle.plan.relation_nodes import (
     HeldRow,
     Join,
     Load,
+    LookupJoin,
     MaskedJoin,
     MultiwayJoin,
     Nested,
@@ -46,7 +47,12 @@ def inputs(relation: Relation) -> tuple[Relation, ...]:
             return (source,)
         case WindowOfTimes(times, source):
             return (times,) if source is None else (times, source)
-        case FusedMaps(operands) | FusedStep(operands) | MultiwayJoin(operands):
+        case (
+            FusedMaps(operands)
+            | FusedStep(operands)
+            | MultiwayJoin(operands)
+            | LookupJoin(operands)
+        ):
             return operands
         case Aggregate(Compute(Join(_, left, right))):
             return (left, right)
@@ -63,7 +69,7 @@ def with_inputs(relation: Relation, new: Sequence[Relation]) -> Relation:
     if all(one is other for one, other in zip(inputs(relation), new, strict=True)):
         return relation
     match relation:
-        case FusedMaps() | FusedStep() | MultiwayJoin():
+        case FusedMaps() | FusedStep() | MultiwayJoin() | LookupJoin():
             return replace(relation, operands=tuple(new))
         case Aggregate(Compute(Join() as joined) as compute):
             left, right = new
@@ -162,6 +168,8 @@ def _describe(relation: Relation, children: list[str]) -> str:
             return f"{made} of the columns of {children[0]}"
         case MultiwayJoin():
             return f"multiway join({', '.join(children)})"
+        case LookupJoin():
+            return f"look-ups({', '.join(children)})"
         case Rearrange():
             axes = ",".join(relation.type.axes[axis].name for axis in relation.layout.promoted)
             return f"{type(relation).__name__.lower()}({children[0]} by [{axes}])"

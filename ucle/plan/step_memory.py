@@ -35,6 +35,7 @@ from ucle.plan.relation_nodes import (
     FusedStep,
     Gather,
     Load,
+    LookupJoin,
     MultiwayJoin,
     Nested,
     PackedForest,
@@ -200,6 +201,12 @@ def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
                 # A matrix of unknown length grows in the kernel before it is copied.
                 grown = 1 if node.layout.compressed is None else 2
                 yield RowVectors(rows, grown * each, estimates.threads)
+            case LookupJoin(operands):
+                for other in operands[1:]:
+                    pair = operands[0], other
+                    yield from _build_join_parts(pair, list(map(size, pair)), estimates.threads)
+                if not node.layout.scalar:
+                    yield RowVectors(rows, each, estimates.threads)
             case FusedMaps(operands):
                 yield from _build_join_parts(operands, list(map(size, operands)), estimates.threads)
                 yield RowVectors(rows, each, estimates.threads)
@@ -238,6 +245,8 @@ def _size(step: Step, relation: Relation, estimates: Estimates) -> tuple[float, 
     keys = _key_bytes(relation)
     if (name := _tensor(step, relation)) is not None:
         return estimates.rows(name, layout), estimates.payload(name, layout) + keys
+    if isinstance(relation, LookupJoin):
+        return _size(step, relation.operands[0], estimates)[0], type_.tuple_bytes(layout) + keys
     rows = math.prod(type_.key_range(layout, axis) for axis in layout.promoted)
     return float(rows), type_.tuple_bytes(layout) + keys
 
