@@ -7,6 +7,7 @@ emitter knows the engine only through `Capabilities`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 
 from sqlglot import exp, select
@@ -21,6 +22,7 @@ from ucle.plan.relation_tree import inputs
 from ucle.plan.steps import Plan, Role, Round, Step
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.column_expressions import compute_rows
+from ucle.sqlgen.early_ends import end_early
 from ucle.sqlgen.finiteness_checks import StoredPayload, limit_query, nan_query
 from ucle.sqlgen.forests import pack_forest
 from ucle.sqlgen.from_clause import Joined, NestedExpression, SingleRow, cross_join
@@ -416,6 +418,9 @@ class _Emitter:
             query, values, keys = self._masked_join(compute.input)
         else:
             query, values, keys = self._single(compute)
+        if node.early and node.operation is not None:
+            each = self._payload(replace(node, operation=None), values, keys)
+            return end_early(query, each, node.operation, node.missing)
         value, met = self._payload(node, values, keys), exp.Count(this=exp.Star())
         missing = None if node.operation is None else node.missing
         # A long expression gets a name before missing entries are added, as it occurs several

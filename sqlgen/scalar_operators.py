@@ -257,4 +257,25 @@ def cast_sql(step: Cast, argument: exp.Expr, dialect: Dialect = DUCKDB_SQL) -> e
         return _single(argument)
     if result is DType.INT64 and source is not DType.BOOL:
         argument = exp.Anonymous(this="trunc", expressions=[argument])
+    if result is DType.BOOL and (condition := _indicated(argument)) is not None:
+        return condition
     return cast(argument, result)
+
+
+def _indicated(value: exp.Expr) -> exp.Expr | None:
+    """The condition of ``CASE WHEN condition THEN 1 ELSE 0 END``; None for other values.
+
+    Payloads are never NULL, and neither are conditions on them. DuckDB skips blocks of a table by
+    the minima and maxima of a column that is compared in a condition, but not in a CASE.
+    """
+    match value:
+        case exp.Case(args={"this": None, "ifs": [exp.If() as only], "default": default}):
+            one, zero = only.args["true"], default
+        case _:
+            return None
+    if not (isinstance(one, exp.Literal) and isinstance(zero, exp.Literal)):
+        return None
+    if one.is_string or zero.is_string or (float(one.name), float(zero.name)) != (1.0, 0.0):
+        return None
+    condition: exp.Expr = only.this
+    return condition

@@ -128,8 +128,8 @@ class _Lookups:
             return None
         expression = _Expression(self, base, layouts[side], checked)
         value = expression.add(other, layouts[1 - side])
-        if value is None or not expression.operations:
-            return None
+        if value is None or not any(each.combine for each in expression.operations):
+            return None  # DuckDB computes maps in the join anyway
         labels = tuple(dict.fromkeys((*base.labels, *other.labels)))
         tensor = NamedTensor(vertex.name, TensorType(labels, types[side].dtype))
         whole = Vertex(tensor, vertex.inputs, labels, vertex.combine)

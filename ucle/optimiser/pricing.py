@@ -24,6 +24,7 @@ from ucle.optimiser.sizes import SizedProgram, key_bytes
 from ucle.optimiser.tiled_and_compressed import all_blocked, list_levelled, stored_blocks
 from ucle.options import Optimisations
 from ucle.plan.decomposition import Blocks, DecomposedProgram, VertexCost
+from ucle.plan.early_ends import may_end_early
 from ucle.plan.kernel_choice import choose_kernel, keyed_labels, needs_scalars
 from ucle.plan.prices import (
     CACHED,
@@ -262,6 +263,10 @@ class CostedProgram(SizedProgram):
             built=built,
             kept=kept,
         )
+        if len(read) == 1 and may_end_early(vertex, decomposition):
+            # No hash table, and no group: the tuples are read until one decides.
+            filtered = replace(work, rows=0.0)
+            return VertexCost(cost(filtered, self.profile), 0.0, self.profile.step)
         # Rows of one matrix make a product by themselves, vectors when they share the matrix.
         join = cost(work, self.profile)
         threads = self.resources.threads

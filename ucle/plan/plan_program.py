@@ -14,6 +14,7 @@ from ucle.ir.masked_products import MaskedOperand, masked_products
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
 from ucle.plan.decomposition import DecomposedProgram
+from ucle.plan.early_ends import may_end_early, never_raises
 from ucle.plan.every_tuple import has_every_tuple
 from ucle.plan.kernel_choice import choose_kernel, masked_kernel
 from ucle.plan.lookups import LookupPlan
@@ -227,6 +228,7 @@ class _Planner:
             vertex.tensor.type,
             vertex.makes(decomposition),
             missing_entries(vertex, types, decomposition) if aggregated else None,
+            early=may_end_early(vertex, decomposition) and never_raises(decomposed.program, vertex),
         )
         self.vertex_reads[vertex.name] = self._add(
             vertex.name,

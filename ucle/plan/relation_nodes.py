@@ -389,6 +389,8 @@ class Aggregate:
     """The correction for groups that did not meet every entry."""
     unordered: bool = False
     """True if it aggregates slices, which come in no particular order."""
+    early: bool = False
+    """True if it ends at the tuple that decides it (`ucle.plan.early_ends`)."""
 
 
 @dataclass(frozen=True)

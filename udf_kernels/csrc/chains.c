@@ -114,10 +114,29 @@ size_t apply_chain(call *c, size_t row) {
 
 /* ---- Reductions of all entries, in the very order of `ein1` ---- */
 
+/* True if a step may fail for some entries: whatever makes integers, and compares none. */
+static bool may_fail(const chain_step *s) {
+    if (s->result.type->number != TYPE_i64) return false;
+    if (s->action != CHAIN_COMBINE) return s->action != CHAIN_COPY;
+    return s->op != OP_less && s->op != OP_less_equal && s->op != OP_equal && s->op != OP_not_equal;
+}
+
+/* True if one entry may decide min or max of truth values, and no other one may fail. */
+static bool may_end_early(const chain_run *r) {
+    bool early = r->c->type->number == TYPE_boolean;
+    for (size_t i = 0; i < r->p->steps && early; i++) early = !may_fail(&r->p->step[i]);
+    return early;
+}
+
 static trouble reduce_plainly(const chain_run *r, void *into) {
     const element_type *type = r->c->type;
+    bool early = may_end_early(r);
+    /* The extremes of truth values are the identities of each other. */
+    const element *decided =
+        &type->identity[r->p->reduce == (int)REDUCE_min ? REDUCE_max : REDUCE_min];
     trouble bad = 0;
     for (size_t i = 0; i < r->length && !bad; i += CHAIN_BLOCK) {
+        if (early && memcmp(into, decided, type->size) == 0) break;
         const void *block;
         size_t n = block_at(r, i);
         bad = run_block(r, i, n, NULL, &block);
