@@ -183,6 +183,18 @@ def test_small_tables_are_made_before_they_are_looked_up(routes: Routes) -> None
     assert not any(step.maps for operation in plan.operations for step in (operation,))
 
 
+def test_an_expression_of_the_factor_alone_is_one_scan(routes: Routes) -> None:
+    arrays = _inputs(7)
+    text = "y[s] += L[i,s,p] * max(2 * L[i,s,p], L[i,s,p] * L[i,s,p])"
+    program = recompiled(_compile(text, arrays, routes["native"]), ALWAYS)
+    L = arrays["L"]
+    for connection in routes.values():
+        with program.execute(connection) as result:
+            np.testing.assert_array_equal(
+                result["y"].to_numpy(), (L * np.maximum(2 * L, L * L)).sum(axis=(0, 2))
+            )
+
+
 def test_partitions_look_up_the_same(routes: Routes) -> None:
     arrays = _inputs(6)
     text = "y[i] += L[i,s,p] * (a[s] + b[p])"

@@ -163,7 +163,7 @@ def _check_columns(node: plans.ColumnExpressions) -> None:
 
 def _check_lookups(node: plans.LookupJoin) -> None:
     """Check that the first operand has the keys of all, and that operations use earlier values."""
-    assert len(node.operands) == len(node.labels) > 1, "looks up nothing"
+    assert len(node.operands) == len(node.labels), "operands without labels"
     base, *others = (
         _split(labels, operand.layout)[0]
         for labels, operand in zip(node.labels, node.operands, strict=True)
