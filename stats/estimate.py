@@ -63,11 +63,29 @@ class Statistics:
 
 
 @dataclass(frozen=True, eq=False)
+class Support:
+    """An input within whose places all entries of a tensor lie (`ucle.stats.supports`).
+
+    `axes` are its axes for each axis of the tensor; None for an axis that it does not have.
+    """
+
+    name: str
+    root: Statistics
+    axes: tuple[int | None, ...]
+
+    def same(self, other: Support) -> bool:
+        """Return whether two tensors lie within the same projection."""
+        return self.name == other.name and self.axes == other.axes
+
+
+@dataclass(frozen=True, eq=False)
 class DerivedVertex:
     """A vertex with the statistics of its operands, which hold those of theirs, back to inputs."""
 
     vertex: Vertex
     operands: tuple[Statistics, ...] = field(repr=False)
+    support: Support | None = field(default=None, repr=False)
+    """The input within whose places its entries lie, if one is known."""
     joined: dict[frozenset[str], Rows] = field(default_factory=dict, init=False, repr=False)
     """Tuples of the join by promoted labels, which alone determine tuples."""
     bounds: dict[frozenset[str], float] = field(default_factory=dict, init=False, repr=False)

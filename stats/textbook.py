@@ -22,6 +22,7 @@ from ucle.stats.axis_functions import every_entry, running_counts, top_rows
 from ucle.stats.estimate import DerivedVertex, Rows, Statistics
 from ucle.stats.index_maps import estimate_occupied, reindexed_counts
 from ucle.stats.model import TensorStatistics
+from ucle.stats.supports import common_axes, find_support
 
 MANY_LABELS = 6
 """Labels of a tensor from which on one estimate is computed instead of the better of two."""
@@ -47,7 +48,7 @@ class Textbook:
 
     def derive(self, vertex: Vertex, operands: tuple[Statistics, ...]) -> Statistics:
         """T and V of a vertex's tensor, as if every label were promoted (GetStats)."""
-        derived = DerivedVertex(vertex, operands)
+        derived = DerivedVertex(vertex, operands, find_support(vertex, operands))
         if vertex.index is not None:
             counts = reindexed_counts(vertex, self.counts(operands[0]))
             return Statistics(vertex.tensor.type, counts, derived)
@@ -182,9 +183,18 @@ class Textbook:
         if rule.densify_right:
             right_rows = dense_rows(right, promoted)
         matches = left_rows * right_rows
-        for label in dict.fromkeys(x for x in left.names if x in right.names and x in promoted):
+        shared = list(dict.fromkeys(x for x in left.names if x in right.names and x in promoted))
+        densified = rule.densify_left or rule.densify_right
+        within = None if densified else common_axes(vertex, derived.operands, shared)
+        if within is not None:
+            root, axes = within
+            kept = Layout.of(axis in axes.values() for axis in range(root.type.rank))
+            places: Rows = yield self._find_rows(root, kept)
+            matches /= max(places.estimate, 1.0)
+            shared = [label for label in shared if label not in axes]
+        for label in shared:
             wider = max(_distinct(derived, 0, label), _distinct(derived, 1, label), 1.0)
-            if rule.densify_left or rule.densify_right:
+            if densified:
                 wider = max(wider, _bound(left, label))
             matches /= wider
         match rule.kind:
