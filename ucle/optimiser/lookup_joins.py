@@ -26,6 +26,7 @@ from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.operators import ANY, NOT_EQUAL, WHEN
 from ucle.optimiser.pricing import CostedProgram
 from ucle.plan.decomposition import DecomposedProgram, VertexCost
+from ucle.plan.early_ends import may_raise
 from ucle.plan.kernel_choice import choose_kernel
 from ucle.plan.lookups import LookupPlan, RowOperation
 from ucle.plan.prices import JoinWork, KernelWork, cost
@@ -281,7 +282,7 @@ class _Expression:
         if self._search.most_rows(name, layout) < MADE_FIRST * self._rows:
             return None
         made, layouts = self._search.decomposed_vertex(operand.tensor, layout)
-        if not layouts or not _drops_nothing(made, self._search.program):
+        if not layouts or may_raise(made) or not _drops_nothing(made, self._search.program):
             return None
         before = len(self.operands), len(self.operations), dict(self._known)
         names = dict(zip(made.names, operand.labels, strict=True))

@@ -45,17 +45,22 @@ def never_raises(program: Program, vertex: Vertex) -> bool:
         if made is None or made.name in seen:
             continue
         seen.add(made.name)
-        type_ = made.tensor.type
-        if not made.is_product or reaches_the_end(type_.entries, type_.dtype):
-            return False
-        if made.combine is not None and made.combine.rule is None:
-            return False
-        if made.reduce is not None and made.reduce.rule is None:
-            return False
-        if any(map(_may_raise, made.maps)):
+        if may_raise(made):
             return False
         waiting += [operand.tensor for operand in made.inputs]
     return True
+
+
+def may_raise(vertex: Vertex) -> bool:
+    """Return whether some entries of a vertex may raise an error, such as an overflow."""
+    type_ = vertex.tensor.type
+    if not vertex.is_product or reaches_the_end(type_.entries, type_.dtype):
+        return True
+    if vertex.combine is not None and vertex.combine.rule is None:
+        return True
+    if vertex.reduce is not None and vertex.reduce.rule is None:
+        return True
+    return any(map(_may_raise, vertex.maps))
 
 
 def _may_raise(step: Pointwise) -> bool:
