@@ -22,17 +22,19 @@ def waits():
         frame = frame.f_back
     return frame is not None
 
-def press():
+def press(least):
     looks = 0
-    while looks < 5:
+    while looks < least:
         time.sleep(0.1)
         looks = looks + 1 if waits() else 0
     os.kill(os.getpid(), signal.SIGINT)
 
-def press_while_it_runs():
-    threading.Thread(target=press, daemon=True).start()
+def press_while_it_runs(least=5):
+    threading.Thread(target=press, args=[least], daemon=True).start()
 '''
 """The head of a script: `press_while_it_runs` presses Ctrl-C when statements run for half a second.
+
+It takes another number of tenths of a second.
 
 Pressed at a fixed time, it may come where libraries import others and go on without what they could
 not have, and would be lost.

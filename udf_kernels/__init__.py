@@ -23,6 +23,7 @@ from ucle.udf_kernels.element_types import (
 )
 from ucle.udf_kernels.extension import limit_memory, load_extension
 from ucle.udf_kernels.kernel_limits import KernelLimits, kernel_limits
+from ucle.udf_kernels.native import interrupt_kernels
 from ucle.udf_kernels.signatures import ROW_FIELDS, Kernel, kernels
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "KernelLimits",
     "as_parameter",
     "capacity_suffix",
+    "interrupt_kernels",
     "kernel_limits",
     "kernels",
     "limit_memory",

@@ -11,6 +11,7 @@ Where the footer was stripped off, as builders of distributions do, both load a 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import sys
@@ -47,6 +48,17 @@ def load_module() -> Any:
     """
     with opening:  # two threads would make two copies, and have two images
         return _load_library().module
+
+
+def interrupt_kernels() -> None:
+    """End calls of kernels in this process that have run for a while, as Ctrl-C does.
+
+    DuckDB hands its own interruption to no kernel.
+
+    >>> interrupt_kernels()
+    """
+    with contextlib.suppress(KernelsMissingError):
+        load_module().lib.ucle_interrupt()
 
 
 def library() -> Path:

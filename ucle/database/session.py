@@ -37,7 +37,7 @@ from ucle.foundation.threads import borrowed_thread
 from ucle.sqlgen import Capabilities
 from ucle.sqlgen.database_queries import transaction_query
 from ucle.sqlgen.script import sql_text, table_query
-from ucle.udf_kernels import limit_memory, register_arrow, remove_arrow
+from ucle.udf_kernels import interrupt_kernels, limit_memory, register_arrow, remove_arrow
 
 Database = str | os.PathLike[str] | duckdb.DuckDBPyConnection | None
 
@@ -479,7 +479,8 @@ def _run_interruptibly(
         except BaseException:  # the statement's own error, or whatever a signal raised
             stopped.set()  # a signal may arrive while the statement is being submitted
             while begun.is_set() and not ended.is_set():
-                connection.interrupt()  # repeatedly: one between two statements is lost
+                connection.interrupt()  # repeatedly: one between two statements is lost,
+                interrupt_kernels()  # and one before a kernel listens
                 ended.wait(0.05)
             raise
 

@@ -5,8 +5,10 @@
 
 #include "growth.h"
 #include "kernels.h"
+#include "watch.h"
 
 int64_t ucle_memory_held(void) { return (int64_t)memory_held(); }
+void ucle_interrupt(void) { watch_interrupt(); }
 int ucle_kernel_count(void) { return (int)kernel_count(); }
 const char *ucle_kernel_name(int index) { return kernel_at((size_t)index)->name; }
 const char *ucle_kernel_type(int index) { return kernel_at((size_t)index)->type->name; }

@@ -44,6 +44,9 @@ void ucle_free(void *buffer);
 /* What kernels hold at the moment, of all databases that have them. */
 int64_t ucle_memory_held(void);
 
+/* Ends long calls of kernels in this process, as Ctrl-C does; those of either route. */
+void ucle_interrupt(void);
+
 /* How often DuckDB has initialised this image of the library. */
 int ucle_load_count(void);
 

@@ -46,6 +46,8 @@ static void restore(void) {
     installed = false;
 }
 
+void watch_interrupt(void) { atomic_fetch_add(&interruptions, 1); }
+
 bool watch_look(watch *w) {
     if (!w->on) {
         pthread_mutex_lock(&lock);

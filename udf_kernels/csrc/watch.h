@@ -24,6 +24,9 @@ typedef struct watch {
 bool watch_look(watch *w);
 void watch_end(watch *w);
 
+/* Ends the calls that listen now, as a signal does. Those that begin to listen later do not hear it. */
+void watch_interrupt(void);
+
 /* Whether to give up, asked before so much more work. */
 static inline bool watch_stops(watch *w, uint64_t work) {
     w->work += work;
