@@ -49,6 +49,8 @@ def common_axes(
 
     None unless two labels or more are axes of it in both.
     """
+    if len(shared) < 2:
+        return None
     left, right = (support_of(x, y) for x, y in zip(vertex.inputs, operands, strict=True))
     if left is None or right is None or left.name != right.name:
         return None
