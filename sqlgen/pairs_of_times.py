@@ -15,9 +15,9 @@ PERIOD, TIME = "period", "time"
 
 def time_pairs(times: TimePairs, relation: exp.Expr) -> exp.Select:
     """Select the pairs of a description from a relation with its column of times."""
-    distinct = _distinct(times, relation)
     if times.kind == "window":
-        return _windows(times, distinct)
+        return _windows(times, distinct_times(times, relation))
+    distinct = _distinct(times, relation)
     start = step_start(times, column(TIME))
     steps = select(add_alias(start, PERIOD), column(TIME)).from_(distinct.subquery("distinct"))
     if times.kind == "step":
@@ -33,15 +33,10 @@ def _distinct(times: TimePairs, relation: exp.Expr) -> exp.Select:
 
 
 def distinct_times(times: TimePairs, relation: exp.Expr) -> exp.Select:
-    """Select the times of a relation, each once."""
+    """Select the times of a relation, each once; NULL is refused as the coordinate of an entry."""
     return _distinct(times, relation).where(
         exp.Is(this=column(times.column), expression=exp.Null()).not_()
     )
-
-
-def _is_time() -> exp.Expr:
-    # NULL is refused as the coordinate of an entry.
-    return exp.Is(this=column(TIME), expression=exp.Null()).not_()
 
 
 def window_frame(times: TimePairs, *, behind: bool = False) -> exp.WindowSpec:
@@ -94,7 +89,6 @@ def _windows(times: TimePairs, distinct: exp.Select) -> exp.Select:
     windows = select(add_alias(column(TIME), PERIOD), add_alias(entries, TIME)).from_(
         subquery(distinct, "distinct")
     )
-    windows = windows.where(_is_time())
     return select(column(PERIOD), add_alias(function("unnest", column(TIME)), TIME)).from_(
         subquery(windows, "windows")
     )

@@ -18,8 +18,8 @@ from ucle.stats.estimate import Statistics, Support
 
 def find_support(vertex: Vertex, operands: Sequence[Statistics]) -> Support | None:
     """Return the support of the tensor that a vertex makes; None if nothing is known."""
-    if not vertex.is_product:
-        return None
+    if not vertex.is_product or len(vertex.names) < 2:
+        return None  # one label alone is never common (`common_axes`)
     found = [
         _renamed(support, operand, vertex) if (support := support_of(operand, x)) else None
         for operand, x in zip(vertex.inputs, operands, strict=True)

@@ -34,10 +34,8 @@ def press_while_it_runs(least=5):
 '''
 """The head of a script: `press_while_it_runs` presses Ctrl-C when statements run for half a second.
 
-It takes another number of tenths of a second.
-
-Pressed at a fixed time, it may come where libraries import others and go on without what they could
-not have, and would be lost.
+Its argument is another time, in tenths of a second. Pressed at a fixed time, it may come where
+libraries import others and go on without what they could not have, and would be lost.
 """
 
 
