@@ -82,11 +82,61 @@ def test_a_result_that_is_held(connection: duckdb.DuckDBPyConnection, looks: lis
         result.close()
     run(program)
     assert not looks
-    with program.execute() as result:
-        result["y"].to_numpy()
-    looks.clear()
+
+
+READS: dict[str, Callable[[Any], object]] = {
+    "numpy": lambda y: y.to_numpy(),
+    "arrow": lambda y: y.to_arrow(),
+    "pandas": lambda y: y.to_pandas(),
+    "scipy": lambda y: y.to_scipy(),
+}
+
+
+@numbered
+@pytest.mark.parametrize("text", ["y[i,j] = 2 * A[i,j]", "y[i] += A[i,j]", "y += A[i,j]"])
+@pytest.mark.parametrize("read", READS)
+def test_results_that_are_read(
+    connection: duckdb.DuckDBPyConnection, looks: list[int], read: str, text: str
+) -> None:
+    """Reading counts as no change, but whatever runs while a result is read does."""
+    if text == "y += A[i,j]" and read == "scipy":
+        pytest.skip("a number is no sparse matrix")
+    program = ucle.einsum_program(text, A="t", database=connection)
     run(program)
-    assert looks
+    looks.clear()
+    for _ in range(3):
+        with program.execute() as result:
+            READS[read](result["y"])
+            READS[read](result["y"])
+    run(program)
+    assert not looks
+    with program.execute() as result:
+        READS[read](result["y"])
+        connection.execute("DELETE FROM t WHERE i = 4").fetchall()
+        READS[read](result["y"])
+    with program.execute() as result:
+        assert looks
+        expected = connection.execute("SELECT sum(v) FROM t").fetchall()[0][0]
+        assert np.sum(result["y"].to_numpy()) == expected * (2 if "2" in text else 1)
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("others", range(4))
+@pytest.mark.parametrize("read", READS)
+def test_results_that_are_read_within_a_transaction(
+    connection: duckdb.DuckDBPyConnection, read: str, others: int
+) -> None:
+    """All of its statements have one number, whatever number others have brought it to."""
+    program = ucle.einsum_program(TEXT, A="t", database=connection)
+    for after in range(4):
+        result = program.execute()
+        sql(*["SELECT 1"] * others, "BEGIN")(connection)
+        READS[read](result["y"])
+        sql("DELETE FROM t WHERE i = 4", "COMMIT", *["SELECT 1"] * after)(connection)
+        result.close()
+        with program.execute() as found:
+            assert np.isnan(found["y"].to_numpy()[4]).all()
+        sql(EDGES)(connection)
 
 
 @numbered

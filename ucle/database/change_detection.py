@@ -112,6 +112,24 @@ def changing_only(session: Session, name: str) -> Iterator[None]:
     _marks[session.connection] = _Mark(second, others)
 
 
+@contextmanager
+def reading_only(session: Session) -> Iterator[None]:
+    """Run a block in which the session only reads; what is known of all tables stays so.
+
+    Facts of a block in which statements run that the session does not count are forgotten, and so
+    are those of a block in a transaction, in which all have one number.
+    """
+    mark = _marks.pop(session.connection, None)
+    if mark is None:
+        yield
+        return
+    statements = session.statements
+    yield
+    expected = mark.number + session.statements - statements + 2
+    if _number(session) == expected:
+        _marks[session.connection] = _Mark(expected, mark.known)
+
+
 def _reads(tables: Tables, name: str) -> bool:
     origins = (table.origin for table in tables)
     return any(

@@ -209,18 +209,21 @@ class Session:
         Raises:
             EngineError: DuckDB refused it, possibly only while rows are read.
         """
+        self.statements += 2  # DuckDB binds a relation in a transaction, and runs it in another
         relation: Any = self.connection.sql(sql)
         modern = hasattr(relation, "to_arrow_reader")  # DuckDB 2.0 renamed the method
         return (relation.to_arrow_reader if modern else relation.fetch_arrow_reader)(rows)
 
     def table(self, sql: str) -> pa.Table:
         """Return all rows of a query as an Arrow table; errors are as for `reader`."""
+        self.statements += 3  # one more than a reader takes, by measurement
         relation: Any = self.connection.sql(sql)
         modern = hasattr(relation, "to_arrow_table")  # DuckDB 2.0 renamed the method
         return (relation.to_arrow_table if modern else relation.fetch_arrow_table)()
 
     def one_row(self, sql: str) -> dict[str, Any]:
         """Return the only row of a query, by column name; errors are as for `reader`."""
+        self.statements += 1
         cursor = self.connection.execute(sql)
         names = [column[0] for column in cursor.description or ()]
         (row,) = cursor.fetchall()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ucle.database.change_detection import reading_only
 from ucle.database.engine import DUCKDB
 from ucle.database.engine_errors import GONE, EngineError, execution_error, why_gone
 from ucle.database.session import Session
@@ -529,7 +530,8 @@ class StoredTensor:
         if not self._table.exists:
             raise _build_closed_error(place, "it was closed")
         try:
-            yield
+            with reading_only(self._session):
+                yield
         except (EngineError, UcleError) as error:
             cause = error if isinstance(error, EngineError) else error.__cause__
             if gone := why_gone(cause, self._table.title):
