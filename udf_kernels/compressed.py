@@ -7,6 +7,7 @@ by row; what the others hold, its fill, is not part of it. On its way it is a BL
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -72,11 +73,27 @@ class Csr:
     @staticmethod
     def at_places(rows: int, cols: int, row: Any, col: Any, values: Array) -> Csr:
         """Entries in any order."""
-        order = np.lexsort((col, row))
+        row, col, values = np.asarray(row), np.asarray(col), np.asarray(values)
+        later = (row[1:] > row[:-1]) | ((row[1:] == row[:-1]) & (col[1:] > col[:-1]))
+        if not later.all():
+            order = np.lexsort((col, row))
+            row, col, values = row[order], col[order], values[order]
         counts = np.bincount(np.asarray(row, np.int64), minlength=rows)
         ptr = np.concatenate([[0], np.cumsum(counts)]).astype("<u4")
-        idx = np.asarray(col, "<u4")[order]
-        return Csr(rows, cols, ptr, idx, np.asarray(values)[order])
+        return Csr(rows, cols, ptr, col.astype("<u4"), values)
+
+    def cut(self, tile: int) -> Iterator[tuple[int, Csr]]:
+        """Yield the parts of so many rows that have entries, with their numbers.
+
+        >>> [(n, part.rows, part.idx.tolist()) for n, part in Csr.of(np.eye(3), 0.0).cut(2)]
+        [(0, 2, [0, 1]), (1, 1, [2])]
+        """
+        for first in range(0, self.rows, max(tile, 1)):
+            ptr = self.ptr[first : first + tile + 1]
+            begin, end = int(ptr[0]), int(ptr[-1])
+            if end > begin:
+                parts = self.idx[begin:end], self.values[begin:end]
+                yield first // tile, Csr(len(ptr) - 1, self.cols, ptr - ptr[0], *parts)
 
     @property
     def row(self) -> NDArray[np.int64]:

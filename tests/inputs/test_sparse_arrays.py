@@ -10,6 +10,10 @@ import scipy.sparse
 
 import ucle
 from ucle.inputs.sparse_arrays import SparseArray, is_sparse, to_coordinates, without_axes
+from ucle.ir.layouts import Layout, Level
+from ucle.plan.relation_nodes import Load
+from ucle.plan.sources import ListsSource
+from ucle.udf_kernels import Csr
 
 FORMATS = ("coo", "csr", "csc", "dok", "lil", "dia", "bsr")
 
@@ -103,3 +107,146 @@ def test_explanations_name_the_library() -> None:
     assert "scipy.sparse 2 x 3" in program.to_sql()
     program = ucle.einsum_program("y[i] += A[i,j]", A=Foreign(A))
     assert f"sparse array of {__name__.partition('.')[0]} 2 x 3" in program.to_sql()
+
+
+# ---- Handed over as compressed arrays ----
+
+PRODUCTS = {
+    "y[i] += A[i,j] * x[j]": lambda a, x, _: a @ x[: a.shape[1]],
+    "y[j] += A[i,j] * x[i]": lambda a, x, _: a.T @ x[: a.shape[0]],
+    "y[i,k] += A[i,j] * H[j,k]": lambda a, _, h: a @ h[: a.shape[1]],
+    "y[j,k] += A[i,j] * H[i,k]": lambda a, _, h: a.T @ h[: a.shape[0]],
+    "y[i] += A[i,j]": lambda a, _, __: a.sum(axis=1),
+    "y[i] = max[j](A[i,j] * x[j])": lambda a, x, _: (a * x[: a.shape[1]]).max(axis=1),
+    "y[i,j] = square(A[i,j])": lambda a, _, __: a**2,
+    "y[i,j] = A[i,j] + x[j]": lambda a, x, _: a + x[: a.shape[1]],
+    "y[i,k] += A[i,j] * A[k,j]": lambda a, _, __: a @ a.T,
+}
+
+
+def _random(seed: int, shape: tuple[int, int], dtype: str) -> scipy.sparse.csr_array:
+    """A matrix with explicit zeros among its entries."""
+    rng = np.random.default_rng(seed)
+    array = scipy.sparse.random_array(shape, density=0.1, rng=rng, format="csr")
+    array.data = np.round(20 * array.data - 8)
+    return array.astype(dtype)
+
+
+def _lists(program: ucle.EinsumProgram) -> int:
+    loads = [x.relation for x in program.compiled.physical.steps if isinstance(x.relation, Load)]
+    return sum(isinstance(load.source, ListsSource) for load in loads)
+
+
+@pytest.mark.sample(12)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
+@pytest.mark.parametrize("text", PRODUCTS)
+@pytest.mark.parametrize("shape", [(40, 30), (3, 500), (700, 9)])
+def test_every_plan_of_a_matrix_in_memory(
+    shape: tuple[int, int], text: str, dtype: str, routes: Any
+) -> None:
+    A = _random(sum(shape), shape, dtype)
+    rng = np.random.default_rng(3)
+    x, H = (np.round(9 * rng.normal(size=s)).astype(dtype) for s in (700, (700, 4)))
+    sizes = {"x[j]": shape[1], "x[i]": shape[0], "H[j,k]": shape[1], "H[i,k]": shape[0]}
+    n = next((size for name, size in sizes.items() if name in text), 0)
+    others = {name: y[:n] for name, y in {"x": x, "H": H}.items() if f"{name}[" in text}
+    expected = PRODUCTS[text](A.toarray(), x, H)
+    for connection in routes.values():
+        for array in (A, A.tocsc(), A.tocoo()):
+            program = ucle.einsum_program(text, A=array, inputs=others, database=connection)
+            for plan in [program, *program.plans(20)]:
+                with plan.execute(connection) as result:
+                    np.testing.assert_array_equal(result["y"].to_numpy(), expected)
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        (Level.DENSE, Level.COMPRESSED),
+        (Level.COMPRESSED, Level.DENSE),
+        (Level.TILED, Level.COMPRESSED),
+        (Level.COMPRESSED, Level.TILED),
+    ],
+)
+def test_compressed_arrays_hold_the_matrix(levels: tuple[Level, Level]) -> None:
+    array = _random(1, (40, 33), "float64")
+    array.data[:3] = 0
+    array[16:24] = 0  # no entry in a tile of 8 rows
+    array[:, 24:32] = 0
+    program = ucle.einsum_program("y[i] += A[i,j]", A=array)
+    bound, type_ = program.compiled.inputs["A"], program.compiled.program.types["A"]
+    layout = Layout.from_levels(*levels, tile=8)
+    table = bound.loaded.lists(type_, layout)
+    *keys, blobs = (column.to_pylist() for column in table.columns)
+    parts = [Csr.from_bytes(blob, np.dtype(float)) for blob in blobs]
+    found = np.zeros(array.shape).transpose(layout.row, layout.compressed)
+    for number, part in zip(keys[0] if keys else [0], parts, strict=True):
+        assert part.values.all()
+        rows = found[number * 8 : number * 8 + 8] if keys else found
+        rows += part.dense(0.0)
+    expected = array.toarray().transpose(layout.row, layout.compressed)
+    np.testing.assert_array_equal(found, expected)
+    if keys:
+        full = [n for n in range(-(-len(expected) // 8)) if expected[8 * n : 8 * n + 8].any()]
+        assert keys[0] == full
+
+
+@pytest.mark.parametrize("fill", [0.0, np.inf, np.nan])
+def test_entries_that_equal_another_fill(fill: float, native: Any) -> None:
+    array = scipy.sparse.coo_array(
+        (np.array([1.0, fill, 0.0, 2.0]), ([0, 0, 1, 2], [0, 2, 1, 0])), shape=(3, 3)
+    )
+    dense = np.full((3, 3), fill)
+    dense[array.coords] = array.data
+    program = ucle.einsum_program(
+        "y[i] = min[j](A[i,j] + x[j])", A=ucle.table(array, fill=fill), x=X, database=native
+    )
+    for plan in [program, *program.plans(20)]:
+        with plan.execute() as result:
+            np.testing.assert_array_equal(result["y"].to_numpy(), (dense + X).min(axis=1))
+
+
+def test_products_take_the_matrix_as_it_is(native: Any) -> None:
+    A = _random(2, (300, 300), "float64")
+    x = np.arange(300.0)
+    program = ucle.einsum_program("y[i] += A[i,j] * x[j]", A=A, x=x, database=native)
+    assert _lists(program) == 1
+    np.testing.assert_array_equal(program.execute()["y"].to_numpy(), A @ x)
+    A.data *= 2
+    np.testing.assert_array_equal(program.execute()["y"].to_numpy(), A @ x)
+    other = _random(5, (300, 300), "float64")
+    np.testing.assert_array_equal(program.execute(A=other)["y"].to_numpy(), other @ x)
+    empty = scipy.sparse.csr_array((300, 300))
+    assert not program.execute(A=empty)["y"].to_numpy().any()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"symmetric": True},
+        {"coordinates": {"i": "nodes"}},
+        {"dtype": "complex128"},
+    ],
+    ids=["symmetric", "dictionary", "complex"],
+)
+def test_tables_that_say_more_are_read_as_tables(given: dict[str, Any], native: Any) -> None:
+    upper = scipy.sparse.triu(_random(4, (30, 30), "float64"))
+    matrix = ucle.table(upper, **given)
+    x = np.ones(30)
+    program = ucle.einsum_program("y[i] += A[i,j] * x[j]", A=matrix, x=x, database=native)
+    assert _lists(program) == 0
+
+
+@pytest.mark.parametrize("decomposition", ["auto", "relational"])
+@pytest.mark.parametrize("prepared", [False, True])
+def test_what_the_caller_changes_later(decomposition: str, prepared: bool, native: Any) -> None:
+    """Each execution sees it; a prepared program goes on with what it began with."""
+    array = scipy.sparse.coo_array(A)
+    options = {"decomposition": decomposition, "database": native}
+    program = ucle.einsum_program("y[i] += A[i,j] * x[j]", A=array, x=X, **options)
+    with program.prepare() as run:
+        first = run()["y"].to_numpy().tolist()
+        array.data[:] = 7
+        again = run() if prepared else program.execute()
+        expected = first if prepared else (array @ X).tolist()
+        assert again["y"].to_numpy().tolist() == expected

@@ -154,4 +154,31 @@ COMING_IN: tuple[Mutation, ...] = (
         "what a positional join copies is missing from the memory that is predicted",
         ("tests/plan/test_step_memory.py::test_what_is_put_in_one_row_is_copied",),
     ),
+    # ---- Sparse arrays in memory ----
+    Mutation(
+        "lists-with-what-is-not-stored",
+        "ucle/inputs/sparse_entries.py",
+        """        stored = np.asarray(differs_from(values, type_.fill))
+        if not stored.all():""",
+        """        stored = np.asarray(differs_from(values, type_.fill))
+        if False:""",
+        "explicit zeros of a sparse matrix are entries of its compressed arrays",
+        ("tests/inputs/test_sparse_arrays.py::test_compressed_arrays_hold_the_matrix",),
+    ),
+    Mutation(
+        "lists-of-one-triangle",
+        "ucle/inputs/states.py",
+        "changed = any(source.encoded) or source.symmetric or",
+        "changed = any(source.encoded) or",
+        "the compressed arrays of a symmetric matrix hold one triangle",
+        ("tests/inputs/test_sparse_arrays.py::test_tables_that_say_more_are_read_as_tables",),
+    ),
+    Mutation(
+        "degrees-of-explicit-zeros",
+        "stats/coordinates.py",
+        "keys, values = [key[stored] for key in keys], values[stored]",
+        "values = values[stored]",
+        "explicit zeros count as entries of their rows and columns",
+        ("tests/stats/test_coordinates.py::test_they_are_those_that_queries_find",),
+    ),
 )

@@ -43,7 +43,7 @@ from ucle.inputs.relations import (
     table_columns,
     typed_origin,
 )
-from ucle.inputs.states import BoundInput
+from ucle.inputs.states import BoundInput, read_entries
 from ucle.inputs.table_input import TableInput
 from ucle.inputs.tiled_tables import check_tile_ends, measure_tiles, tiled_sizes
 from ucle.language.bounds import AxisBound
@@ -201,7 +201,10 @@ def _bind_table(
         source = _find_source(session, name, described, labels, prefix)
         fill = _fill(name, described, source.dtype)
         known = described.spec.measured
-        if callable(known):
+        entries = read_entries(described, source)
+        if entries is not None:
+            measured = entries.measure(fill)
+        elif callable(known):
             measured = known(session, name, source.apart, fill, coverage)
         else:
             measured = known or known_facts(

@@ -53,6 +53,7 @@ from ucle.inputs.objects import (
 from ucle.inputs.pandas_columns import frame_table
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_blocked, is_sparse, to_blocks, to_coordinates
+from ucle.inputs.sparse_entries import SparseEntries
 from ucle.inputs.table_input import TableInput
 from ucle.inputs.wide_tables import check_distinct_names
 from ucle.ir.layouts import Coordinates
@@ -104,6 +105,8 @@ class DescribedTable:
     """Sizes of the axes, if the object itself has them."""
     foreign: Mapping[str, str] = field(default_factory=dict)
     """Columns that the user did not put into the data, and descriptions (see `column_roles`)."""
+    entries: SparseEntries | None = None
+    """What the table holds, if it is that of a sparse array."""
 
 
 Described = DescribedArray | DescribedTable
@@ -302,13 +305,17 @@ def _describe_sparse(name: str, spec: TableInput, place: str) -> DescribedTable:
     if spec.fill is None and matrix.fill:
         spec = replace(spec, fill=matrix.fill)
     spec, numbers = _stored_numbers(spec, matrix.data)
-    _, values = typed_numbers(name, numbers, spec.dtype)
+    dtype, values = typed_numbers(name, numbers, spec.dtype)
+    kind = f"{matrix.kind} {' x '.join(map(str, matrix.shape))}"
+    origin = InMemory(kind, place)
+    if dtype.kind != "c":
+        entries = SparseEntries(name, matrix.shape, matrix.coords, values)
+        return DescribedTable(spec, origin, entries.table, matrix.shape, entries=entries)
     positions = Coordinates.of(max(matrix.shape, default=0)).numpy
     keys = [np.asarray(key, dtype=positions) for key in matrix.coords]
     columns = {f"k{axis}": arrow_array(key) for axis, key in enumerate(keys)}
     data = pa.table({**columns, "val": value_array(values)})
-    kind = f"{matrix.kind} {' x '.join(map(str, matrix.shape))}"
-    return DescribedTable(spec, InMemory(kind, place), data, matrix.shape)
+    return DescribedTable(spec, origin, data, matrix.shape)
 
 
 def _describe_blocks(name: str, spec: TableInput, place: str) -> DescribedTable:

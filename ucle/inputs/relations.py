@@ -51,7 +51,11 @@ def find_columns(
     origin, dtype = typed_origin(session, name, described, labels, foreign)
     spec = described.spec if dtype is None else replace(described.spec, dtype=dtype)
     described = replace(described, spec=spec, origin=origin)
-    columns, table = table_columns(session, name, TableSource(described.origin, (), None), prefix)
+    if described.entries is not None:
+        columns, table = described.entries.columns, False
+    else:
+        source = TableSource(described.origin, (), None)
+        columns, table = table_columns(session, name, source, prefix)
     if spec.times is not None:
         return times_source(name, described, columns, foreign)
     source = table_source(name, described, columns, labels, foreign)

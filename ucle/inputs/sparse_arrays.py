@@ -74,7 +74,7 @@ class SparseArray:
         >>> SparseArray((2,), place, np.array([1, 2, 3])).sum_duplicates().data
         array([2, 4])
         """
-        if self.nnz < 2:
+        if self._ascends():
             return self
         order = np.lexsort(self.coords[::-1])
         sorted_ = [keys[order] for keys in self.coords]
@@ -82,6 +82,13 @@ class SparseArray:
         (first,) = np.nonzero(begins)
         data = np.add.reduceat(self.data[order], first, dtype=self.dtype)
         return replace(self, coords=tuple(keys[first] for keys in sorted_), data=data)
+
+    def _ascends(self) -> bool:
+        """True if each entry is behind the one before it in row-major order."""
+        behind = np.zeros(max(self.nnz - 1, 0), np.bool_)
+        for keys in reversed(self.coords):
+            behind = (keys[1:] > keys[:-1]) | ((keys[1:] == keys[:-1]) & behind)
+        return bool(behind.all())
 
 
 def to_coordinates(value: Any, where: str = "sparse array") -> SparseArray:

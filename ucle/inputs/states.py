@@ -23,9 +23,10 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar, differs_from
 from ucle.inputs.column_roles import stated_dictionaries
 from ucle.inputs.inputs import Described, DescribedTable
+from ucle.inputs.sparse_entries import SparseEntries
 from ucle.language.bounds import AxisBound
 from ucle.operators.values import Values
-from ucle.plan.sources import ArraySource, InputSource, TableSource
+from ucle.plan.sources import ArraySource, InputSource, ListsSource, TableSource
 from ucle.stats.model import TensorStatistics
 
 
@@ -49,6 +50,16 @@ class BoundInput:
     def data(self) -> Any:
         """The array or table, if it is in memory."""
         return self.described.data
+
+    @property
+    def entries(self) -> SparseEntries | None:
+        """The entries of a sparse array in memory, if its source reads them as they are."""
+        return read_entries(self.described, self.source)
+
+    @property
+    def loaded(self) -> Any:
+        """The array, or the entries, that a `ucle.plan.relation_nodes.Load` hands over."""
+        return self.data if self.entries is None else self.entries
 
     @property
     def dictionaries(self) -> Mapping[str, str]:
@@ -104,12 +115,31 @@ class PlacedInput(SizedInput):
     @property
     def sources(self) -> tuple[InputSource, ...]:
         """All sources from which the tensor can be read."""
-        return (self.source, *self.kept)
+        return (self.source, *self.kept, *self._lists)
+
+    @property
+    def _lists(self) -> tuple[ListsSource, ...]:
+        """The compressed arrays of a sparse matrix in memory, if they hold what its table holds."""
+        entries = self.entries
+        if entries is None or not entries.is_matrix or self.described.spec.varies:
+            return ()
+        return (ListsSource(entries.tensor, self.shape, self.origin),)
 
 
 def _iterate_fields(bound: BoundInput, state: type[BoundInput]) -> Iterator[tuple[str, Any]]:
     """The fields of an input in a state."""
     return ((field.name, getattr(bound, field.name)) for field in fields(state))
+
+
+def read_entries(described: Described, source: InputSource) -> SparseEntries | None:
+    """The entries of a sparse array in memory, if a source reads each as it is; else None."""
+    entries = described.entries if isinstance(described, DescribedTable) else None
+    if entries is None or not isinstance(source, TableSource):
+        return None
+    *keys, value = (column.name for column in entries.columns)
+    same = source.keys == tuple(keys) and source.value == value
+    changed = any(source.encoded) or source.symmetric or source.tiles or source.narrowed
+    return entries if same and not changed and source.times is None else None
 
 
 SMALL_BYTES = 1 << 10

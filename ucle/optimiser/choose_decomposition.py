@@ -32,7 +32,7 @@ from ucle.optimiser.tiled_and_compressed import list_levelled, tile_labels
 from ucle.options import Options
 from ucle.plan.decomposition import DecomposedProgram, StoredInput
 from ucle.plan.kernel_choice import keyed_labels, needs_scalars
-from ucle.plan.sources import TableSource
+from ucle.plan.sources import ListsSource, TableSource
 from ucle.stats.estimate import ProgramStatistics
 
 
@@ -123,6 +123,7 @@ def price_program(
     stored = {
         name: StoredInput(
             tuple(s.layout for s in b.sources if isinstance(s, TableSource)),
+            lists=any(isinstance(s, ListsSource) for s in b.sources),
             kept=b.keep_in is not None or name in options.carried,
         )
         for name, b in bound.items()

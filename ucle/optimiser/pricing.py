@@ -390,7 +390,10 @@ class CostedProgram(SizedProgram):
         """
         if name not in self.stored:
             return vertex_layouts[name]
-        layouts = self.stored[name].layouts
+        stored = self.stored[name]
+        if stored.lists and needed.compressed is not None:
+            return needed
+        layouts = stored.layouts
         if len(layouts) < 2:
             return layouts[0] if layouts else None
 

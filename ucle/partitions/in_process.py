@@ -61,7 +61,7 @@ class InProcess:
         origin = incoming.origin
         assert not isinstance(origin, str)
         if isinstance(origin, Load):
-            data = self._inputs[origin.source.tensor].data
+            data = self._inputs[origin.source.tensor].loaded
             return self._scatter_rows(array_table(data, origin.type, origin.layout))
         if isinstance(origin, Dictionary):
             return self._scatter_rows(self.dictionary(origin))

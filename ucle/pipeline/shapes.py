@@ -22,7 +22,7 @@ from ucle.ir.tensor_types import TensorType
 from ucle.lowering.syntax_to_logical import ResolvedProgram
 from ucle.operators.values import Real, Values
 from ucle.options import Options
-from ucle.plan.sources import ArraySource, InputSource, TableSource
+from ucle.plan.sources import ArraySource, InputSource, ListsSource, TableSource
 from ucle.stats.model import TensorStatistics
 
 Facts = tuple[object, ...]
@@ -126,6 +126,8 @@ def _source_facts(source: InputSource, sizes: list[float]) -> Facts:
     match source:
         case ArraySource():
             return ("array", _add_sizes(source.shape, sizes))
+        case ListsSource():
+            return ("lists", _add_sizes(source.shape, sizes))
         case TableSource():
             names = {"origin": type(source.origin), "keys": len(source.keys)}
             value = {"value": source.value is not None, "dense": _add_sizes(source.dense, sizes)}

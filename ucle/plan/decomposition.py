@@ -19,11 +19,12 @@ class StoredInput:
 
     `kept` is True if the input will be available in every layout in which a program reads it,
     because it is stored in them or carried from run to run. Then the change of layout costs
-    nothing.
+    nothing. `lists` is True if memory has it in every layout with a compressed axis, too.
     """
 
     layouts: tuple[Layout, ...] = ()
     kept: bool = False
+    lists: bool = False
 
 
 @dataclass(frozen=True)

@@ -318,6 +318,10 @@ def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKer
         first = next(n for n in (0, 1) if drivers[n] in shared)
     own, other = vertex.inputs[first], vertex.inputs[1 - first]
     combine, swap = _combination(vertex, first), first == 1
+    if other.names == (drivers[first],) and shared == {drivers[first]} and len(own.names) == 2:
+        # A vector is a matrix of one column.
+        words = _semiring(vertex, combine)
+        return ChosenKernel("csr_mat", False, swap, words, inner=1, compressed=True)
     if set(other.names) <= set(own.names):
         name = {
             (drivers[first],): "csr_scale_cols",

@@ -45,7 +45,13 @@ from ucle.plan.relation_nodes import (
     TopKEntries,
 )
 from ucle.plan.repartition_paths import ChangeKind, changes
-from ucle.plan.sources import ArraySource, Dictionary, InputSource, TableName, TableSource
+from ucle.plan.sources import (
+    ArraySource,
+    Dictionary,
+    InputSource,
+    TableName,
+    TableSource,
+)
 from ucle.plan.steps import Check, Plan, Role, Step
 
 
@@ -297,11 +303,13 @@ class _Planner:
         layout = self._decomposed.source_layout(name, needed)
         if layout is None:
             return self._load(name, needed)
-        matching = (
+        matching = [
             source
             for source in self._sources[name]
             if isinstance(source, TableSource) and source.layout == layout
-        )
+        ]
+        if not matching:
+            return self._load(name, layout)
         source = max(matching, key=lambda each: each.kept_as is not None)
         type_ = self._decomposed.program.types[name]
         # What replaces an input must not replace others that read the same table. One that has
@@ -316,12 +324,12 @@ class _Planner:
         return self._scanned[scanned]
 
     def _load(self, name: str, needed: Layout) -> Read:
-        (source,) = self._sources[name]
-        assert isinstance(source, ArraySource)
+        (source,) = (x for x in self._sources[name] if not isinstance(x, TableSource))
         type_ = self._decomposed.program.types[name]
         shape = " x ".join(map(str, source.shape)) or "scalar"
         load = Load(source, type_, needed)
-        comment = f"{name}: array {shape} in memory"
+        kind = f"array {shape}" if isinstance(source, ArraySource) else source.kind
+        comment = f"{name}: {kind} in memory"
         return self._add(_layout_name(name, type_, needed), name, load, comment)
 
     def _convert(self, read: Read, needed: Layout) -> Read:

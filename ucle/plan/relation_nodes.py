@@ -23,7 +23,7 @@ from ucle.ir.maps import Pointwise
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.kernel_choice import ChosenKernel
 from ucle.plan.lookups import RowOperation
-from ucle.plan.sources import ArraySource, TableSource
+from ucle.plan.sources import ArraySource, ListsSource, TableSource
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class TableScan:
 
 @dataclass(frozen=True)
 class Load:
-    """An array from memory, handed over in a layout of our choice."""
+    """An array from memory, handed over in a layout of our choice that it can have."""
 
-    source: ArraySource
+    source: ArraySource | ListsSource
     type: TensorType
     layout: Layout
 

@@ -301,4 +301,14 @@ class ArraySource:
     shape: tuple[int, ...]
 
 
-InputSource = TableSource | ArraySource
+@dataclass(frozen=True)
+class ListsSource:
+    """A sparse matrix in memory; it can be handed over in any layout with a compressed axis."""
+
+    tensor: str
+    shape: tuple[int, ...]
+    kind: str
+    """The kind of object it was."""
+
+
+InputSource = TableSource | ArraySource | ListsSource

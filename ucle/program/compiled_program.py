@@ -170,7 +170,7 @@ class CompiledProgram:
             DUCKDB.register(connection, name, data)
         for step in self.compiled.physical.steps:
             if isinstance(load := step.relation, Load):
-                array = self.compiled.inputs[load.source.tensor].data
+                array = self.compiled.inputs[load.source.tensor].loaded
                 table = array_table(array, load.type, load.layout)
                 DUCKDB.register(connection, step.name, table)
 

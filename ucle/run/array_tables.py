@@ -11,19 +11,22 @@ from ucle.foundation.arrow_numbers import arrow_array
 from ucle.foundation.dtypes import differs_from
 from ucle.foundation.libraries import pa
 from ucle.inputs.inputs import value_array
+from ucle.inputs.sparse_entries import SparseEntries
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.sqlgen.sql_trees import key_columns
 from ucle.udf_kernels import Csr
 
 
-def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Table:
-    """Convert a dense array to a tensor relation: keys, and `val` as a number or a BLOB.
+def array_table(array: NDArray[Any] | SparseEntries, type_: TensorType, layout: Layout) -> pa.Table:
+    """Convert an array in memory to a tensor relation: keys, and `val` as a number or a BLOB.
 
     Tuples that hold only the fill are omitted, unless the type states that there is an entry
     everywhere, which may happen to equal the fill. The payload is not copied if the array already
     has the order of the layout.
     """
+    if isinstance(array, SparseEntries):
+        return array.lists(type_, layout)
     names = key_columns(type_)
     if layout.compressed is not None:
         return _compressed_table(array, type_, layout)

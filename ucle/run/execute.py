@@ -33,6 +33,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.logs import EXECUTE
 from ucle.foundation.names import fresh_prefix
 from ucle.foundation.progress import Progress, Watch
+from ucle.inputs.sparse_entries import SparseEntries
 from ucle.inputs.states import BoundInput
 from ucle.pipeline.artifacts import Compiled
 from ucle.plan import relation_nodes as plans
@@ -40,7 +41,7 @@ from ucle.plan.passes import ONE_BY_ONE
 from ucle.plan.sources import InMemory, TableSource
 from ucle.run.array_tables import array_table, in_batches, is_shared
 from ucle.run.row_values import is_finite, only_value
-from ucle.run.script import PLACEHOLDER, Script, ScriptStatement, script_of
+from ucle.run.script import MOST_ROW_BYTES, PLACEHOLDER, Script, ScriptStatement, script_of
 from ucle.sqlgen.parameter_query import Place
 from ucle.sqlgen.script import count_query, sql_text
 
@@ -216,7 +217,10 @@ class _Execution:
         name = table.removeprefix(PLACEHOLDER)
         if name in loads:
             load = loads[name]
-            return only_value(inputs[load.source.tensor].data, load.type, load.layout)
+            loaded = inputs[load.source.tensor].loaded
+            if isinstance(loaded, SparseEntries):
+                return loaded.only_list(load.type, load.layout, MOST_ROW_BYTES)
+            return only_value(loaded, load.type, load.layout)
         row = self._held[name]
         return None if isinstance(row, str) else row.value(column)
 
@@ -244,7 +248,7 @@ class _Execution:
             self._tell(here)
             load = script.loads.get(name)
             if load is not None:
-                self._hand_over(inputs[load.source.tensor].data, load, here)
+                self._hand_over(inputs[load.source.tensor].loaded, load, here)
             else:
                 try:
                     self._make(statement, executed, here)
@@ -280,7 +284,9 @@ class _Execution:
         if self._watch is not None:
             self._watch(progress)
 
-    def _hand_over(self, array: NDArray[Any], load: plans.Load, here: Progress) -> None:
+    def _hand_over(
+        self, array: NDArray[Any] | SparseEntries, load: plans.Load, here: Progress
+    ) -> None:
         """Register an array in memory in a layout."""
         started = time.perf_counter()
         table = array_table(array, load.type, load.layout)

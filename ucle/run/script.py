@@ -13,6 +13,7 @@ from ucle.foundation.dtypes import DType
 from ucle.foundation.exact_key import ExactKey, Same
 from ucle.plan import relation_nodes as plans
 from ucle.plan.relation_tree import inputs, nodes
+from ucle.plan.sources import ListsSource
 from ucle.plan.steps import Plan, Role, Step
 from ucle.sqlgen import Capabilities, SqlStep, emit, infinite_query, locate_payload
 from ucle.sqlgen.dialects import DUCKDB_SQL
@@ -188,7 +189,9 @@ def _row_query(plan: Plan, steps: Sequence[SqlStep]) -> RowQuery | None:
     if any(PLACEHOLDER + read.step != made[0].name for read in plan.outputs.values()):
         return None
     given = {place: relation for step in plan.steps for place, relation in _places(step)}
-    stored = [*results.values(), *given.values()]
+    # The size of lists is that of the data: they are measured when they are handed over.
+    dense = [x for x in given.values() if not _are_lists(x)]
+    stored = [*results.values(), *dense]
     if not results or any(x.layout.promoted or x.layout.compressed is not None for x in stored):
         return None
     if sum(x.type.tuple_bytes(x.layout) for x in stored) > MOST_ROW_BYTES:
@@ -201,6 +204,10 @@ def _row_query(plan: Plan, steps: Sequence[SqlStep]) -> RowQuery | None:
         {name: results[name].type.dtype for name in query.columns},
         {name: _sql_type(results[name]) for name in query.columns},
     )
+
+
+def _are_lists(given: plans.Load | plans.Held) -> bool:
+    return isinstance(given, plans.Load) and isinstance(given.source, ListsSource)
 
 
 def _places(step: Step) -> Iterator[tuple[Place, plans.Load | plans.Held]]:

@@ -306,7 +306,7 @@ class SparkEngine:
         """The rows of an input in this process; None for those on Spark."""
         origin = incoming.origin
         if isinstance(origin, Load):
-            data = self._given[origin.source.tensor].data
+            data = self._given[origin.source.tensor].loaded
             return array_table(data, origin.type, origin.layout)
         if isinstance(origin, Dictionary):
             return self.dictionary(origin)
