@@ -47,7 +47,7 @@ from ucle.udf_kernels.element_types import typed_name
 
 def describe_query(source: TableSource, prefix: str = "") -> str:
     """Names and types of the columns of a source's relation."""
-    rows = source.times is None and source.features is None
+    rows = source.times is None and source.features is None and not source.ragged
     relation = whole_table if rows else source_table
     query = select(exp.Star()).from_(relation(source, prefix))
     return sql_text(exp.Describe(this=query))

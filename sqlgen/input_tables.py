@@ -23,6 +23,7 @@ from ucle.plan.sources import (
 )
 from ucle.sqlgen.dialects import DUCKDB_SQL, Dialect
 from ucle.sqlgen.feature_rows import feature_names, feature_rows
+from ucle.sqlgen.item_rows import item_rows
 from ucle.sqlgen.pairs_of_times import PERIOD, is_the_column, periods, time_pairs
 from ucle.sqlgen.scalar_operators import reduce_sql
 from ucle.sqlgen.sql_trees import (
@@ -83,6 +84,8 @@ def stored_table(source: TableSource, prefix: str = "", alias: str | None = None
     """The relation of a source in a FROM clause, with a column for its values."""
     if source.features is not None:
         return subquery(feature_rows(source, whole_table(source, prefix)), alias or "features")
+    if source.ragged:
+        return subquery(item_rows(source, whole_table(source, prefix)), alias or "items")
     if source.wide:
         values = [wide_value(source, name) for name in source.wide]
         array: exp.Expr = exp.Array(expressions=values)
@@ -291,6 +294,8 @@ def _coordinates(source: TableSource, key: str, prefix: str) -> exp.Select:
         relation = whole_table(source, prefix)
         if key == source.keys[-1]:
             relation = subquery(feature_names(source, relation), "features")
+    elif source.ragged and key != source.keys[-1]:
+        relation = whole_table(source, prefix)  # lists without items have coordinates, too
     elif times is None:
         relation = source_table(source.keys_alone, prefix)
     elif is_the_column(times, key):

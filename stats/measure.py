@@ -514,6 +514,7 @@ class _Checks:
                 where=f"{self._where}, column {self.source.value}",
                 expected=f"{shape} numbers in every row, none of them NULL",
                 found=f"the row {example}",
+                hint="ucle.table(..., ragged='position') reads lists of different lengths",
             )
 
     def keys(self, rows: int, columns: Sequence[Any]) -> tuple[int, ...]:
@@ -562,7 +563,7 @@ class _Checks:
             expected="a number in every row",
             found=f"{nulls} NULLs, as in the row {example}",
             hint=f"a view with WHERE {self.source.value} IS NOT NULL leaves such rows out"
-            if self.source.features is None
+            if self.source.features is None and not self.source.ragged
             else "ucle.table(..., nulls='missing') reads them as missing values, which "
             "ucle.observed(...) tells apart",
         )

@@ -181,4 +181,21 @@ COMING_IN: tuple[Mutation, ...] = (
         "explicit zeros count as entries of their rows and columns",
         ("tests/stats/test_coordinates.py::test_they_are_those_that_queries_find",),
     ),
+    # ---- Lists of different lengths ----
+    Mutation(
+        "lists-that-are-null",
+        "sqlgen/item_rows.py",
+        'items = exp.func("coalesce", items, exp.Array(expressions=[exp.null()]))',
+        "pass",
+        "a list that is NULL counts as one without items, without a word",
+        ("tests/inputs/test_ragged_lists.py::test_nulls",),
+    ),
+    Mutation(
+        "coordinates-of-items",
+        "sqlgen/input_tables.py",
+        "elif source.ragged and key != source.keys[-1]:",
+        "elif False:",
+        "a list without items has no coordinate",
+        ("tests/inputs/test_ragged_lists.py::test_lazy_tensors_have_names",),
+    ),
 )

@@ -221,7 +221,7 @@ def digest(session: Session, source: TableSource) -> str:
     version = source_version(session, source)
     read = (
         *(source.keys, source.value, source.wide, source.nulls),
-        *(source.missing, source.times, source.features),
+        *(source.missing, source.times, source.features, source.ragged),
     )
     key = None if version is None else (version, read)
     return _digests.get_or_make(key, lambda: _digest(session, source))

@@ -74,6 +74,8 @@ def table_source(
     if spec.columns_as is not None:
         return _wide_source(described, columns, labels, where, foreign or {})
     keys, value = assign_columns(spec, columns, labels, where, foreign or {})
+    if spec.ragged is not None:
+        keys, value = item_columns(spec.ragged, keys, value, where)
     names = [key.name for key in keys]
     numbered = _numbered_axes(spec, labels, names, where)
     _check_types(keys, value, where)
@@ -139,6 +141,7 @@ def table_source(
         keys_as=_mirrored_types(keys, where) if spec.symmetric else (),
         nulls=spec.nulls,
         fixed_length=value is not None and not tiles and bool(array_sizes(value.type)),
+        ragged=spec.ragged is not None,
     )
     if spec.symmetric and (tiles or len(keys) < 2):
         raise InputError(
@@ -150,6 +153,34 @@ def table_source(
     if dense:
         check_tiles(source, where)
     return source
+
+
+def item_columns(
+    position: str, keys: Sequence[Column], value: Column | None, where: str
+) -> tuple[list[Column], Column]:
+    """The key and value columns of the items of lists: one more key, and a list less.
+
+    Raises:
+        ValueTypeError: the value column holds no lists.
+        InputError: a key column is called as the positions are to be.
+    """
+    if value is None or not nesting(value.type):
+        raise ValueTypeError(
+            "the value column holds no lists",
+            where=where,
+            expected="a column of lists, as ragged= says",
+            found="no value column" if value is None else f"column {value.name} {value.type}",
+        )
+    taken = {fold_name(column.name) for column in (*keys, value)}
+    if fold_name(position) in taken:
+        raise InputError(
+            f"{position!r} is a column already",
+            where=f"{where}, ragged",
+            expected="a new name for the axis of positions in lists",
+            found=position,
+        )
+    items = value.type[: value.type.rindex("[")]
+    return [*keys, Column(position, "INTEGER")], Column(value.name, items)
 
 
 def _wide_source(

@@ -59,7 +59,7 @@ def find_columns(
     if spec.times is not None:
         return times_source(name, described, columns, foreign)
     source = table_source(name, described, columns, labels, foreign)
-    return replace(source, table=table and source.features is None)
+    return replace(source, table=table and source.features is None and not source.ragged)
 
 
 def typed_origin(

@@ -33,6 +33,8 @@ class TableInput(Arithmetic[Any]):
     """The value columns of a wide table; None for all columns but the keys."""
     one_hot: tuple[str, ...] = ()
     """The value columns that hold categories."""
+    ragged: str | None = None
+    """The name of the axis along which lists in the value column have different lengths."""
     nulls: Nulls = Nulls.REFUSED
     shape: tuple[int, ...] | None = None
     bounds: tuple[int | None, ...] | None = None

@@ -69,6 +69,7 @@ _VALUE = args.either(
     columns=_COLUMNS,
     value=_VALUE,
     columns_as=args.word,
+    ragged=args.word,
     nulls=args.choice("error", "missing"),
     shape=_STATED_SIZES,
     bounds=_STATED_SIZES,
@@ -89,6 +90,7 @@ def table(
     value: str | Scalar | OneHot | Sequence[str | OneHot] | None = None,
     *,
     columns_as: str | None = None,
+    ragged: str | None = None,
     nulls: str = "error",
     shape: Sequence[int] | None = None,
     bounds: Sequence[int | None] | None = None,
@@ -120,6 +122,10 @@ def table(
             The value columns are those in `value`, or all that are no keys. They hold numbers or
             booleans, which are read in one type, the one that NumPy promotes their types to. Each
             category of a `ucle.one_hot` is a coordinate, such as ``colour_red``, with a boolean.
+        ragged: the name of one more axis, behind those of the keys, for a column of lists of
+            different lengths. It has the positions in the lists, as many as the longest one;
+            entries behind the end of a list are not stored, which makes them the fill. Lists may
+            hold arrays of one shape.
         nulls: ``"error"``, or ``"missing"`` where a NULL among the values stands for a missing
             value: its entry is the fill, and `ucle.observed` has the mask of the values that
             are not NULL.
@@ -162,6 +168,8 @@ def table(
     1
     >>> table("patients.parquet", ["id"], columns_as="feature").columns_as
     'feature'
+    >>> table("documents", ["document"], "words", ragged="place").ragged
+    'place'
     """
     if duplicates not in ("error", "sum"):
         raise InputError(
@@ -186,6 +194,7 @@ def table(
         None if listed is None else tuple(x.column if isinstance(x, OneHot) else x for x in listed)
     )
     _check_wide(columns_as, value, shape, tiles, symmetric)
+    _check_ragged(ragged, columns_as, value, shape, tiles)
     named: tuple[Any, ...] | None
     if isinstance(columns, Mapping):
         named = tuple(columns.items())
@@ -198,6 +207,7 @@ def table(
         columns_as,
         values,
         categories,
+        ragged,
         Nulls(nulls),
         None if shape is None else tuple(checked_size(n, "table(shape=...)") for n in shape),
         None
@@ -272,6 +282,26 @@ def _check_wide(
             f"columns_as= and {wrong[0]}= contradict each other",
             where=f"table({wrong[0]}=...)",
             expected="value columns with a number in each row: value=['height', 'weight']",
+            found=repr(others[wrong[0]]),
+        )
+
+
+def _check_ragged(
+    ragged: str | None, columns_as: str | None, value: Any, shape: object, tiles: object
+) -> None:
+    """Check that no option contradicts lists of different lengths.
+
+    Raises:
+        ArgumentError: one does.
+    """
+    number = None if value is None or isinstance(value, str | list | tuple) else value
+    others = {"columns_as": columns_as, "value": number, "shape": shape, "tiles": tiles}
+    wrong = [name for name, each in others.items() if each is not None]
+    if ragged is not None and wrong:
+        raise ArgumentError(
+            f"ragged= and {wrong[0]}= contradict each other",
+            where=f"table({wrong[0]}=...)",
+            expected="a column of lists, each of its own length",
             found=repr(others[wrong[0]]),
         )
 

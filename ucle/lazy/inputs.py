@@ -187,14 +187,16 @@ def _table_rank(spec: TableInput) -> int | None:
         return None
     tiled = sum(map(bool, spec.tiles or ()))
     inside = tiled if spec.shape is None else len(spec.shape)
-    return len(spec.columns) + inside - tiled + (spec.columns_as is not None)
+    more = spec.columns_as is not None or spec.ragged is not None
+    return len(spec.columns) + inside - tiled + more
 
 
 def _label_names(spec: TableInput, rank: int) -> tuple[str | None, ...]:
     """The labels of a dict of columns as names of axes, if it names them all."""
     columns = spec.columns or ()
-    if spec.columns_as is not None:
-        return _wide_names(spec, rank)
+    last = spec.columns_as or spec.ragged
+    if last is not None:
+        return _names_with(last, spec, rank)
     if len(columns) == rank and all(isinstance(column, tuple) for column in columns):
         labels = tuple(column[0] for column in columns)
         check_axis_names(labels)
@@ -202,14 +204,13 @@ def _label_names(spec: TableInput, rank: int) -> tuple[str | None, ...]:
     return (None,) * rank
 
 
-def _wide_names(spec: TableInput, rank: int) -> tuple[str | None, ...]:
-    """The names of the axes of a wide table: those of its keys or their columns, and of its last.
+def _names_with(last: str, spec: TableInput, rank: int) -> tuple[str | None, ...]:
+    """The names of the axes of keys or their columns, and of the last axis, which has no column.
 
     Raises:
         LabelError: the name of a column cannot be that of an axis, or two are the same.
     """
-    assert spec.columns_as is not None
-    if spec.columns is None:
+    if spec.columns is None or len(spec.columns) + 1 != rank:
         return (None,) * rank
     keys = [key if isinstance(key, str) else key[0] for key in spec.columns]
     if wrong := [name for name in keys if not is_axis_name(name)]:
@@ -220,8 +221,8 @@ def _wide_names(spec: TableInput, rank: int) -> tuple[str | None, ...]:
             found=repr(wrong[0]),
             hint="columns={label: column} names the axes of keys, and axes=(...) all axes",
         )
-    check_axis_names([*keys, spec.columns_as])
-    return (*keys, spec.columns_as)
+    check_axis_names([*keys, last])
+    return (*keys, last)
 
 
 def _is_encoded(spec: TableInput, axis: int, rank: int) -> bool:

@@ -282,6 +282,7 @@ def pairs_of_times(
         columns_as=None,
         values=None,
         one_hot=(),
+        ragged=None,
         nulls=Nulls.REFUSED if wide else leaf.value.nulls,
         dtype=DType.BOOL,
         fill=False,

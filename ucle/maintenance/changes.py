@@ -89,6 +89,7 @@ class ChangedInput:
             columns_as=None,
             values=None,
             one_hot=(),
+            ragged=None,
             shape=None,
             bounds=bounds,
             fill=None,

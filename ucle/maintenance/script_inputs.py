@@ -158,7 +158,8 @@ def changed_inputs(
 
 def _check_rows(name: str, source: TableSource) -> None:
     several = source.dense or source.wide or source.symmetric or source.presence or source.tiles
-    if several or source.nulls is not Nulls.REFUSED or source.times or source.features:
+    several = several or source.features or source.ragged
+    if several or source.nulls is not Nulls.REFUSED or source.times:
         raise UnsupportedError(
             "a row of this input is no single entry",
             where=f"{TOLD}, input {name}",

@@ -175,7 +175,8 @@ class TableSource:
     no number may be rounded; such numbers must not occur. `nulls` says what NULLs among the values
     mean, and `missing` is the number that they stand for. `fixed_length` is True if the type of the
     value column states the lengths of its arrays, as ``FLOAT[3]`` does. `features` are columns that
-    are read in place of the last key and the value, a row for each of their values.
+    are read in place of the last key and the value, a row for each of their values. `ragged` is
+    True if lists of different lengths are: the last key is the position in the list.
     """
 
     origin: Origin
@@ -205,6 +206,7 @@ class TableSource:
     missing: Scalar = 0
     fixed_length: bool = False
     features: Features | None = None
+    ragged: bool = False
 
     @property
     def from_database(self) -> bool:

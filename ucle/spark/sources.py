@@ -62,6 +62,14 @@ def spark_inputs(spark: Any, inputs: Mapping[str, Any]) -> dict[str, SparkInput]
 
 
 def _refuse_wide(name: str, spec: TableInput) -> None:
+    if spec.ragged is not None:
+        raise UnsupportedError(
+            "lists of different lengths are read by DuckDB alone",
+            where=f"input {name}",
+            expected="a table with one value in a row, or arrays",
+            found=f"ragged={spec.ragged!r}",
+            hint="posexplode() of the DataFrame makes rows of positions and values",
+        )
     if spec.columns_as is not None or spec.nulls is not Nulls.REFUSED:
         raise UnsupportedError(
             "wide tables and missing values are read by DuckDB alone",
