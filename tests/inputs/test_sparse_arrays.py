@@ -211,6 +211,8 @@ def test_products_take_the_matrix_as_it_is(native: Any) -> None:
     x = np.arange(300.0)
     program = ucle.einsum_program("y[i] += A[i,j] * x[j]", A=A, x=x, database=native)
     assert _lists(program) == 1
+    assert "table in memory" not in program.to_sql()
+    assert "table in memory" in program.with_decomposition("relational").to_sql()
     np.testing.assert_array_equal(program.execute()["y"].to_numpy(), A @ x)
     A.data *= 2
     np.testing.assert_array_equal(program.execute()["y"].to_numpy(), A @ x)

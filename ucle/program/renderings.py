@@ -17,6 +17,9 @@ from ucle.explain.text import (
 )
 from ucle.pipeline.artifacts import Compiled
 from ucle.plan.forms import MAX_ROWS
+from ucle.plan.relation_nodes import TableScan
+from ucle.plan.relation_tree import nodes
+from ucle.plan.sources import InMemory, Origin
 from ucle.plan.steps import Plan, Role
 from ucle.run.build import Build
 from ucle.run.execute import StepRun, memory_tables
@@ -100,7 +103,18 @@ def _list_vertices(compiled: Compiled) -> list[str]:
 def _describe_inputs(compiled: Compiled, plan: Plan) -> list[str]:
     """The lines that name the inputs from memory that a plan reads."""
     loads = [f"  {s.name}: {s.comment}" for s in plan.steps if s.role is Role.INPUT]
-    return loads + [f"  {name}: table in memory" for name in memory_tables(compiled.named_inputs)]
+    read = {origin.name for origin in _read_origins(plan) if isinstance(origin, InMemory)}
+    tables = (name for name in memory_tables(compiled.named_inputs) if name in read)
+    return loads + [f"  {name}: table in memory" for name in tables]
+
+
+def _read_origins(plan: Plan) -> set[Origin]:
+    """The relations that a plan or its dictionaries read; a sparse array may be read otherwise."""
+    steps = (each for step in plan.steps for each in (*step.views, step))
+    inner = (node for step in steps for node in nodes(step.relation))
+    scanned = {node.source.origin for node in inner if isinstance(node, TableScan)}
+    numbered = {source.origin for each in plan.dictionaries for source, _ in each.columns}
+    return scanned | numbered
 
 
 def _how_to_load(capabilities: Capabilities) -> list[str]:
