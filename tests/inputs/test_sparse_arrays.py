@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse
 
@@ -237,6 +239,61 @@ def test_tables_that_say_more_are_read_as_tables(given: dict[str, Any], native: 
     x = np.ones(30)
     program = ucle.einsum_program("y[i] += A[i,j] * x[j]", A=matrix, x=x, database=native)
     assert _lists(program) == 0
+
+
+# ---- Frames of coordinates ----
+
+
+def _frame(kind: str, A: scipy.sparse.csr_array, order: np.ndarray[Any, Any]) -> Any:
+    entries = A.tocoo()
+    i, j, v = entries.row[order], entries.col[order], entries.data[order]
+    if kind == "pandas":
+        return pd.DataFrame({"i": i, "j": j, "v": v})
+    table = pa.table({"i": i.astype("int64"), "j": j.astype("uint16"), "v": v})
+    return pa.concat_tables([table.slice(0, 50), table.slice(50)]) if kind == "chunks" else table
+
+
+@pytest.mark.parametrize("kind", ["arrow", "chunks", "pandas"])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_frames_are_handed_over_like_sparse_arrays(kind: str, ordered: bool, native: Any) -> None:
+    A = _random(9, (300, 300), "float64")
+    order = np.arange(A.nnz) if ordered else np.random.default_rng(1).permutation(A.nnz)
+    frame = _frame(kind, A, order)
+    x = np.arange(300.0)
+    table = ucle.table(frame, bounds=A.shape)
+    program = ucle.einsum_program("y[i] += A[i,j] * x[j]", A=table, x=x, database=native)
+    assert _lists(program) == 1
+    assert program.compiled.statistics.tensor("A").entries == np.count_nonzero(A.data)
+    np.testing.assert_array_equal(program.execute()["y"].to_numpy(), A @ x)
+    if kind == "pandas":
+        frame["v"] *= 2
+        np.testing.assert_array_equal(program.execute()["y"].to_numpy(), 2 * (A @ x))
+
+
+@pytest.mark.parametrize("columns", [["i"], ["i", "j"], ["i", "j", "k"]])
+def test_frames_without_values(columns: list[str], native: Any) -> None:
+    rng = np.random.default_rng(len(columns))
+    places = np.unique(rng.integers(0, 5, size=(40, len(columns))), axis=0)
+    frame = pd.DataFrame(places, columns=columns)
+    labels = ",".join(columns)
+    program = ucle.einsum_program(
+        f"y[{labels}] = 3 * A[{labels}]", A=ucle.table(frame, columns, 2), database=native
+    )
+    expected = np.zeros(program.execute()["y"].to_numpy().shape)
+    expected[tuple(places.T)] = 6
+    for plan in [program, *program.plans(9)]:
+        np.testing.assert_array_equal(plan.execute()["y"].to_numpy(), expected)
+
+
+@pytest.mark.parametrize("large", [1, 2**40])
+def test_rows_at_one_position(large: int, native: Any) -> None:
+    """Whether or not NumPy looks for them, as positions beyond 62 bits have no number."""
+    frame = pd.DataFrame({"i": [0, 3, 0], "j": [large, 2, large], "v": [1.0, 2.0, 3.0]})
+    with pytest.raises(ucle.errors.DuplicateCoordinatesError, match="several rows claim"):
+        ucle.einsum_program("y[i] += A[i,j]", A=frame, database=native)
+    table = ucle.table(frame, duplicates="sum")
+    program = ucle.einsum_program("y[i] += A[i,j]", A=table, database=native)
+    assert program.execute()["y"].to_numpy().tolist() == [4, 0, 0, 2]
 
 
 @pytest.mark.parametrize("decomposition", ["auto", "relational"])

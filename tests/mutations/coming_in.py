@@ -167,11 +167,19 @@ COMING_IN: tuple[Mutation, ...] = (
     ),
     Mutation(
         "lists-of-one-triangle",
-        "ucle/inputs/states.py",
-        "changed = any(source.encoded) or source.symmetric or",
-        "changed = any(source.encoded) or",
+        "ucle/inputs/sparse_entries.py",
+        "not (any(source.encoded) or source.symmetric or source.tiles or source.times)",
+        "not (any(source.encoded) or source.tiles or source.times)",
         "the compressed arrays of a symmetric matrix hold one triangle",
         ("tests/inputs/test_sparse_arrays.py::test_tables_that_say_more_are_read_as_tables",),
+    ),
+    Mutation(
+        "rows-at-one-position",
+        "ucle/inputs/sparse_entries.py",
+        "return bool((places[1:] != places[:-1]).all())",
+        "return True",
+        "two rows of a frame at one position are two entries",
+        ("tests/inputs/test_sparse_arrays.py::test_rows_at_one_position",),
     ),
     Mutation(
         "degrees-of-explicit-zeros",

@@ -43,12 +43,13 @@ from ucle.inputs.relations import (
     table_columns,
     typed_origin,
 )
-from ucle.inputs.states import BoundInput, read_entries
+from ucle.inputs.sparse_entries import entries_in_table
+from ucle.inputs.states import BoundInput
 from ucle.inputs.table_input import TableInput
 from ucle.inputs.tiled_tables import check_tile_ends, measure_tiles, tiled_sizes
 from ucle.language.bounds import AxisBound
 from ucle.operators.values import YES, anything
-from ucle.plan.sources import ArraySource, DataFile, OneRow, TableName, TableSource
+from ucle.plan.sources import ArraySource, DataFile, InMemory, OneRow, TableName, TableSource
 from ucle.stats.measure import Checked
 from ucle.stats.model import (
     TensorStatistics,
@@ -168,7 +169,7 @@ def one_row() -> BoundInput:
     source = TableSource(OneRow(), (), None, dtype=DType.BOOL, constant=True)
     described = DescribedTable(TableInput(source.origin), source.origin)
     counts = TensorStatistics(1, (), exact=True)
-    return BoundInput(described, source, counts, (), DType.BOOL, False, YES, ())
+    return BoundInput(described, source, counts, (), DType.BOOL, False, YES, (), None)
 
 
 def _bind_array(name: str, described: DescribedArray, labels: Sequence[str]) -> BoundInput:
@@ -185,6 +186,7 @@ def _bind_array(name: str, described: DescribedArray, labels: Sequence[str]) -> 
         fill,
         any_values(array, fill, dtype, infinity) if varies else array_values(array, fill, dtype),
         tuple(labels),
+        None,
     )
 
 
@@ -201,7 +203,9 @@ def _bind_table(
         source = _find_source(session, name, described, labels, prefix)
         fill = _fill(name, described, source.dtype)
         known = described.spec.measured
-        entries = read_entries(described, source)
+        entries = None
+        if isinstance(described.origin, InMemory) and not known:
+            entries = entries_in_table(name, source, described.data)
         if entries is not None:
             measured = entries.measure(fill)
         elif callable(known):
@@ -227,6 +231,7 @@ def _bind_table(
         if varies
         else measured.values(source.dtype, fill),
         tuple(labels),
+        entries,
     )
 
 

@@ -24,6 +24,7 @@ from ucle.foundation.dtypes import DType, nearest
 from ucle.foundation.exact_numbers import typed_numbers
 from ucle.foundation.libraries import pa
 from ucle.foundation.names import fold_name
+from ucle.inputs.column_types import Column
 from ucle.inputs.files import (
     index_columns,
     read_file,
@@ -53,7 +54,7 @@ from ucle.inputs.objects import (
 from ucle.inputs.pandas_columns import frame_table
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_blocked, is_sparse, to_blocks, to_coordinates
-from ucle.inputs.sparse_entries import SparseEntries
+from ucle.inputs.sparse_entries import table_of_entries
 from ucle.inputs.table_input import TableInput
 from ucle.inputs.wide_tables import check_distinct_names
 from ucle.ir.layouts import Coordinates
@@ -105,8 +106,8 @@ class DescribedTable:
     """Sizes of the axes, if the object itself has them."""
     foreign: Mapping[str, str] = field(default_factory=dict)
     """Columns that the user did not put into the data, and descriptions (see `column_roles`)."""
-    entries: SparseEntries | None = None
-    """What the table holds, if it is that of a sparse array."""
+    columns: tuple[Column, ...] | None = None
+    """The columns of the table as DuckDB describes them, if that is known."""
 
 
 Described = DescribedArray | DescribedTable
@@ -309,8 +310,8 @@ def _describe_sparse(name: str, spec: TableInput, place: str) -> DescribedTable:
     kind = f"{matrix.kind} {' x '.join(map(str, matrix.shape))}"
     origin = InMemory(kind, place)
     if dtype.kind != "c":
-        entries = SparseEntries(name, matrix.shape, matrix.coords, values)
-        return DescribedTable(spec, origin, entries.table, matrix.shape, entries=entries)
+        data, described = table_of_entries(matrix.shape, matrix.coords, values)
+        return DescribedTable(spec, origin, data, matrix.shape, columns=described)
     positions = Coordinates.of(max(matrix.shape, default=0)).numpy
     keys = [np.asarray(key, dtype=positions) for key in matrix.coords]
     columns = {f"k{axis}": arrow_array(key) for axis, key in enumerate(keys)}

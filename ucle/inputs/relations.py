@@ -51,8 +51,8 @@ def find_columns(
     origin, dtype = typed_origin(session, name, described, labels, foreign)
     spec = described.spec if dtype is None else replace(described.spec, dtype=dtype)
     described = replace(described, spec=spec, origin=origin)
-    if described.entries is not None:
-        columns, table = described.entries.columns, False
+    if described.columns is not None:
+        columns, table = described.columns, False
     else:
         source = TableSource(described.origin, (), None)
         columns, table = table_columns(session, name, source, prefix)

@@ -1,8 +1,9 @@
-"""The entries of sparse arrays in memory: their statistics, and matrices as compressed arrays.
+"""Entries in memory: their statistics, and matrices as compressed arrays.
 
-A sparse array is a table of coordinates for the relational engine. Whoever holds it in memory can
-count it without a query, and can hand a matrix over as kernels take it: as one compressed array, in
-lists of rows or of columns. It is encoded once for each layout that plans read.
+A sparse array or a frame of coordinates is a table for the relational engine. Whoever holds it in
+memory can count it without a query, and can hand a matrix over as kernels take it: as one
+compressed array, in lists of rows or of columns. It is encoded once for each layout that plans
+read.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ucle.errors import ValueTypeError
 from ucle.foundation.arrow_numbers import arrow_array, numpy_array
 from ucle.foundation.dtypes import Scalar, differs_from
+from ucle.foundation.exact_numbers import typed_numbers
 from ucle.foundation.libraries import pa
 from ucle.inputs.column_types import Column
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.ir.tensor_types import TensorType
-from ucle.sqlgen.sql_trees import key_columns
+from ucle.plan.sources import Nulls, TableSource
+from ucle.sqlgen.sql_trees import VALUE, key_columns
 from ucle.stats.coordinates import measure_coordinates
 from ucle.stats.measure import MeasuredInput
 from ucle.udf_kernels import Csr
@@ -28,51 +32,44 @@ from ucle.udf_kernels import Csr
 LARGEST = 1 << 31
 """The length of an axis from which on compressed arrays cannot have its positions."""
 
-VALUE = "val"
+MOST_ROWS = 1 << 21
+"""Rows of a table from which on DuckDB, with its threads, checks and counts them sooner."""
+
 _TYPES = {"bool": "BOOLEAN", "int64": "BIGINT", "float32": "FLOAT", "float64": "DOUBLE"}
 
 
 class SparseEntries:
     """Real entries with their coordinates, of which no two are the same.
 
-    >>> entries = SparseEntries("A", (3, 2), (np.array([0, 2]), np.array([1, 0])), np.ones(2))
-    >>> entries.table.column_names, entries.measure(0.0).distinct
-    (['k0', 'k1', 'val'], (2.0, 2.0))
+    >>> entries = SparseEntries("A", (np.array([0, 2]), np.array([1, 0])), np.ones(2))
+    >>> entries.is_matrix, entries.measure(0.0).distinct
+    (True, (2.0, 2.0))
     """
 
     def __init__(
-        self,
-        tensor: str,
-        shape: Sequence[int],
-        coordinates: Sequence[NDArray[Any]],
-        values: NDArray[Any],
+        self, tensor: str, coordinates: Sequence[NDArray[Any]], values: NDArray[Any]
     ) -> None:
         """Take the entries.
 
         Args:
             tensor: the name of the array.
-            shape: its shape.
-            coordinates: an array for each axis.
+            coordinates: an array of positions for each axis.
             values: numbers of an element type.
         """
-        positions = Coordinates.of(max(shape, default=0))
         self.tensor = tensor
-        self.is_matrix = len(shape) == 2 and max(shape) < LARGEST
-        keys = [np.asarray(key, dtype=positions.numpy) for key in coordinates]
-        names = [f"k{axis}" for axis in range(len(shape))]
-        arrays = [*map(arrow_array, keys), arrow_array(values)]
-        self.table = pa.table(arrays, names=[*names, VALUE])
-        """The entries as a table of Arrow."""
-        types = [positions.value] * len(shape) + [_TYPES[values.dtype.name]]
-        self.columns = tuple(map(Column, [*names, VALUE], types))
-        """The columns of the table, as DuckDB describes them."""
+        self._keys = tuple(coordinates)
+        self._values = values
         self._lists: dict[tuple[Layout, tuple[int, ...], str], pa.Table] = {}
         self._lock = threading.Lock()
 
+    @property
+    def is_matrix(self) -> bool:
+        """True if it has two axes, whose positions compressed arrays can have."""
+        return len(self._keys) == 2 and all(key.max(initial=0) < LARGEST for key in self._keys)
+
     def measure(self, fill: Scalar) -> MeasuredInput:
         """Return the statistics of the entries that differ from a fill."""
-        *keys, values = (numpy_array(column.combine_chunks()) for column in self.table.columns)
-        return measure_coordinates(keys, values, fill)
+        return measure_coordinates(self._keys, self._values, fill)
 
     def lists(self, type_: TensorType, layout: Layout) -> pa.Table:
         """Return a matrix as a tensor relation of compressed arrays.
@@ -92,8 +89,7 @@ class SparseEntries:
     def _encode(self, type_: TensorType, layout: Layout) -> pa.Table:
         axis = layout.compressed
         assert axis is not None
-        columns = [numpy_array(column.combine_chunks()) for column in self.table.columns]
-        row, column, values = columns[layout.row], columns[axis], columns[-1]
+        row, column, values = self._keys[layout.row], self._keys[axis], self._values
         stored = np.asarray(differs_from(values, type_.fill))
         if not stored.all():
             row, column, values = row[stored], column[stored], values[stored]
@@ -117,3 +113,73 @@ class SparseEntries:
         """
         table = self.lists(type_, layout)
         return None if not len(table) or table.nbytes > most else bytes(table[VALUE][0].as_py())
+
+
+def table_of_entries(
+    shape: Sequence[int], coordinates: Sequence[NDArray[Any]], values: NDArray[Any]
+) -> tuple[pa.Table, tuple[Column, ...]]:
+    """Return the entries of a sparse array as a table, and its columns as DuckDB describes them."""
+    positions = Coordinates.of(max(shape, default=0))
+    keys = [arrow_array(np.asarray(key, dtype=positions.numpy)) for key in coordinates]
+    names = [*(f"k{axis}" for axis in range(len(shape))), VALUE]
+    types = [positions.value] * len(shape) + [_TYPES[values.dtype.name]]
+    return pa.table([*keys, arrow_array(values)], names=names), tuple(map(Column, names, types))
+
+
+def entries_in_table(tensor: str, source: TableSource, table: Any) -> SparseEntries | None:
+    """Return the entries that a source reads from a table of Arrow, if each is a row of its own.
+
+    The result is None where a query has to tell what is wrong, or has to convert something.
+
+    Args:
+        tensor: the name of the tensor, for messages.
+        source: the columns.
+        table: the table.
+    """
+    plain = not (source.dense or source.wide or source.features or source.ragged or source.pairs)
+    as_they_are = not (any(source.encoded) or source.symmetric or source.tiles or source.times)
+    if not plain or not as_they_are or not source.keys or source.nulls is not Nulls.REFUSED:
+        return None
+    if source.presence or source.narrowed or source.dtype.kind == "c" or len(table) > MOST_ROWS:
+        return None
+    keys = [_numbers(table, name, "iu") for name in source.keys]
+    if source.value is None:
+        values = np.full(len(table), source.constant, source.dtype.numpy)
+    else:
+        values = _numbers(table, source.value, "biuf")
+    if values is None or any(key is None for key in keys):
+        return None
+    # Numbers beyond 63 bits become negative, and are no positions either way.
+    positions = [key.astype(np.int64, copy=False) for key in keys if key is not None]
+    try:
+        _, typed = typed_numbers(tensor, values, source.dtype)
+    except ValueTypeError:
+        return None
+    return SparseEntries(tensor, positions, typed) if _are_positions(positions) else None
+
+
+def _numbers(table: Any, name: str, kinds: str) -> NDArray[Any] | None:
+    """A column of numbers of some kinds without NULL; None if it is something else."""
+    column = table[name]
+    try:
+        kind = np.dtype(column.type.to_pandas_dtype()).kind
+    except (NotImplementedError, TypeError):
+        return None
+    if kind not in kinds or column.null_count or not column.type.bit_width:
+        return None
+    return numpy_array(column.combine_chunks())
+
+
+def _are_positions(keys: Sequence[NDArray[Any]]) -> bool:
+    """True if all are non-negative, and no two rows have the same ones."""
+    sizes = [int(key.max(initial=-1)) + 1 for key in keys]
+    if any(key.min(initial=0) < 0 for key in keys) or np.prod(sizes, dtype=float) >= 2.0**62:
+        return False
+    places = np.zeros(len(keys[0]), np.int64)
+    for key, size in zip(keys, sizes, strict=True):
+        places *= size
+        places += key
+    if bool((places[1:] > places[:-1]).all()):
+        return True
+    places.sort()
+    return bool((places[1:] != places[:-1]).all())

@@ -45,16 +45,13 @@ class BoundInput:
     """The possible values of stored entries."""
     labels: tuple[str, ...]
     """Names of the axes in its first use."""
+    entries: SparseEntries | None
+    """The entries that the source reads, if they are in memory and are rows of their own."""
 
     @property
     def data(self) -> Any:
         """The array or table, if it is in memory."""
         return self.described.data
-
-    @property
-    def entries(self) -> SparseEntries | None:
-        """The entries of a sparse array in memory, if its source reads them as they are."""
-        return read_entries(self.described, self.source)
 
     @property
     def loaded(self) -> Any:
@@ -129,17 +126,6 @@ class PlacedInput(SizedInput):
 def _iterate_fields(bound: BoundInput, state: type[BoundInput]) -> Iterator[tuple[str, Any]]:
     """The fields of an input in a state."""
     return ((field.name, getattr(bound, field.name)) for field in fields(state))
-
-
-def read_entries(described: Described, source: InputSource) -> SparseEntries | None:
-    """The entries of a sparse array in memory, if a source reads each as it is; else None."""
-    entries = described.entries if isinstance(described, DescribedTable) else None
-    if entries is None or not isinstance(source, TableSource):
-        return None
-    *keys, value = (column.name for column in entries.columns)
-    same = source.keys == tuple(keys) and source.value == value
-    changed = any(source.encoded) or source.symmetric or source.tiles or source.narrowed
-    return entries if same and not changed and source.times is None else None
 
 
 SMALL_BYTES = 1 << 10
