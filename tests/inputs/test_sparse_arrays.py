@@ -11,7 +11,9 @@ import pytest
 import scipy.sparse
 
 import ucle
+from ucle.inputs.column_types import Column
 from ucle.inputs.sparse_arrays import SparseArray, is_sparse, to_coordinates, without_axes
+from ucle.inputs.sparse_entries import plain_columns
 from ucle.ir.layouts import Layout, Level
 from ucle.plan.relation_nodes import Load
 from ucle.plan.sources import ListsSource
@@ -309,3 +311,14 @@ def test_what_the_caller_changes_later(decomposition: str, prepared: bool, nativ
         again = run() if prepared else program.execute()
         expected = first if prepared else (array @ X).tolist()
         assert again["y"].to_numpy().tolist() == expected
+
+
+def test_types_of_frames_are_those_that_duckdb_says() -> None:
+    types = [pa.bool_(), pa.float32(), pa.float64(), pa.string()]
+    types += [getattr(pa, f"{sign}int{bits}")() for sign in ("", "u") for bits in (8, 16, 32, 64)]
+    table = pa.table({f"c{n}": pa.array([], type_) for n, type_ in enumerate(types)})
+    with ucle.connect() as connection:
+        connection.register("given", table)
+        rows = connection.execute("DESCRIBE given").fetchall()
+    assert plain_columns(table) == tuple(Column(row[0], row[1]) for row in rows)
+    assert plain_columns(table.rename_columns(["a", "A", *table.column_names[2:]])) is None

@@ -8,6 +8,7 @@ of data start here; `ucle.stats.measure` has those of rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -199,13 +200,18 @@ def _bind_table(
     mode: str,
     coverage: bool,
 ) -> BoundInput:
-    with register_table(session, described.origin, described.data, prefix):
+    registration = register_table(session, described.origin, described.data, prefix)
+    with ExitStack() as registered:
+        if described.columns is None:
+            registered.enter_context(registration)
         source = _find_source(session, name, described, labels, prefix)
         fill = _fill(name, described, source.dtype)
         known = described.spec.measured
         entries = None
         if isinstance(described.origin, InMemory) and not known:
             entries = entries_in_table(name, source, described.data)
+        if entries is None and described.columns is not None:
+            registered.enter_context(registration)
         if entries is not None:
             measured = entries.measure(fill)
         elif callable(known):

@@ -54,7 +54,7 @@ from ucle.inputs.objects import (
 from ucle.inputs.pandas_columns import frame_table
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_blocked, is_sparse, to_blocks, to_coordinates
-from ucle.inputs.sparse_entries import table_of_entries
+from ucle.inputs.sparse_entries import plain_columns, table_of_entries
 from ucle.inputs.table_input import TableInput
 from ucle.inputs.wide_tables import check_distinct_names
 from ucle.ir.layouts import Coordinates
@@ -145,14 +145,18 @@ def describe(name: str, value: Any, place: str) -> Described:
         frame = frame_table(
             f"input {name}, pandas frame", with_index(spec), _find_needed_columns(spec)
         )
-        return DescribedTable(spec, InMemory("pandas frame", place), frame)
+        columns = plain_columns(frame)
+        return DescribedTable(spec, InMemory("pandas frame", place), frame, columns=columns)
     if is_instance(relation, "pyarrow", "Table"):
         if spec.columns_as is not None:
             check_distinct_names(relation.column_names, f"input {name}")
         foreign = index_columns(relation.schema)
         is_file = isinstance(given.relation, str | os.PathLike)
         kind = os.fspath(given.relation) if is_file else "Arrow table"
-        return DescribedTable(spec, InMemory(kind, place), relation, foreign=foreign)
+        columns = plain_columns(relation)
+        return DescribedTable(
+            spec, InMemory(kind, place), relation, foreign=foreign, columns=columns
+        )
     return describe_array(name, spec)
 
 

@@ -191,6 +191,8 @@ def input_dtype(session: Session, name: str, value: Any, labels: Sequence[str]) 
     described = describe(name, value, f"{name} in memory")
     if isinstance(described, DescribedArray):
         return described.dtype
+    if described.columns is not None:  # so that no query reads it
+        return find_columns(session, name, described, labels, "", described.foreign).dtype
     with register_table(session, described.origin, described.data, ""):
         return find_columns(session, name, described, labels, "", described.foreign).dtype
 

@@ -20,6 +20,7 @@ from ucle.foundation.arrow_numbers import arrow_array, numpy_array
 from ucle.foundation.dtypes import Scalar, differs_from
 from ucle.foundation.exact_numbers import typed_numbers
 from ucle.foundation.libraries import pa
+from ucle.foundation.names import fold_name
 from ucle.inputs.column_types import Column
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.ir.tensor_types import TensorType
@@ -36,6 +37,22 @@ MOST_ROWS = 1 << 21
 """Rows of a table from which on DuckDB, with its threads, checks and counts them sooner."""
 
 _TYPES = {"bool": "BOOLEAN", "int64": "BIGINT", "float32": "FLOAT", "float64": "DOUBLE"}
+
+_ARROW_TYPES = {
+    "bool": "BOOLEAN",
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INTEGER",
+    "int64": "BIGINT",
+    "uint8": "UTINYINT",
+    "uint16": "USMALLINT",
+    "uint32": "UINTEGER",
+    "uint64": "UBIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "string": "VARCHAR",
+}
+"""DuckDB's types of columns of Arrow that are not nested, by Arrow's."""
 
 
 class SparseEntries:
@@ -124,6 +141,21 @@ def table_of_entries(
     names = [*(f"k{axis}" for axis in range(len(shape))), VALUE]
     types = [positions.value] * len(shape) + [_TYPES[values.dtype.name]]
     return pa.table([*keys, arrow_array(values)], names=names), tuple(map(Column, names, types))
+
+
+def plain_columns(table: Any) -> tuple[Column, ...] | None:
+    """Return the columns of a table of Arrow as DuckDB describes them; None if it has to be asked.
+
+    >>> plain_columns(pa.table({"i": [1], "name": ["a"]}))
+    (Column(name='i', type='BIGINT'), Column(name='name', type='VARCHAR'))
+    >>> plain_columns(pa.table({"v": [[1, 2]]})) is None
+    True
+    """
+    types = [_ARROW_TYPES.get(str(field.type)) for field in table.schema]
+    names = table.column_names
+    if None in types or len(set(map(fold_name, names))) < len(names):
+        return None
+    return tuple(Column(name, str(type_)) for name, type_ in zip(names, types, strict=True))
 
 
 def entries_in_table(tensor: str, source: TableSource, table: Any) -> SparseEntries | None:
