@@ -175,10 +175,11 @@ def entries_in_table(tensor: str, source: TableSource, table: Any) -> SparseEntr
     if source.presence or source.narrowed or source.dtype.kind == "c" or len(table) > MOST_ROWS:
         return None
     keys = [_numbers(table, name, "iu") for name in source.keys]
-    if source.value is None:
-        values = np.full(len(table), source.constant, source.dtype.numpy)
-    else:
-        values = _numbers(table, source.value, "biuf")
+    values = (
+        np.full(len(table), source.constant, source.dtype.numpy)
+        if source.value is None
+        else _numbers(table, source.value, "biuf")
+    )
     if values is None or any(key is None for key in keys):
         return None
     # Numbers beyond 63 bits become negative, and are no positions either way.

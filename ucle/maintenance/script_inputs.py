@@ -158,8 +158,8 @@ def changed_inputs(
 
 def _check_rows(name: str, source: TableSource) -> None:
     several = source.dense or source.wide or source.symmetric or source.presence or source.tiles
-    several = several or source.features or source.ragged
-    if several or source.nulls is not Nulls.REFUSED or source.times:
+    unlike = source.features or source.ragged or source.times or source.nulls is not Nulls.REFUSED
+    if several or unlike:
         raise UnsupportedError(
             "a row of this input is no single entry",
             where=f"{TOLD}, input {name}",
