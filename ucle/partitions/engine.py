@@ -77,10 +77,6 @@ class PartitionEngine(Protocol):
         """
         ...
 
-    def settle(self, frames: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return computed frames as they are read by later runs."""
-        ...
-
     def shorten(self, frames: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return frames of the same rows that do not depend on those of earlier runs."""
         ...

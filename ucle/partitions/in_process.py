@@ -123,10 +123,6 @@ class InProcess:
         """Return the rows of the frames that are wanted; all are computed already."""
         return {name: self.collect(frames[name]) for name in wanted}
 
-    def settle(self, frames: Mapping[str, Frame]) -> Mapping[str, Frame]:
-        """Return the frames as they are."""
-        return frames
-
     def shorten(self, frames: Mapping[str, Frame]) -> Mapping[str, Frame]:
         """Return the frames as they are: they do not depend on others."""
         return frames

@@ -124,9 +124,8 @@ class OnPartitions:
                 held[read.step] = frame
         frames = run_distributed(step.again, engine, held)
         small = [x for x, read in step.outputs.items() if not read.type.rank and read.layout.scalar]
-        every = frames | {output: before_frames[made] for output, made in step.done.items()}
-        rows = engine.compute(every, small)
-        frames = {**every, **engine.settle(frames)}
+        frames |= {output: before_frames[made] for output, made in step.done.items()}
+        rows = engine.compute(frames, small)
         self._release_first(key, step.done.values())
         self._steps += 1
         if self._steps % SHORTENED == 0:
@@ -154,7 +153,7 @@ class OnPartitions:
         """The frames that a plan makes, computed."""
         made = run_distributed(plan, self._engine)
         self._engine.compute(made, ())
-        return dict(self._engine.settle(made))
+        return made
 
     def replan(
         self, compiled: Compiled, state: Mapping[str, Any], options: Options

@@ -2,9 +2,10 @@
 
 program, sources, spark_facts
                 compiled programs, their inputs, and how these are measured
-engine, driver, frames, labels, planning, actions, failures
+engine, driver, frames, by_frames, by_rdds, labels, result_limits, actions, failures
                 the engines for fragments, and jobs of Spark
-tasks, workers  what executors run, on a DuckDB that tasks share
+tasks, packs, workers
+                what executors run, on a DuckDB that tasks share
 spark_results, shown, kinds
                 tensors whose rows stay there
 

@@ -33,19 +33,28 @@ def action(spark: Any, purpose: str) -> Iterator[None]:
             if not isinstance(error, Exception):  # the keyboard, or the end of a generator
                 with contextlib.suppress(Exception):
                     spark.interruptTag(tag)
+                with contextlib.suppress(Exception):
+                    spark.sparkContext.cancelJobsWithTag(tag)
             raise
 
 
 @contextlib.contextmanager
 def _tagged(spark: Any, tag: str) -> Iterator[None]:
-    """Name the jobs of this thread, so that they can be cancelled; other servers may not do so."""
+    """Name the jobs of this thread, so that they can be cancelled; other servers may not do so.
+
+    A session names its queries only, and its context the jobs on RDDs.
+    """
     with contextlib.suppress(Exception):
         spark.addTag(tag)
+    with contextlib.suppress(Exception):
+        spark.sparkContext.addJobTag(tag)
     try:
         yield
     finally:
         with contextlib.suppress(Exception):
             spark.removeTag(tag)
+        with contextlib.suppress(Exception):
+            spark.sparkContext.removeJobTag(tag)
 
 
 @contextlib.contextmanager

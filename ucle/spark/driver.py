@@ -64,10 +64,6 @@ class Driver:
         """Return the rows of the frames that are wanted; all are computed already."""
         return {name: frames[name] for name in wanted}
 
-    def settle(self, frames: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
-        """Return the frames as they are."""
-        return frames
-
     def shorten(self, frames: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
         """Return the frames as they are: they do not depend on others."""
         return frames

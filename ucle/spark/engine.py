@@ -1,4 +1,4 @@
-"""The engine for Spark: Spark shuffles, and `mapInArrow` runs fragments.
+"""The engine for Spark: Spark moves packed rows, and fragments run on its Python workers.
 
 Inputs of a fragment that are the same in each step of a loop are brought to its partitions once,
 and Spark keeps them there. The moving inputs of a step are placed alike, so that both meet in one
@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
-from functools import cached_property, reduce
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ucle.database.session import Session
 from ucle.foundation.dataclasses import dataclass
-from ucle.foundation.libraries import LateModule, pa
+from ucle.foundation.libraries import pa
 from ucle.inputs.states import BoundInput
 from ucle.partitions import fragments
 from ucle.partitions.fragments import Fragment
@@ -26,28 +24,12 @@ from ucle.pipeline.artifacts import Compiled
 from ucle.plan.relation_nodes import Load
 from ucle.plan.sources import Dictionary, InMemory
 from ucle.run.array_tables import array_table
-from ucle.spark.actions import action
-from ucle.spark.frames import Frame, Persisted, Placed, stored_schema, unpacked
+from ucle.spark.by_frames import ByFrames
+from ucle.spark.by_rdds import ByRdds
+from ucle.spark.frames import Frame, Persisted, Placed, Route, stored_schema
 from ucle.spark.kinds import arrow_type
-from ucle.spark.labels import partition_labels
-from ucle.spark.planning import most_result_bytes, session_for_steps, without_plan
-from ucle.spark.tasks import (
-    MADE,
-    PART,
-    PLACED,
-    ROWS,
-    SEED,
-    SOURCE,
-    FragmentTask,
-    PlaceTask,
-    TaskContext,
-    TaskInput,
-)
-
-pc: Any = LateModule("pyarrow.compute")
-spark: Any = LateModule("pyspark.sql.functions")
-types: Any = LateModule("pyspark.sql.pandas.types")
-
+from ucle.spark.result_limits import most_result_bytes
+from ucle.spark.tasks import FragmentTask, TaskContext, TaskInput
 
 LOCAL_BYTES = 1 << 24
 """The largest state of a loop, in bytes, that is copied to the driver from time to time."""
@@ -59,6 +41,7 @@ class _Prepared:
 
     fragment: Fragment
     task: FragmentTask
+    route: Route
     fixed: Persisted | None
 
 
@@ -92,16 +75,15 @@ class SparkEngine:
         self._inputs = inputs
         self._memory = memory
         self._tasks = tasks
-        self._labels = partition_labels(partitions)
+        most = min(LOCAL_BYTES, most_result_bytes(session_of_spark) / 4)
+        self._frames = ByFrames(session_of_spark, partitions, most)
+        self._rdds = None
+        if hasattr(session_of_spark, "_jsparkSession"):  # Spark Connect has no RDDs
+            self._rdds = ByRdds(session_of_spark, partitions, most)
         self._prepared: dict[int, _Prepared] = {}
         self._live: weakref.WeakSet[Persisted] = weakref.WeakSet()
         self._ends: deque[Any] = deque()
         self.read(compiled, compiled.named_inputs)
-
-    @cached_property
-    def _steps(self) -> Any:
-        """The session that plans steps."""
-        return session_for_steps(self._spark)
 
     def read(self, compiled: Compiled, inputs: Mapping[str, BoundInput]) -> None:
         """Run a program on these inputs from now on."""
@@ -122,21 +104,18 @@ class SparkEngine:
         kinds = {f.name: f.dataType.simpleString() for f in frame.schema.fields}
         schema = pa.schema([(name, arrow_type(kinds[name])) for name in columns])
         rows = frame.select(*(frame[f"`{name}`"] for name in columns))
-        return Frame(rows.coalesce(self._tasks), schema)  # there may be many small partitions
+        rows = rows.coalesce(self._tasks)  # there may be many small partitions
+        return Frame(rows, schema, self._frames)
 
     def dictionary(self, dictionary: Dictionary) -> pa.Table:
         """Return the positions of ids, from tables in memory and the stand-ins of others."""
         return dictionary_rows(self._session, dictionary, self._given)
 
     def upload_rows(self, rows: pa.Table) -> Frame:
-        """Upload rows of this process to Spark."""
+        """Return rows of this process as a relation on Spark."""
         columns = [_plain(rows[name]) for name in rows.column_names]
         plain = pa.table(columns, names=rows.column_names)
-        if len(plain):
-            return Frame(self._spark.createDataFrame(plain), plain.schema)
-        # For an empty table Spark Connect 4.0 needs the schema.
-        schema = types.from_arrow_schema(plain.schema)
-        return Frame(self._spark.createDataFrame([], schema), plain.schema)
+        return Frame(plain, plain.schema, self._frames)
 
     # ---- Exchanges ----
 
@@ -150,77 +129,55 @@ class SparkEngine:
         if id(fragment) not in self._prepared:
             self._prepared[id(fragment)] = self._prepare(fragment, placed)
         prepared = self._prepared[id(fragment)]
-        moving = self._place_rows(placed, kept=False)
-        if prepared.fixed is None:
-            seeds = self._seeds(repeated=fragment.repeated)
-            rows = self._repartition_rows(reduce(_both, moving, seeds))
-        elif moving:
-            # Rows that are repartitioned alike meet where they are. An older Spark moves them all.
-            moved = self._repartition_rows(reduce(_both, moving))
-            rows = self._repartition_rows(prepared.fixed.data.union(moved))
+        route, fixed = prepared.route, prepared.fixed
+        moving = self._place_rows(route, placed, kept=False)
+        if fixed is None:
+            rows = route.bring(moving)
         else:
-            rows = prepared.fixed.data
-        made = self._persist(rows.mapInArrow(prepared.task.__call__, MADE))
+            rows = route.meet(fixed.data, moving) if moving else fixed.data
+        made = route.run(rows, prepared.task, fragment, self._ends)
+        self._live.add(made)
         return {
-            each.read.step: Frame(made.data, stored_schema(each.read), number, made)
+            each.read.step: Frame(made.data, stored_schema(each.read), route, number, made)
             for number, each in enumerate(fragment.made)
         }
 
     def _prepare(self, fragment: Fragment, placed: Mapping[str, Placed]) -> _Prepared:
         """Build the task of a fragment, and bring the rows to it that stay there."""
+        route = self._route(fragment, placed)
         tables = fragment.tables
         incoming = (
             TaskInput(name, tables[name], each.frame.schema, each.kept)
             for name, each in placed.items()
         )
         task = FragmentTask(
-            Task.of(self.compiled, fragment), tuple(incoming), self._labels, self.context
+            Task.of(self.compiled, fragment), tuple(incoming), route.labels, self.context
         )
         fixed = None
-        if staying := self._place_rows(placed, kept=True):
-            rows = reduce(_both, staying, self._seeds(repeated=True))
-            fixed = self._persist(self._repartition_rows(rows))
-        return _Prepared(fragment, task, fixed)
+        if staying := self._place_rows(route, placed, kept=True):
+            fixed = route.keep(route.bring(staying), self._ends)
+            self._live.add(fixed)
+        return _Prepared(fragment, task, route, fixed)
 
-    def _place_rows(self, placed: Mapping[str, Placed], *, kept: bool) -> list[Any]:
+    def _route(self, fragment: Fragment, placed: Mapping[str, Placed]) -> Route:
+        """The route of a fragment: RDDs for steps, and for what reads no DataFrame of users."""
+        if self._rdds is None:
+            return self._frames
+        frames = [each.frame for each in placed.values()]
+        small = all(frame.is_here or frame.route is self._rdds for frame in frames)
+        return self._rdds if fragment.repeated or small else self._frames
+
+    def _place_rows(self, route: Route, placed: Mapping[str, Placed], *, kept: bool) -> list[Any]:
         """The rows of inputs in transit, of those that are kept or of the others."""
-        found = []
-        for number, each in enumerate(placed.values()):
-            if each.kept is kept:
-                task = PlaceTask(
-                    number,
-                    each.placement,
-                    each.columns,
-                    self._labels,
-                    each.frame.number,
-                    self.context,
-                )
-                found.append(each.frame.own().mapInArrow(task.__call__, PLACED))
-        return found
-
-    def _seeds(self, *, repeated: bool) -> Any:
-        """A row for each partition, to which others are added, in the session that plans them."""
-        labels = spark.array(*(spark.lit(label) for label in self._labels))
-        session = self._steps if repeated else self._spark
-        return session.range(self.partitions).select(
-            spark.lit(SEED).cast("int").alias(SOURCE),
-            spark.element_at(labels, spark.col("id").cast("int") + 1).cast("int").alias(PART),
-            spark.lit(None).cast("binary").alias(ROWS),
-        )
-
-    def _repartition_rows(self, rows: Any) -> Any:
-        """Put the rows of each partition of ours on one of Spark's (`ucle.spark.labels`)."""
-        return rows.repartition(self.partitions, PART)
-
-    def _persist(self, data: Any) -> Persisted:
-        made = Persisted(data, self._ends)
-        self._live.add(made)
-        return made
+        own = {number: each for number, each in enumerate(placed.values()) if each.kept is kept}
+        return route.place(own, self.context)
 
     def _release(self) -> None:
         """Unpersist what nothing refers to any more."""
         while self._ends:
             self._ends.popleft().unpersist()
+        if self._rdds is not None:
+            self._rdds.forget({each.run for each in self._live if each.run is not None})
 
     # ---- Results ----
 
@@ -231,30 +188,11 @@ class SparkEngine:
             UcleError: a task failed.
             NaNError: numbers have outgrown their type.
         """
-        together: dict[int, dict[str, Frame]] = {}
-        for name, frame in frames.items():
-            together.setdefault(id(frame.data), {})[name] = frame
+        groups = [x for x in _together(frames) if next(iter(x.values())).owner is not None]
         found: dict[str, pa.Table] = {}
-        for group in together.values():
-            data = next(iter(group.values())).data
-            small = {name: frame for name, frame in group.items() if name in wanted}
-            with action(self._spark, "compute " + ", ".join(group)):
-                if not small:
-                    data.count()
-                    continue
-                numbers = ", ".join(str(frame.number) for frame in small.values())
-                rows = data.where(f"{SOURCE} IN ({numbers})").toArrow()
-            for name, frame in small.items():
-                own = rows.filter(pc.equal(rows[SOURCE], frame.number))
-                found[name] = unpacked(own, frame)
+        for group in sorted(groups, key=_run, reverse=True):  # a later run computes earlier ones
+            found |= next(iter(group.values())).route.compute(group, wanted)
         return found
-
-    def settle(self, frames: Mapping[str, Frame]) -> dict[str, Frame]:
-        """Return computed frames without the plans that made them: those grow from step to step.
-
-        Spark still knows how to compute lost rows again. With Spark Connect, plans stay.
-        """
-        return self._replace(frames, self._settle)
 
     def shorten(self, frames: Mapping[str, Frame]) -> dict[str, Frame]:
         """Return frames from which lost rows are computed again, and not from the first step on.
@@ -262,40 +200,14 @@ class SparkEngine:
         A small state is copied to the driver, and a larger one to a checkpoint, if the session has
         a folder for it. Otherwise, it stays as it is.
         """
-        return self._replace(frames, self._shorten)
-
-    def _replace(
-        self, frames: Mapping[str, Frame], change: Callable[[Frame], Frame]
-    ) -> dict[str, Frame]:
-        """Change each DataFrame, of which several frames may be parts."""
-        changed = {id(frame.data): change(frame) for frame in frames.values()}
-        return {
-            name: replace(changed[id(frame.data)], schema=frame.schema, number=frame.number)
-            for name, frame in frames.items()
-        }
-
-    def _settle(self, frame: Frame) -> Frame:
-        if not hasattr(frame.data, "_jdf"):
-            return frame
-        with action(self._spark, "plan the next step"):
-            return replace(frame, data=without_plan(frame.data, self._steps))
-
-    def _shorten(self, frame: Frame) -> Frame:
-        data = frame.data
-        with action(self._spark, "keep the state of a loop"):
-            size = data.selectExpr(f"sum(length({ROWS}))").collect()[0][0] or 0
-            if size <= min(LOCAL_BYTES, most_result_bytes(self._spark) / 4):
-                return replace(frame, data=self._steps.createDataFrame(data.toArrow()), owner=None)
-            context = getattr(self._spark, "sparkContext", None)
-            if context is not None and context.getCheckpointDir() is not None:
-                return replace(frame, data=data.checkpoint(), owner=None)
-        return frame
+        found: dict[str, Frame] = {}
+        for group in _together(frames):
+            found |= next(iter(group.values())).route.shorten(group)
+        return found
 
     def collect(self, frame: Frame) -> pa.Table:
         """Return all rows, in this process."""
-        with action(self._spark, "fetch rows"):
-            rows = frame.own().toArrow()
-        return rows if frame.number is None else unpacked(rows, frame)
+        return frame.route.collect(frame)
 
     def fetch_rows(self, incoming: fragments.FragmentInput) -> pa.Table:
         """Return the rows of an input, in this process."""
@@ -324,8 +236,18 @@ class SparkEngine:
         self._release()
 
 
-def _both(one: Any, other: Any) -> Any:
-    return one.union(other)
+def _together(frames: Mapping[str, Frame]) -> list[dict[str, Frame]]:
+    """Divide frames into those with the same data."""
+    together: dict[int, dict[str, Frame]] = {}
+    for name, frame in frames.items():
+        together.setdefault(id(frame.data), {})[name] = frame
+    return list(together.values())
+
+
+def _run(frames: Mapping[str, Frame]) -> int:
+    """The number of the run that makes frames of the same data, if it has one."""
+    owner = next(iter(frames.values())).owner
+    return -1 if owner is None or owner.run is None else owner.run
 
 
 def _plain(column: Any) -> Any:

@@ -1,42 +1,61 @@
-"""Relations on Spark: DataFrames of rows, or of packs of rows that fragments have made."""
+"""Relations on Spark: DataFrames of rows, or packs of rows that fragments have made."""
 
 from __future__ import annotations
 
 import weakref
 from collections import deque
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import field
+from typing import Any, Protocol
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import pa
+from ucle.partitions.fragments import Fragment
 from ucle.plan.placement_rules import Placement
 from ucle.plan.relation_nodes import Read
 from ucle.spark.kinds import KEY_KINDS, KINDS, arrow_type
-from ucle.spark.tasks import ROWS, SOURCE, unpack
+from ucle.spark.tasks import ROWS, FragmentTask, TaskContext, unpack
 from ucle.sqlgen.sql_trees import VALUE, key_columns
 
 
 class Persisted:
-    """A DataFrame that Spark keeps as long as something refers to this."""
+    """Data that Spark keeps as long as something refers to this."""
 
-    def __init__(self, data: Any, ends: deque[Any]) -> None:
-        """Have Spark keep a DataFrame; at the end it is added to `ends`."""
-        self.data = data.persist()
+    def __init__(self, data: Any, ends: deque[Any], *level: Any, run: int | None = None) -> None:
+        """Have Spark keep a DataFrame or an RDD; at the end it is added to `ends`.
+
+        `run` is the number under which the tasks of an RDD report.
+        """
+        self.data = data.persist(*level)
+        self.run = run
+        self.reports: list[Any] = []
+        """What the tasks have reported, if they have run."""
         weakref.finalize(self, ends.append, self.data).atexit = False
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A relation on Spark: a DataFrame of its rows, or one with the results of fragments."""
+    """A relation: rows in a DataFrame or a table of this process, or packs that fragments made.
+
+    Packs are in a DataFrame, or in an RDD of pairs: the number of a relation, and some of its rows.
+    """
 
     data: Any
     schema: pa.Schema
+    route: Route
+    """What it is read by."""
     number: int | None = None
-    """Its number among the results of fragments; None where rows are Spark's own."""
+    """Its number among the results of fragments; None where rows are not packed."""
     owner: Persisted | None = None
 
-    def own(self) -> Any:
-        """Return its rows, packed if a fragment has made them."""
-        return self.data if self.number is None else self.data.where(f"{SOURCE} = {self.number}")
+    @property
+    def is_here(self) -> bool:
+        """True if its rows are a table of this process."""
+        return isinstance(self.data, pa.Table)
+
+    def relation(self) -> Any:
+        """Return a DataFrame of its rows, packed if a fragment has made them."""
+        return self.route.relation(self)
 
 
 @dataclass(frozen=True)
@@ -47,6 +66,65 @@ class Placed:
     placement: Placement
     columns: tuple[str, ...]
     kept: bool
+
+
+class Route(Protocol):
+    """A way of running fragments on Spark: on DataFrames, or on RDDs."""
+
+    labels: tuple[int, ...]
+    """The numbers that stand for the partitions in transit."""
+
+    def place(self, placed: Mapping[int, Placed], context: TaskContext) -> list[Any]:
+        """Pack rows for their partitions; return these rows in transit.
+
+        Args:
+            placed: the relations, by their numbers among the inputs of a fragment.
+            context: what tasks require.
+        """
+        ...
+
+    def bring(self, rows: list[Any]) -> Any:
+        """Bring rows in transit to all partitions."""
+        ...
+
+    def meet(self, fixed: Any, rows: list[Any]) -> Any:
+        """Bring rows in transit to those that were brought before."""
+        ...
+
+    def run(
+        self, rows: Any, task: FragmentTask, fragment: Fragment, ends: deque[Any]
+    ) -> Persisted:
+        """Run a fragment on rows that are on their partitions; at the end `ends` has its data."""
+        ...
+
+    def keep(self, data: Any, ends: deque[Any]) -> Persisted:
+        """Have Spark keep rows that are on their partitions."""
+        ...
+
+    def compute(self, frames: Mapping[str, Frame], wanted: Collection[str]) -> dict[str, pa.Table]:
+        """Compute frames with the same data; return the rows of those that are wanted."""
+        ...
+
+    def shorten(self, frames: Mapping[str, Frame]) -> Mapping[str, Frame]:
+        """Return frames with the same data so that lost rows are computed from these."""
+        ...
+
+    def collect(self, frame: Frame) -> pa.Table:
+        """Return all rows of a frame, in this process."""
+        ...
+
+    def relation(self, frame: Frame) -> Any:
+        """Return a DataFrame of the rows of a frame, packed if a fragment has made them."""
+        ...
+
+
+def describe(purpose: str, frames: Iterable[str]) -> str:
+    """Return what a job does, for Spark's interface.
+
+    >>> describe("compute", ["r", "delta"])
+    'compute r, delta'
+    """
+    return f"{purpose} {', '.join(frames)}"
 
 
 def stored_schema(read: Read) -> pa.Schema:
@@ -61,5 +139,9 @@ def stored_schema(read: Read) -> pa.Schema:
 
 def unpacked(rows: pa.Table, frame: Frame) -> pa.Table:
     """The rows in some packs."""
-    parts = [unpack(value.as_buffer()) for value in rows[ROWS]]
-    return pa.concat_tables([frame.schema.empty_table(), *parts])
+    return unpacked_values((value.as_buffer() for value in rows[ROWS]), frame)
+
+
+def unpacked_values(values: Iterable[Any], frame: Frame) -> pa.Table:
+    """The rows in some packs, each of them bytes or a buffer."""
+    return pa.concat_tables([frame.schema.empty_table(), *map(unpack, values)])

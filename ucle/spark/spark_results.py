@@ -230,7 +230,7 @@ class SparkOutputs:
             made=frame.number is not None,
             context=replace(self._circumstances, kernels=not read.layout.scalar),
         )
-        return frame.own().mapInArrow(task.__call__, shown_schema(read.type))
+        return frame.relation().mapInArrow(task.__call__, shown_schema(read.type))
 
     def shown(self, name: str, frame: Frame, *, every: bool) -> Any:
         """Return the entries with the coordinates of the data, and every entry if wanted."""

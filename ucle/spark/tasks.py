@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import field
 from typing import Any
 
@@ -41,6 +41,9 @@ MADE = f"{SOURCE} int, {ROWS} binary"
 
 SEED = -1
 """The source number of a row that exists for each partition, so that each of them runs."""
+
+Pack = tuple[int, int, Any]
+"""The number of a relation, a partition, and a value that `pack` has made of rows for it."""
 
 TASK = "task"
 """The owner of tables that are dropped at the end of a task."""
@@ -158,26 +161,35 @@ class PlaceTask:
 
     def _pack_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         self.context.check_version()
-        waiting: list[pa.Table] = []
+        for label, rows in self.divide(self._tables(batches)):
+            yield from placed_batch(self.number, label, rows)
+
+    def _tables(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         for batch in batches:
             if self.made is None:
-                waiting.append(pa.Table.from_batches([batch]))
+                yield pa.Table.from_batches([batch])
             else:
-                waiting += [unpack(value.as_buffer()) for value in batch.column(ROWS)]
+                yield from (unpack(value.as_buffer()) for value in batch.column(ROWS))
+
+    def divide(self, tables: Iterator[pa.Table]) -> Iterator[tuple[int, pa.Table]]:
+        """Yield the rows for each partition, with its label; small tables are put together."""
+        waiting: list[pa.Table] = []
+        for table in tables:
+            waiting.append(table)
             if sum(each.nbytes for each in waiting) > FLUSH:
                 yield from self._place_rows(pa.concat_tables(waiting))
                 waiting = []
         if waiting:
             yield from self._place_rows(pa.concat_tables(waiting))
 
-    def _place_rows(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    def _place_rows(self, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         match self.placement.spread:
             case Spread.SINGLE:
-                yield from placed_batch(self.number, self.labels[0], rows)
+                yield self.labels[0], rows
                 return
             case Spread.REPLICATED:
                 for label in self.labels:
-                    yield from placed_batch(self.number, label, rows)
+                    yield label, rows
                 return
             case Spread.BY_AXES:
                 parts = partition_of(rows, self.columns, len(self.labels))
@@ -185,7 +197,7 @@ class PlaceTask:
                 parts = scattered(rows, len(self.labels))
         for label, own in zip(self.labels, divide_rows(rows, parts, len(self.labels)), strict=True):
             if len(own):
-                yield from placed_batch(self.number, label, own)
+                yield label, own
 
 
 def scattered(rows: pa.Table, partitions: int) -> NDArray[np.int64]:
@@ -230,28 +242,39 @@ class FragmentTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task."""
         try:
-            yield from self._run(batches)
+            for number, rows in self.run(self._packs(batches)):
+                yield from made_batch(number, rows)
         except (UcleError, NaNError) as error:
             raise pack_error(error) from None
 
-    def _run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _packs(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Pack]:
+        parts = {label: part for part, label in enumerate(self.labels)}
+        for batch in batches:
+            columns = (batch.column(name) for name in (SOURCE, PART, ROWS))
+            for source, label, value in zip(*columns, strict=True):
+                yield source.as_py(), parts[label.as_py()], value.as_buffer()
+
+    def run(
+        self, packs: Iterator[Pack], parts: Collection[int] = ()
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """Yield the number and the rows of each result.
+
+        Args:
+            packs: the rows of all inputs; `SEED` is the number of a partition alone.
+            parts: the partitions, besides those that `packs` name.
+        """
         self.context.check_version()
         with open_worker(self.context.memory) as worker:
             session = worker.session
             self.context.check(session)
-            store = Store(session)
-            numbers = {label: part for part, label in enumerate(self.labels)}
-            parts: set[int] = set()
-            for batch in batches:
-                columns = (batch.column(name) for name in (SOURCE, PART, ROWS))
-                for source, label, value in zip(*columns, strict=True):
-                    number, part = source.as_py(), numbers[label.as_py()]
-                    if number == SEED:
-                        parts.add(part)
-                    elif not (self.incoming[number].kept and worker.holds(self.task.key, part)):
-                        store.put(self._table(number, part), unpack(value.as_buffer()))
+            store, there = Store(session), set(parts)
+            for number, part, value in packs:
+                if number == SEED:
+                    there.add(part)
+                elif not (self.incoming[number].kept and worker.holds(self.task.key, part)):
+                    store.put(self._table(number, part), unpack(value))
             store.flush()
-            for part in sorted(parts):
+            for part in sorted(there):
                 self._complete(store, worker, part)
                 held = {}
                 for number, each in enumerate(self.incoming):
@@ -260,7 +283,7 @@ class FragmentTask:
                 made = run_fragment(session, self.task, part, held)
                 for number, name in enumerate(self.task.made):
                     if name in made:
-                        yield from made_batch(number, made[name])
+                        yield number, made[name]
 
     def _table(self, number: int, part: int) -> str:
         """The table of an input's rows; those of kept ones are there for later tasks, too."""
