@@ -25,4 +25,6 @@ def settings(log: Path) -> dict[str, str]:
         "spark.eventLog.compress": "false",
         "spark.sql.warehouse.dir": str(log.with_name("warehouse")),
         "spark.executor.memory": "1g",
+        # Every executor imports ucle: it writes byte code, where an installed package has some.
+        "spark.executorEnv.PYTHONDONTWRITEBYTECODE": "",
     }

@@ -8,8 +8,9 @@ end of each task, by an accumulator.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import count
@@ -34,6 +35,9 @@ from ucle.spark.tasks import MADE, PLACED, FragmentTask, PlaceTask, TaskContext
 
 pyspark: Any = LateModule("pyspark")
 
+TRACEBACK = "SPARK_SIMPLIFIED_TRACEBACK"
+"""A variable of workers: they leave out frames of Spark's own in the traces of errors."""
+
 
 class ByRdds(Route):
     """A `Route` on RDDs."""
@@ -46,6 +50,22 @@ class ByRdds(Route):
         self._local_bytes = local_bytes
         self.labels = tuple(range(partitions))
         self._runs = count()
+
+    @contextlib.contextmanager
+    def _same_workers(self) -> Iterator[None]:
+        """A context in which RDDs are made that run in the Python workers of DataFrames.
+
+        Spark has workers of its own for each set of variables, and queries set this one.
+        """
+        given = self._context.environment
+        own = given.get(TRACEBACK)
+        given[TRACEBACK] = "1"
+        try:
+            yield
+        finally:
+            del given[TRACEBACK]
+            if own is not None:
+                given[TRACEBACK] = own
 
     @cached_property
     def _told(self) -> Any:
@@ -81,7 +101,8 @@ class ByRdds(Route):
         if not rows:
             return self._context.parallelize([], self._partitions)
         together = rows[0] if len(rows) == 1 else self._context.union(rows)
-        return together.partitionBy(self._partitions, itself)
+        with self._same_workers():
+            return together.partitionBy(self._partitions, itself)
 
     def meet(self, fixed: Any, rows: list[Any]) -> Any:
         """Bring packs in transit to those that were brought before, which do not move."""
@@ -99,7 +120,8 @@ class ByRdds(Route):
         run = next(self._runs)
         work = RunPacks(task, run, small, self._told)
         data = rows.mapPartitionsWithIndex(work)
-        return Persisted(data, ends, pyspark.StorageLevel.MEMORY_AND_DISK, run=run)
+        with self._same_workers():
+            return Persisted(data, ends, pyspark.StorageLevel.MEMORY_AND_DISK, run=run)
 
     def keep(self, data: Any, ends: deque[Any]) -> Persisted:
         """Have Spark keep packs that are on their partitions."""
@@ -145,7 +167,7 @@ class ByRdds(Route):
         numbers = tuple({each.number for each in frames.values() if each.number is not None})
         sizes = [x.get(n, (0,))[0] for x in self._reports(frames) for n in numbers]
         data = next(iter(frames.values())).data.filter(OfNumbers(numbers))
-        with action(self._spark, "keep the state of a loop"):
+        with action(self._spark, "keep the state of a loop"), self._same_workers():
             if sum(sizes) <= self._local_bytes:
                 short = self._context.parallelize(data.collect(), self._partitions)
             elif self._context.getCheckpointDir() is not None:
@@ -158,7 +180,7 @@ class ByRdds(Route):
 
     def collect(self, frame: Frame) -> pa.Table:
         """Return all rows, in this process."""
-        with action(self._spark, "fetch rows"):
+        with action(self._spark, "fetch rows"), self._same_workers():
             packs = frame.data.filter(OfNumbers((frame.number or 0,))).collect()
         return unpacked_values((value for _, value in packs), frame)
 

@@ -15,7 +15,7 @@ from ucle.foundation.dtypes import Scalar
 from ucle.partitions.statistics import combine_statistics, part_statistics
 from ucle.plan.sources import TableName, TableSource
 from ucle.spark.actions import action
-from ucle.spark.tasks import RowsTask, TaskContext
+from ucle.spark.tasks import RowsTask, TaskContext, binary_value
 from ucle.stats.measure import MeasuredInput
 
 ROWS = "rows"
@@ -59,7 +59,7 @@ def _measure(
     session: Session, table: str, *, tensor: str, source: TableSource, fill: Scalar
 ) -> pa.Table:
     statistics = part_statistics(session, tensor, source, fill)
-    return pa.table({"part": pa.array([pickle.dumps(statistics)], pa.binary())})
+    return pa.table({"part": binary_value(pickle.dumps(statistics))})
 
 
 def _check_duplicates(rows: Any, tensor: str, source: TableSource) -> None:

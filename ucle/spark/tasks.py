@@ -80,16 +80,36 @@ def unpack(value: Any) -> pa.Table:
         return stream.read_all()
 
 
+def binary_value(value: bytes) -> pa.Array:
+    """Return a column of one value.
+
+    `pyarrow.array` imports pandas to see whether it is given a thing of pandas, which takes a
+    worker longer than a small task.
+
+    >>> binary_value(b"rows").to_pylist()
+    [b'rows']
+    """
+    ends = np.array([0, len(value)], np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(value)]
+    return pa.Array.from_buffers(pa.binary(), 1, buffers)
+
+
+def _integer(number: int) -> pa.Array:
+    buffers = [None, pa.py_buffer(np.array([number], np.int32))]
+    return pa.Array.from_buffers(pa.int32(), 1, buffers)
+
+
 def made_batch(number: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield the results of a fragment, as batches of one value each."""
     for value in pack(rows):
-        yield pa.record_batch([[number], [value]], schema=_MADE)
+        yield pa.record_batch([_integer(number), binary_value(value)], schema=_MADE)
 
 
 def placed_batch(number: int, part: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield the rows for a partition, as batches of one value each."""
     for value in pack(rows):
-        yield pa.record_batch([[number], [part], [value]], schema=_PLACED)
+        columns = [_integer(number), _integer(part), binary_value(value)]
+        yield pa.record_batch(columns, schema=_PLACED)
 
 
 FLUSH = 1 << 25
