@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -17,6 +18,11 @@ from random_programs.slopes import Smooth
 
 import ucle
 from ucle.errors import UnsupportedError, ValueTypeError
+from ucle.partitions import DistributedPlan, Network, distribute
+from ucle.partitions.choices import Repeated
+from ucle.partitions.step_plans import StepPlans
+from ucle.pipeline.artifacts import Planned
+from ucle.plan.placement_rules import Spread
 from ucle.run.iterate import Loop
 from ucle.testing.check_matrix import some_decompositions
 from ucle.testing.generate import Case, random_case
@@ -174,6 +180,26 @@ def test_fixed_inputs_stay_where_they_are(fresh: duckdb.DuckDBPyConnection) -> N
             np.testing.assert_allclose(run()["r"].to_numpy(), expected, 1e-12)
             if step == 0:
                 fresh.execute("DROP TABLE links")
+
+
+def test_a_state_stays_where_the_next_step_reads_it(fresh: duckdb.DuckDBPyConnection) -> None:
+    """Only where its placement is not the one that is wanted, it is counted as moved."""
+    program, _ = ranks(fresh)
+    carry = {"p": "r"}
+
+    def plan_of(network: Network, *, stays: bool = True) -> DistributedPlan:
+        def cut(planned: Planned, repeated: Repeated) -> DistributedPlan:
+            own = repeated if stays else replace(repeated, carried={})
+            return distribute(planned, network, 3, own)
+
+        return StepPlans(program.compiled, carry, ["p"], cut).step.again
+
+    state = 4 * 12.0  # a key and a number for each of four nodes
+    assert plan_of(Network()).bytes == 0.0
+    assert plan_of(Network(), stays=False).bytes == state
+    apart = plan_of(Network(workers=100, job=0.0, byte=0.0, gigabits=1e9))
+    assert any(x.placement.spread is not Spread.SINGLE for x in apart.fragments[0].incoming)
+    assert apart.bytes > 0.0
 
 
 def test_another_array_starts_the_state_again(fresh: duckdb.DuckDBPyConnection) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,14 +14,24 @@ import pytest
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.errors import CoordinateError, ExecutionError, UnsupportedError
-from ucle.partitions.run_fragment import Task
+from ucle.partitions.run_fragment import Task, partition_of
+from ucle.plan.placement_rules import REPLICATED, Placement
 from ucle.plan.steps import Plan
 from ucle.run.execute import NaNError
-from ucle.spark import tasks, workers
+from ucle.spark import packs, tasks, workers
 from ucle.spark.failures import pack_error, unpack_error
 from ucle.spark.labels import partition_labels, spark_hash
+from ucle.spark.packs import Key, MergedReports, PlacePacks, Reports, RunPacks
 from ucle.spark.program import SparkProgram
-from ucle.spark.tasks import FragmentTask, TaskContext, TaskInput, pack, scattered, unpack
+from ucle.spark.tasks import (
+    FragmentTask,
+    PlaceTask,
+    TaskContext,
+    TaskInput,
+    pack,
+    scattered,
+    unpack,
+)
 from ucle.sqlgen import PLAIN
 
 HASHES = [933211791, -559580957]
@@ -133,6 +148,94 @@ def test_a_worker_keeps_what_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert tables == [("kept_loop 0 0",)]
     worker.close()
+
+
+class Told:
+    """An accumulator of one process."""
+
+    def __init__(self) -> None:
+        self.value: Reports = {}
+
+    def add(self, reports: Reports) -> None:
+        MergedReports().addInPlace(self.value, reports)
+
+
+def packed(values: list[float]) -> bytes:
+    (value,) = pack(pa.table({"val": pa.array(values, pa.float64())}))
+    return value
+
+
+def test_packs_are_read_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fixed and moved ones go by the numbers of inputs, results of earlier runs by their own."""
+
+    def run(session: Session, *_: object) -> dict[str, pa.Table]:
+        text = 'SELECT (SELECT sum(val) FROM "A") + (SELECT sum(val) FROM "x") AS val'
+        return {"y": session.table(text), "empty": session.table('SELECT val FROM "x" LIMIT 0')}
+
+    monkeypatch.setattr(tasks, "run_fragment", run)
+    monkeypatch.setattr(workers, "_idle", [])
+    made = fragment_task(None)
+    task = replace(made, task=replace(made.task, made=("y", "empty")))
+    told = Told()
+    work = RunPacks(task, 7, frozenset({0}), {(6, 2): (1,)}, told)
+    given: list[tuple[int, tuple[Key, Any]]] = [
+        (0, (0, packed([1.0, 2.0]))),
+        (0, ((6, 2), packed([4.0]))),
+        (0, ((6, 0), packed([100.0]))),  # a result that nothing reads
+    ]
+    (_, (key, value)), (_, (other, _)) = work(0, iter(given))
+    assert (key, other) == ((7, 0), (7, 1))
+    assert unpack(value)["val"].to_pylist() == [7.0]
+    assert list(told.value) == [(7, 0)]
+    size, small = told.value[7, 0][0]
+    assert (size, small) == (len(value), (value,))
+    assert told.value[7, 0][1][1] == ()
+    workers._idle.pop().close()
+
+
+def test_results_are_placed_for_all_that_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packs, "FLUSH", 100)
+    context = TaskContext(kernels=False)
+    copies = PlaceTask(0, REPLICATED, (), (0, 1), 0, context)
+    by_key = PlaceTask(1, Placement.by(0), ("i",), (0, 1), 0, context)
+    rows = pa.table({"i": np.arange(50, dtype="i4"), "val": np.ones(50)})
+    results = [(0, ((3, 0), value)) for part in (rows[:20], rows[20:]) for value in pack(part)]
+    results.append((0, ((3, 1), pack(rows)[0])))
+    there: dict[tuple[int, int], list[pa.Table]] = {}
+    for part, (number, value) in PlacePacks({(3, 0): [copies, by_key]})(iter(results)):
+        assert isinstance(number, int)
+        there.setdefault((number, part), []).append(unpack(value))
+    found = {place: pa.concat_tables(tables) for place, tables in there.items()}
+    assert found[0, 0] == found[0, 1] == rows
+    for part in (0, 1):
+        assert (partition_of(found[1, part], ["i"], 2) == part).all()
+    both = sorted(x for part in (0, 1) for x in found[1, part]["i"].to_pylist())
+    assert both == list(range(50))
+
+
+def test_a_worker_does_not_import_pandas() -> None:
+    """Arrow does where it is given lists and arrays: this takes longer than a small task."""
+    script = """
+import sys
+import numpy as np, pyarrow as pa
+from ucle.partitions.run_fragment import partition_of
+from ucle.plan.placement_rules import Placement
+from ucle.spark.packs import PlacePacks
+from ucle.spark.tasks import PlaceTask, TaskContext, binary_value, made_batch, pack
+numbers = pa.Array.from_buffers(pa.int32(), 4, [None, pa.py_buffer(np.arange(4, dtype="i4"))])
+rows = pa.table({"i": numbers})
+task = PlaceTask(0, Placement.by(0), ("i",), (0, 1), 0, TaskContext(kernels=False))
+list(PlacePacks({0: [task]})([(0, (0, value)) for value in pack(rows)]))
+list(task(made_batch(0, rows)))
+assert "pandas" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_keys_that_are_missing_have_some_partition() -> None:
+    """The check of coordinates is what refuses them."""
+    rows = pa.table({"i": pa.array([1, None, 3], pa.int32())}).slice(1)
+    assert partition_of(rows, ["i"], 2).tolist()[1:] == partition_of(rows[1:], ["i"], 2).tolist()
 
 
 def test_a_worker_that_failed_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:

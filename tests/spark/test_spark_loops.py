@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cluster import REMOTE
-from events import shuffled
+from events import jobs, shuffled
 from on_spark import arrays, entries, on_spark
 from random_programs.indices import indexed_case
 from random_programs.loops import is_tame, with_carry
@@ -103,18 +103,51 @@ def test_page_rank_until_it_converges(engine: str, spark: Any) -> None:
 
 
 @pytest.mark.skipif(REMOTE is not None, reason="it notes no events here")
-def test_a_step_moves_the_state_alone(spark: Any, event_log: Path) -> None:
-    """Bytes of a step are constant, of the estimated size, and do not depend on the graph."""
+def test_a_step_moves_nothing_that_is_there(spark: Any, event_log: Path) -> None:
+    """The graph moves once, the state not at all, and a step is one job with one stage."""
     program = ranks(spark, transition())
-    moved = []
+    assert program.step_plan({"p": "r"}).bytes == 0.0
+    moved, begun = [], []
     with program.prepare(carry={"p": "r"}) as run:
         for _ in range(8):
-            before = shuffled(event_log)
+            before, jobs_before = shuffled(event_log), jobs(event_log)
             run()
             moved.append(shuffled(event_log) - before)
-    later = moved[1:]
-    assert max(later) <= 1.2 * min(later)
-    assert max(later) < 40_000 < moved[0]  # two copies of 300 numbers, and the graph at first
+            begun.append(jobs(event_log) - jobs_before)
+    assert moved[0] > 40_000
+    assert moved[1:] == [0] * 7
+    assert begun[1:] == [1] * 7
+
+
+@pytest.mark.skipif(REMOTE is not None, reason="it notes no events here")
+def test_a_step_moves_what_is_estimated(spark: Any, event_log: Path) -> None:
+    """Copies of the weights for all partitions, and what each of them adds to the gradient."""
+    rows, width = 200_000, 40
+    numbers = spark.range(0, rows, 1, 4).selectExpr(
+        "cast(id as int) i",
+        f"transform(sequence(1, {width}), f -> cast(id * f % 13 as double) / 13) val",
+    )
+    program = einsum_program(
+        "p[i] += X[i,f] * w[f]; g[f] += X[i,f] * p[i]; w_next[f] = w[f] - 1e-7 * g[f]",
+        X=table(numbers, bounds=[rows, width]),
+        w=np.ones(width),
+        outputs=["w_next"],
+        database=spark,
+        engine="spark",
+    )
+    ids, factors = np.arange(rows)[:, None], np.arange(1, width + 1)
+    matrix, expected = (ids * factors % 13) / 13, np.ones(width)
+    plan = program.step_plan({"w": "w_next"})
+    moved = []
+    with program.prepare(carry={"w": "w_next"}) as run:
+        for _ in range(4):
+            before = shuffled(event_log)
+            result = run()
+            moved.append(shuffled(event_log) - before)
+            expected = expected - 1e-7 * (matrix.T @ (matrix @ expected))
+            np.testing.assert_allclose(result["w_next"].to_numpy(), expected, rtol=1e-9)
+    later, heads = moved[1:], 6_000  # of Arrow's streams and Spark's blocks, which are small here
+    assert max(later) <= plan.bytes + heads
 
 
 def test_frames_of_earlier_steps_go(spark: Any) -> None:

@@ -13,7 +13,8 @@ tuples, which a `Network` states.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from dataclasses import field
 from functools import cached_property
 from typing import Protocol
 
@@ -62,6 +63,22 @@ NETWORK = Network()
 """A small cluster, with constants measured on Spark 4.3 with local workers."""
 
 
+@dataclass(frozen=True)
+class Repeated:
+    """What the runs of a plan have in common, if there are many.
+
+    `kept` are sources whose rows are the same each time, and stay where they are. `carried` are
+    sources that the result of a step replaces the next time, by the name of that step: where their
+    placement is the one that is wanted, these rows stay where they were made.
+    """
+
+    kept: frozenset[str] = frozenset()
+    carried: Mapping[str, str] = field(default_factory=dict)
+
+
+ONCE = Repeated()
+
+
 MOST_SWEEPS = 8
 
 
@@ -107,11 +124,12 @@ class Problem:
         sizes: Sizes,
         network: Network,
         partitions: int,
-        kept: Collection[str] = (),
+        repeated: Repeated = ONCE,
     ) -> None:
-        """State a problem; `kept` are the sources that stay where they are for many runs."""
+        """State a problem, of one run or of the repeated ones."""
         self.plan = plan
-        self.kept = frozenset(kept)
+        self.kept = repeated.kept
+        self._carried = repeated.carried
         self.network = network
         self.partitions = partitions
         self._sizes = sizes
@@ -216,10 +234,17 @@ class Problem:
             for read, wanted in zip(self.reads[step.name], way.reads, strict=True):
                 source = read.step in self.sources
                 if source or stages[read.step][1] < begin:
-                    found[Shuffled(read.step, begin, wanted)] = self.size(read.step)
+                    stays = source and self._stays(read.step, wanted, choice)
+                    size = 0.0 if stays else self.size(read.step)
+                    found[Shuffled(read.step, begin, wanted)] = size
             if way.combined:
                 found[Shuffled(step.name, end, way.makes)] = self.partial(step.name)
         return found
+
+    def _stays(self, source: str, wanted: Placement, choice: Choice) -> bool:
+        """True if the rows that take the place of a source are made where they are wanted."""
+        maker = choice.get(self._carried.get(source, ""))
+        return maker is not None and maker.makes.stored.serves(wanted)
 
     def cost(self, choice: Choice) -> float:
         """Price a choice, in nanoseconds."""

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.options import Options
-from ucle.partitions.choices import Network, Problem, Tuples
+from ucle.partitions.choices import ONCE, Network, Problem, Repeated, Tuples
 from ucle.partitions.cut import cut
 from ucle.partitions.fragments import DistributedPlan
 from ucle.pipeline.artifacts import Compiled, Planned
@@ -54,7 +54,7 @@ class EstimatedSizes:
 
 
 def distribute(
-    planned: Planned, network: Network, partitions: int, kept: Collection[str] = ()
+    planned: Planned, network: Network, partitions: int, repeated: Repeated = ONCE
 ) -> DistributedPlan:
     """Cut the plan of a program into fragments.
 
@@ -62,9 +62,9 @@ def distribute(
         planned: the program.
         network: what moving costs.
         partitions: the number of partitions.
-        kept: the sources that stay where they are for many runs.
+        repeated: what many runs of it have in common.
     """
-    problem = Problem(planned.plan, EstimatedSizes(planned), network, partitions, kept)
+    problem = Problem(planned.plan, EstimatedSizes(planned), network, partitions, repeated)
     starts = problem.by_dynamic_program(), problem.alone()
     chosen = min(map(problem.improve_choice, starts), key=problem.cost)
     return cut(problem, chosen)

@@ -23,13 +23,19 @@ from ucle.partitions.run_fragment import (
 )
 from ucle.partitions.tables import dictionary_rows, rows_of
 from ucle.pipeline.artifacts import Compiled
-from ucle.plan.placement_rules import Spread
+from ucle.plan.placement_rules import SCATTERED, Spread
 from ucle.plan.relation_nodes import Load
 from ucle.plan.sources import Dictionary
 from ucle.run.array_tables import array_table
 
 Frame = Sequence[pa.Table]
 """A table for each partition."""
+
+
+class Made(list[pa.Table]):
+    """The results of a fragment on each partition, with the placement that they have there."""
+
+    placement = SCATTERED
 
 
 class InProcess:
@@ -84,6 +90,8 @@ class InProcess:
         return self._kept[id(incoming)][1]
 
     def _place(self, frame: Frame, incoming: FragmentInput) -> Frame:
+        if isinstance(frame, Made) and frame.placement.serves(incoming.placement):
+            return frame
         whole = pa.concat_tables(frame)
         match incoming.placement.spread:
             case Spread.REPLICATED:
@@ -100,14 +108,16 @@ class InProcess:
         if id(fragment) not in self._tasks:
             self._tasks[id(fragment)] = fragment, Task.of(self._compiled, fragment)
         _, task = self._tasks[id(fragment)]
-        found: dict[str, list[pa.Table]] = {name: [] for name in task.made}
+        found = {name: Made() for name in task.made}
+        for each in fragment.made:
+            found[each.read.step].placement = each.placement.stored
         for part in range(self.partitions):
             if self._worker is None:
                 self._worker = open_partition()
             own = {name: frame[part] for name, frame in placed.items()}
             made = run_on_tables(self._worker, task, part, fragment.tables, own)
-            for name, rows in made.items():
-                found[name].append(rows)
+            for name, tables in found.items():
+                tables.append(made[name] if name in made else tables[0].slice(0, 0))
         return dict(found)
 
     def collect(self, frame: Frame) -> pa.Table:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from ucle.foundation.dataclasses import dataclass
+from ucle.partitions.choices import ONCE, Repeated
 from ucle.partitions.fragments import DistributedPlan
 from ucle.pipeline.artifacts import Compiled, Planned
 from ucle.plan.hoist_invariants import HoistedPlan, first_state, held_name, hold, split
@@ -20,8 +21,8 @@ from ucle.plan.relation_nodes import Held, Read, TableScan
 from ucle.plan.steps import Plan
 from ucle.run.loop_stages import loop_plan
 
-Cut = Callable[[Planned, Collection[str]], DistributedPlan]
-"""Cuts a plan, some sources of which stay where they are for many runs."""
+Cut = Callable[[Planned, Repeated], DistributedPlan]
+"""Cuts a plan, given what many runs of it have in common."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,15 @@ class StepPlans:
         if any(any(source.encoded) for source in scans):
             again = replace(again, dictionaries=self._plan.dictionaries)
         held = {step.name for step in again.steps if isinstance(step.relation, Held)}
+        made = {
+            x: again.outputs[output].step
+            for x, output in self._carry.items()
+            if output in again.outputs
+        }
+        carried = {read.step: made[x] for x, read in self.state.items() if x in made}
+        repeated = Repeated(frozenset(held - state), carried)
         return StepPlan(
-            self._distribute(again, held - state).as_step(self._finite),
+            self._distribute(again, repeated).as_step(self._finite),
             self._plan.outputs,
             {output: read.step for output, read in parts.outputs.items()},
         )
@@ -101,5 +109,5 @@ class StepPlans:
     def _split(self) -> HoistedPlan:
         return split(hold(self._plan, self.state), self._changing, (), in_place=False)
 
-    def _distribute(self, plan: Plan, kept: Collection[str] = ()) -> DistributedPlan:
-        return self._cut(replace(self.compiled, plan=plan), kept)
+    def _distribute(self, plan: Plan, repeated: Repeated = ONCE) -> DistributedPlan:
+        return self._cut(replace(self.compiled, plan=plan), repeated)

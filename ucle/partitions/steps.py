@@ -113,7 +113,7 @@ class OnPartitions:
         engine.read(compiled, inputs)
         if key not in self._before:
             before = plans.before
-            made = {} if before is None else self._computed(before)
+            made = {} if before is None else run_distributed(before, engine)
             self._dictionaries[key] = dictionary_tables(compiled.plan, engine)
             self._before[key] = made
         before_frames, step = self._before[key], plans.step
@@ -147,13 +147,7 @@ class OnPartitions:
         plan = plans.first_state(name)
         if plan is None:
             return None
-        return self._computed(plan)[name]
-
-    def _computed(self, plan: DistributedPlan) -> dict[str, Any]:
-        """The frames that a plan makes, computed."""
-        made = run_distributed(plan, self._engine)
-        self._engine.compute(made, ())
-        return made
+        return run_distributed(plan, self._engine)[name]
 
     def replan(
         self, compiled: Compiled, state: Mapping[str, Any], options: Options

@@ -93,6 +93,11 @@ class Placement:
             return self.spread is Spread.BY_AXES
         return wanted.spread is Spread.SINGLE and self.spread is Spread.REPLICATED
 
+    @property
+    def stored(self) -> Placement:
+        """The placement of the rows of a result: of copies, the first partition's are enough."""
+        return SINGLE if self.spread is Spread.REPLICATED else self
+
     def describe(self, labels: tuple[str, ...]) -> str:
         """Return the placement in words, with labels for axes."""
         if self.spread is not Spread.BY_AXES:

@@ -51,53 +51,67 @@ class ByFrames(Route):
         # For an empty table Spark Connect 4.0 needs the schema.
         return self._spark.createDataFrame([], types.from_arrow_schema(rows.schema))
 
-    def place(self, placed: Mapping[int, Placed], context: TaskContext) -> list[Any]:
-        """Return rows in transit."""
+    def place(self, placed: Mapping[int, Placed], context: TaskContext) -> Any:
+        """Return a DataFrame of rows in transit."""
         found = []
         for number, each in placed.items():
             made = each.frame.number
             task = PlaceTask(number, each.placement, each.columns, self.labels, made, context)
             rows = each.frame.relation()
             found.append(rows.mapInArrow(task.__call__, PLACED))
-        return found
+        return reduce(_both, found) if found else None
 
-    def bring(self, rows: list[Any]) -> Any:
-        """Bring rows in transit to all partitions, with a row for each of these."""
+    def fix(self, rows: Any, ends: deque[Any]) -> Persisted:
+        """Bring rows in transit to their partitions, to be kept there."""
+        return Persisted(self._shuffled(_both(self._seeds(), rows)), ends)
+
+    def run(
+        self,
+        fixed: Persisted | None,
+        rows: Any,
+        task: FragmentTask,
+        fragment: Fragment,
+        ends: deque[Any],
+    ) -> Persisted:
+        """Run a fragment."""
+        if fixed is None:
+            seeds = self._seeds()
+            brought = self._shuffled(seeds if rows is None else _both(seeds, rows))
+        elif rows is None:
+            brought = fixed.data
+        else:
+            # Rows that are shuffled alike meet where they are; some servers move them all.
+            brought = self._shuffled(_both(fixed.data, self._shuffled(rows)))
+        return Persisted(brought.mapInArrow(task.__call__, MADE), ends)
+
+    def _seeds(self) -> Any:
+        """A row for each partition, so that each of them runs."""
         labels = spark.array(*(spark.lit(label) for label in self.labels))
-        seeds = self._spark.range(self._partitions).select(
+        return self._spark.range(self._partitions).select(
             spark.lit(SEED).cast("int").alias(SOURCE),
             spark.element_at(labels, spark.col("id").cast("int") + 1).cast("int").alias(PART),
             spark.lit(None).cast("binary").alias(ROWS),
         )
-        return self._shuffled([seeds, *rows])
 
-    def meet(self, fixed: Any, rows: list[Any]) -> Any:
-        """Bring rows in transit to those that were brought before; Spark may move all."""
-        return self._shuffled([fixed, self._shuffled(rows)])
-
-    def _shuffled(self, rows: list[Any]) -> Any:
-        return reduce(_both, rows).repartition(self._partitions, PART)
-
-    def run(
-        self, rows: Any, task: FragmentTask, fragment: Fragment, ends: deque[Any]
-    ) -> Persisted:
-        """Run a fragment on rows that are on their partitions."""
-        return Persisted(rows.mapInArrow(task.__call__, MADE), ends)
-
-    def keep(self, data: Any, ends: deque[Any]) -> Persisted:
-        """Have Spark keep a DataFrame."""
-        return Persisted(data, ends)
+    def _shuffled(self, rows: Any) -> Any:
+        """Put the rows of each partition of ours on one of Spark's (`ucle.spark.labels`)."""
+        return rows.repartition(self._partitions, PART)
 
     def compute(self, frames: Mapping[str, Frame], wanted: Collection[str]) -> dict[str, pa.Table]:
         """Compute frames of one DataFrame; return the rows of those that are wanted."""
-        data = next(iter(frames.values())).data
+        first = next(iter(frames.values()))
+        data, owner = first.data, first.owner
         small = {name: frame for name, frame in frames.items() if name in wanted}
+        if owner is not None and owner.computed and not small:
+            return {}
         with action(self._spark, describe("compute", frames)):
-            if not small:
+            if small:
+                numbers = ", ".join(str(frame.number) for frame in small.values())
+                rows = data.where(f"{SOURCE} IN ({numbers})").toArrow()
+            else:
                 data.count()
-                return {}
-            numbers = ", ".join(str(frame.number) for frame in small.values())
-            rows = data.where(f"{SOURCE} IN ({numbers})").toArrow()
+        if owner is not None:
+            owner.computed = True
         return {
             name: unpacked(rows.filter(pc.equal(rows[SOURCE], frame.number)), frame)
             for name, frame in small.items()

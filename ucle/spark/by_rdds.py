@@ -10,26 +10,31 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import count
 from typing import Any
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import LateModule, pa
 from ucle.partitions.fragments import Fragment
+from ucle.plan.placement_rules import Placement
 from ucle.spark.actions import action
 from ucle.spark.frames import Frame, Persisted, Placed, Route, describe, unpacked_values
 from ucle.spark.packs import (
+    Key,
     MergedReports,
-    OfNumbers,
+    OfKeys,
+    OnlyKeys,
     PlacePacks,
     Report,
     RunPacks,
     itself,
-    pack_of_row,
+    pack_in_transit,
+    pack_of_result,
     placed_packs,
-    same,
+    result_of_pack,
 )
 from ucle.spark.tasks import MADE, PLACED, FragmentTask, PlaceTask, TaskContext
 
@@ -37,6 +42,23 @@ pyspark: Any = LateModule("pyspark")
 
 TRACEBACK = "SPARK_SIMPLIFIED_TRACEBACK"
 """A variable of workers: they leave out frames of Spark's own in the traces of errors."""
+
+
+@dataclass(frozen=True)
+class Transit:
+    """Packs in transit, and those that need not move.
+
+    `stays` has the numbers of the inputs that the latter are, by the keys of packs.
+    """
+
+    moving: tuple[Any, ...]
+    home: tuple[Any, ...]
+    stays: Mapping[Key, Sequence[int]]
+
+
+def has_rdds(session: Any) -> bool:
+    """Return whether a session is one of classic Spark: Spark Connect has no RDDs."""
+    return hasattr(session, "_jsparkSession")
 
 
 class ByRdds(Route):
@@ -72,11 +94,15 @@ class ByRdds(Route):
         """The accumulator of all reports."""
         return self._context.accumulator({}, MergedReports())
 
-    def place(self, placed: Mapping[int, Placed], context: TaskContext) -> list[Any]:
+    def place(self, placed: Mapping[int, Placed], context: TaskContext) -> Transit | None:
         """Return packs in transit; those of several relations of one RDD are read together."""
-        found: list[Any] = []
-        here: list[tuple[int, tuple[int, bytes]]] = []
-        made: dict[int, tuple[Any, list[PlaceTask]]] = {}
+        if not placed:
+            return None
+        moving: list[Any] = []
+        here: list[tuple[int, tuple[Key, Any]]] = []
+        home: dict[int, Any] = {}
+        stays: dict[Key, list[int]] = {}
+        made: dict[int, tuple[Frame, dict[Key, list[PlaceTask]]]] = {}
         for number, each in placed.items():
             frame = each.frame
             task = PlaceTask(
@@ -86,46 +112,72 @@ class ByRdds(Route):
                 here += placed_packs(task, [frame.data])
             elif frame.number is None:
                 rows = frame.data.mapInArrow(task.__call__, PLACED)
-                found.append(rows.rdd.map(pack_of_row))
+                moving.append(rows.rdd.map(pack_in_transit))
+            elif not each.kept and _is_home(frame, each.placement):
+                home[id(frame.data)] = frame.data
+                stays.setdefault(frame.key, []).append(number)
             else:
-                made.setdefault(id(frame.data), (frame, []))[1].append(task)
+                _, tasks = made.setdefault(id(frame.data), (frame, {}))
+                tasks.setdefault(frame.key, []).append(task)
         for frame, tasks in made.values():
-            packs = frame.data if frame.route is self else frame.data.rdd
-            found.append(packs.mapPartitions(PlacePacks(tuple(tasks))))
+            packs = frame.data if frame.run is not None else frame.data.rdd.map(pack_of_result)
+            moving.append(packs.mapPartitions(PlacePacks(tasks)))
         if here:
-            found.append(self._context.parallelize(here, min(len(here), self._partitions)))
-        return found
+            moving.append(self._context.parallelize(here, min(len(here), self._partitions)))
+        return Transit(tuple(moving), tuple(home.values()), stays)
 
-    def bring(self, rows: list[Any]) -> Any:
-        """Bring packs in transit to their partitions."""
-        if not rows:
-            return self._context.parallelize([], self._partitions)
-        together = rows[0] if len(rows) == 1 else self._context.union(rows)
-        with self._same_workers():
-            return together.partitionBy(self._partitions, itself)
-
-    def meet(self, fixed: Any, rows: list[Any]) -> Any:
-        """Bring packs in transit to those that were brought before, which do not move."""
-        return fixed.union(self.bring(rows))
+    def fix(self, rows: Transit, ends: deque[Any]) -> Persisted:
+        """Bring packs in transit to their partitions, to be kept there."""
+        return self._keep(self._bring(rows), ends)
 
     def run(
-        self, rows: Any, task: FragmentTask, fragment: Fragment, ends: deque[Any]
+        self,
+        fixed: Persisted | None,
+        rows: Transit | None,
+        task: FragmentTask,
+        fragment: Fragment,
+        ends: deque[Any],
     ) -> Persisted:
-        """Run a fragment on packs that are on their partitions."""
+        """Run a fragment."""
+        there = [] if fixed is None else [fixed.data]
+        if rows is not None or fixed is None:
+            there.append(self._bring(rows))
+        packs = reduce(_both, there)
         small = frozenset(
             number
             for number, each in enumerate(fragment.made)
             if not each.read.type.rank and each.read.layout.scalar
         )
         run = next(self._runs)
-        work = RunPacks(task, run, small, self._told)
-        data = rows.mapPartitionsWithIndex(work)
-        with self._same_workers():
-            return Persisted(data, ends, pyspark.StorageLevel.MEMORY_AND_DISK, run=run)
+        work = RunPacks(task, run, small, {} if rows is None else rows.stays, self._told)
+        made = packs.mapPartitionsWithIndex(work, preservesPartitioning=True)
+        return self._keep(self._at_home(made, packs), ends, run)
 
-    def keep(self, data: Any, ends: deque[Any]) -> Persisted:
-        """Have Spark keep packs that are on their partitions."""
-        return Persisted(data, ends, pyspark.StorageLevel.MEMORY_AND_DISK)
+    def _bring(self, rows: Transit | None) -> Any:
+        """Bring packs in transit to their partitions, with those that are there."""
+        if rows is None:
+            return self._partitioned([self._context.parallelize([], 1)])
+        moved = [self._partitioned(rows.moving)] if rows.moving else []
+        return reduce(_both, [*rows.home, *moved])
+
+    def _partitioned(self, packs: Sequence[Any]) -> Any:
+        together = packs[0] if len(packs) == 1 else self._context.union(list(packs))
+        with self._same_workers():
+            return together.partitionBy(self._partitions, itself)
+
+    def _at_home(self, made: Any, packs: Any) -> Any:
+        """Packs that were made of others on their partitions, so that both can be read together.
+
+        Both are pickled lists, but the classes that read them have other names. Spark would write
+        lists of another class again, and forget where they are.
+        """
+        with self._same_workers():
+            again = pyspark.RDD(made._jrdd, self._context, packs._jrdd_deserializer)
+        again.partitioner = packs.partitioner
+        return again
+
+    def _keep(self, packs: Any, ends: deque[Any], run: int | None = None) -> Persisted:
+        return Persisted(packs, ends, pyspark.StorageLevel.MEMORY_AND_DISK, run=run)
 
     def compute(self, frames: Mapping[str, Frame], wanted: Collection[str]) -> dict[str, pa.Table]:
         """Compute frames of one RDD; return the rows of those that are wanted."""
@@ -145,12 +197,13 @@ class ByRdds(Route):
         owner = frame.owner
         assert owner is not None
         assert owner.run is not None
-        if not owner.reports:
+        if not owner.computed:
             if len(self._reports_of(owner.run)) < self._partitions:
                 with action(self._spark, describe("compute", frames)):
                     frame.data._jrdd.count()  # by Java alone; RDD.count asks for Python again
             told = self._reports_of(owner.run)
             owner.reports = [told[part] for part in sorted(told)]
+            owner.computed = True
         return list(owner.reports)
 
     def _reports_of(self, run: int) -> dict[int, Report]:
@@ -164,27 +217,43 @@ class ByRdds(Route):
 
     def shorten(self, frames: Mapping[str, Frame]) -> dict[str, Frame]:
         """Return frames of one RDD so that lost rows are computed from these."""
-        numbers = tuple({each.number for each in frames.values() if each.number is not None})
-        sizes = [x.get(n, (0,))[0] for x in self._reports(frames) for n in numbers]
-        data = next(iter(frames.values())).data.filter(OfNumbers(numbers))
+        keys = {each.key for each in frames.values()}
+        numbers = {each.number for each in frames.values()}
+        reports = self._reports(frames)
+        size = sum(own for each in reports for n, (own, _) in each.items() if n in numbers)
+        whole = next(iter(frames.values())).data
+        data = whole.filter(OfKeys(keys))
         with action(self._spark, "keep the state of a loop"), self._same_workers():
-            if sum(sizes) <= self._local_bytes:
-                short = self._context.parallelize(data.collect(), self._partitions)
+            if size <= self._local_bytes:
+                local = self._context.parallelize(data.collect(), self._partitions)
+                short = self._partitioned([local])
             elif self._context.getCheckpointDir() is not None:
-                short = data.mapPartitions(same)
+                copied = whole.mapPartitions(OnlyKeys(keys), preservesPartitioning=True)
+                short = self._at_home(copied, whole)
                 short.checkpoint()
                 short._jrdd.count()
             else:
-                return dict(frames)
+                # A shuffle cuts what tasks know of how their rows were made.
+                return {x: replace(each, placement=None) for x, each in frames.items()}
         return {name: replace(each, data=short, owner=None) for name, each in frames.items()}
 
     def collect(self, frame: Frame) -> pa.Table:
         """Return all rows, in this process."""
         with action(self._spark, "fetch rows"), self._same_workers():
-            packs = frame.data.filter(OfNumbers((frame.number or 0,))).collect()
-        return unpacked_values((value for _, value in packs), frame)
+            packs = frame.data.filter(OfKeys({frame.key})).collect()
+        return unpacked_values((value for _, (_, value) in packs), frame)
 
     def relation(self, frame: Frame) -> Any:
         """Return a DataFrame of the packs of a frame."""
-        packs = frame.data.filter(OfNumbers((frame.number or 0,)))
-        return self._spark.createDataFrame(packs, MADE, verifySchema=False)
+        with self._same_workers():
+            packs = frame.data.filter(OfKeys({frame.key})).map(result_of_pack)
+            return self._spark.createDataFrame(packs, MADE, verifySchema=False)
+
+
+def _is_home(frame: Frame, wanted: Placement) -> bool:
+    """True if the packs of a frame are in an RDD, and where they are wanted."""
+    return frame.run is not None and frame.placement is not None and frame.placement.serves(wanted)
+
+
+def _both(one: Any, other: Any) -> Any:
+    return one.union(other)

@@ -25,7 +25,7 @@ from ucle.plan.relation_nodes import Load
 from ucle.plan.sources import Dictionary, InMemory
 from ucle.run.array_tables import array_table
 from ucle.spark.by_frames import ByFrames
-from ucle.spark.by_rdds import ByRdds
+from ucle.spark.by_rdds import ByRdds, has_rdds
 from ucle.spark.frames import Frame, Persisted, Placed, Route, stored_schema
 from ucle.spark.kinds import arrow_type
 from ucle.spark.result_limits import most_result_bytes
@@ -57,6 +57,8 @@ class SparkEngine:
         partitions: int,
         memory: str | None,
         tasks: int,
+        *,
+        steps: bool = False,
     ) -> None:
         """Start with a program.
 
@@ -68,7 +70,9 @@ class SparkEngine:
             partitions: the number of partitions.
             memory: what DuckDB may use in each task.
             tasks: the most tasks that read an input.
+            steps: whether it runs the steps of a loop.
         """
+        self._runs_steps = steps
         self.partitions = partitions
         self._spark = session_of_spark
         self._session = session
@@ -78,7 +82,7 @@ class SparkEngine:
         most = min(LOCAL_BYTES, most_result_bytes(session_of_spark) / 4)
         self._frames = ByFrames(session_of_spark, partitions, most)
         self._rdds = None
-        if hasattr(session_of_spark, "_jsparkSession"):  # Spark Connect has no RDDs
+        if has_rdds(session_of_spark):
             self._rdds = ByRdds(session_of_spark, partitions, most)
         self._prepared: dict[int, _Prepared] = {}
         self._live: weakref.WeakSet[Persisted] = weakref.WeakSet()
@@ -129,22 +133,26 @@ class SparkEngine:
         if id(fragment) not in self._prepared:
             self._prepared[id(fragment)] = self._prepare(fragment, placed)
         prepared = self._prepared[id(fragment)]
-        route, fixed = prepared.route, prepared.fixed
+        route = prepared.route
         moving = self._place_rows(route, placed, kept=False)
-        if fixed is None:
-            rows = route.bring(moving)
-        else:
-            rows = route.meet(fixed.data, moving) if moving else fixed.data
-        made = route.run(rows, prepared.task, fragment, self._ends)
+        made = route.run(prepared.fixed, moving, prepared.task, fragment, self._ends)
         self._live.add(made)
         return {
-            each.read.step: Frame(made.data, stored_schema(each.read), route, number, made)
+            each.read.step: Frame(
+                made.data,
+                stored_schema(each.read),
+                route,
+                number,
+                made,
+                made.run,
+                each.placement.stored,
+            )
             for number, each in enumerate(fragment.made)
         }
 
     def _prepare(self, fragment: Fragment, placed: Mapping[str, Placed]) -> _Prepared:
         """Build the task of a fragment, and bring the rows to it that stay there."""
-        route = self._route(fragment, placed)
+        route = self._route(placed)
         tables = fragment.tables
         incoming = (
             TaskInput(name, tables[name], each.frame.schema, each.kept)
@@ -154,20 +162,23 @@ class SparkEngine:
             Task.of(self.compiled, fragment), tuple(incoming), route.labels, self.context
         )
         fixed = None
-        if staying := self._place_rows(route, placed, kept=True):
-            fixed = route.keep(route.bring(staying), self._ends)
+        if (staying := self._place_rows(route, placed, kept=True)) is not None:
+            fixed = route.fix(staying, self._ends)
             self._live.add(fixed)
         return _Prepared(fragment, task, route, fixed)
 
-    def _route(self, fragment: Fragment, placed: Mapping[str, Placed]) -> Route:
-        """The route of a fragment: RDDs for steps, and for what reads no DataFrame of users."""
+    def _route(self, placed: Mapping[str, Placed]) -> Route:
+        """The route of a fragment: RDDs for loops, and for what reads no DataFrame of users.
+
+        Rows of DataFrames are pickled on their way to RDDs, which pays where many steps follow.
+        """
         if self._rdds is None:
             return self._frames
         frames = [each.frame for each in placed.values()]
-        small = all(frame.is_here or frame.route is self._rdds for frame in frames)
-        return self._rdds if fragment.repeated or small else self._frames
+        apart = all(frame.is_here or frame.route is self._rdds for frame in frames)
+        return self._rdds if self._runs_steps or apart else self._frames
 
-    def _place_rows(self, route: Route, placed: Mapping[str, Placed], *, kept: bool) -> list[Any]:
+    def _place_rows(self, route: Route, placed: Mapping[str, Placed], *, kept: bool) -> Any:
         """The rows of inputs in transit, of those that are kept or of the others."""
         own = {number: each for number, each in enumerate(placed.values()) if each.kept is kept}
         return route.place(own, self.context)

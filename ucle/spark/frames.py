@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import field
 from typing import Any, Protocol
 
 from ucle.foundation.dataclasses import dataclass
@@ -28,8 +27,9 @@ class Persisted:
         """
         self.data = data.persist(*level)
         self.run = run
+        self.computed = False
         self.reports: list[Any] = []
-        """What the tasks have reported, if they have run."""
+        """What the tasks of an RDD have reported, if it is computed."""
         weakref.finalize(self, ends.append, self.data).atexit = False
 
 
@@ -45,8 +45,17 @@ class Frame:
     route: Route
     """What it is read by."""
     number: int | None = None
-    """Its number among the results of fragments; None where rows are not packed."""
+    """Its number among the results of a fragment; None where rows are not packed."""
     owner: Persisted | None = None
+    run: int | None = None
+    """The number of the run that made packs in an RDD."""
+    placement: Placement | None = None
+    """Where its packs are, if that is known."""
+
+    @property
+    def key(self) -> Any:
+        """The key of its packs (`ucle.spark.packs`)."""
+        return self.number if self.run is None else (self.run, self.number)
 
     @property
     def is_here(self) -> bool:
@@ -74,8 +83,8 @@ class Route(Protocol):
     labels: tuple[int, ...]
     """The numbers that stand for the partitions in transit."""
 
-    def place(self, placed: Mapping[int, Placed], context: TaskContext) -> list[Any]:
-        """Pack rows for their partitions; return these rows in transit.
+    def place(self, placed: Mapping[int, Placed], context: TaskContext) -> Any:
+        """Pack rows for their partitions; return these rows in transit, None if there are none.
 
         Args:
             placed: the relations, by their numbers among the inputs of a fragment.
@@ -83,22 +92,27 @@ class Route(Protocol):
         """
         ...
 
-    def bring(self, rows: list[Any]) -> Any:
-        """Bring rows in transit to all partitions."""
-        ...
-
-    def meet(self, fixed: Any, rows: list[Any]) -> Any:
-        """Bring rows in transit to those that were brought before."""
+    def fix(self, rows: Any, ends: deque[Any]) -> Persisted:
+        """Bring rows in transit to their partitions, to be kept there."""
         ...
 
     def run(
-        self, rows: Any, task: FragmentTask, fragment: Fragment, ends: deque[Any]
+        self,
+        fixed: Persisted | None,
+        rows: Any,
+        task: FragmentTask,
+        fragment: Fragment,
+        ends: deque[Any],
     ) -> Persisted:
-        """Run a fragment on rows that are on their partitions; at the end `ends` has its data."""
-        ...
+        """Run a fragment.
 
-    def keep(self, data: Any, ends: deque[Any]) -> Persisted:
-        """Have Spark keep rows that are on their partitions."""
+        Args:
+            fixed: what `fix` has returned.
+            rows: other rows, in transit.
+            task: of the fragment.
+            fragment: what runs.
+            ends: gets the data when nothing refers to it any more.
+        """
         ...
 
     def compute(self, frames: Mapping[str, Frame], wanted: Collection[str]) -> dict[str, pa.Table]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
 from ucle.run.execute import NaNError
 from ucle.spark.failures import pack_error
-from ucle.spark.tasks import FLUSH, FragmentTask, PlaceTask, pack, unpack
+from ucle.spark.tasks import FLUSH, FragmentTask, Pack, PlaceTask, pack, unpack
 
 Report = dict[int, tuple[int, tuple[bytes, ...]]]
 """What a task has made: the bytes of each result by its number, and the packs of small ones."""
@@ -20,11 +20,11 @@ Report = dict[int, tuple[int, tuple[bytes, ...]]]
 Reports = dict[tuple[int, int], Report]
 """The reports of tasks, by run and partition."""
 
-Packs = Iterator[tuple[int, Any]]
-"""Numbers of relations, each with a pack of rows."""
+Key = tuple[int, int] | int
+"""A relation: a result, by the number of its run and its own; or an input, by its number."""
 
-PlacedPacks = Iterator[tuple[int, tuple[int, Any]]]
-"""The same, each with the partition for which it is."""
+Packs = Iterator[tuple[int, tuple[Key, Any]]]
+"""Packs of rows, each with its relation and the partition that it is for."""
 
 
 class MergedReports:
@@ -42,46 +42,58 @@ class MergedReports:
 
 @dataclass(frozen=True)
 class PlacePacks:
-    """Places the results of a fragment, by each of the tasks that have a use for one of them."""
+    """Places results of fragments; `tasks` are those that have a use for one of them."""
 
-    tasks: tuple[PlaceTask, ...]
+    tasks: Mapping[Key, Sequence[PlaceTask]]
 
-    def __call__(self, packs: Packs) -> PlacedPacks:
+    def __call__(self, packs: Packs) -> Packs:
         """Run the task."""
         try:
             yield from self._place(packs)
         except UcleError as error:
             raise pack_error(error) from None
 
-    def _place(self, packs: Packs) -> PlacedPacks:
-        for task in self.tasks:
-            task.context.check_version()
-        waiting, size = defaultdict[int, list[pa.Table]](list), 0
-        for number, value in packs:
-            waiting[number].append(unpack(value))
-            size += len(value)
+    def _place(self, packs: Packs) -> Packs:
+        waiting, size = defaultdict[Key, list[pa.Table]](list), 0
+        for _, (key, value) in packs:
+            if key in self.tasks:
+                waiting[key].append(unpack(value))
+                size += len(value)
             if size > FLUSH:
                 yield from self._divide(waiting)
                 waiting, size = defaultdict(list), 0
         yield from self._divide(waiting)
 
-    def _divide(self, waiting: defaultdict[int, list[pa.Table]]) -> PlacedPacks:
-        for task in self.tasks:
-            assert task.made is not None
-            yield from placed_packs(task, waiting[task.made])
+    def _divide(self, waiting: Mapping[Key, list[pa.Table]]) -> Packs:
+        for key, tables in waiting.items():
+            for task in self.tasks[key]:
+                yield from placed_packs(task, tables)
 
 
-def placed_packs(task: PlaceTask, tables: list[pa.Table]) -> PlacedPacks:
+def placed_packs(task: PlaceTask, tables: list[pa.Table]) -> Packs:
     """Yield the rows of some tables for the partitions that they belong to."""
+    task.context.check_version()
     for part, rows in task.divide(iter(tables)):
         for value in pack(rows):
             yield part, (task.number, value)
 
 
-def pack_of_row(row: Any) -> tuple[int, tuple[int, Any]]:
-    """Return a row of a DataFrame in transit (`ucle.spark.tasks.PLACED`) as a placed pack."""
+def pack_in_transit(row: Any) -> tuple[int, tuple[Key, Any]]:
+    """Return a row of a DataFrame in transit (`ucle.spark.tasks.PLACED`) as a pack."""
     number, part, value = row
     return part, (number, value)
+
+
+def pack_of_result(row: Any) -> tuple[int, tuple[Key, Any]]:
+    """Return a row of a DataFrame of results (`ucle.spark.tasks.MADE`) as a pack for no one."""
+    number, value = row
+    return 0, (number, value)
+
+
+def result_of_pack(pack_: tuple[int, tuple[tuple[int, int], Any]]) -> tuple[int, Any]:
+    """Return a pack of a result as a row of a DataFrame (`ucle.spark.tasks.MADE`)."""
+    _, ((_, number), value) = pack_
+    return number, value
 
 
 def itself(part: int) -> int:
@@ -93,41 +105,55 @@ def itself(part: int) -> int:
 class RunPacks:
     """A fragment on the packs of one partition.
 
-    `run` is a number of its own, under which it reports; `small` are the numbers of results whose
-    rows are reported, too. `told` is the accumulator.
+    `run` is a number of its own, under which it reports. `small` are the numbers of results whose
+    rows are reported, too. `stays` are results of earlier runs that are read where they are, and
+    the numbers of the inputs that they are. `told` is the accumulator of reports.
     """
 
     task: FragmentTask
     run: int
     small: frozenset[int]
+    stays: Mapping[Key, Sequence[int]]
     told: Any
 
-    def __call__(self, part: int, packs: PlacedPacks) -> Packs:
+    def __call__(self, part: int, packs: Packs) -> Packs:
         """Run the task."""
         report: Report = {}
-        rows = ((number, part, value) for _, (number, value) in packs)
         try:
-            for number, made in self.task.run(rows, (part,)):
+            for number, made in self.task.run(self._inputs(part, packs), (part,)):
                 values = pack(made)
                 few = tuple(values) if number in self.small else ()
                 report[number] = sum(map(len, values)), few
-                yield from ((number, value) for value in values)
+                yield from ((part, ((self.run, number), value)) for value in values)
         except (UcleError, NaNError) as error:
             raise pack_error(error) from None
         self.told.add({(self.run, part): report})
 
+    def _inputs(self, part: int, packs: Packs) -> Iterator[Pack]:
+        for _, (key, value) in packs:
+            if isinstance(key, int):
+                yield key, part, value
+            else:
+                yield from ((number, part, value) for number in self.stays.get(key, ()))
+
 
 @dataclass(frozen=True)
-class OfNumbers:
+class OfKeys:
     """The packs of some relations."""
 
-    numbers: Collection[int]
+    keys: Collection[Key]
 
-    def __call__(self, pair: tuple[int, Any]) -> bool:
+    def __call__(self, pair: tuple[int, tuple[Key, Any]]) -> bool:
         """Return whether a pack is one of them."""
-        return pair[0] in self.numbers
+        return pair[1][0] in self.keys
 
 
-def same(packs: Packs) -> Packs:
-    """Return all packs."""
-    return packs
+@dataclass(frozen=True)
+class OnlyKeys:
+    """The same, of the packs of a partition."""
+
+    keys: Collection[Key]
+
+    def __call__(self, packs: Packs) -> Packs:
+        """Yield the packs that are of these relations."""
+        return filter(OfKeys(self.keys), packs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
@@ -22,7 +22,7 @@ from ucle.inputs.table_input import TableInput
 from ucle.language.syntax import Statement
 from ucle.optim.descent import Optimiser
 from ucle.options import RUNS, Options, names_of
-from ucle.partitions.choices import Network
+from ucle.partitions.choices import Network, Repeated
 from ucle.partitions.distribute import EstimatedSizes, candidates, distribute, distribute_cheapest
 from ucle.partitions.engine import PartitionEngine, dictionary_tables, run_distributed
 from ucle.partitions.fragments import DistributedPlan
@@ -36,6 +36,7 @@ from ucle.run.carried import check_carry
 from ucle.run.current_data import Preparations, Prepared
 from ucle.run.iterate import Loop, iterate
 from ucle.run.prepared_program import PreparedProgram
+from ucle.spark.by_rdds import has_rdds
 from ucle.spark.driver import Driver
 from ucle.spark.engine import SparkEngine
 from ucle.spark.sources import SparkInput, ids_of, spark_inputs, stand_in
@@ -236,7 +237,9 @@ class SparkProgram:
         made = StepOutputs(compiled, frames, compiled.plan.outputs, {}, ids)
         return SparkResult(SparkOutputs(self._spark, made, on_cluster, engine.close))
 
-    def _engines(self, compiled: Compiled, *, alone: bool) -> tuple[SparkEngine, PartitionEngine]:
+    def _engines(
+        self, compiled: Compiled, *, alone: bool, steps: bool = False
+    ) -> tuple[SparkEngine, PartitionEngine]:
         """The engine of the cluster, and the one that runs: this, or the driver if `alone`."""
         cluster = self.cluster
         frames = {name: each.frame for name, each in self._inputs.items()}
@@ -248,6 +251,7 @@ class SparkProgram:
             1 if alone else cluster.partitions,
             cluster.memory,
             cluster.tasks,
+            steps=steps,
         )
         return engine, Driver(engine) if alone else engine
 
@@ -336,7 +340,7 @@ class SparkProgram:
                 hint="compile the program for the new rows",
             )
         alone = self._asked == "duckdb"
-        on_cluster, engine = self._engines(self._build.compiled, alone=alone)
+        on_cluster, engine = self._engines(self._build.compiled, alone=alone, steps=True)
         changing, cut = (*carry, *swap), self._cut(engine.partitions)
 
         def begin(preparations: Preparations) -> Prepared:
@@ -350,9 +354,11 @@ class SparkProgram:
 
     def _cut(self, partitions: int) -> Cut:
         """The function that cuts plans for so many partitions."""
+        stays = has_rdds(self._spark)
 
-        def cut_plan(planned: Planned, kept: Collection[str]) -> DistributedPlan:
-            return distribute(planned, self.cluster.network, partitions, kept)
+        def cut_plan(planned: Planned, repeated: Repeated) -> DistributedPlan:
+            own = repeated if stays else replace(repeated, carried={})
+            return distribute(planned, self.cluster.network, partitions, own)
 
         return cut_plan
 

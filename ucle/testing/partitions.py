@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +15,7 @@ from ucle.database.session import Session
 from ucle.database.temporary_tables import TemporaryTable
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.libraries import pa
-from ucle.partitions.choices import NETWORK, Network, Problem
+from ucle.partitions.choices import NETWORK, ONCE, Network, Problem, Repeated
 from ucle.partitions.cut import cut
 from ucle.partitions.distribute import EstimatedSizes, distribute
 from ucle.partitions.engine import dictionary_tables, run_distributed
@@ -91,11 +91,11 @@ def draw_plan(
     partitions: int,
     seed: int,
     network: Network = NETWORK,
-    kept: Collection[str] = (),
+    repeated: Repeated = ONCE,
 ) -> DistributedPlan:
     """Draw a distributed plan of a compiled program: every choice of ways is legal."""
     random = np.random.default_rng(seed)
-    problem = Problem(compiled.plan, EstimatedSizes(compiled), network, partitions, kept)
+    problem = Problem(compiled.plan, EstimatedSizes(compiled), network, partitions, repeated)
     choice = {name: every[random.integers(len(every))] for name, every in problem.ways.items()}
     return cut(problem, choice)
 
@@ -175,10 +175,10 @@ def _steps(
     partitions: int,
     seed: int,
 ) -> tuple[Session, OnPartitions]:
-    def cut_plan(planned: Planned, kept: Collection[str]) -> DistributedPlan:
+    def cut_plan(planned: Planned, repeated: Repeated) -> DistributedPlan:
         if seed == 0:
-            return distribute(planned, NETWORK, partitions, kept)
-        return draw_plan(planned, partitions, seed, kept=kept)
+            return distribute(planned, NETWORK, partitions, repeated)
+        return draw_plan(planned, partitions, seed, repeated=repeated)
 
     session = DUCKDB.open(database)  # type: ignore[arg-type]
     engine = InProcess(program.compiled, session, partitions, seed)
