@@ -18,17 +18,17 @@ from random_programs.slopes import Smooth
 
 import ucle
 from ucle.errors import UnsupportedError, ValueTypeError
-from ucle.partitions import DistributedPlan, Network, distribute
+from ucle.partitions import NETWORK, DistributedPlan, distribute
 from ucle.partitions.choices import Repeated
 from ucle.partitions.step_plans import StepPlans
 from ucle.pipeline.artifacts import Planned
-from ucle.plan.placement_rules import Spread
 from ucle.run.iterate import Loop
 from ucle.testing.check_matrix import some_decompositions
 from ucle.testing.generate import Case, random_case
 from ucle.testing.oracle import assert_equal
 from ucle.testing.oracle_operators import UndefinedError
 from ucle.testing.partitions import (
+    draw_plan,
     iterate_on_partitions,
     prepare_on_partitions,
     run_on_partitions,
@@ -187,19 +187,27 @@ def test_a_state_stays_where_the_next_step_reads_it(fresh: duckdb.DuckDBPyConnec
     program, _ = ranks(fresh)
     carry = {"p": "r"}
 
-    def plan_of(network: Network, *, stays: bool = True) -> DistributedPlan:
+    def plan_of(*, stays: bool = True, seed: int | None = None) -> DistributedPlan:
         def cut(planned: Planned, repeated: Repeated) -> DistributedPlan:
             own = repeated if stays else replace(repeated, carried={})
-            return distribute(planned, network, 3, own)
+            if seed is None:
+                return distribute(planned, NETWORK, 3, own)
+            return draw_plan(planned, 3, seed, repeated=own)
 
         return StepPlans(program.compiled, carry, ["p"], cut).step.again
 
-    state = 4 * 12.0  # a key and a number for each of four nodes
-    assert plan_of(Network()).bytes == 0.0
-    assert plan_of(Network(), stays=False).bytes == state
-    apart = plan_of(Network(workers=100, job=0.0, byte=0.0, gigabits=1e9))
-    assert any(x.placement.spread is not Spread.SINGLE for x in apart.fragments[0].incoming)
-    assert apart.bytes > 0.0
+    state = 4 * 8.0  # four numbers in one tuple
+    assert plan_of().bytes == 0.0
+    assert plan_of(stays=False).bytes == state
+    seen = set()
+    for seed in range(20):
+        drawn = plan_of(seed=seed)
+        (made,) = (x for f in drawn.fragments for x in f.made if x.read.step == drawn.outputs["r"])
+        for incoming in (x for f in drawn.fragments for x in f.incoming if x.origin == "p held"):
+            stays = made.placement.stored.serves(incoming.placement)
+            assert incoming.bytes == (0.0 if stays else state)
+            seen.add(stays)
+    assert seen == {True, False}
 
 
 def test_another_array_starts_the_state_again(fresh: duckdb.DuckDBPyConnection) -> None:

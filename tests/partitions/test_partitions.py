@@ -65,7 +65,7 @@ def test_random_programs(
 def test_plans_differ(native: duckdb.DuckDBPyConnection) -> None:
     """Were all plans of one partition, the test above would be green for the wrong reason."""
     placements, fragments = set[str](), set[int]()
-    for seed in range(30):
+    for seed in range(60):
         case = random_case(seed)
         case.create_tables(native)
         try:
