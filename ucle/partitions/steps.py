@@ -14,7 +14,6 @@ from ucle.foundation.libraries import pa
 from ucle.inputs.states import BoundInput
 from ucle.options import Options
 from ucle.partitions.engine import PartitionEngine, dictionary_tables, run_distributed
-from ucle.partitions.fragments import DistributedPlan
 from ucle.partitions.step_plans import Cut, StepPlans
 from ucle.pipeline.artifacts import Compiled
 from ucle.plan.hoist_invariants import held_name
