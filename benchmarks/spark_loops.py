@@ -1,18 +1,21 @@
 """Loops on a Spark of two workers of this machine: beside one DuckDB, and plain Spark SQL.
 
-``make spark-bench BENCH=spark_loops``. Measures the time of a step in the three, in turn, and the
-bytes that shuffles write in a step, from Spark's event log, against the estimate. Results are
-compared before times count. Plain Spark SQL keeps the state of each step with ``localCheckpoint``.
+``make spark-bench BENCH=spark_loops``. The three take their steps in turn. Measures the wall time
+of a step, the processor time of all processes in it, and the bytes that shuffles write, from
+Spark's event log, against the estimate. Results are compared before times count. Spark has answered
+a query before ucle compiles, so that its own start counts for neither. Plain Spark SQL keeps the
+state of each step with ``localCheckpoint``.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,14 +33,18 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 sys.path.insert(0, str(ROOT / "tests" / "spark"))
 
-from cluster import MASTER, settings  # noqa: E402
+from cluster import settings  # noqa: E402
 from events import shuffled  # noqa: E402
 from graph_data import load  # noqa: E402
 
+MASTER = os.environ.get("UCLE_SPARK_MASTER", "local-cluster[2,1,2048]")
 HEADER = (
-    "loop", "steps", "compile s", "first s", "step s", "DuckDB step s", "Spark SQL step s",
-    "moved MB a step", "estimate MB", "before MB",
+    "loop", "steps", "compile s", "first s", "all steps s", "step s", "DuckDB step s",
+    "Spark SQL step s", "step CPU s", "DuckDB CPU s", "Spark SQL CPU s", "moved MB a step",
+    "estimate MB", "before MB",
 )  # fmt: skip
+SQL_STEPS = 6
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,8 @@ class Loop:
     outputs: list[str]
     carry: dict[str, str] | None
     steps: int
+    until: float = 0.0
+    """The last output at which the loop ends."""
     train: tuple[str, list[str]] | None = None
     sql: str | None = None
     """The next state ``p`` in Spark's SQL."""
@@ -70,10 +79,10 @@ def graph(edges: int, nodes: int) -> Any:
     return sp.coo_array((1.0 / degree[col], (row, col)), shape=(nodes, nodes))
 
 
-def page_rank(folder: Path, edges: int, nodes: int, steps: int) -> Loop:
-    """PageRank on a random graph."""
+def page_rank(folder: Path, edges: int, nodes: int, steps: int, until: float = 0.0) -> Loop:
+    """PageRank on a random graph, for some steps or until it changes less."""
     return Loop(
-        f"PageRank, {edges:,} edges",
+        f"PageRank, {edges:,} edges{f' to {until:g}' if until else ''}",
         f"q[i] += 0.85 * A[i,j] * p[j]\nr[i] = q[i] + 0.15 / {nodes}\n"
         "delta[] = sum[i](abs(r[i] - p[i]))",
         {"A": stored(folder, f"graph_{edges}", graph(edges, nodes))},
@@ -81,6 +90,7 @@ def page_rank(folder: Path, edges: int, nodes: int, steps: int) -> Loop:
         ["r", "delta"],
         {"p": "r"},
         steps,
+        until,
         sql=f"SELECT n.id AS i, coalesce(s.val, 0) + 0.15 / {nodes} AS val FROM range({nodes}) n "
         "LEFT JOIN (SELECT A.i, 0.85 * sum(A.val * p.val) AS val FROM A JOIN p ON A.j = p.i "
         "GROUP BY A.i) s ON n.id = s.i",
@@ -130,12 +140,12 @@ def network(folder: Path) -> Loop:
     }
     tables = {"A": stored(folder, "cora", sp.coo_array(adjacency).astype(float))}
     name = f"GCN training, planetoid_cora, width {width}"
-    return Loop(name, text, tables, arrays, ["loss"], None, 20, ("loss", ["W1", "W2"]))
+    return Loop(name, text, tables, arrays, ["loss"], None, 20, train=("loss", ["W1", "W2"]))
 
 
 def loops(folder: Path, *, large: bool) -> Iterator[Loop]:
     """Yield the measured loops."""
-    yield page_rank(folder, 1_000_000, 100_000, 12)
+    yield page_rank(folder, 1_000_000, 100_000, 200, 1e-10)
     yield network(folder)
     yield least_squares(folder, 2_000, 1_500, 8)
     if large:
@@ -156,8 +166,52 @@ def compiled(loop: Loop, database: Any, **options: Any) -> Any:
     return program
 
 
-def by_sql(spark: SparkSession, loop: Loop, steps: int) -> float | None:
-    """Seconds of a step in plain Spark SQL, after one for nothing."""
+def processor_seconds() -> float:
+    """Processor time of this process, and of all below it that live."""
+    below: dict[int, list[int]] = {}
+    used: dict[int, int] = {}
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
+            try:
+                fields = (path / "stat").read_text().rpartition(")")[2].split()
+            except OSError:  # it has ended
+                continue
+            below.setdefault(int(fields[1]), []).append(int(path.name))
+            used[int(path.name)] = sum(map(int, fields[11:15]))
+    waiting, total = [os.getpid()], 0
+    while waiting:
+        process = waiting.pop()
+        total += used.get(process, 0)
+        waiting += below.get(process, ())
+    return total / TICKS
+
+
+class Times:
+    """Wall and processor times of steps."""
+
+    def __init__(self) -> None:
+        self.wall: list[float] = []
+        self.processor: list[float] = []
+
+    def run(self, step: Callable[[], Any]) -> Any:
+        """Run a step, and note what it takes."""
+        before, started = processor_seconds(), time.perf_counter()
+        made = step()
+        self.wall.append(time.perf_counter() - started)
+        self.processor.append(processor_seconds() - before)
+        return made
+
+    def step(self) -> float:
+        """Median wall time of all steps but the first."""
+        return float(np.median(self.wall[1:])) if self.wall[1:] else math.nan
+
+    def step_processor(self) -> float:
+        """Median processor time of all steps but the first."""
+        return float(np.median(self.processor[1:])) if self.wall[1:] else math.nan
+
+
+def sql_steps(spark: SparkSession, loop: Loop) -> Callable[[], Any] | None:
+    """A function that takes a step in plain Spark SQL."""
     if loop.sql is None:
         return None
     spark.read.parquet(loop.tables["A"].relation).createOrReplaceTempView("A")
@@ -165,13 +219,7 @@ def by_sql(spark: SparkSession, loop: Loop, steps: int) -> float | None:
     (start,) = loop.arrays.values()
     rows = pa.table({"i": np.arange(len(start), dtype="i4"), "val": start})
     spark.createDataFrame(rows).createOrReplaceTempView("p")
-    times = []
-    for _ in range(steps):
-        started = time.perf_counter()
-        spark.sql(loop.sql).localCheckpoint().createOrReplaceTempView("p")
-        times.append(time.perf_counter() - started)
-    spark.table("A").unpersist()
-    return float(np.median(times[1:]))
+    return lambda: spark.sql(loop.sql).localCheckpoint().createOrReplaceTempView("p")
 
 
 def measure(spark: SparkSession, log: Path, loop: Loop) -> str:
@@ -179,33 +227,34 @@ def measure(spark: SparkSession, log: Path, loop: Loop) -> str:
     started = time.perf_counter()
     program = compiled(loop, spark, engine="spark")
     compile_seconds = time.perf_counter() - started
-    times, moved = [], []
-    name = loop.train[0] if loop.train else loop.outputs[-1]
-    numbers = []
-    with program.prepare(carry=loop.carry) as run:
-        for _ in range(loop.steps):
-            before, started = shuffled(log), time.perf_counter()
-            result = run()
-            times.append(time.perf_counter() - started)
-            numbers.append(result[name].number)
-            moved.append(shuffled(log) - before)
     plan = program.step_plan(loop.carry)
+    name = loop.train[0] if loop.train else loop.outputs[-1]
     connection = ucle.connect(threads=2)
-    alone = compiled(loop, connection)
-    own, expected = [], []
-    with alone.prepare(connection, carry=loop.carry) as run:
-        for _ in range(loop.steps):
-            started = time.perf_counter()
-            result = run()
-            own.append(time.perf_counter() - started)
-            expected.append(float(result[name].to_numpy()))
-    np.testing.assert_allclose(numbers, expected, rtol=1e-6)
-    plain = by_sql(spark, loop, min(loop.steps, 4))
+    by_sql = sql_steps(spark, loop)
+    ours, alone, plain = Times(), Times(), Times()
+    moved, numbers, expected = [], [], []
+    with (
+        program.prepare(carry=loop.carry) as run,
+        compiled(loop, connection).prepare(connection, carry=loop.carry) as run_alone,
+    ):
+        for number in range(loop.steps):
+            before = shuffled(log)
+            result = ours.run(run)
+            moved.append(shuffled(log) - before)
+            numbers.append(result[name].number)
+            expected.append(float(alone.run(run_alone)[name].to_numpy()))
+            if by_sql is not None and number < SQL_STEPS:
+                plain.run(by_sql)
+            if numbers[-1] < loop.until:
+                break
+    spark.catalog.clearCache()
+    np.testing.assert_allclose(numbers, expected, rtol=1e-6, atol=1e-13)
     return (
-        f"| {loop.name} | {loop.steps} | {compile_seconds:.1f} | {times[0]:.1f} | "
-        f"{np.median(times[1:]):.2f} | {np.median(own[1:]):.2f} | "
-        f"{'' if plain is None else f'{plain:.2f}'} | {np.median(moved[1:]) / 1e6:.2f} | "
-        f"{plan.bytes / 1e6:.2f} | {plan.bytes_once / 1e6:.1f} |"
+        f"| {loop.name} | {len(numbers)} | {compile_seconds:.1f} | {ours.wall[0]:.1f} | "
+        f"{sum(ours.wall):.1f} | {ours.step():.2f} | {alone.step():.3f} | {plain.step():.2f} | "
+        f"{ours.step_processor():.2f} | {alone.step_processor():.3f} | "
+        f"{plain.step_processor():.2f} | {np.median(moved[1:]) / 1e6:.3f} | "
+        f"{plan.bytes / 1e6:.3f} | {plan.bytes_once / 1e6:.1f} |"
     )
 
 
@@ -220,7 +269,9 @@ def main(large: bool, only: str) -> None:
         log = Path(folder) / "events"
         log.mkdir()
         builder = SparkSession.builder.master(MASTER).appName("ucle")
-        spark = builder.config(map=settings(log)).getOrCreate()
+        options = {**settings(log), "spark.executor.memory": "2g"}
+        spark = builder.config(map=options).getOrCreate()
+        spark.range(1000).repartition(2).selectExpr("sum(id)").collect()
         print(f"| {' | '.join(HEADER)} |\n|{' --- |' * len(HEADER)}")
         for loop in loops(Path(folder), large=large):
             if loop.name.startswith(only):

@@ -2,8 +2,8 @@
 
 Spark places rows by a hash of their columns. Numbers `0`, `1`, ... would leave some of its
 partitions empty, and put several of ours on others. `partition_labels` finds numbers whose hashes
-differ. In Spark 4.1 and later, rows that are placed by the same numbers meet without another
-shuffle (SPARK-52921): this is how fixed inputs of a loop stay where they are.
+differ. RDDs need none: they are partitioned by the numbers of partitions themselves
+(`ucle.spark.by_rdds`).
 """
 
 from __future__ import annotations
