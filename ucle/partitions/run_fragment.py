@@ -246,7 +246,7 @@ def integers_of(column: pa.ChunkedArray) -> NDArray[np.int64]:
     if integers.null_count:
         buffers = [None, integers.buffers()[1]]
         integers = pa.Array.from_buffers(pa.int64(), len(integers), buffers, 0, integers.offset)
-    return np.from_dlpack(integers)
+    return np.asarray(np.from_dlpack(integers), np.int64)
 
 
 def divide_rows(rows: pa.Table, parts: NDArray[np.int64], partitions: int) -> list[pa.Table]:
