@@ -43,7 +43,6 @@ HEADER = (
     "Spark SQL step s", "step CPU s", "DuckDB CPU s", "Spark SQL CPU s", "moved MB a step",
     "estimate MB", "before MB",
 )  # fmt: skip
-SQL_STEPS = 6
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -210,7 +209,7 @@ class Times:
         return float(np.median(self.processor[1:])) if self.wall[1:] else math.nan
 
 
-def sql_steps(spark: SparkSession, loop: Loop) -> Callable[[], Any] | None:
+def sql_step(spark: SparkSession, loop: Loop) -> Callable[[], Any] | None:
     """A function that takes a step in plain Spark SQL."""
     if loop.sql is None:
         return None
@@ -222,7 +221,7 @@ def sql_steps(spark: SparkSession, loop: Loop) -> Callable[[], Any] | None:
     return lambda: spark.sql(loop.sql).localCheckpoint().createOrReplaceTempView("p")
 
 
-def measure(spark: SparkSession, log: Path, loop: Loop) -> str:
+def measure(spark: SparkSession, log: Path, loop: Loop, most_sql: int) -> str:
     """Compare the three on a loop; return a row of the table."""
     started = time.perf_counter()
     program = compiled(loop, spark, engine="spark")
@@ -230,7 +229,7 @@ def measure(spark: SparkSession, log: Path, loop: Loop) -> str:
     plan = program.step_plan(loop.carry)
     name = loop.train[0] if loop.train else loop.outputs[-1]
     connection = ucle.connect(threads=2)
-    by_sql = sql_steps(spark, loop)
+    by_sql = sql_step(spark, loop)
     ours, alone, plain = Times(), Times(), Times()
     moved, numbers, expected = [], [], []
     with (
@@ -243,7 +242,7 @@ def measure(spark: SparkSession, log: Path, loop: Loop) -> str:
             moved.append(shuffled(log) - before)
             numbers.append(result[name].number)
             expected.append(float(alone.run(run_alone)[name].to_numpy()))
-            if by_sql is not None and number < SQL_STEPS:
+            if by_sql is not None and number < most_sql:
                 plain.run(by_sql)
             if numbers[-1] < loop.until:
                 break
@@ -261,7 +260,8 @@ def measure(spark: SparkSession, log: Path, loop: Loop) -> str:
 @click.command()
 @click.option("--large", is_flag=True, help="Also ten million edges.")
 @click.option("--only", default="", help="Only loops whose name begins like this.")
-def main(large: bool, only: str) -> None:
+@click.option("--sql-steps", default=6, help="The most steps of plain Spark SQL, which is slow.")
+def main(large: bool, only: str, sql_steps: int) -> None:
     """Measure, and print a table."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     warnings.simplefilter("ignore", FutureWarning)
@@ -275,7 +275,7 @@ def main(large: bool, only: str) -> None:
         print(f"| {' | '.join(HEADER)} |\n|{' --- |' * len(HEADER)}")
         for loop in loops(Path(folder), large=large):
             if loop.name.startswith(only):
-                print(measure(spark, log, loop), flush=True)
+                print(measure(spark, log, loop, sql_steps), flush=True)
         spark.stop()
 
 
