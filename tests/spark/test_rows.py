@@ -213,6 +213,16 @@ def test_results_are_placed_for_all_that_read_them(monkeypatch: pytest.MonkeyPat
     assert both == list(range(50))
 
 
+def test_a_worker_computes_in_the_thread_of_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No keyboard interrupts it, so that no other thread has to wait for it."""
+    monkeypatch.setattr(workers, "_idle", [])
+    monkeypatch.setattr("ucle.database.session.borrowed_thread", None)
+    with workers.open_worker() as worker:
+        assert worker.session.read("SELECT 1", "test") == [(1,)]
+        assert worker.session.run("SELECT ?", "test", values=[2]) == [(2,)]
+    worker.close()
+
+
 def test_a_worker_does_not_import_pandas() -> None:
     """Arrow does where it is given lists and arrays: this takes longer than a small task."""
     script = """

@@ -75,6 +75,8 @@ class Session:
         """Facts that hold for a while, by kind (`ucle.database.data_versions.observing`)."""
         self.private = private
         """True for the database in memory in which only ucle creates objects and sets limits."""
+        self.interruptible = True
+        """False where no keyboard is, and processes are ended from outside: there is no thread."""
         self.number: int | None = None
         """The number of the transaction that checked that the connection is open."""
         self.file = file
@@ -196,7 +198,17 @@ class Session:
         """
         with errors_of_duckdb(where), log_duration(STATISTICS, logging.DEBUG, "%s", sql):
             self.statements += 1
-            return _run_interruptibly(self.connection, sql)
+            return self._rows(sql)
+
+    def _rows(
+        self,
+        sql: str,
+        watch: Callable[[float], object] | None = None,
+        values: Sequence[Any] | None = None,
+    ) -> list[tuple[Any, ...]]:
+        if self.interruptible:
+            return _run_interruptibly(self.connection, sql, watch, values)
+        return self.connection.execute(sql, values).fetchall()
 
     def batches(self, sql: str, rows: int) -> Iterator[pa.RecordBatch]:
         """Run a query over data and yield its rows in batches of this size."""
@@ -397,7 +409,7 @@ class Session:
         try:
             self.statements += 1
             with log_duration(EXECUTE, logging.DEBUG, "%s: %s", where, sql):
-                return _run_interruptibly(self.connection, sql, watch, values)
+                return self._rows(sql, watch, values)
         except duckdb.Error as error:
             raise execution_error(error, where) from error
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -296,10 +296,11 @@ class FragmentTask:
             store.flush()
             for part in sorted(there):
                 self._complete(store, worker, part)
-                held = {}
+                held, tables = {}, {}
                 for number, each in enumerate(self.incoming):
-                    store.view(each.table, self._table(number, part))
+                    tables[each.table] = self._table(number, part)
                     held[each.name] = each.table
+                store.view(tables)
                 made = run_fragment(session, self.task, part, held)
                 for number, name in enumerate(self.task.made):
                     if name in made:
@@ -413,8 +414,9 @@ class Store:
             self._session.unregister("ucle rows")
         self._there.add(name)
 
-    def view(self, view: str, name: str) -> None:
-        """Give a table another name."""
-        quoted, source = (sql_text(identifier(x)) for x in (view, name))
-        text = f"CREATE OR REPLACE TEMP VIEW {quoted} AS SELECT * FROM {source}"
-        self._session.run(text, "rows of a partition")
+    def view(self, names: Mapping[str, str]) -> None:
+        """Give tables other names: `names` has each by its new one."""
+        quoted = [[sql_text(identifier(x)) for x in pair] for pair in names.items()]
+        texts = [f"CREATE OR REPLACE TEMP VIEW {x} AS SELECT * FROM {y}" for x, y in quoted]
+        if texts:
+            self._session.run("; ".join(texts), "rows of a partition")

@@ -44,6 +44,7 @@ class Worker:
         # DuckDB creates the folder when it spills; where workers end at once, nothing is left.
         self._folder = Path(tempfile.gettempdir()) / f"ucle_{self.process}_{secrets.token_hex(8)}"
         self.session = DUCKDB.open(":memory:")
+        self.session.interruptible = False
         self.offered = self.session.capabilities
         self.session.run(f"SET temp_directory = '{self._folder}'", "worker")
         self.session.run("SET threads = 1", "worker")
