@@ -209,6 +209,11 @@ class Times:
         return float(np.median(self.processor[1:])) if self.wall[1:] else math.nan
 
 
+def cell(seconds: float) -> str:
+    """Seconds in a table, which may be unknown."""
+    return "" if math.isnan(seconds) else f"{seconds:.2f}"
+
+
 def sql_step(spark: SparkSession, loop: Loop) -> Callable[[], Any] | None:
     """A function that takes a step in plain Spark SQL."""
     if loop.sql is None:
@@ -250,9 +255,9 @@ def measure(spark: SparkSession, log: Path, loop: Loop, most_sql: int) -> str:
     np.testing.assert_allclose(numbers, expected, rtol=1e-6, atol=1e-13)
     return (
         f"| {loop.name} | {len(numbers)} | {compile_seconds:.1f} | {ours.wall[0]:.1f} | "
-        f"{sum(ours.wall):.1f} | {ours.step():.2f} | {alone.step():.3f} | {plain.step():.2f} | "
+        f"{sum(ours.wall):.1f} | {ours.step():.2f} | {alone.step():.3f} | {cell(plain.step())} | "
         f"{ours.step_processor():.2f} | {alone.step_processor():.3f} | "
-        f"{plain.step_processor():.2f} | {np.median(moved[1:]) / 1e6:.3f} | "
+        f"{cell(plain.step_processor())} | {np.median(moved[1:]) / 1e6:.3f} | "
         f"{plan.bytes / 1e6:.3f} | {plan.bytes_once / 1e6:.1f} |"
     )
 
