@@ -3,32 +3,52 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 
-def events(folder: Path) -> Iterator[dict[str, Any]]:
-    """All events of an event log so far."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.name.startswith("."):
-            for line in path.read_text(encoding="utf-8").splitlines():
-                try:
-                    yield json.loads(line)
-                except json.JSONDecodeError:  # it is being written
-                    continue
+@dataclass
+class _Totals:
+    """Totals of the events of a file, up to a place in it: it grows, and is large after a while."""
+
+    place: int = 0
+    shuffled: int = 0
+    jobs: int = 0
+
+    def read_on(self, path: Path) -> _Totals:
+        """Count the events that were written since."""
+        with path.open("rb") as file:
+            file.seek(self.place)
+            for line in file:
+                if not line.endswith(b"\n"):  # it is being written
+                    break
+                self.place += len(line)
+                self._count(line)
+        return self
+
+    def _count(self, line: bytes) -> None:
+        if b'"SparkListenerJobStart"' in line[:60]:
+            self.jobs += 1
+        elif b'"SparkListenerTaskEnd"' in line[:60]:
+            metrics = json.loads(line).get("Task Metrics") or {}
+            self.shuffled += metrics.get("Shuffle Write Metrics", {}).get(
+                "Shuffle Bytes Written", 0
+            )
+
+
+_files: dict[Path, _Totals] = {}
+
+
+def _totals(folder: Path) -> list[_Totals]:
+    paths = (x for x in folder.rglob("*") if x.is_file() and not x.name.startswith("."))
+    return [_files.setdefault(path, _Totals()).read_on(path) for path in paths]
 
 
 def shuffled(folder: Path) -> int:
     """Bytes that shuffles have written so far."""
-    total = 0
-    for event in events(folder):
-        if event.get("Event") == "SparkListenerTaskEnd":
-            metrics = event.get("Task Metrics") or {}
-            total += metrics.get("Shuffle Write Metrics", {}).get("Shuffle Bytes Written", 0)
-    return total
+    return sum(each.shuffled for each in _totals(folder))
 
 
 def jobs(folder: Path) -> int:
     """The number of jobs that have begun so far."""
-    return sum(event.get("Event") == "SparkListenerJobStart" for event in events(folder))
+    return sum(each.jobs for each in _totals(folder))
