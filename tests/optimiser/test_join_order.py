@@ -101,6 +101,31 @@ def test_parameters_are_joined_in_the_cheapest_order(text: str) -> None:
     assert "N * (H * W)" not in ucle.einsum_program(text, inputs=huge).explain()
 
 
+def test_quotients_and_inverses_are_joined_in_the_cheapest_order() -> None:
+    """As far as their ranges tell, they might be huge, which says nothing about the data."""
+    dense = N.toarray()
+    G = dense @ dense.T + np.eye(len(dense))
+    unit = dense / np.sqrt((dense**2).sum(0))
+    for left, expected in (
+        ("N[i,j] / max(sqrt(sum[k](square(N[k,j]))), 1e-300)", unit),
+        ("inv[i,j](G[i,j])", np.linalg.inv(G)),
+    ):
+        text = f"U[i,j] = {left}\n{LAYER.replace('N', 'U')}"
+        given = {"G": G, **ARRAYS}
+        program = ucle.einsum_program(
+            text, inputs={name: given[name] for name in given if f"{name}[" in text}
+        )
+        cheapest = recompiled(program, ANY)
+        assert "U * (H * W)" in cheapest.explain()
+        with cheapest.execute() as result:
+            np.testing.assert_allclose(result["Q"].to_numpy(), expected @ H @ W, rtol=1e-6)
+
+
+def test_numbers_that_are_large_in_the_data_keep_the_written_order() -> None:
+    program = ucle.einsum_program(LAYER, **{**ARRAYS, "N": N * 1e306})
+    assert "N * (H * W)" not in recompiled(program, ANY).explain()
+
+
 def test_explain_says_what_was_chosen() -> None:
     program = ucle.einsum_program(LAYER, **ARRAYS)
     written = ucle.einsum_program(LAYER, **ARRAYS, association="as-written")

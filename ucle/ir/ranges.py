@@ -31,6 +31,9 @@ from ucle.operators.values import (
     with_fill,
 )
 
+NEXT_TO_ZERO = 1e-100
+"""A divisor that may be smaller than this one is not known to be of any size."""
+
 
 def stored_values(
     entries: float,
@@ -167,7 +170,7 @@ def reduce_values(
     if (rule := operator.rule) is None:
         return declared_values(operator, values, dtype)
     aggregated = rule(values, fill, count, dtype)
-    return replace(aggregated, full=values.full, varies=values.varies)
+    return replace(aggregated, full=values.full, varies=values.varies, vague=values.vague)
 
 
 # ---- Operators ----
@@ -182,6 +185,8 @@ def combine_values(operator: Combine, left: Values, right: Values, dtype: DType)
     if operator.indicates:
         return values
     values = of_operands(values, (left, right), dtype)
+    if operator.division is Division.TRUE and dtype.kind == "f" and _is_next_to_zero(right):
+        values = replace(values, vague=True)
     if operator.keeps_infinity and not values.finite:
         return replace(values, infinity=common_infinity(left, right))
     return values
@@ -222,6 +227,10 @@ def declared_values(
     if operator.interval is not None:
         return replace(interval(*operator.interval, dtype), full=values.full)
     return replace(anything(dtype, finite=dtype.kind in "bi"), full=values.full)
+
+
+def _is_next_to_zero(values: Values) -> bool:
+    return values.low < NEXT_TO_ZERO and values.high > -NEXT_TO_ZERO
 
 
 def _cut(value: Real) -> Real:

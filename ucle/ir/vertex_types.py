@@ -184,7 +184,7 @@ def along_type(source: TensorType, along: Along, labels: Labels) -> TensorType:
     if isinstance(along, MatrixMap):
         _check_shape(along, sizes)
         finite = anything(source.dtype, finite=source.every.finite)
-        values = replace(finite, overflows=True, varies=source.every.varies, full=True)
+        values = replace(finite, overflows=True, varies=source.every.varies, full=True, vague=True)
         return TensorType(labels, source.dtype, source.dtype.scalar(0), values)
     return _running_type(source, along, labels)
 
@@ -205,7 +205,8 @@ def _running_type(source: TensorType, running: Running, labels: Labels) -> Tenso
     stable = running.is_stable(source.fill, dtype)
     every = source.entries if source.entries.full else source.every
     values = running.values(every, source.fill, size, dtype)
-    values = replace(values, full=source.entries.full or not stable)
+    full, vague = source.entries.full or not stable, every.vague
+    values = replace(values, full=full, vague=vague)
     return TensorType(labels, dtype, source.fill if stable else dtype.scalar(0), values)
 
 

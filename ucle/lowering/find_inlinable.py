@@ -101,7 +101,7 @@ class _Facts:
         if self._exact and not all(x.finite for x in values):
             return False
         dtype = self._types[inner.target].dtype
-        if dtype.kind == "f" and any(x.may_outgrow for x in values):
+        if dtype.kind == "f" and any(x.order_matters for x in values):
             return False  # the order of products decides which numbers overflow
         if other.dtype is not dtype:
             return False

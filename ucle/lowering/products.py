@@ -92,9 +92,10 @@ def _by_tuples(parts: Parts) -> list[Tree]:
 
 
 def outgrow(vertices: Sequence[Vertex]) -> bool:
-    """Return whether numbers may outgrow their type in some vertices although operands are finite.
+    """Return whether the data shows that finite numbers may outgrow their type in some vertices.
 
-    Numbers that are going to be replaced are unknown; they get the cheapest order.
+    Numbers that are going to be replaced are unknown, and quotients and inverses may be of any
+    size; they get the cheapest order.
     """
     types = [v.tensor.type for v in vertices if v.tensor.type.dtype.kind == "f"]
-    return any(type_.entries.may_outgrow for type_ in types)
+    return any(type_.entries.order_matters for type_ in types)

@@ -32,7 +32,8 @@ class Values:
     `varies` that they are made of numbers which others are going to replace: then `overflows` is
     said of all that a type can hold, and not of any data. Of values that are not `finite`,
     `infinity` is the one that may be there besides finite ones, inf or -inf; it is None where there
-    may be NaN or both.
+    may be NaN or both. `vague` values were divided by numbers that may be next to 0, or are those
+    of an inverse: as far as one knows they are huge, which says nothing about the data.
 
     >>> Values(1.0, 2.0).excludes_zero, Values(0.0, 2.0).excludes_zero
     (True, False)
@@ -46,6 +47,7 @@ class Values:
     full: bool = False
     varies: bool = False
     infinity: float | None = None
+    vague: bool = False
 
     @property
     def excludes_zero(self) -> bool:
@@ -56,6 +58,11 @@ class Values:
     def may_outgrow(self) -> bool:
         """True if finite numbers may outgrow their type, as far as the data is known."""
         return self.finite and self.overflows and not self.varies
+
+    @property
+    def order_matters(self) -> bool:
+        """True if the order of factors decides which numbers outgrow their type, by the data."""
+        return self.may_outgrow and not self.vague
 
     @property
     def touches_zero(self) -> bool:
@@ -103,6 +110,7 @@ def hull(one: Values, other: Values) -> Values:
         one.full and other.full,
         one.varies or other.varies,
         common_infinity(one, other),
+        one.vague or other.vague,
     )
 
 
@@ -133,6 +141,7 @@ def of_operands(values: Values, operands: tuple[Values, ...], dtype: DType) -> V
         nonzero=values.nonzero and finite,
         overflows=values.overflows or any(x.overflows for x in operands),
         infinity=None,
+        vague=values.vague or any(x.vague for x in operands),
     )
 
 
