@@ -218,6 +218,21 @@ def test_what_is_written_into_an_operator_stands_in_brackets(dtype: str) -> None
     check(ucle.einsum_program("; ".join(lines), T=start, decomposition="relational"), expected)
 
 
+def test_counts_of_floats_are_computed_with_them() -> None:
+    """What is true is 1 or 0, of NaN too; a float that becomes an integer may be NaN."""
+    text = "P[i,k] += A[i,j] * B[j,k]; Q[i] = P[i,i] + P[i,0]; n = sum[i](int64({})); d = n[] * 2"
+    Q = np.diag(A @ B) + (A @ B)[:, 0]
+    program = whole(text.format("Q[i] < 0"), {"A": A, "B": B})
+    (call,) = made(program).split("tape('")[1:]
+    assert "less" in call.partition("'")[0]
+    check(program, {"d": 2 * (Q < 0).sum()})
+    cast = whole(text.format("Q[i]"), {"A": A, "B": B})
+    statements = script_of(unwritten(cast).compiled.physical, NATIVE).statements
+    calls = [call for x in statements if x.create for call in x.create.split("tape('")[1:]]
+    assert not any("f64 i64" in call.partition("'")[0] for call in calls)
+    check(cast, {"d": 2 * Q.astype(int).sum()})
+
+
 def test_conditions_without_labels_hold_on_tapes(connection: duckdb.DuckDBPyConnection) -> None:
     b = np.arange(1.0, 9.0).reshape(4, 2)
     text = "T[i,r] = (i <= r and {}) * b[r,i]; s = sum[i,r](T[i,r])"

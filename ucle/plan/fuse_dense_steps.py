@@ -19,8 +19,9 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import fold_name, unique_names
 from ucle.ir.conditions import condition_labels, conjuncts
 from ucle.ir.fills import JoinKind
-from ucle.ir.maps import Map, Partial
+from ucle.ir.maps import Cast, Map, Partial
 from ucle.ir.tensor_types import TensorType
+from ucle.operators import COMBINES, MAPS
 from ucle.plan.complete_keyless import is_there
 from ucle.plan.pass_context import PassContext
 from ucle.plan.relation_nodes import (
@@ -50,6 +51,13 @@ NESTED = 8
 
 WIDEST = 200
 """The most one-row relations joined side by side: DuckDB nests them as deep, a thousand at most."""
+
+INDICATORS = frozenset(
+    name
+    for name, row in (*MAPS.items(), *((x.stem, x) for x in COMBINES.values()))
+    if row.indicates
+)
+"""The words of a chain that are worth 1 or 0."""
 
 LARGEST = 1 << 24
 """The most bytes of a line's result: results are copied, and for larger ones a statement more does
@@ -118,8 +126,8 @@ def _is_line(relation: Relation) -> bool:
     operands = [x.input if isinstance(x, Densify) else x for x in inputs(relation)]
     if not all(isinstance(x, Read) for x in operands):
         return False
-    if relation.type.dtype.kind == "i" and any(x.type.dtype.kind in "fc" for x in operands):
-        return False  # it may fail for a NaN, which an earlier statement looks for
+    if any(x.type.dtype.kind in "fc" for x in operands) and _may_fail(relation):
+        return False  # for a NaN, which an earlier statement looks for
     match relation:
         case FusedMaps() | Recode() | Renamed() | Densify():
             return True
@@ -133,6 +141,27 @@ def _is_line(relation: Relation) -> bool:
         case Aggregate(compute, None):
             return _has_kernels(relation, compute)
     return False
+
+
+def _may_fail(relation: Relation) -> bool:
+    """Return whether floats become integers: they may be NaN, unless they say what is true."""
+    if relation.type.dtype.kind != "i":
+        return False
+    match relation:
+        case FusedMaps(program=program):
+            words = program.split()
+            casts = (n for n, word in enumerate(words) if word == relation.type.dtype.tag)
+            return not all(n and words[n - 1] in INDICATORS for n in casts)
+        case Aggregate(Compute(combine=combine, maps=maps)):
+            indicates = combine is not None and combine.indicates
+            for step in maps:
+                if isinstance(step, Cast):
+                    if step.result.kind == "i" and step.source.kind in "fc" and not indicates:
+                        return True
+                else:
+                    indicates = (step.function if isinstance(step, Map) else step.combine).indicates
+            return False
+    return True
 
 
 def _has_kernels(relation: Aggregate, compute: Compute) -> bool:
