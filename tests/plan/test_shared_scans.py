@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 
 import ucle
+from ucle.plan.relation_nodes import TableScan
+from ucle.plan.steps import Role
 from ucle.testing.check_matrix import Routes
 
 
@@ -41,3 +45,46 @@ def test_inputs_with_other_fills(route: str, routes: Routes) -> None:
         np.testing.assert_allclose(result["y"].to_numpy(), a + np.exp(-b), rtol=1e-14)
         np.testing.assert_array_equal(result["s"].to_numpy(), a.sum(axis=1))
         np.testing.assert_array_equal(result["m"].to_numpy(), b.min(axis=1))
+
+
+@pytest.mark.parametrize("route", ["native", "arrow"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_scans_that_look_coordinates_up_are_read_once(
+    route: str, suffix: str, routes: Routes, tmp_path: Path
+) -> None:
+    """Where that takes longer than writing their tuples: text, and names of many rows."""
+    path, rows = tmp_path / f"sales.{suffix}", 80_000 if suffix == "csv" else 200_000
+    duckdb.execute(
+        "COPY (SELECT 's' || (n % 400) AS shop, 'p' || (n // 400) AS product, n % 7 - 3.0 AS val "
+        f"FROM range({rows}) t(n)) TO '{path}'"
+    )
+    text = (
+        "a[s] = sum[p](X[s,p]); b[p] = sum[s](X[s,p] * a[s]); c[s] = sum[p](square(X[s,p]) * b[p])"
+    )
+    program = ucle.einsum_program(
+        text,
+        X=ucle.table(str(path), ["shop", "product"], "val"),
+        database=routes[route],
+        decomposition="relational",
+    )
+    (scan,) = (x for x in program.compiled.physical.steps if isinstance(x.relation, TableScan))
+    assert scan.role is Role.TABLE
+    X = (np.arange(rows) % 7 - 3.0).reshape(-1, 400)
+    a = X.sum(0)
+    expected = (X**2).T @ (X @ a)
+    with program.execute() as result:
+        frame = result["c"].to_pandas()
+    names = np.array([f"s{n}" for n in range(400)])
+    found = dict(zip(frame["s"], frame["val"], strict=True))
+    np.testing.assert_allclose([found.get(name, 0.0) for name in names], expected)
+
+
+def test_scans_of_numbers_are_read_again(native: duckdb.DuckDBPyConnection) -> None:
+    native.execute(
+        "CREATE OR REPLACE TEMP TABLE g AS SELECT n % 400 AS i, n // 400 AS j, 1.0 AS val "
+        "FROM range(80_000) t(n)"
+    )
+    text = "a[s] = sum[p](X[s,p]); b[p] = sum[s](X[s,p] * a[s])"
+    program = ucle.einsum_program(text, X="g", database=native, decomposition="relational")
+    tables = [x.relation for x in program.compiled.physical.steps if x.role is Role.TABLE]
+    assert not any(isinstance(x, TableScan) for x in tables)

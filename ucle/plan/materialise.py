@@ -22,6 +22,7 @@ from ucle.plan.relation_nodes import (
     TableScan,
 )
 from ucle.plan.relation_tree import inputs, reads
+from ucle.plan.sources import CsvFile, TableSource
 from ucle.plan.steps import Plan, Role, Step
 
 VIEWS_PER_STATEMENT = 20
@@ -36,6 +37,22 @@ DEEPEST = 50
 """The deepest nesting of views in one statement. DuckDB binds each view inside the one that reads
 it, at most a thousand deep, and takes longer the deeper it is: a chain of 800 sums runs in 2.8 s
 with 200 of them in a statement, and in 1.0 s with 50."""
+
+
+TABLE_TUPLE = 17
+"""Nanoseconds in which a tuple is written into a table and read again."""
+
+TUPLE_BYTES = 16
+"""The bytes of a tuple in a table, besides its value: of two keys, with room for a third."""
+
+LOOKED_UP = 15
+"""Nanoseconds in which a coordinate finds its number in a dictionary."""
+
+PARSED = 150
+"""Nanoseconds in which a line of text becomes a tuple."""
+
+NAMED = 80
+"""Nanoseconds in which a column's value becomes a tuple of a wide table with categories."""
 
 
 def materialise_checked(plan: Plan, context: PassContext) -> Plan:
@@ -69,7 +86,8 @@ def materialise_shared(plan: Plan, context: PassContext) -> Plan:
     statement of its own, which takes as long as a join of a hundred thousand rows. Binding and
     optimising a view takes a part of that, too; without this term, chains of shared views would
     double again and again. A tensor in one tuple can be kept within a statement
-    (`keep_in_statement`), for the time of a few views. A mere scan is always read again.
+    (`keep_in_statement`), for the time of a few views. A mere scan is always read again; one that
+    parses text or looks coordinates up is read once, if writing its tuples takes less time.
     """
     price = context.statement_price
     kept_price = price * VIEWS_PER_TUPLE / VIEWS_PER_STATEMENT
@@ -79,6 +97,8 @@ def materialise_shared(plan: Plan, context: PassContext) -> Plan:
     repeated: dict[str, float] = {}
     tables: set[str] = set()
     for step in plan.steps:
+        if readers[step.name] > 1 and _is_read_once(step, readers[step.name], context):
+            tables.add(step.name)
         below = sum(repeated[name] for name in sources[step.name])
         total = step.cost + price / VIEWS_PER_STATEMENT + below
         extra = total * (readers[step.name] - 1)
@@ -90,6 +110,29 @@ def materialise_shared(plan: Plan, context: PassContext) -> Plan:
         once = shared or cheap or step.role is Role.TABLE
         repeated[step.name] = 0.0 if once else total
     return with_tables(plan, tables)
+
+
+def _is_read_once(step: Step, readers: int, context: PassContext) -> bool:
+    """Return whether making a table of a scan takes less time than scanning for each reader."""
+    scan, facts, memory = step.relation, context.meanings, context.memory
+    if not isinstance(scan, TableScan) or not scan.layout.scalar or facts is None:
+        return False
+    rows = facts.rows(step.tensor, scan.layout)
+    size = rows * (TUPLE_BYTES + memory.payload(step.tensor, scan.layout)) if memory else 0.0
+    if memory is not None and memory.is_exceeded_by(size):
+        return False
+    again = rows * _tuple_price(scan.source) * (readers - 1)
+    return again > context.statement_price + rows * TABLE_TUPLE
+
+
+def _tuple_price(source: TableSource) -> float:
+    """Return the nanoseconds that a tuple of a scan takes, beyond reading it from a table."""
+    price = float(LOOKED_UP) * sum(source.encoded)
+    if isinstance(source.origin, CsvFile):
+        price += PARSED
+    if source.features is not None:
+        price += NAMED
+    return price
 
 
 def materialise_deep(plan: Plan, context: PassContext) -> Plan:
