@@ -34,6 +34,7 @@ from ucle.plan.resources import Resources
 from ucle.stats import Occupancy, ProgramStatistics, TensorStatistics
 
 DAGS = 500
+RNG = np.random.default_rng(0)
 
 
 def random_dag(seed: int) -> CostedProgram:
@@ -269,6 +270,17 @@ def test_several_starts_are_never_worse() -> None:
     alone = searched(circuit(8, 16, 2.0**8), skip_small=False)
     several = searched(circuit(8, 16, 2.0**8), skip_small=False, more_starts=0.0)
     assert sparse_einsum(several).total_cost <= sparse_einsum(alone).total_cost
+
+
+def test_a_chain_of_shared_vertices_is_no_dearer_than_in_whole_arrays() -> None:
+    """Windows of 300 positions: a hundred tensors are shared, and change their layout together."""
+    x = ucle.tensor(RNG.normal(size=(5, 20_000)), axes=("sensor", "time"))
+    last = x.rolling(300, axis="time")
+    program = ((x - last.mean()) / last.std()).program()
+    names = [vertex.name for vertex in program.compiled.program.vertices]
+    whole = program.with_decomposition(dict.fromkeys(names, ()))
+    costs = [each.compiled.decomposed.total_cost for each in (program, whole)]
+    assert costs[0] <= costs[1]
 
 
 def test_a_residual_network_of_a_hundred_layers_is_solved_exactly() -> None:

@@ -52,6 +52,13 @@ class Domains:
         }
         return replace(self, choices={**self.choices, **restricted})
 
+    def fewest_promoted(self) -> dict[str, Decomposition]:
+        """Return for each vertex the first decomposition with the fewest promoted labels."""
+        return {
+            name: min(choices, key=lambda p: (p.deferred is not None, len(p.promoted)))
+            for name, choices in self.choices.items()
+        }
+
 
 def levels_to_choose(program: Program, pinned: Collection[str] = ()) -> int:
     """Return the number of free labels of vertices: log2 of the number of decompositions."""
