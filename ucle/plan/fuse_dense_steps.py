@@ -53,9 +53,10 @@ WIDEST = 200
 """The most one-row relations joined side by side: DuckDB nests them as deep, a thousand at most."""
 
 INDICATORS = frozenset(
-    name
-    for name, row in (*MAPS.items(), *((x.stem, x) for x in COMBINES.values()))
-    if row.indicates
+    (
+        *(name for name, function in MAPS.items() if function.indicates),
+        *(combine.stem for combine in COMBINES.values() if combine.indicates),
+    )
 )
 """The words of a chain that are worth 1 or 0."""
 
