@@ -89,3 +89,17 @@ def test_what_ucle_opens_for_itself_is_not_looked_at(monkeypatch: pytest.MonkeyP
     """To look takes longer than most of what `ucle.einsum` is given to do."""
     monkeypatch.setattr(macro_check, "macros_query", lambda: pytest.fail("it was looked at"))
     assert ucle.einsum("i,i", np.arange(3.0), np.arange(3.0)) == 5
+
+
+def test_a_loop_does_not_look_again(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its step is compiled on the connection that has just been opened."""
+    looked = []
+    query = macro_check.macros_query
+    monkeypatch.setattr(macro_check, "macros_query", lambda: looked.append(1) or query())
+    text = "next[i] = y[i] / 2 + sum[j](A[i,j])"
+    program = ucle.einsum_program(text, y=np.ones(3), A="t", database=path)
+    program.iterate({"y": "next"}, max_steps=2)
+    assert len(looked) == 1
+    scratch = ucle.einsum_program("next[i] = y[i] / 2", y=np.ones(3))
+    scratch.iterate({"y": "next"}, max_steps=2)
+    assert len(looked) == 1

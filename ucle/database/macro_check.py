@@ -72,12 +72,11 @@ def check_shadows(session: Session) -> None:
     if session.owned:
         rows = session.fetch(databases_query())
         paths = sorted(path for _, path, *_ in rows if path is not None)
-        if not paths:
-            return  # created by ucle, so without macros
         files = tuple((path, file_state(path), file_state(f"{path}.wal")) for path in paths)
-        if not _files.get(files):
+        if files and not _files.get(files):  # without one, it was created by ucle, without macros
             _refuse_shadows(session)
             _files.put(files, True)
+        _connections.add(session.connection)  # on which a loop compiles its step
     elif not session.private and session.connection not in _connections:
         _refuse_shadows(session)
         _connections.add(session.connection)
