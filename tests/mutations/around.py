@@ -330,8 +330,8 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "looked-for-macros-once",
         "ucle/database/macro_check.py",
-        "        if not _files.get(files):\n",
-        "        if not len(_files):\n",
+        "        if files and not _files.get(files):",
+        "        if files and not len(_files):",
         "a macro that comes into a file later takes the place of a function",
         ("tests/database/test_macro_check.py::test_a_macro_that_comes_between_two_executions",),
     ),
