@@ -273,6 +273,15 @@ def unique_query(relation: Sequence[str]) -> str:
     return sql_text(query.where(_equal(dict(zip(names, relation, strict=True)))))
 
 
+def indexes_of(name: Sequence[str]) -> str:
+    """A query that has a row if a table of a name, in any schema, has an index or a constraint."""
+    found = []
+    for kind in ("duckdb_indexes", "duckdb_constraints"):
+        query = select(integer(1)).from_(table_function(function(kind), kind))
+        found.append(query.where(_equal({"table_name": name[-1]})))
+    return sql_text(exp.union(*found, distinct=False).limit(1))
+
+
 @cache
 def kept_tables_query() -> str:
     """Database and name of every table in ucle's schema."""

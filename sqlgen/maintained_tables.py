@@ -193,13 +193,20 @@ def changed_entries(
     ]
     columns.append(exp.Is(this=old, expression=exp.null()).as_(ADDED, quoted=True))
     if weight is not None:
-        kind = "DOUBLE" if isinstance(weight, float) else "HUGEINT"  # which does not overflow
-        ends = [cast(function("coalesce", x.copy(), integer(0)), kind) for x in (new, old)]
-        difference = exp.Sub(this=ends[0], expression=ends[1])
-        columns.append(_of_widest_type(difference, weight).as_(DELTA, quoted=True))
+        columns.append(difference_of(new, old, weight).as_(DELTA, quoted=True))
     matched = exp.and_(*same, copy=False) if same else exp.true()
     joined = select(*columns).from_(sides[0]).join(sides[1], on=matched, join_type="full")
     return joined.where(exp.NullSafeNEQ(this=new.copy(), expression=old.copy()))
+
+
+def difference_of(new: exp.Expr, old: exp.Expr, weight: Scalar) -> exp.Expr:
+    """Return by how much a value differs from another one; NULL stands for 0.
+
+    It is of the widest type of the kind of `weight`, and NULL where it does not fit into that.
+    """
+    kind = "DOUBLE" if isinstance(weight, float) else "HUGEINT"  # which does not overflow
+    ends = [cast(function("coalesce", x.copy(), integer(0)), kind) for x in (new, old)]
+    return _of_widest_type(exp.Sub(this=ends[0], expression=ends[1]), weight)
 
 
 def appended_rows(source: TableSource, last: int | exp.Expr, weight: Scalar | None) -> exp.Select:
@@ -245,25 +252,49 @@ def _grouped(keys: Sequence[str], found: Sequence[exp.Expr], rows: exp.Subquery)
     return group_by_keys(select(*names, *found).from_(rows), names)
 
 
-def count_changed(name: Name, positions: Sequence[str] = ()) -> str:
+def count_changed(
+    name: Name, keys: Sequence[str], positions: Sequence[str], *, differs_by: bool
+) -> str:
     """Return a query about rows of `changed_rows`: their number, and whether all were added.
 
-    Behind them stands the largest value of each of some keys.
+    Behind them stand the columns of `facts_of_keys`.
     """
     every = function("coalesce", function("bool_and", column(ADDED)), exp.true())
-    largest = [exp.Max(this=column(x)) for x in positions]
-    return sql_text(select(exp.Count(this=exp.Star()), every, *largest).from_(table(*name)))
+    facts = facts_of_keys(keys, positions, differs_by=differs_by)
+    return sql_text(select(exp.Count(this=exp.Star()), every, *facts).from_(table(*name)))
 
 
-def rows_at(query: exp.Query, *masks: tuple[Name, Sequence[str]]) -> exp.Select:
-    """Return the rows of a query whose keys are those of a row of one of some tables.
+def facts_of_keys(
+    keys: Sequence[str], positions: Sequence[str], *, differs_by: bool
+) -> list[exp.Expr]:
+    """Return columns with facts about a table of keys, which a query finds in one scan.
 
-    Each table is given with the columns that it shares with the query.
+    They are V of each key, about, and the largest of each key that is a position; if differences
+    are wanted, the number of those that are not NULL, the least and the largest of them, and
+    whether all are finite follow.
+    """
+    columns = [function("approx_count_distinct", column(x)) for x in keys]
+    largest: list[exp.Expr] = [exp.Max(this=column(x)) for x in positions]
+    if not differs_by:
+        return [*columns, *largest]
+    finite = function("bool_and", function("isfinite", cast(column(DELTA), "DOUBLE")))
+    ends = [each(this=column(DELTA)) for each in (exp.Count, exp.Min, exp.Max)]
+    return [*columns, *largest, *ends, finite]
+
+
+def rows_at(query: exp.Query, *masks: tuple[Name | exp.Query, Sequence[str]]) -> exp.Select:
+    """Return the rows of a query whose keys are those of a row of one of some tables or queries.
+
+    Each of these is given with the columns that it shares with the query.
     """
     found = []
     for mask, keys in masks:
         same = [exp.EQ(this=column(key, "mask"), expression=column(key, "kept")) for key in keys]
-        rows = select(integer(1)).from_(table(*mask, alias="mask")).where(*same)
+        if isinstance(mask, exp.Query):
+            source: exp.Expr = mask.copy().subquery(alias=identifier("mask"))
+        else:
+            source = table(*mask, alias="mask")
+        rows = select(integer(1)).from_(source).where(*same)
         found.append(exp.Exists(this=rows))
     kept = query.copy().subquery(alias=identifier("kept"))
     return select(exp.Star()).from_(kept).where(exp.or_(*found, copy=False))

@@ -84,11 +84,22 @@ def observing(session: Session) -> Iterator[None]:
         session.observed = None
 
 
-def observe(session: Session, origins: Iterable[Origin]) -> None:
-    """Look at all tables among some origins together, if the session is observing."""
-    names = tuple(dict.fromkeys(x for x in origins if isinstance(x, TableName)))
-    if names and session.observed is not None:
+def observe(session: Session, origins: Iterable[Origin], named: Iterable[Origin] = ()) -> None:
+    """Look at all tables among some origins together, if the session is observing.
+
+    Args:
+        session: sees them.
+        origins: tables whose states are asked for, unless a transaction is open: it has none.
+        named: tables that are looked up alone, which does not ask how they are stored.
+    """
+    if session.observed is None:
+        return
+    names, others = (
+        tuple(dict.fromkeys(x for x in y if isinstance(x, TableName))) for y in (origins, named)
+    )
+    if names and not in_transaction(session):
         _look_at_tables(session, names)
+    find_relations(session, (*names, *others))
 
 
 def source_version(session: Session, source: InputSource) -> Version | None:

@@ -127,7 +127,8 @@ def bind_inputs(
         for (name, axes), place in zip(labels.items(), places, strict=True)
     }
     tables = [x for x in described.values() if isinstance(x, DescribedTable)]
-    observe(session, [x.origin for x in tables if not isinstance(x.spec.measured, Checked)])
+    states = [x.origin for x in tables if x.spec.measured is None]
+    observe(session, states, [x.origin for x in tables])
     return {
         name: _bind_array(name, each, labels[name])
         if isinstance(each, DescribedArray)

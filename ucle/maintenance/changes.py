@@ -18,8 +18,15 @@ from ucle.inputs.inputs import quoted_name
 from ucle.inputs.states import BoundInput
 from ucle.inputs.table_input import TableInput
 from ucle.maintenance.appended import last_rows, rows_now
+from ucle.maintenance.changed_keys import ChangedKeys
 from ucle.maintenance.document import Parts, WatchedInput, input_of
-from ucle.maintenance.states import Digest, check_state, has_types_of_input, read_digest
+from ucle.maintenance.states import (
+    Digest,
+    check_state,
+    combine_digests,
+    has_types_of_input,
+    read_digest,
+)
 from ucle.maintenance.told import ToldRows, keep_told, told_difference
 from ucle.plan.sources import Nulls, TableSource
 from ucle.sqlgen.maintained_tables import (
@@ -46,20 +53,22 @@ class ChangedInput:
     watched: WatchedInput
     """The input, with what tells its present state."""
     table: Parts
-    keys: int
-    """The number of changed keys."""
+    facts: ChangedKeys
     moved: tuple[int, ...]
     """The axes with a coordinate that is new, or is no longer there."""
     added: bool
     """True if there was no row at these keys before."""
     differs_by: bool
     """True if the table says by how much each entry differs, in a column ``delta``."""
-    largest: tuple[int | None, ...]
-    """The largest coordinate of each key; None for those that a dictionary numbers."""
     told: ToldRows | None = None
     """The rows that were told; None if the change was found."""
     trusted: bool = True
     """False if what was computed from the input may contain a part of this change already."""
+
+    @property
+    def keys(self) -> int:
+        """The number of changed keys."""
+        return self.facts.count
 
     @property
     def tables(self) -> list[Parts]:
@@ -68,15 +77,15 @@ class ChangedInput:
 
     def lies_within(self, bounds: tuple[int | None, ...]) -> bool:
         """True if no key lies beyond the bounds of the axes, which may have become less."""
-        return lies_within(self.largest, bounds)
+        return lies_within(self.facts.largest, bounds)
 
     def where(self, bounds: tuple[int | None, ...]) -> TableInput:
         """Return the input that is true at the changed keys; `bounds` are those of the axes."""
-        return self._read(True, bounds)
+        return replace(self._read(True, bounds), measured=self.facts.mask(bounds))
 
     def difference(self, bounds: tuple[int | None, ...]) -> TableInput:
         """Return the input of the differences; `bounds` are those of the axes."""
-        return self._read(DELTA, bounds)
+        return replace(self._read(DELTA, bounds), measured=self.facts.difference(bounds))
 
     def _read(self, value: str | bool, bounds: tuple[int | None, ...]) -> TableInput:
         own = input_of(self.watched.spec)
@@ -165,7 +174,7 @@ def find_told(
     come, went = (
         read_digest(session, all_rows(x, columns), source) for x in (told.inserted, told.removed)
     )
-    now = replace(watched, digest=_combine_digests(watched.digest, come, went), trusts=True)
+    now = replace(watched, digest=combine_digests(watched.digest, come, went), trusts=True)
     weight = weight_of(source, fill)
     query = told_difference(told, state_value(source), weight)
     sides = [told.now, all_rows(watched.state, columns)]
@@ -187,7 +196,8 @@ def _change(
     session.run(create_table(table, query, replace=True, temporary=True), where)
     positions = [n for n in range(len(keys)) if not source.is_encoded(n)]
     named = [keys[n] for n in positions]
-    ((count, added, *largest),) = session.fetch(count_changed(table, named))
+    found = count_changed(table, keys, named, differs_by=differs_by)
+    ((count, added, *row),) = session.fetch(found)
     if not count:
         session.run(drop_table(table), where)
         return None
@@ -197,9 +207,9 @@ def _change(
         if source.is_encoded(place)
         and any(session.fetch(absent_keys(table, key, side)) for side in sides)
     )
-    most = dict(zip(positions, largest, strict=True))
-    ends = tuple(most.get(n) for n in range(len(keys)))
-    return ChangedInput(now, table, count, moved, bool(added), differs_by, ends)
+    facts = ChangedKeys.read(count, row, len(keys), positions, differs_by)
+    known = facts.differences is not None
+    return ChangedInput(now, table, facts, moved, bool(added), differs_by and known)
 
 
 def keep_change(
@@ -245,12 +255,3 @@ def keep_state(session: Session, watched: WatchedInput, bound: BoundInput) -> Wa
 
 def _digest(session: Session, source: TableSource) -> Digest:
     return read_digest(session, state_query(source), source)
-
-
-def _combine_digests(before: Digest, come: Digest, went: Digest) -> Digest:
-    """Return the digest of rows without some of them, and with others."""
-    counts, digests, totals = zip(*((x or 0 for x in y) for y in (before, come, went)), strict=True)
-    count = counts[0] + counts[1] - counts[2]
-    if not count:
-        return (0, None, None)
-    return (count, digests[0] ^ digests[1] ^ digests[2], totals[0] + totals[1] - totals[2])

@@ -31,7 +31,6 @@ from ucle.maintenance.differences import Difference, Updated, update
 from ucle.maintenance.document import Document, KeptTensor
 from ucle.maintenance.extremes import Before, extend
 from ucle.maintenance.restricted import restrict
-from ucle.stats.measure import MeasuredInput
 
 DIFFERENCES, AFFECTED = "differences", "affected keys"
 """How tensors are brought up to date without computing all of their entries."""
@@ -197,10 +196,3 @@ class Derivation:
         name = self._new_name(stem)
         self._given[name] = value
         return name
-
-
-def facts_of_mask(keys: int, bounds: Sequence[int | None]) -> MeasuredInput:
-    """Return what is known about a table of distinct keys at which a tensor is true."""
-    sizes = tuple(x or 0 for x in bounds)
-    distinct = tuple(float(min(keys, x)) if x else float(keys) for x in sizes)
-    return MeasuredInput(sizes, True, float(keys), (True, True), distinct, exact=False)

@@ -55,6 +55,9 @@ class Updated:
     """Where they are; none for a tensor without axes."""
     moved: str = ""
     """A truth value: true if the entries do not count, as what they rely on does not hold."""
+    grown: str = ""
+    """The tensor by which the entries grow, which the first statement defines; empty where they do
+    not grow by numbers."""
 
 
 def update(
@@ -156,14 +159,15 @@ def _statements(
         return statement_like(resolved, name, target.labels, expression)
 
     if not target.labels:
-        return Updated((statement(grown, difference), statement(new, total)), new, ())
+        return Updated((statement(grown, difference), statement(new, total)), new, (), grown=grown)
     parts = (
         statement(grown, difference),
         # What was there is looked up where something differs: a sum of all entries meets them all.
         statement(new, Binary(ADD, Binary(WHEN, differs, old, span), own, span)),
         statement(mask, differs),
     )
-    return Updated(parts, new, (Mask(mask, tuple(range(len(target.labels)))),))
+    masks = (Mask(mask, tuple(range(len(target.labels)))),)
+    return Updated(parts, new, masks, grown=grown)
 
 
 def _factors(expression: Expression) -> list[Expression]:

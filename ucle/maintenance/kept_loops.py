@@ -109,11 +109,7 @@ class LoopRefresh(Refresh):
         for before in self.document.kept:
             kept = self._as_now(before)
             self.kept.append(kept)
-            new = self._write(result, kept.tensor, kept)
-            if before.kinds != kept.kinds:
-                rows = self._create(kept, new)
-            else:
-                rows = self._replace(kept, new, [])
+            rows = self._store(result, kept.tensor, kept, before)
             self.reports.append(TensorReport(kept.tensor, way, reason, rows))
         result.close()
         self._drop_temporary()

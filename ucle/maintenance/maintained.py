@@ -196,7 +196,7 @@ class Maintained:
         inputs = tuple(
             keep_facts(changed.watched[x.name], x, whole.facts[x.name]) for x in document.inputs
         )
-        kept = tuple(_with_digest(session, x) for x in refresh.kept)
+        kept = tuple(x if x.digest else _with_digest(session, x) for x in refresh.kept)
         document = replace(
             document,
             inputs=inputs,

@@ -10,6 +10,7 @@ every entry may differ.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,27 +27,29 @@ from ucle.language.syntax import Statement
 from ucle.maintenance.affected import EVERYTHING, Mask, reads_of
 from ucle.maintenance.bound_program import BoundProgram
 from ucle.maintenance.changes import ChangedInput, lies_within
-from ucle.maintenance.derivation import AFFECTED, DIFFERENCES, Derivation, facts_of_mask
+from ucle.maintenance.derivation import AFFECTED, DIFFERENCES, Derivation
 from ucle.maintenance.differences import Difference
 from ucle.maintenance.document import Document, KeptTensor, Parts, encoded_axes, input_of
 from ucle.maintenance.extremes import Before
 from ucle.maintenance.kept_programs import KeptProgram, kept_program
+from ucle.maintenance.replaced_rows import NewRows, Replaced, replace_rows
+from ucle.maintenance.states import Digest
 from ucle.plan.forms import EVERY_ROW, NONFILL, WrittenForm
 from ucle.plan.sources import TableSource
 from ucle.run.results import Result, TensorRelation
+from ucle.sqlgen.database_queries import indexes_of
 from ucle.sqlgen.maintained_tables import (
     DELTA,
     changed_entries,
-    count_changed,
     delete_all,
     drop_table,
     rows_and_last,
-    rows_at,
     with_names,
     without_value,
 )
-from ucle.sqlgen.sql_trees import key_columns
-from ucle.sqlgen.write_statements import all_rows, create_table, delete_rows, insert_rows
+from ucle.sqlgen.script import sql_text
+from ucle.sqlgen.sql_trees import VALUE, key_columns
+from ucle.sqlgen.write_statements import Query, all_rows, create_table, insert_rows
 from ucle.stats.measure import MeasuredInput
 
 PREFIX = "ucle_refresh_"
@@ -70,6 +73,10 @@ REPLACED = 150.0
 """The cost of comparing a row of a kept tensor with a new one, which a full run does not have: that
 of all rows is a part of the cost of all entries."""
 
+COMPARED = 100_000
+"""The rows of a tensor that are compared with new ones, if nothing reads it and all are computed
+again; a larger table is made anew."""
+
 SAME_SIZE = 1.5
 """How much the inputs may have grown or shrunk since all entries were priced."""
 
@@ -83,7 +90,8 @@ class TensorReport:
     """``"unchanged"``, or one of `WAYS`."""
     reason: str
     rows: int = 0
-    """The number of keys whose rows differ from those before."""
+    """The number of keys whose rows differ from those before; that of all rows if the table was
+    made anew."""
     cost: float = 0.0
     """The predicted cost of the program that ran."""
     scratch: float = 0.0
@@ -104,6 +112,8 @@ class _Candidate:
     """Where they are; none if they are all."""
     moved: str = ""
     """A truth value: true if the entries do not count."""
+    grows: bool = False
+    """True if the entries are added to those that are there."""
 
 
 class Refresh(Derivation):
@@ -143,8 +153,7 @@ class Refresh(Derivation):
             if not change.trusted or not change.lies_within(bounds):
                 self._changed[name] = (EVERYTHING,)
                 continue
-            facts = facts_of_mask(change.keys, bounds)
-            mask = self._give(f"{name}_changed", replace(change.where(bounds), measured=facts))
+            mask = self._give(f"{name}_changed", change.where(bounds))
             self._changed[name] = (Mask(mask, change.watched.axes),)
             source = self.whole.inputs[name].source
             if change.added and isinstance(source, TableSource) and not source.sum_duplicates:
@@ -201,16 +210,12 @@ class Refresh(Derivation):
             if not same:
                 reason = "its fill or its type changed"
             chosen, scratch = self._choose(kept, before, parts, reason)
-            written = self._execute(chosen, kept)
-            if written is None:
+            rows = self._execute(chosen, kept, before)
+            if rows is None:
                 self._added.clear()
                 chosen, scratch = self._choose(kept, before, parts, reason)
-                written = self._execute(chosen, kept)
-                assert written is not None
-            if before.kinds != kept.kinds:
-                rows = self._create(kept, written[0])
-            else:
-                rows = self._replace(kept, *written)
+                rows = self._execute(chosen, kept, before)
+                assert rows is not None
             if not same:
                 self._changed[kept.tensor] = (EVERYTHING,)
                 self._differences.pop(kept.tensor, None)
@@ -218,21 +223,12 @@ class Refresh(Derivation):
             self.reports.append(
                 TensorReport(kept.tensor, chosen.way, chosen.reason, rows, chosen.cost, scratch)
             )
-            kept = replace(kept, digest=())
-        self._given[kept.tensor] = self._spec_of(kept)
+        self._given[kept.tensor] = self._spec_of(self.kept[-1])
 
     def _as_now(self, kept: KeptTensor) -> KeptTensor:
         """Return a kept tensor with the fill and the types that it has for the present data."""
         type_, kinds = self._types[kept.tensor], self.whole.kinds_of(kept.tensor)
         return replace(kept, fill=type_.fill, encoded=encoded_axes(type_), kinds=kinds)
-
-    def _create(self, kept: KeptTensor, new: Parts) -> int:
-        """Make the table of a kept tensor anew; return the number of its rows."""
-        rows = all_rows(new, (*kept.keys, "val"))
-        run, where = self.session.run, f"refresh, {kept.tensor}"
-        run(create_table(kept.table, rows, replace=True), where)
-        ((count, *_),) = self.session.fetch(rows_and_last(kept.table))
-        return int(count)
 
     def _choose(
         self, kept: KeptTensor, before: KeptTensor, parts: Sequence[Statement], reason: str
@@ -260,19 +256,23 @@ class Refresh(Derivation):
         for way, found in self._candidates(before, parts, ways):
             masks, checks = found.masks, [found.moved] if found.moved else []
             try:
-                names = [found.new, *(x.tensor for x in masks), *checks]
-                made = self._build(found.statements, names)
+                new, statements = found.new, found.statements
+                if found.grown and before.keys:
+                    new, masks, statements = found.grown, (), found.statements[:1]
+                names = [new, *(x.tensor for x in masks), *checks]
+                made = self._build(statements, names)
             except UcleError:
                 continue
-            dtype = made.compiled.program.types[found.new].dtype
+            dtype = made.compiled.program.types[new].dtype
             if found.moved and dtype is not self._types[kept.tensor].dtype:
                 continue
             cost = made.cost
             if best is None or cost < best.cost:
-                axes = [",".join(kept.keys[axis] for axis in x.axes) for x in masks]
+                axes = [",".join(kept.keys[axis] for axis in x.axes) for x in found.masks]
                 shown = ", ".join(f"[{each}]" for each in axes)
                 reason = f"masks over {shown}" if shown else "all entries"
-                best = _Candidate(way, reason, cost, made, found.new, masks, found.moved)
+                grows = new == found.grown
+                best = _Candidate(way, reason, cost, made, new, masks, found.moved, grows)
             if way == self.way == DIFFERENCES or (self.way == AUTO and cost <= CHEAP * total):
                 break
         reason = ""
@@ -302,10 +302,8 @@ class Refresh(Derivation):
         """The connection on which the refresh runs."""
         return self.session.connection
 
-    def _execute(
-        self, chosen: _Candidate, kept: KeptTensor
-    ) -> tuple[Parts, list[tuple[Parts, list[str]]]] | None:
-        """Run a program; return the table of new rows, and those of masks with their keys.
+    def _execute(self, chosen: _Candidate, kept: KeptTensor, before: KeptTensor) -> int | None:
+        """Run a program, and replace rows of a tensor; return how many keys have others now.
 
         None if the program has found that its entries do not count.
         """
@@ -313,86 +311,140 @@ class Refresh(Derivation):
         session = open_checked(self.database)
         prepared.take_route(session)
         result = prepared.run(session, None)
-        if chosen.moved and bool(result[chosen.moved].to_numpy()):
-            result.close()
-            return None
-        table = self._write(result, chosen.new, kept)
-        masks = [self._write_mask(result, x, kept) for x in chosen.masks]
-        result.close()
-        return table, masks
+        with contextlib.closing(result):
+            if chosen.moved and bool(result[chosen.moved].to_numpy()):
+                return None
+            return self._store(result, chosen.new, kept, before, chosen.masks, grows=chosen.grows)
 
-    def _write(self, result: Result, tensor: str, kept: KeptTensor) -> Parts:
-        """Write the entries of a tensor that differ from its fill into a temporary table.
+    def _store(
+        self,
+        result: Result,
+        tensor: str,
+        kept: KeptTensor,
+        before: KeptTensor,
+        masks: Sequence[Mask] = (),
+        *,
+        grows: bool = False,
+    ) -> int:
+        """Replace rows of a kept tensor by those of a result; return how many keys differ.
+
+        Args:
+            result: holds the new entries, and the masks of where they are.
+            tensor: the tensor of the new entries.
+            kept: the kept tensor.
+            before: the same as the last refresh left it.
+            masks: none if the entries are all there are.
+            grows: True if the entries are added to those that are there.
+        """
+        with contextlib.ExitStack() as stack:
+            query = self._entries(stack, result[tensor], kept, grows=grows)
+            if before.kinds != kept.kinds or not (masks or grows or self._is_compared(before)):
+                return self._create(kept, query)
+            if not kept.keys:
+                return self._replace_number(kept, query)
+            found = [self._keys_of(stack, result[x.tensor], x, kept) for x in masks]
+            return self._replace(kept, NewRows(query, found, grows))
+
+    def _entries(
+        self, stack: contextlib.ExitStack, found: TensorRelation, kept: KeptTensor, *, grows: bool
+    ) -> Query:
+        """Return a query for the entries of a tensor that differ from its fill.
 
         A part of a program may have another fill than the whole, by which rows are kept.
         """
-        table = self._temporary_table(tensor)
-        where, found = f"refresh, {tensor}", result[tensor]
+        where = f"refresh, {kept.tensor}"
         form = entries_form(found, where)
-        other = not same_value(found.type.fill, kept.fill)
+        other = not grows and not same_value(found.type.fill, kept.fill)
         if other and found.type.rank:
             form = found.form(None, EVERY_ROW, NO_LIMIT, where)
-        with found.query(form) as query:
-            rows = without_value(query, kept.fill) if other else query
-            self.session.run(create_table(table, rows, replace=True, temporary=True), where)
-        return table
+        query = stack.enter_context(found.query(form))
+        return without_value(query, kept.fill) if other else query
 
-    def _write_mask(self, result: Result, mask: Mask, kept: KeptTensor) -> tuple[Parts, list[str]]:
-        """Write where a mask is true, with the columns of the kept tensor."""
-        table, where = self._temporary_table(mask.tensor), f"refresh, {mask.tensor}"
-        found, keys = result[mask.tensor], [kept.keys[axis] for axis in mask.axes]
-        with found.query(entries_form(found, where)) as query:
-            rows = with_names(query, key_columns(found.type), keys)
-            self.session.run(create_table(table, rows, replace=True, temporary=True), where)
-        return table, keys
+    def _keys_of(
+        self, stack: contextlib.ExitStack, found: TensorRelation, mask: Mask, kept: KeptTensor
+    ) -> tuple[Query, list[str]]:
+        """Return a query for where a mask is true, with the columns of the kept tensor."""
+        keys = [kept.keys[axis] for axis in mask.axes]
+        query = stack.enter_context(found.query(entries_form(found, f"refresh, {mask.tensor}")))
+        return with_names(query, key_columns(found.type), keys), keys
 
     def _temporary_table(self, name: str) -> Parts:
         table = ("temp", "main", self._prefix + name)
         self._temporary.append(table)
         return table
 
-    def _replace(
-        self, kept: KeptTensor, new: Parts, masks: Sequence[tuple[Parts, list[str]]]
-    ) -> int:
+    def _is_compared(self, before: KeptTensor) -> bool:
+        """True if all entries of a tensor, computed anew, are compared with those before.
+
+        That tells what has changed, which other statements may want to know. It costs more than to
+        write a large table, which keeps its indexes otherwise.
+        """
+        rows = before.digest[0] or 0 if before.digest else 0
+        read = any(before.tensor in reads_of(x) for x in self._statements.values())
+        return rows <= COMPARED or read or bool(self.session.fetch(indexes_of(before.table)))
+
+    def _create(self, kept: KeptTensor, rows: Query) -> int:
+        """Make the table of a kept tensor anew; return the number of its rows."""
+        run, where = self.session.run, f"refresh, {kept.tensor}"
+        columns = (*kept.keys, VALUE)
+        run(create_table(kept.table, with_names(rows, columns, columns), replace=True), where)
+        self._note(kept, ())
+        self._changed[kept.tensor] = (EVERYTHING,)
+        ((count, *_),) = self.session.fetch(rows_and_last(kept.table))
+        return int(count)
+
+    def _note(self, kept: KeptTensor, digest: Digest) -> None:
+        """Note the digest of a tensor whose rows were replaced; none if it is not known."""
+        self.kept[-1] = replace(self.kept[-1], digest=digest)
+
+    def _replace_number(self, kept: KeptTensor, query: Query) -> int:
+        """Replace the value of a tensor without axes; return 1 if it is another one."""
+        run, where = self.session.run, f"refresh, {kept.tensor}"
+        new = self._temporary_table(kept.tensor)
+        run(create_table(new, query, replace=True, temporary=True), where)
+        now, before = (all_rows(x, (VALUE,)) for x in (new, kept.table))
+        if not self.session.fetch(sql_text(changed_entries(now, before, (), None))):
+            return 0
+        run(delete_all(kept.table), where)
+        run(insert_rows(kept.table, now), where)
+        self._note(kept, ())
+        self._changed[kept.tensor] = (EVERYTHING,)
+        return 1
+
+    def _replace(self, kept: KeptTensor, new: NewRows) -> int:
         """Replace rows of a kept tensor; return how many keys have others now.
 
         Keys of rows that have not changed are not handed on to statements that read the tensor.
         """
-        run, where = self.session.run, f"refresh, {kept.tensor}"
-        columns = (*kept.keys, "val")
-        every = all_rows(kept.table, columns)
-        before, now = rows_at(every, *masks) if masks else every, all_rows(new, columns)
         weight = self._weight_of(kept)
-        changed = self._temporary_table(f"{kept.tensor}_changed")
-        found = changed_entries(now, before, kept.keys, weight)
-        run(create_table(changed, found, replace=True, temporary=True), where)
-        positions = [x for n, x in enumerate(kept.keys) if n not in kept.encoded]
-        ((count, added, *largest),) = self.session.fetch(count_changed(changed, positions))
-        if count and not kept.keys:
-            run(delete_all(kept.table), where)
-            run(insert_rows(kept.table, now), where)
+        table = self._temporary_table(f"{kept.tensor}_changed")
+        replaced = replace_rows(self.session, kept, kept.digest, new, table, weight)
+        self._note(kept, replaced.digest)
+        facts = replaced.facts
+        if facts.count:
+            self._hand_on(kept, replaced)
+        return facts.count
+
+    def _hand_on(self, kept: KeptTensor, replaced: Replaced) -> None:
+        """Make what has changed in a kept tensor known to the statements that read it."""
+        spec = self._spec_of(replace(kept, digest=()))
+        facts, bounds = replaced.facts, spec.bounds or ()
+        if not lies_within(facts.largest, bounds):
             self._changed[kept.tensor] = (EVERYTHING,)
-        elif count:
-            run(delete_rows(kept.table, all_rows(changed), kept.keys), where)
-            run(insert_rows(kept.table, rows_at(now, (changed, kept.keys))), where)
-            spec = self._spec_of(replace(kept, digest=()))
-            sizes = [x for x in spec.bounds or () if x is not None]
-            if not lies_within(largest, sizes):
-                self._changed[kept.tensor] = (EVERYTHING,)
-                return int(count)
-            spec = replace(spec, relation=quoted_name(changed), fill=None)
-            facts = facts_of_mask(count, spec.bounds or ())
-            mask = replace(spec, value=True, measured=facts)
-            name = self._give(f"{kept.tensor}_changed", mask)
-            self._changed[kept.tensor] = (Mask(name, tuple(range(len(kept.keys)))),)
-            if added:
-                self._added[kept.tensor] = Before(
-                    self._changed[kept.tensor], kept.fill, self._types[kept.tensor].dtype
-                )
-            if weight is not None:
-                name = self._give(f"{kept.tensor}_difference", replace(spec, value=DELTA))
-                self._differences[kept.tensor] = Difference(name, bool(added))
-        return int(count)
+            return
+        spec = replace(spec, relation=quoted_name(replaced.table), fill=None)
+        mask = replace(spec, value=True, measured=facts.mask(bounds))
+        name = self._give(f"{kept.tensor}_changed", mask)
+        self._changed[kept.tensor] = (Mask(name, tuple(range(len(kept.keys)))),)
+        if replaced.added:
+            self._added[kept.tensor] = Before(
+                self._changed[kept.tensor], kept.fill, self._types[kept.tensor].dtype
+            )
+        difference = facts.difference(bounds)
+        if difference is not None:
+            delta = replace(spec, value=DELTA, measured=difference)
+            name = self._give(f"{kept.tensor}_difference", delta)
+            self._differences[kept.tensor] = Difference(name, replaced.added)
 
     def _facts_of(self, kept: KeptTensor) -> Measure | None:
         """Return what measures a kept tensor by its description; None if that says too little."""

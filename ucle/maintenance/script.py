@@ -23,8 +23,9 @@ from ucle.language.syntax import Statement
 from ucle.language.syntax_to_text import statement_text
 from ucle.maintenance.affected import EVERYTHING, Mask, reads_of, statements_for
 from ucle.maintenance.bound_program import BoundProgram
+from ucle.maintenance.changed_keys import ChangedKeys, facts_of_mask
 from ucle.maintenance.changes import ChangedInput
-from ucle.maintenance.derivation import AFFECTED, DIFFERENCES, Derivation, facts_of_mask
+from ucle.maintenance.derivation import AFFECTED, DIFFERENCES, Derivation
 from ucle.maintenance.differences import Difference
 from ucle.maintenance.document import (
     Document,
@@ -247,11 +248,10 @@ class _Script(Derivation):
         found = ChangedInput(
             watched,
             changed.table,
-            rows,
+            ChangedKeys(rows, (), tuple(facts.distinct)),
             moved=(),
             added=changed.added,
             differs_by=changed.differs_by,
-            largest=(),
         )
         mask = self._give(f"{name}_changed", replace(found.where(bounds), measured=facts))
         self._changed[name] = (Mask(mask, watched.axes),)

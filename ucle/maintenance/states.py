@@ -19,6 +19,15 @@ def read_digest(session: Session, query: Query, source: TableSource) -> Digest:
     return (int(count), *(None if x is None else int(x) for x in digest))
 
 
+def combine_digests(before: Digest, come: Digest, went: Digest) -> Digest:
+    """Return the digest of rows without some of them, and with others."""
+    counts, digests, totals = zip(*((x or 0 for x in y) for y in (before, come, went)), strict=True)
+    count = counts[0] + counts[1] - counts[2]
+    if not count:
+        return (0, None, None)
+    return (count, digests[0] ^ digests[1] ^ digests[2], totals[0] + totals[1] - totals[2])
+
+
 def check_state(session: Session, watched: WatchedInput, source: TableSource) -> None:
     """Check that nobody else has changed the state of an input.
 

@@ -1,0 +1,191 @@
+"""Statements that replace rows of a kept tensor: each row that differs is found once, by a join.
+
+The entries that differ are a table with a row for each key: its value before, its value now, and
+the rowid of its row. All other statements read that table, and reach rows of the kept table by
+their rowids, so that the kept table is looked through once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp, select
+
+from ucle.foundation.dtypes import Scalar
+from ucle.sqlgen.maintained_tables import (
+    BEFORE,
+    DELTA,
+    NOW,
+    Name,
+    difference_of,
+    facts_of_keys,
+    rows_at,
+)
+from ucle.sqlgen.script import sql_text
+from ucle.sqlgen.sql_trees import (
+    VALUE,
+    cast,
+    column,
+    function,
+    identifier,
+    integer,
+    table,
+)
+from ucle.sqlgen.write_statements import (
+    Query,
+    all_rows,
+    create_table,
+    delete_rows,
+    insert_rows,
+)
+
+VALUE_NOW, VALUE_BEFORE, ROW = "value now", "value before", "its row"
+"""Columns of entries that differ, beside their keys: NULL for the value of an entry that is not
+there, and for a rowid where there was none. No label has a blank."""
+
+
+def create_differing(
+    target: Name, kept: Name, keys: Sequence[str], weight: Scalar | None
+) -> str:
+    """Return CREATE TABLE of no entries that differ, with the types of a kept tensor's columns.
+
+    Digests of rows depend on these types.
+    """
+    columns: list[exp.Expr] = [
+        *map(column, keys),
+        *(column(VALUE).as_(identifier(x), quoted=True) for x in (VALUE_BEFORE, VALUE_NOW)),
+        column("rowid").as_(identifier(ROW), quoted=True),
+    ]
+    if weight is not None:
+        kind = "DOUBLE" if isinstance(weight, float) else "BIGINT"
+        columns.append(cast(exp.null(), kind).as_(identifier(DELTA), quoted=True))
+    rows = select(*columns).from_(table(*kept)).limit(0)
+    return create_table(target, rows, replace=True, temporary=True)
+
+
+def insert_differing(
+    target: Name,
+    kept: Name,
+    keys: Sequence[str],
+    now: Query,
+    masks: Sequence[tuple[Query, Sequence[str]]] | None,
+    weight: Scalar | None,
+) -> str:
+    """Return INSERT of the entries at which the rows of a query differ from those of a tensor.
+
+    Args:
+        target: the table of entries that differ.
+        kept: the table of the tensor.
+        keys: the columns of its axes.
+        now: the present entries, with `keys` and ``val``.
+        masks: where they are: queries for keys, with the columns that they share with the tensor;
+            None if they are all there are.
+        weight: a number of the type of differences; None where these are not wanted.
+    """
+    before = _rows_of(kept, keys)
+    if masks:
+        before = rows_at(before, *masks)
+    new, old = column(VALUE, NOW), column(VALUE, BEFORE)
+    columns: list[exp.Expr] = [
+        function("coalesce", column(x, BEFORE), column(x, NOW)).as_(identifier(x)) for x in keys
+    ]
+    columns += _values(old, new)
+    if weight is not None:
+        columns.append(difference_of(new, old, weight).as_(DELTA, quoted=True))
+    joined = _join(select(*columns), now, before, keys, "full")
+    differing = joined.where(exp.NullSafeNEQ(this=new.copy(), expression=old.copy()))
+    return insert_rows(target, differing)
+
+
+def insert_grown(
+    target: Name,
+    kept: Name,
+    keys: Sequence[str],
+    grown: Query,
+    weight: Scalar | None,
+) -> str:
+    """Return INSERT of the entries that differ if a tensor whose fill is 0 grows by some numbers.
+
+    Arguments are those of `insert_differing`; `grown` has `keys` and ``val``, which is not 0.
+    """
+    before, old = _rows_of(kept, keys), column(VALUE, BEFORE)
+    total = exp.Add(
+        this=function("coalesce", old.copy(), integer(0)), expression=column(VALUE, NOW)
+    )
+    new = function("nullif", total, integer(0))
+    columns: list[exp.Expr] = [column(x, NOW).as_(identifier(x)) for x in keys]
+    columns += _values(old, new)
+    if weight is not None:
+        columns.append(difference_of(new, old, weight).as_(DELTA, quoted=True))
+    joined = _join(select(*columns), grown, before, keys, "left")
+    differing = joined.where(exp.NullSafeNEQ(this=new.copy(), expression=old.copy()))
+    return insert_rows(target, differing)
+
+
+def _rows_of(kept: Name, keys: Sequence[str]) -> exp.Select:
+    """The rows of a tensor, with their rowids."""
+    row = column("rowid").as_(ROW, quoted=True)
+    return select(*map(column, (*keys, VALUE)), row).from_(table(*kept))
+
+
+def _values(old: exp.Expr, new: exp.Expr) -> list[exp.Expr]:
+    return [
+        old.copy().as_(identifier(VALUE_BEFORE), quoted=True),
+        new.copy().as_(identifier(VALUE_NOW), quoted=True),
+        column(ROW, BEFORE).as_(identifier(ROW), quoted=True),
+    ]
+
+
+def _join(
+    query: exp.Select, now: exp.Query, before: exp.Query, keys: Sequence[str], kind: str
+) -> exp.Select:
+    sides = [
+        x.copy().subquery(alias=identifier(name)) for x, name in ((now, NOW), (before, BEFORE))
+    ]
+    same = [exp.EQ(this=column(key, NOW), expression=column(key, BEFORE)) for key in keys]
+    return query.from_(sides[0]).join(sides[1], on=exp.and_(*same, copy=False), join_type=kind)
+
+
+def describe_differing(
+    name: Name, keys: Sequence[str], positions: Sequence[str], weight: Scalar | None
+) -> str:
+    """Return a query about entries that differ, with one row.
+
+    The columns are the number of entries, of those that were there before and of those that are
+    there now, a digest of the latter and one of the former as `digest_of_rows` has it (two columns
+    each), and those of `facts_of_keys`.
+    """
+    come, went = "come", "went"
+    digests = [
+        function("hash", *map(column, keys), column(value)).as_(name_)
+        for value, name_ in ((VALUE_NOW, come), (VALUE_BEFORE, went))
+    ]
+    rows = select(exp.Star(), *digests).from_(table(*name)).subquery("differing")
+    there = [exp.Count(this=column(x)) for x in (VALUE_BEFORE, VALUE_NOW)]
+    columns: list[exp.Expr] = [exp.Count(this=exp.Star()), *there]
+    for digest, value in ((come, VALUE_NOW), (went, VALUE_BEFORE)):
+        upper = exp.BitwiseRightShift(this=column(digest), expression=integer(24))
+        for each in (
+            function("bit_xor", column(digest)),
+            exp.Sum(this=cast(exp.paren(upper), "BIGINT")),
+        ):
+            is_there = exp.not_(exp.Is(this=column(value), expression=exp.null()), copy=False)
+            columns.append(exp.Filter(this=each, expression=exp.Where(this=is_there)))
+    columns += facts_of_keys(keys, positions, differs_by=weight is not None)
+    return sql_text(select(*columns).from_(rows))
+
+
+def delete_differing(kept: Name, name: Name, keys: Sequence[str]) -> str:
+    """Return DELETE of the rows of a tensor whose entries differ."""
+    if any(x.casefold() == "rowid" for x in keys):  # a column hides what DuckDB calls so
+        return delete_rows(kept, all_rows(name), keys)
+    rows = select(column(ROW)).from_(table(*name))
+    found = exp.In(this=column("rowid"), query=rows.subquery())
+    return sql_text(exp.Delete(this=table(*kept), where=exp.Where(this=found)))
+
+
+def insert_present(kept: Name, name: Name, keys: Sequence[str]) -> str:
+    """Return INSERT of the entries that differ, as they are now."""
+    columns = [*map(column, keys), column(VALUE_NOW).as_(identifier(VALUE))]
+    there = exp.not_(exp.Is(this=column(VALUE_NOW), expression=exp.null()), copy=False)
+    return insert_rows(kept, select(*columns).from_(table(*name)).where(there))
