@@ -14,6 +14,7 @@ from ucle.sqlgen.input_tables import source_table
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import (
     VALUE,
+    add_alias,
     ascending,
     cast,
     column,
@@ -26,6 +27,7 @@ from ucle.sqlgen.sql_trees import (
     text,
     when,
 )
+from ucle.sqlgen.write_statements import all_rows
 
 Name = Sequence[str]
 """The parts of the name of a table."""
@@ -41,6 +43,9 @@ NOW, BEFORE = "now", "before"
 
 FIRST_LOCAL = 36028797018960000
 """The rowid from which rows are numbered that a transaction has inserted, until it ends."""
+
+FEW = "rows to compare"
+"""The name of rows that are computed first; no label, and hardly a table, has it."""
 
 SIDE = "which side"
 """A column beside others that bear the names of labels, none of which has a blank."""
@@ -92,15 +97,18 @@ def count_behind(name: Name, last: int) -> str:
     return sql_text(select(exp.Count(this=exp.Star())).from_(table(*name)).where(_behind(last)))
 
 
-def rows_and_last(name: Name) -> str:
+def rows_and_last(name: Name, last: int = -1) -> str:
     """Return a query for the number of rows of a table, and for the last rowid.
 
-    Rows that the present transaction has inserted have no rowid yet that lasts.
+    Rows that the present transaction has inserted have no rowid yet that lasts. Behind these two
+    stands the number of rows behind the row `last`, and only these are looked at: the number of
+    all rows is known.
     """
     lasts = exp.LT(this=column("rowid"), expression=integer(FIRST_LOCAL))
-    last = exp.Filter(this=exp.Max(this=column("rowid")), expression=exp.Where(this=lasts))
-    found = function("coalesce", last, integer(-1))
-    return sql_text(select(exp.Count(this=exp.Star()), found).from_(table(*name)))
+    most = exp.Filter(this=exp.Max(this=column("rowid")), expression=exp.Where(this=lasts))
+    every = select(exp.Count(this=exp.Star())).from_(table(*name)).subquery()
+    found = [every, function("coalesce", most, integer(last)), exp.Count(this=exp.Star())]
+    return sql_text(select(*found).from_(table(*name)).where(_behind(last)))
 
 
 def rowid_behind(name: Name, last: int, place: int) -> str:
@@ -224,11 +232,23 @@ def rows_behind(source: TableSource, last: int) -> exp.Select:
     return select(*map(column, source.columns)).from_(source_table(source)).where(_behind(last))
 
 
-def repeated_keys(source: TableSource, new: Name, last: int) -> str:
-    """Return a query for the keys of a row of a table that a row up to another one has, too."""
+def repeated_keys(source: TableSource, new: Name, last: int, first: str | None = None) -> str:
+    """Return a query for the keys of a row of a table that a row up to another one has, too.
+
+    Args:
+        source: the table.
+        new: the rows, in a table.
+        last: the rowid up to which rows are compared with them.
+        first: a key that few rows have in common with them: other rows are passed over by it alone,
+            which takes half the time.
+    """
     keys: list[exp.Expr] = [*map(column, source.keys)] or [integer(1)]
     before = select(*keys).from_(source_table(source)).where(_up_to(last))
-    return sql_text(rows_at(before, (new, source.keys)).limit(1))
+    if first is None:
+        return sql_text(rows_at(before, (new, source.keys)).limit(1))
+    few = rows_with(before, first, all_rows(new, [first]))
+    found = rows_at(select(exp.Star()).from_(table(FEW)), (new, source.keys)).limit(1)
+    return sql_text(with_rows(found, FEW, few))
 
 
 def _sum_of(value: str | None, weight: Scalar, times: exp.Expr) -> exp.Expr:
@@ -257,29 +277,67 @@ def count_changed(
 ) -> str:
     """Return a query about rows of `changed_rows`: their number, and whether all were added.
 
-    Behind them stand the columns of `facts_of_keys`.
+    Behind them stand the columns of `with_facts_of_keys`.
     """
     every = function("coalesce", function("bool_and", column(ADDED)), exp.true())
-    facts = facts_of_keys(keys, positions, differs_by=differs_by)
-    return sql_text(select(exp.Count(this=exp.Star()), every, *facts).from_(table(*name)))
+    found = [exp.Count(this=exp.Star()), every]
+    return with_facts_of_keys(found, table(*name), name, keys, positions, differs_by=differs_by)
 
 
-def facts_of_keys(
-    keys: Sequence[str], positions: Sequence[str], *, differs_by: bool
-) -> list[exp.Expr]:
-    """Return columns with facts about a table of keys, which a query finds in one scan.
+def with_facts_of_keys(
+    columns: Sequence[exp.Expr],
+    rows: exp.Expr,
+    name: Name,
+    keys: Sequence[str],
+    positions: Sequence[str],
+    *,
+    differs_by: bool,
+) -> str:
+    """Return a query with one row: some aggregates, and facts about a table of keys behind them.
 
-    They are V of each key, about, and the largest of each key that is a position; if differences
-    are wanted, the number of those that are not NULL, the least and the largest of them, and
-    whether all are finite follow.
+    The facts are the largest of each key that is a position; if differences are wanted, the number
+    of those that are not NULL, the least and the largest of them, and whether all are finite; then
+    for each key its V, and the most rows that have the same one.
+
+    Args:
+        columns: the aggregates.
+        rows: what they are taken of: the table, or a query over it.
+        name: the table.
+        keys: its columns of keys.
+        positions: those that are positions.
+        differs_by: True if differences are wanted.
     """
-    columns = [function("approx_count_distinct", column(x)) for x in keys]
-    largest: list[exp.Expr] = [exp.Max(this=column(x)) for x in positions]
-    if not differs_by:
-        return [*columns, *largest]
-    finite = function("bool_and", function("isfinite", cast(column(DELTA), "DOUBLE")))
-    ends = [each(this=column(DELTA)) for each in (exp.Count, exp.Min, exp.Max)]
-    return [*columns, *largest, *ends, finite]
+    found = [*columns, *(exp.Max(this=column(x)) for x in positions)]
+    if differs_by:
+        finite = function("bool_and", function("isfinite", cast(column(DELTA), "DOUBLE")))
+        found += [each(this=column(DELTA)) for each in (exp.Count, exp.Min, exp.Max)]
+        found.append(finite)
+    named = [add_alias(x, f"fact {n}") for n, x in enumerate(found)]
+    query = select(exp.Star()).from_(select(*named).from_(rows).subquery("facts"))
+    for n, key in enumerate(keys):
+        times = add_alias(exp.Count(this=exp.Star()), "times")
+        groups = select(times).from_(table(*name)).group_by(column(key)).subquery("groups")
+        ends = exp.Count(this=exp.Star()), exp.Max(this=column("times"))
+        of_key = select(*(add_alias(x, f"{m} of {n}") for m, x in enumerate(ends))).from_(groups)
+        query = query.join(of_key.subquery(f"key_{n}"), join_type="cross")
+    return sql_text(query)
+
+
+def rows_with(query: exp.Query, key: str, values: exp.Query) -> exp.Select:
+    """Return the rows of a query in which a column has one of the values that another query has.
+
+    DuckDB looks up integers in a join of this form in an array, where they are near each other.
+    """
+    kept, few = identifier("kept"), identifier("few")
+    distinct = values.copy().distinct().subquery(alias=few)
+    same = exp.EQ(this=column(key, "kept"), expression=column(key, "few"))
+    every = exp.Column(this=exp.Star(), table=kept.copy())
+    return select(every).from_(query.copy().subquery(alias=kept)).join(distinct, on=same)
+
+
+def with_rows(query: exp.Select, name: str, rows: exp.Query) -> exp.Select:
+    """Return a query that reads the rows of another one, computed once, under a name."""
+    return query.with_(identifier(name), rows, materialized=True)
 
 
 def rows_at(query: exp.Query, *masks: tuple[Name | exp.Query, Sequence[str]]) -> exp.Select:

@@ -15,11 +15,14 @@ from ucle.foundation.dtypes import Scalar
 from ucle.sqlgen.maintained_tables import (
     BEFORE,
     DELTA,
+    FEW,
     NOW,
     Name,
     difference_of,
-    facts_of_keys,
     rows_at,
+    rows_with,
+    with_facts_of_keys,
+    with_rows,
 )
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import (
@@ -38,6 +41,9 @@ from ucle.sqlgen.write_statements import (
     delete_rows,
     insert_rows,
 )
+
+GROWN = "grown entries"
+"""The name of numbers by which entries grow, computed once."""
 
 VALUE_NOW, VALUE_BEFORE, ROW = "value now", "value before", "its row"
 """Columns of entries that differ, beside their keys: NULL for the value of an entry that is not
@@ -83,7 +89,10 @@ def insert_differing(
         weight: a number of the type of differences; None where these are not wanted.
     """
     before = _rows_of(kept, keys)
-    if masks:
+    if masks and len(masks) == 1 and len(masks[0][1]) == 1:
+        ((query, (key,)),) = masks
+        before = rows_with(before, key, query)
+    elif masks:
         before = rows_at(before, *masks)
     new, old = column(VALUE, NOW), column(VALUE, BEFORE)
     columns: list[exp.Expr] = [
@@ -102,13 +111,15 @@ def insert_grown(
     kept: Name,
     keys: Sequence[str],
     grown: Query,
+    key: str,
     weight: Scalar | None,
 ) -> str:
     """Return INSERT of the entries that differ if a tensor whose fill is 0 grows by some numbers.
 
-    Arguments are those of `insert_differing`; `grown` has `keys` and ``val``, which is not 0.
+    Arguments are those of `insert_differing`; `grown` has `keys` and ``val``, which is not 0. Rows
+    are passed over first by `key` alone, the one with the most coordinates.
     """
-    before, old = _rows_of(kept, keys), column(VALUE, BEFORE)
+    grows, old = all_rows((GROWN,)), column(VALUE, BEFORE)
     total = exp.Add(
         this=function("coalesce", old.copy(), integer(0)), expression=column(VALUE, NOW)
     )
@@ -117,9 +128,10 @@ def insert_grown(
     columns += _values(old, new)
     if weight is not None:
         columns.append(difference_of(new, old, weight).as_(DELTA, quoted=True))
-    joined = _join(select(*columns), grown, before, keys, "left")
+    joined = _join(select(*columns), grows, all_rows((FEW,)), keys, "left")
     differing = joined.where(exp.NullSafeNEQ(this=new.copy(), expression=old.copy()))
-    return insert_rows(target, differing)
+    few = rows_with(_rows_of(kept, keys), key, all_rows((GROWN,), [key]))
+    return insert_rows(target, with_rows(with_rows(differing, GROWN, grown), FEW, few))
 
 
 def _rows_of(kept: Name, keys: Sequence[str]) -> exp.Select:
@@ -153,7 +165,7 @@ def describe_differing(
 
     The columns are the number of entries, of those that were there before and of those that are
     there now, a digest of the latter and one of the former as `digest_of_rows` has it (two columns
-    each), and those of `facts_of_keys`.
+    each), and those of `with_facts_of_keys`.
     """
     come, went = "come", "went"
     digests = [
@@ -171,8 +183,8 @@ def describe_differing(
         ):
             is_there = exp.not_(exp.Is(this=column(value), expression=exp.null()), copy=False)
             columns.append(exp.Filter(this=each, expression=exp.Where(this=is_there)))
-    columns += facts_of_keys(keys, positions, differs_by=weight is not None)
-    return sql_text(select(*columns).from_(rows))
+    differs_by = weight is not None
+    return with_facts_of_keys(columns, rows, name, keys, positions, differs_by=differs_by)
 
 
 def delete_differing(kept: Name, name: Name, keys: Sequence[str]) -> str:

@@ -14,7 +14,6 @@ from ucle.maintenance.document import Parts, WatchedInput
 from ucle.maintenance.states import read_digest
 from ucle.plan.sources import TableName, TableSource
 from ucle.sqlgen.maintained_tables import (
-    count_behind,
     rowid_behind,
     rows_and_last,
     state_behind,
@@ -23,9 +22,8 @@ from ucle.sqlgen.maintained_tables import (
 
 def last_rows(session: Session, watched: WatchedInput, source: TableSource) -> WatchedInput:
     """Return a table to which rows are appended with what tells the present ones."""
-    ((rows, last),) = session.fetch(rows_and_last(_table_of(source)))
-    pending = read_digest(session, state_behind(source, last), source)
-    return replace(watched, appended=(rows, last), pending=pending if pending[0] else ())
+    ((rows, last, _),) = session.fetch(rows_and_last(_table_of(source)))
+    return _with_pending(session, replace(watched, appended=(rows, last)), source)
 
 
 def rows_now(session: Session, watched: WatchedInput, source: TableSource) -> WatchedInput:
@@ -35,19 +33,23 @@ def rows_now(session: Session, watched: WatchedInput, source: TableSource) -> Wa
         MaintenanceError: rows were removed.
     """
     assert watched.appended is not None
-    rows, last = watched.appended
-    now = last_rows(session, watched, source)
-    assert now.appended is not None
-    ((new,),) = session.fetch(count_behind(_table_of(source), last))
-    if now.appended[0] != rows + new:
+    before, last = watched.appended
+    ((rows, most, new),) = session.fetch(rows_and_last(_table_of(source), last))
+    if rows != before + new:
         raise MaintenanceError(
             "rows were removed from a table to which they are only appended",
             where=f"refresh, input {watched.name}",
-            expected=f"{rows:,} rows, and new ones behind them",
-            found=f"{now.appended[0]:,} rows, {new:,} of them new",
+            expected=f"{before:,} rows, and new ones behind them",
+            found=f"{rows:,} rows, {new:,} of them new",
             hint="maintain the program again without append_only",
         )
-    return now
+    return _with_pending(session, replace(watched, appended=(rows, most)), source)
+
+
+def _with_pending(session: Session, watched: WatchedInput, source: TableSource) -> WatchedInput:
+    assert watched.appended is not None
+    pending = read_digest(session, state_behind(source, watched.appended[1]), source)
+    return replace(watched, pending=pending if pending[0] else ())
 
 
 def settle(session: Session, watched: WatchedInput, source: TableSource) -> WatchedInput:

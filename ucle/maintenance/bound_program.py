@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
+from ucle.database.data_versions import observe
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar
 from ucle.inputs.binding import find_table
+from ucle.inputs.inputs import DescribedTable, describe
 from ucle.inputs.states import BoundInput
 from ucle.ir.tensor_types import TensorType
 from ucle.language.parse import parse_program
@@ -85,6 +87,8 @@ def find_tables(document: Document, session: Session) -> dict[str, tuple[TableSo
     """
     options = options_for(document, session, document.tensors)
     labels = spell_out(parse_program(document.text), options).labels
+    given = {x.name: describe(x.name, input_of(x.spec), x.name) for x in document.inputs}
+    observe(session, (), [x.origin for x in given.values() if isinstance(x, DescribedTable)])
     return {
         x.name: find_table(session, x.name, input_of(x.spec), labels[x.name])
         for x in document.inputs
@@ -136,4 +140,5 @@ def options_for(document: Document, session: Session, outputs: tuple[str, ...] |
     if outputs is None and kept["outputs"] is not None:
         outputs = tuple(kept["outputs"])
     kept["outputs"] = outputs
-    return Options(DUCKDB.profile, resources_of(session), **kept)
+    found = session.look_once("resources", (None,), lambda _: {None: resources_of(session)})
+    return Options(DUCKDB.profile, found[None], **kept)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ucle.foundation.dataclasses import dataclass
@@ -17,7 +18,9 @@ class ChangedKeys:
     largest: tuple[int | None, ...]
     """The largest coordinate of each key; None for those that a dictionary numbers."""
     distinct: tuple[float, ...]
-    """V of each key, about."""
+    """V of each key."""
+    most: tuple[float, ...] = ()
+    """The most keys that have the same coordinate, for each of its axes; none if not known."""
     differences: tuple[int | float, int | float, bool] | None = None
     """The least and the largest difference, and whether all are finite; None if one of them is not
     known, or none was wanted."""
@@ -26,7 +29,7 @@ class ChangedKeys:
     def read(
         cls, count: int, row: Sequence[Any], keys: int, positions: Sequence[int], differs_by: bool
     ) -> ChangedKeys:
-        """Read what `ucle.sqlgen.maintained_tables.facts_of_keys` has found.
+        """Read what `ucle.sqlgen.maintained_tables.with_facts_of_keys` has found.
 
         Args:
             count: the number of keys.
@@ -35,37 +38,31 @@ class ChangedKeys:
             positions: the places of those that are positions.
             differs_by: True if differences are wanted.
         """
-        distinct, most = row[:keys], dict(zip(positions, row[keys:], strict=False))
+        largest, groups = dict(zip(positions, row, strict=False)), row[len(row) - 2 * keys :]
         differences = None
         if differs_by and count:
-            known, least, largest, finite = row[keys + len(positions) :]
+            known, least, most, finite = row[len(positions) : len(positions) + 4]
             if known == count:
-                differences = least, largest, bool(finite)
+                differences = least, most, bool(finite)
         return cls(
             count,
-            tuple(most.get(n) for n in range(keys)),
-            tuple(float(min(x, count)) for x in distinct),
+            tuple(largest.get(n) for n in range(keys)),
+            tuple(float(x) for x in groups[::2]),
+            tuple(float(x or 0) for x in groups[1::2]),
             differences,
         )
 
     def mask(self, bounds: Sequence[int | None]) -> MeasuredInput:
         """Return the facts about the tensor that is true at the keys."""
-        return facts_of_mask(self.count, bounds, self.distinct)
+        return replace(facts_of_mask(self.count, bounds, self.distinct), largest=self.most)
 
     def difference(self, bounds: Sequence[int | None]) -> MeasuredInput | None:
         """Return the facts about the differences at the keys; None if one of them is not known."""
         if self.differences is None:
             return None
         least, most, finite = self.differences
-        mask = self.mask(bounds)
-        return MeasuredInput(
-            mask.sizes,
-            finite,
-            mask.entries,
-            (least, most) if finite else None,
-            mask.distinct,
-            exact=False,
-        )
+        extremes = (least, most) if finite else None
+        return replace(self.mask(bounds), finite=finite, extremes=extremes)
 
 
 def facts_of_mask(

@@ -7,6 +7,7 @@ they are measured by themselves: new rows are few.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ucle.database.session import Session
@@ -28,6 +29,9 @@ from ucle.stats.measure import MeasuredInput, combine
 MOST_GROWN = 1.5
 """How much a table may grow or shrink until all of it is measured again: V of the parts only limits
 its V."""
+
+FEW_VALUES = 0.25
+"""The largest share of the values of a key by which rows are passed over before all are compared."""
 
 
 def measure_with(
@@ -70,8 +74,7 @@ def _present_facts(
     if not plain or source.presence or source.nulls is not Nulls.REFUSED:
         return None
     if watched.appended is not None:
-        _, last = watched.appended
-        new = _measure_new_rows(session, watched.name, source, fill, last)
+        new = _measure_new_rows(session, watched, change, source, fill, before)
         now: MeasuredInput | None = _joined([before, new])
     elif change.told is not None:
         now = _with_told(session, watched.name, source, fill, before, change.told)
@@ -133,21 +136,52 @@ def _with_told(
 
 
 def _measure_new_rows(
-    session: Session, tensor: str, source: TableSource, fill: Scalar, last: int
+    session: Session,
+    watched: WatchedInput,
+    change: ChangedInput,
+    source: TableSource,
+    fill: Scalar,
+    before: MeasuredInput,
 ) -> MeasuredInput:
     """Measure and check the rows of a table behind a row, and compare them with those before.
+
+    Args:
+        session: in a transaction.
+        watched: the table, as of the last refresh.
+        change: the keys of these rows.
+        source: the columns of the table.
+        fill: its fill.
+        before: the facts about the rows before.
 
     Raises:
         UcleError: they do not pass the checks of an input, or one of them has the coordinates of a
             row before.
     """
-    where, table = f"input {tensor}", ("temp", "main", f"{fresh_prefix()}appended")
-    rows = rows_behind(source, last)
-    session.run(create_table(table, rows, replace=False, temporary=True), where)
+    assert watched.appended is not None
+    assert change.watched.appended is not None
+    (rows, last), name = watched.appended, watched.name
+    where, table = f"input {name}", ("temp", "main", f"{fresh_prefix()}appended")
+    added = rows_behind(source, last)
+    session.run(create_table(table, added, replace=False, temporary=True), where)
     try:
         new = replace(source, origin=TableName(table), table=True)
-        measured = known_facts(session, tensor, new, fill, "transient")
-        if repeated := session.read(repeated_keys(source, table, last), where):
+        keys = change.facts
+        if keys.count == change.watched.appended[0] - rows:  # no two of them are alike
+            checked = count_facts(session, name, new, fill)
+            distinct = tuple(min(v, checked.entries) for v in keys.distinct)
+            measured = MeasuredInput(
+                checked.sizes,
+                checked.finite,
+                checked.entries,
+                checked.extremes,
+                distinct,
+                exact=False,
+                largest=keys.most,
+            )
+        else:
+            measured = known_facts(session, name, new, fill, "transient")
+        first = _rarest_key(source, keys.distinct, before.distinct)
+        if repeated := session.read(repeated_keys(source, table, last, first), where):
             position = ", ".join(
                 f"{key} = {value}" for key, value in zip(source.keys, repeated[0], strict=False)
             )
@@ -162,6 +196,19 @@ def _measure_new_rows(
     finally:
         session.run(drop_table(table), where)
     return measured
+
+
+def _rarest_key(
+    source: TableSource, new: Sequence[float], before: Sequence[float]
+) -> str | None:
+    """Return the key of which new rows have the smallest share of values; None if it is large."""
+    shares = {
+        key: v / max(n, 1.0) for key, v, n in zip(source.keys, new, before, strict=True)
+    }
+    if len(shares) < 2:
+        return None
+    key = min(shares, key=shares.__getitem__)
+    return key if shares[key] <= FEW_VALUES else None
 
 
 def keep_facts(watched: WatchedInput, before: WatchedInput, now: MeasuredInput) -> WatchedInput:

@@ -343,7 +343,12 @@ class Refresh(Derivation):
             if not kept.keys:
                 return self._replace_number(kept, query)
             found = [self._keys_of(stack, result[x.tensor], x, kept) for x in masks]
-            return self._replace(kept, NewRows(query, found, grows))
+            return self._replace(kept, NewRows(query, found, self._widest(kept) if grows else None))
+
+    def _widest(self, kept: KeptTensor) -> str:
+        """Return the column of the axis with the most coordinates."""
+        shape = self._types[kept.tensor].shape
+        return kept.keys[max(range(len(shape)), key=shape.__getitem__)]
 
     def _entries(
         self, stack: contextlib.ExitStack, found: TensorRelation, kept: KeptTensor, *, grows: bool

@@ -35,8 +35,9 @@ class NewRows:
     """With the columns of the kept tensor."""
     masks: Masks = ()
     """Where they are; none if they are all, and for what entries grow by."""
-    grows: bool = False
-    """True if the values are added to those that are there."""
+    grows: str | None = None
+    """The column of the axis with the most coordinates, if the values are added to those that are
+    there."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,8 @@ def replace_rows(
     """
     where, keys = f"refresh, {kept.tensor}", kept.keys
     session.run(create_differing(table, kept.table, keys, weight), where)
-    if new.grows:
-        found = insert_grown(table, kept.table, keys, new.query, weight)
+    if new.grows is not None:
+        found = insert_grown(table, kept.table, keys, new.query, new.grows, weight)
     else:
         found = insert_differing(table, kept.table, keys, new.query, new.masks, weight)
     session.run(found, where)
