@@ -9,6 +9,7 @@ from sqlglot import exp, select
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.plan.sources import TableSource
+from ucle.sqlgen.cached_texts import cached_text
 from ucle.sqlgen.input_queries import digest_of
 from ucle.sqlgen.input_tables import source_table
 from ucle.sqlgen.script import sql_text
@@ -92,11 +93,13 @@ def absent_keys(name: Name, key: str, rows: exp.Query) -> str:
     return sql_text(select(integer(1)).from_(table(*name, alias="kept")).where(absent).limit(1))
 
 
+@cached_text
 def count_behind(name: Name, last: int) -> str:
     """Return a query for the number of rows of a table behind a row."""
     return sql_text(select(exp.Count(this=exp.Star())).from_(table(*name)).where(_behind(last)))
 
 
+@cached_text
 def rows_and_last(name: Name, last: int = -1) -> str:
     """Return a query for the number of rows of a table, and for the last rowid.
 
@@ -107,7 +110,11 @@ def rows_and_last(name: Name, last: int = -1) -> str:
     lasts = exp.LT(this=column("rowid"), expression=integer(FIRST_LOCAL))
     most = exp.Filter(this=exp.Max(this=column("rowid")), expression=exp.Where(this=lasts))
     every = select(exp.Count(this=exp.Star())).from_(table(*name)).subquery()
-    found = [every, function("coalesce", most, integer(last)), exp.Count(this=exp.Star())]
+    lasting: exp.Expr = function("coalesce", most, integer(last))
+    if last >= FIRST_LOCAL:  # a row of this transaction, before which there are others
+        before = function("coalesce", most, integer(-1))
+        lasting = select(before).from_(table(*name)).subquery()
+    found = [every, lasting, exp.Count(this=exp.Star())]
     return sql_text(select(*found).from_(table(*name)).where(_behind(last)))
 
 
@@ -272,6 +279,7 @@ def _grouped(keys: Sequence[str], found: Sequence[exp.Expr], rows: exp.Subquery)
     return group_by_keys(select(*names, *found).from_(rows), names)
 
 
+@cached_text
 def count_changed(
     name: Name, keys: Sequence[str], positions: Sequence[str], *, differs_by: bool
 ) -> str:
@@ -358,11 +366,13 @@ def rows_at(query: exp.Query, *masks: tuple[Name | exp.Query, Sequence[str]]) ->
     return select(exp.Star()).from_(kept).where(exp.or_(*found, copy=False))
 
 
+@cached_text
 def delete_all(name: Name) -> str:
     """Return DELETE for all rows of a table."""
     return sql_text(exp.Delete(this=table(*name)))
 
 
+@cached_text
 def drop_table(name: Name) -> str:
     """Return DROP TABLE IF EXISTS."""
     return sql_text(exp.Drop(tables=[table(*name)], kind="TABLE", exists=True))
@@ -374,6 +384,12 @@ def digest_of_rows(query: exp.Query, columns: Sequence[str]) -> str:
     It does not depend on the order of the rows.
     """
     return sql_text(digest_of(query.copy().subquery("rows"), columns))
+
+
+@cached_text
+def digest_of_table(name: Name, columns: Sequence[str]) -> str:
+    """Return a query as `digest_of_rows` does, for a table."""
+    return digest_of_rows(all_rows(name), columns)
 
 
 def state_columns(source: TableSource) -> list[str]:
@@ -412,6 +428,7 @@ def insert_texts(name: Name, row: Sequence[str]) -> str:
     return sql_text(exp.Insert(this=table(*name), expression=values))
 
 
+@cached_text
 def delete_named(name: Name, key: str, value: str) -> str:
     """Return DELETE for the rows with a text in a column."""
     same = exp.EQ(this=column(key), expression=text(value))

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from sqlglot import exp, select
 
 from ucle.foundation.dtypes import Scalar
+from ucle.sqlgen.cached_texts import cached_text
 from ucle.sqlgen.maintained_tables import (
     BEFORE,
     DELTA,
@@ -50,6 +51,7 @@ VALUE_NOW, VALUE_BEFORE, ROW = "value now", "value before", "its row"
 there, and for a rowid where there was none. No label has a blank."""
 
 
+@cached_text
 def create_differing(
     target: Name, kept: Name, keys: Sequence[str], weight: Scalar | None
 ) -> str:
@@ -158,6 +160,7 @@ def _join(
     return query.from_(sides[0]).join(sides[1], on=exp.and_(*same, copy=False), join_type=kind)
 
 
+@cached_text
 def describe_differing(
     name: Name, keys: Sequence[str], positions: Sequence[str], weight: Scalar | None
 ) -> str:
@@ -187,6 +190,7 @@ def describe_differing(
     return with_facts_of_keys(columns, rows, name, keys, positions, differs_by=differs_by)
 
 
+@cached_text
 def delete_differing(kept: Name, name: Name, keys: Sequence[str]) -> str:
     """Return DELETE of the rows of a tensor whose entries differ."""
     if any(x.casefold() == "rowid" for x in keys):  # a column hides what DuckDB calls so
@@ -196,6 +200,7 @@ def delete_differing(kept: Name, name: Name, keys: Sequence[str]) -> str:
     return sql_text(exp.Delete(this=table(*kept), where=exp.Where(this=found)))
 
 
+@cached_text
 def insert_present(kept: Name, name: Name, keys: Sequence[str]) -> str:
     """Return INSERT of the entries that differ, as they are now."""
     columns = [*map(column, keys), column(VALUE_NOW).as_(identifier(VALUE))]

@@ -83,6 +83,14 @@ def _find_now(session: Session, names: Collection[TableName]) -> dict[TableName,
     return {name: _first(name, relations, path, schemas) for name in names}
 
 
+def note_temporary(session: Session, parts: Sequence[str]) -> None:
+    """Note a temporary table that was just created, by its full name; it is not looked up then."""
+    if session.observed is not None:
+        database, schema, name = parts
+        relation = Relation(database, schema, name, 0, 0, None, "duckdb", 0)
+        session.observed.setdefault("relation", {})[TableName(tuple(parts))] = relation
+
+
 def find_relation(session: Session, name: TableName) -> Relation | None:
     """Resolve a name to a table or view; None if it resolves to nothing."""
     return find_relations(session, [name])[name]

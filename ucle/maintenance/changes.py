@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ucle.database.session import Session
+from ucle.database.table_names import note_temporary
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar
 from ucle.inputs.inputs import quoted_name
@@ -207,6 +208,7 @@ def _change(
         if source.is_encoded(place)
         and any(session.fetch(absent_keys(table, key, side)) for side in sides)
     )
+    note_temporary(session, table)
     facts = ChangedKeys.read(count, row, len(keys), positions, differs_by)
     known = facts.differences is not None
     return ChangedInput(now, table, facts, moved, bool(added), differs_by and known)

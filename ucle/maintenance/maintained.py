@@ -62,8 +62,7 @@ from ucle.run.current_data import Preparations
 from ucle.run.results import Result
 from ucle.run.write_table import WriteTarget
 from ucle.run.write_table import transaction as in_transaction
-from ucle.sqlgen.maintained_tables import digest_of_rows, drop_table, failing_query
-from ucle.sqlgen.write_statements import all_rows
+from ucle.sqlgen.maintained_tables import digest_of_table, drop_table, failing_query
 from ucle.stats.measure import MeasuredInput
 
 if TYPE_CHECKING:
@@ -534,7 +533,7 @@ def _watch(
 
 
 def _with_digest(session: Session, kept: KeptTensor) -> KeptTensor:
-    (found,) = session.fetch(digest_of_rows(all_rows(kept.table), (*kept.keys, "val")))
+    (found,) = session.fetch(digest_of_table(kept.table, (*kept.keys, "val")))
     return replace(kept, digest=tuple(None if x is None else int(x) for x in found))
 
 

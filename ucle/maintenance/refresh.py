@@ -69,9 +69,9 @@ CHEAP = 0.25
 WORTH_COMPILING = 3e7
 """The cost of computing all entries from which other ways are compiled, which costs as much."""
 
-REPLACED = 150.0
-"""The cost of comparing a row of a kept tensor with a new one, which a full run does not have: that
-of all rows is a part of the cost of all entries."""
+REPLACED, WRITTEN = 150.0, 50.0
+"""The costs of comparing a row of a kept tensor with a new one and of replacing it, and of writing
+it into a new table: programs are priced without what becomes of their rows."""
 
 COMPARED = 100_000
 """The rows of a tensor that are compared with new ones, if nothing reads it and all are computed
@@ -246,7 +246,8 @@ class Refresh(Derivation):
             scratch = self._from_scratch(kept, parts, reason or "it costs less")
             total = scratch.cost
             self.kept[-1] = replace(kept, scratch=total, priced=entries)
-        total += REPLACED * (kept.digest[0] or 0 if kept.digest else 0)
+        rows = float(before.digest[0] or 0) if before.digest else 0.0
+        total += rows * (REPLACED if self._is_compared(before) else WRITTEN)
         if self.way == AUTO and total <= WORTH_COMPILING:
             reason = reason or "it costs less"
         if reason:
@@ -266,7 +267,8 @@ class Refresh(Derivation):
             dtype = made.compiled.program.types[new].dtype
             if found.moved and dtype is not self._types[kept.tensor].dtype:
                 continue
-            cost = made.cost
+            entries = made.compiled.statistics.tensor(new).entries
+            cost = made.cost + REPLACED * entries
             if best is None or cost < best.cost:
                 axes = [",".join(kept.keys[axis] for axis in x.axes) for x in found.masks]
                 shown = ", ".join(f"[{each}]" for each in axes)
@@ -386,7 +388,13 @@ class Refresh(Derivation):
         """
         rows = before.digest[0] or 0 if before.digest else 0
         read = any(before.tensor in reads_of(x) for x in self._statements.values())
-        return rows <= COMPARED or read or bool(self.session.fetch(indexes_of(before.table)))
+        return rows <= COMPARED or read or self._has_indexes(before.table)
+
+    def _has_indexes(self, table: Parts) -> bool:
+        found = self.session.look_once(
+            "indexes", [table], lambda _: {table: self.session.fetch(indexes_of(table))}
+        )
+        return bool(found[table])
 
     def _create(self, kept: KeptTensor, rows: Query) -> int:
         """Make the table of a kept tensor anew; return the number of its rows."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ucle.database.session import Session
+from ucle.database.table_names import note_temporary
 from ucle.foundation.dataclasses import dataclass
 from ucle.maintenance.changed_keys import ChangedKeys
 from ucle.maintenance.document import KeptTensor, Parts
@@ -86,6 +87,7 @@ def replace_rows(
         session.run(delete_differing(kept.table, table, keys), where)
     if now:
         session.run(insert_present(kept.table, table, keys), where)
+    note_temporary(session, table)
     return Replaced(
         table,
         ChangedKeys.read(count, row[7:], len(keys), positions, differs_by),
