@@ -396,6 +396,8 @@ class _Script(Derivation):
                 # Arrays have lengths, which would end the script where data grows.
                 if found is None or _lengths(new[0]) < _lengths(found[0]):
                     found = new
+            if found is not None and not _lengths(found[0]):
+                break
         assert found is not None
         query, type_, cost = found
         keys = key_columns(type_)

@@ -111,8 +111,10 @@ def guarded_sizes(
         for output in outputs
     }
     everything = {v.name: v.all_promoted for v in compiled.program.vertices}
-    relational = _Dependence(compiled, options, texts, everything)
     as_planned = _Dependence(compiled, options, texts, None)
+    relational = as_planned
+    if everything != compiled.decomposed.decompositions:
+        relational = _Dependence(compiled, options, texts, everything)
     sizes: dict[Site, int] = {}
     counted: dict[str, list[Axes]] = {output: [] for output in outputs}
     for group in groups:
@@ -255,13 +257,21 @@ class _Dependence:
         self._texts = texts
         self._chosen = chosen
         self._now = self._write_texts({})
+        self._known: dict[tuple[Site, ...], set[str]] = {}
 
     def outputs(self, group: Axes) -> set[str]:
         """The outputs whose SQL changes with the size of these axes; all if a size has no plan."""
+        if group.sites not in self._known:
+            self._known[group.sites] = self._compare(group)
+        return self._known[group.sites]
+
+    def _compare(self, group: Axes) -> set[str]:
         dependent: set[str] = set()
         for size in (group.size + 1, 2 * group.size + 3):
             other = self._write_texts(dict.fromkeys(group.sites, size))
             dependent |= {name for name, text in other.items() if text != self._now[name]}
+            if len(dependent) == len(self._now):
+                break
         return dependent
 
     def _write_texts(self, sizes: Mapping[Site, int]) -> dict[str, str]:
