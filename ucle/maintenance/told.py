@@ -73,6 +73,8 @@ class ToldRows:
     deleted: Parts
     removed: Parts | None
     """The rows of the state at the deleted coordinates; None for an input without a state."""
+    deletes: bool
+    """False if no deleted rows were told: then nothing has to be looked for."""
 
     @property
     def keys(self) -> list[str]:
@@ -136,8 +138,9 @@ def read_told(
 def apply_told(session: Session, told: ToldRows) -> None:
     """Delete and insert the rows that were told."""
     table, where = _parts_of(told.source), f"refresh, input {told.watched.name}"
-    keys = stored_keys(told.deleted_rows)
-    session.run(delete_rows(table, keys, told.source.keys), where)
+    if told.deletes:
+        keys = stored_keys(told.deleted_rows)
+        session.run(delete_rows(table, keys, told.source.keys), where)
     session.run(insert_rows(table, all_rows(_parts_of(told.inserted_rows))), where)
 
 
@@ -154,8 +157,9 @@ def keep_told(session: Session, told: ToldRows) -> None:
     if told.watched.state is None:
         return
     where = f"refresh, input {told.watched.name}"
-    deleted = all_rows(told.deleted, told.keys)
-    session.run(delete_rows(told.watched.state, deleted, told.keys), where)
+    if told.deletes:
+        deleted = all_rows(told.deleted, told.keys)
+        session.run(delete_rows(told.watched.state, deleted, told.keys), where)
     session.run(insert_rows(told.watched.state, all_rows(told.inserted)), where)
 
 
@@ -225,9 +229,14 @@ class _Reader:
         removed, state = None, self._watched.state
         if state is not None:
             removed = self._name("removed")
-            rows = rows_at(all_rows(state, state_columns(source)), (tables[1], state_keys(source)))
+            rows = all_rows(state, state_columns(source))
+            if deleted is None:
+                rows = rows.limit(0)
+            else:
+                rows = rows_at(rows, (tables[1], state_keys(source)))
             session.run(create_table(removed, rows, replace=True, temporary=True), where)
-        return ToldRows(self._watched, source, there, gone, valued, tables[0], tables[1], removed)
+        deletes, (came, went) = deleted is not None, tables
+        return ToldRows(self._watched, source, there, gone, valued, came, went, removed, deletes)
 
     def _name(self, kind: str) -> Parts:
         return ("temp", "main", f"{self._prefix}_{kind}")
@@ -315,7 +324,8 @@ class _Check:
             self._check_appended()
             return
         self._check_state()
-        self._check_deleted()
+        if self._told.deletes:
+            self._check_deleted()
         self._check_inserted()
         self._check_present()
 
@@ -349,9 +359,10 @@ class _Check:
         if told.source.sum_duplicates:
             return
         before = all_rows(told.watched.state, told.keys)
-        deleted = all_rows(told.deleted, told.keys)
-        kept = rows_not_at(before, told.keys, deleted)
-        if row := self._first(rows_at(kept, (told.inserted, told.keys))):
+        taken = rows_at(before, (told.inserted, told.keys))
+        if told.deletes:
+            taken = rows_not_at(taken, told.keys, all_rows(told.deleted, told.keys))
+        if row := self._first(taken):
             raise DuplicateCoordinatesError(
                 "several rows claim the same coordinates",
                 where=f"refresh, inserted rows of input {told.watched.name}",
