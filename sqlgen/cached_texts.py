@@ -17,7 +17,7 @@ def cached_text(make: Callable[P, str]) -> Callable[P, str]:
 
     To write a statement takes longer than to run it where there are few rows.
     """
-    remembered = lru_cache(MOST_TEXTS, typed=True)(make)  # 1 and 1.0 are of different types
+    remembered: Callable[..., str] = lru_cache(MOST_TEXTS, typed=True)(make)  # 1 is not 1.0
 
     @wraps(make)
     def text_of(*arguments: P.args, **named: P.kwargs) -> str:

@@ -331,7 +331,7 @@ def with_facts_of_keys(
     return sql_text(query)
 
 
-def rows_with(query: exp.Query, key: str, values: exp.Query) -> exp.Select:
+def rows_with(query: exp.Query, key: str, values: exp.Select) -> exp.Select:
     """Return the rows of a query in which a column has one of the values that another query has.
 
     DuckDB looks up integers in a join of this form in an array, where they are near each other.

@@ -52,9 +52,7 @@ there, and for a rowid where there was none. No label has a blank."""
 
 
 @cached_text
-def create_differing(
-    target: Name, kept: Name, keys: Sequence[str], weight: Scalar | None
-) -> str:
+def create_differing(target: Name, kept: Name, keys: Sequence[str], weight: Scalar | None) -> str:
     """Return CREATE TABLE of no entries that differ, with the types of a kept tensor's columns.
 
     Digests of rows depend on these types.

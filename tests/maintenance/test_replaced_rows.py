@@ -25,8 +25,7 @@ def _data(kind: str = "DOUBLE") -> duckdb.DuckDBPyConnection:
         "FROM range(150) r(i)"
     )
     connection.execute(
-        f"CREATE TABLE H AS SELECT j, k, (j - k)::{kind} AS val "
-        "FROM range(30) a(j), range(3) b(k)"
+        f"CREATE TABLE H AS SELECT j, k, (j - k)::{kind} AS val FROM range(30) a(j), range(3) b(k)"
     )
     return connection
 
@@ -88,9 +87,7 @@ def test_what_others_read_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refresh, "COMPARED", 0)
     with _data("BIGINT") as connection:
         text = f"{TEXT}; Z[i,k] = max(T[i,k], 0)"
-        program = ucle.einsum_program(
-            text, A="A", H="H", database=connection, outputs=["T", "Z"]
-        )
+        program = ucle.einsum_program(text, A="A", H="H", database=connection, outputs=["T", "Z"])
         kept = program.maintain("kept", connection)
         connection.execute("INSERT INTO A VALUES (3, 29, 5)")
         first, second = kept.refresh(way="from scratch").tensors
@@ -104,7 +101,9 @@ def test_what_others_read_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_label_called_rowid(way: str) -> None:
     """A column of that name hides the number of a row."""
     with ucle.connect() as connection:
-        connection.execute("CREATE TABLE A AS SELECT i % 9 AS r, i AS j, 1.0 AS val FROM range(50) t(i)")
+        connection.execute(
+            "CREATE TABLE A AS SELECT i % 9 AS r, i AS j, 1.0 AS val FROM range(50) t(i)"
+        )
         program = ucle.einsum_program("S[rowid] += A[rowid,j]", A="A", database=connection)
         kept = program.maintain("kept", connection)
         for j in (60, 61):

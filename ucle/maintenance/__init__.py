@@ -21,6 +21,8 @@ script_inputs   its part that checks and changes inputs
 contractions    loops that end at one state from any start
 monotone        loops whose state moves in one direction, as their data does
 kept_loops      loops that are kept, and where they begin
+changed_keys    facts about tables of changed keys
+replaced_rows   rows of kept tensors, replaced where they differ
 refresh         one refresh: each kept tensor in the cheaper way
 maintained      the entry point: maintain, find, refresh, drop
 

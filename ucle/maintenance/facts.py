@@ -31,7 +31,7 @@ MOST_GROWN = 1.5
 its V."""
 
 FEW_VALUES = 0.25
-"""The largest share of the values of a key by which rows are passed over before all are compared."""
+"""The largest share of a key's values by which rows are passed over before all are compared."""
 
 
 def measure_with(
@@ -198,13 +198,9 @@ def _measure_new_rows(
     return measured
 
 
-def _rarest_key(
-    source: TableSource, new: Sequence[float], before: Sequence[float]
-) -> str | None:
+def _rarest_key(source: TableSource, new: Sequence[float], before: Sequence[float]) -> str | None:
     """Return the key of which new rows have the smallest share of values; None if it is large."""
-    shares = {
-        key: v / max(n, 1.0) for key, v, n in zip(source.keys, new, before, strict=True)
-    }
+    shares = {key: v / max(n, 1.0) for key, v, n in zip(source.keys, new, before, strict=True)}
     if len(shares) < 2:
         return None
     key = min(shares, key=shares.__getitem__)
