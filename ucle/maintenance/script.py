@@ -391,7 +391,9 @@ class _Script(Derivation):
         found: tuple[Query, TensorType, float] | None = None
         for kind in dict.fromkeys((*kinds, "relational")):
             options = replace(self.whole.options, outputs=(tensor,), decomposition=kind)
-            with contextlib.suppress(*([] if found is None else [UcleError])):
+            # Kernels of one connection alone are for no script, and relational plans call none.
+            last = kind == "relational" and found is None
+            with contextlib.suppress(*([] if last else [UcleError])):
                 new = self._query(statements, inputs, options, fill)
                 # Arrays have lengths, which would end the script where data grows.
                 if found is None or _lengths(new[0]) < _lengths(found[0]):
