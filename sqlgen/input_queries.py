@@ -336,14 +336,17 @@ def digest_of(rows: exp.Expr, names: Sequence[str], *before: exp.Expr) -> exp.Se
     """
     digest = function("hash", *(column(name) for name in names))
     digests = select(add_alias(digest, "digest")).from_(rows)
-    upper = exp.BitwiseRightShift(this=column("digest"), expression=integer(24))
-    columns: list[exp.Expr] = [
-        *before,
-        exp.Count(this=exp.Star()),
-        function("bit_xor", column("digest")),
+    columns: list[exp.Expr] = [*before, exp.Count(this=exp.Star()), *put_together("digest")]
+    return select(*columns).from_(digests.subquery("digests"))
+
+
+def put_together(name: str) -> list[exp.Expr]:
+    """The aggregates that make a digest of those in a column, whatever their order."""
+    upper = exp.BitwiseRightShift(this=column(name), expression=integer(24))
+    return [
+        function("bit_xor", column(name)),
         exp.Sum(this=cast(exp.paren(upper), "BIGINT")),  # bit_xor cancels two equal rows
     ]
-    return select(*columns).from_(digests.subquery("digests"))
 
 
 def duplicates_query(source: TableSource, prefix: str = "") -> str:

@@ -13,6 +13,7 @@ from sqlglot import exp, select
 
 from ucle.foundation.dtypes import Scalar
 from ucle.sqlgen.cached_texts import cached_text
+from ucle.sqlgen.input_queries import put_together
 from ucle.sqlgen.maintained_tables import (
     BEFORE,
     DELTA,
@@ -177,11 +178,7 @@ def describe_differing(
     there = [exp.Count(this=column(x)) for x in (VALUE_BEFORE, VALUE_NOW)]
     columns: list[exp.Expr] = [exp.Count(this=exp.Star()), *there]
     for digest, value in ((come, VALUE_NOW), (went, VALUE_BEFORE)):
-        upper = exp.BitwiseRightShift(this=column(digest), expression=integer(24))
-        for each in (
-            function("bit_xor", column(digest)),
-            exp.Sum(this=cast(exp.paren(upper), "BIGINT")),
-        ):
+        for each in put_together(digest):
             is_there = exp.not_(exp.Is(this=column(value), expression=exp.null()), copy=False)
             columns.append(exp.Filter(this=each, expression=exp.Where(this=is_there)))
     differs_by = weight is not None
