@@ -338,7 +338,10 @@ def test_what_stays_is_brought_into_a_layout_once(connection: Connection) -> Non
     ends = np.random.default_rng(1).integers(0, n, (2, 20_000))
     i, j = np.divmod(np.unique(ends[0] * n + ends[1]), n)
     edges = pd.DataFrame({"i": i, "j": j, "v": 1.0})
-    inputs = {"A": ucle.table(edges, bounds=(n, n)), "x": ucle.parameter(np.ones(n))}
+    connection.register("given edges", edges)
+    connection.execute('CREATE OR REPLACE TABLE kept_edges AS FROM "given edges"').fetchall()
+    connection.unregister("given edges")
+    inputs = {"A": ucle.table("kept_edges", bounds=(n, n)), "x": ucle.parameter(np.ones(n))}
     program = ucle.einsum_program(
         "y[i] = 0.5 + sum[j](A[i,j] * x[j]) / 100", inputs=inputs, database=connection
     )

@@ -26,6 +26,9 @@ from ucle.plan.kernel_choice import keyed_labels
 METHODS = {"dag": cheapest, "trees": by_trees, "greedy": greedily}
 """Search methods: exact on DAGs, the paper's cut into trees, and its greedy baseline."""
 
+SMALL_SHARE = 0.1
+"""The share of a `view` up to which vertices that read compressed arrays are small."""
+
 WORTHWHILE = 0.01
 """The share of the cost that a step between neighbours must gain to be followed by another."""
 
@@ -124,10 +127,11 @@ def _parts(domains: Domains, taken: Mapping[str, Decomposition]) -> Iterator[Dom
 def _whole(costed: CostedProgram) -> Solution | None:
     """Return the plan without promoted labels if no search could find a better one; else None.
 
-    Any other decomposition has a vertex with key columns, which costs at least a `view`. If no
-    vertex without key columns costs that much, including the cost to bring each input into one
-    tuple, the plan is the optimum. So programs of small tensors are not searched, however many
-    there are.
+    Any other decomposition has a vertex with key columns, which costs at least a `view`, or one
+    with a compressed array, which it pays to make of nothing small. If no vertex without key
+    columns costs that much, including the cost to bring each input into one tuple, the plan is the
+    optimum. So programs of small tensors are not searched, however many there are. Compressed
+    arrays that memory has already cost nothing to make, so that others count as small sooner.
     """
     vertices = costed.program.vertices
     chosen = {vertex.name: vertex.decomposition(()) for vertex in vertices}
@@ -136,6 +140,13 @@ def _whole(costed: CostedProgram) -> Solution | None:
     own = [costed.vertex_cost(vertex, chosen[vertex.name]).total for vertex in vertices]
     least = costed.profile.view
     if max(own, default=0.0) > 2 * least:  # whatever moving inputs costs; total() may round
+        return None
+    listed = (
+        cost
+        for vertex, cost in zip(vertices, own, strict=True)
+        if any(x.tensor in costed.stored and costed.stored[x.tensor].lists for x in vertex.inputs)
+    )
+    if sum(listed) > SMALL_SHARE * least:
         return None
     moved = costed.total(chosen) - sum(own)
     return Solution(chosen, exact=True) if max(own, default=0.0) + moved <= least else None
