@@ -187,7 +187,7 @@ COMING_IN: tuple[Mutation, ...] = (
         "keys, values = [key[stored] for key in keys], values[stored]",
         "values = values[stored]",
         "explicit zeros count as entries of their rows and columns",
-        ("tests/stats/test_coordinates.py::test_they_are_those_that_queries_find",),
+        ("tests/stats/test_counted_coordinates.py::test_they_are_those_that_queries_find",),
     ),
     # ---- Lists of different lengths ----
     Mutation(

@@ -167,8 +167,11 @@ def _used_parts(
 def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
     """Yield the memory of a step itself, including its intermediate relations."""
 
+    # What is nested has the name of its tensor outside.
+    named = {id(x.input): x for x in nodes(step.relation) if isinstance(x, Nested)}
+
     def size(relation: Relation) -> tuple[float, float]:
-        return _size(step, relation, estimates)
+        return _size(step, named.get(id(relation), relation), estimates)
 
     def build_states(met: float, node: Relation, *, stacked: bool) -> GroupStates:
         groups, each = size(node)
@@ -279,7 +282,7 @@ def _tensor(step: Step, relation: Relation) -> str | None:
         # A fused step makes several tensors, of which a step has the name of one only.
         return None if isinstance(relation, FusedStep) else step.tensor
     match relation:
-        case Read():
+        case Read() | Nested():
             return relation.tensor
         case Rearrange(source):
             return _tensor(step, source)
