@@ -166,7 +166,6 @@ def _used_parts(
 
 def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
     """Yield the memory of a step itself, including its intermediate relations."""
-
     # What is nested has the name of its tensor outside.
     named = {id(x.input): x for x in nodes(step.relation) if isinstance(x, Nested)}
 
