@@ -143,3 +143,22 @@ def test_a_step_of_several_tensors_has_the_sizes_of_each(native: duckdb.DuckDBPy
     # It stays so when it is made ready for the lines.
     assert len(compressed) == 2
     assert max(compressed) < 8 * 600 * 600 / 10
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("text", ["Z[i,k] += A[i,j] * A[j,k]", "Z += A[i,j] * abs(x[i] - x[j])"])
+def test_compressed_matrices_inside_statements(
+    text: str, stored: bool, native: duckdb.DuckDBPyConnection
+) -> None:
+    """They have the size of their lists, not of 100,000 x 100,000 numbers."""
+    n, rng = 100_000, np.random.default_rng(7)
+    A = sp.random_array((n, n), density=4e-5, rng=rng)
+    i, j = A.coords
+    native.register("given", pa.table({"i": i, "j": j, "val": A.data}))
+    native.execute("CREATE OR REPLACE TABLE few_entries AS FROM given").fetchall()
+    native.unregister("given")
+    inputs = {"A": ucle.table("few_entries", bounds=(n, n)) if stored else A}
+    inputs |= {"x": rng.normal(size=n)} if "x[" in text else {}
+    store = ["A"] if stored else False
+    program = ucle.einsum_program(text, inputs=inputs, database=native, store=store)
+    assert program.compiled.peak_memory < 1e9

@@ -166,11 +166,10 @@ def _used_parts(
 
 def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
     """Yield the memory of a step itself, including its intermediate relations."""
-    # What is nested has the name of its tensor outside.
-    named = {id(x.input): x for x in nodes(step.relation) if isinstance(x, Nested)}
+    inner = _inner_tensors(step)
 
     def size(relation: Relation) -> tuple[float, float]:
-        return _size(step, named.get(id(relation), relation), estimates)
+        return _size(step, relation, estimates, inner.get(id(relation)))
 
     def build_states(met: float, node: Relation, *, stacked: bool) -> GroupStates:
         groups, each = size(node)
@@ -241,11 +240,23 @@ def _build_join_parts(
         yield ChunkCopies(max(one[0], other[0]), one[1] + other[1], threads)
 
 
-def _size(step: Step, relation: Relation, estimates: Estimates) -> tuple[float, float]:
+def _inner_tensors(step: Step) -> dict[int, str]:
+    """Return the tensors of relations that others bring into other tuples, by their identity."""
+    found: dict[int, str] = {}
+    for node in nodes(step.relation):
+        name = found.get(id(node)) or _tensor(step, node)
+        if name is not None and isinstance(node, Rearrange):
+            found[id(node.input)] = name
+    return found
+
+
+def _size(
+    step: Step, relation: Relation, estimates: Estimates, name: str | None = None
+) -> tuple[float, float]:
     """Return the rows of a relation and the bytes of each; an upper bound if it has no name."""
     type_, layout = relation.type, relation.layout
     keys = _key_bytes(relation)
-    if (name := _tensor(step, relation)) is not None:
+    if (name := name or _tensor(step, relation)) is not None:
         return estimates.rows(name, layout), estimates.payload(name, layout) + keys
     if isinstance(relation, LookupJoin):
         return _size(step, relation.operands[0], estimates)[0], type_.tuple_bytes(layout) + keys
