@@ -84,21 +84,26 @@ def stored_table(source: TableSource, prefix: str = "", alias: str | None = None
     """The relation of a source in a FROM clause, with a column for its values."""
     if source.features is not None:
         return subquery(feature_rows(source, whole_table(source, prefix)), alias or "features")
-    if source.ragged:
-        return subquery(item_rows(source, whole_table(source, prefix)), alias or "items")
     if source.wide:
         values = [wide_value(source, name) for name in source.wide]
         array: exp.Expr = exp.Array(expressions=values)
     elif source.nulls is Nulls.REFUSED or source.value is None:
-        return whole_table(source, prefix, alias)
+        return _item_table(source, prefix, alias)
     else:
         array = exp.true() if source.nulls is Nulls.OBSERVED else column(source.value)
     assert source.value is not None
     query = select(*map(column, source.keys), _as_named(array, source.value))
-    query = query.from_(whole_table(source, prefix))
+    query = query.from_(_item_table(source, prefix))
     if not source.wide:
         query = query.where(exp.not_(is_null(source.value)))
     return subquery(query, alias or "rows")
+
+
+def _item_table(source: TableSource, prefix: str, alias: str | None = None) -> exp.Expr:
+    """The relation of a source in a FROM clause, with a row for each item of lists."""
+    if not source.ragged:
+        return whole_table(source, prefix, alias)
+    return subquery(item_rows(source, whole_table(source, prefix)), alias or "items")
 
 
 def is_null(name: str) -> exp.Expr:

@@ -17,7 +17,7 @@ execution ever counts as quiet.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
 from typing import Any
@@ -97,19 +97,8 @@ def changing_only(session: Session, name: str) -> Iterator[None]:
     What is known of others stays so, unless another statement runs meanwhile. `name` is the last
     part of the name of the table: with the same one, another table might hide one that was read.
     """
-    mark = _marks.pop(session.connection, None)
-    begun = None if mark is None else _ask(session.connection)
-    if mark is None or begun != mark.number + 1:
+    with _keeping(session, lambda tables: not _reads(tables, name)):
         yield
-        return
-    statements = session.statements
-    yield
-    ran = session.statements - statements
-    first, second = (_ask(session.connection) for _ in range(2))
-    if (first, second) != (begun + ran + 1, begun + ran + 2):
-        return
-    others = {tables: fact for tables, fact in mark.known.items() if not _reads(tables, name)}
-    _marks[session.connection] = _Mark(second, others)
 
 
 @contextmanager
@@ -119,6 +108,13 @@ def reading_only(session: Session) -> Iterator[None]:
     Facts of a block in which statements run that the session does not count are forgotten, and so
     are those of a block in a transaction, in which all have one number.
     """
+    with _keeping(session, lambda _: True):
+        yield
+
+
+@contextmanager
+def _keeping(session: Session, stays: Callable[[Tables], bool]) -> Iterator[None]:
+    """Run a block; what is known of some tables stays so, unless another statement runs."""
     mark = _marks.pop(session.connection, None)
     if mark is None:
         yield
@@ -127,7 +123,8 @@ def reading_only(session: Session) -> Iterator[None]:
     yield
     expected = mark.number + session.statements - statements + 2
     if _number(session) == expected:
-        _marks[session.connection] = _Mark(expected, mark.known)
+        known = {tables: fact for tables, fact in mark.known.items() if stays(tables)}
+        _marks[session.connection] = _Mark(expected, known)
 
 
 def _reads(tables: Tables, name: str) -> bool:

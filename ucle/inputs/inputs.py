@@ -54,7 +54,7 @@ from ucle.inputs.objects import (
 from ucle.inputs.pandas_columns import frame_table
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_blocked, is_sparse, to_blocks, to_coordinates
-from ucle.inputs.sparse_entries import plain_columns, table_of_entries
+from ucle.inputs.sparse_entries import plain_columns
 from ucle.inputs.table_input import TableInput
 from ucle.inputs.wide_tables import check_distinct_names
 from ucle.ir.layouts import Coordinates
@@ -310,17 +310,14 @@ def _describe_sparse(name: str, spec: TableInput, place: str) -> DescribedTable:
     if spec.fill is None and matrix.fill:
         spec = replace(spec, fill=matrix.fill)
     spec, numbers = _stored_numbers(spec, matrix.data)
-    dtype, values = typed_numbers(name, numbers, spec.dtype)
-    kind = f"{matrix.kind} {' x '.join(map(str, matrix.shape))}"
-    origin = InMemory(kind, place)
-    if dtype.kind != "c":
-        data, described = table_of_entries(matrix.shape, matrix.coords, values)
-        return DescribedTable(spec, origin, data, matrix.shape, columns=described)
+    _, values = typed_numbers(name, numbers, spec.dtype)
     positions = Coordinates.of(max(matrix.shape, default=0)).numpy
     keys = [np.asarray(key, dtype=positions) for key in matrix.coords]
     columns = {f"k{axis}": arrow_array(key) for axis, key in enumerate(keys)}
     data = pa.table({**columns, "val": value_array(values)})
-    return DescribedTable(spec, origin, data, matrix.shape)
+    kind = f"{matrix.kind} {' x '.join(map(str, matrix.shape))}"
+    origin = InMemory(kind, place)
+    return DescribedTable(spec, origin, data, matrix.shape, columns=plain_columns(data))
 
 
 def _describe_blocks(name: str, spec: TableInput, place: str) -> DescribedTable:

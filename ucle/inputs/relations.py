@@ -8,7 +8,7 @@ CSV file, and the shape of arrays in lists.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -191,9 +191,8 @@ def input_dtype(session: Session, name: str, value: Any, labels: Sequence[str]) 
     described = describe(name, value, f"{name} in memory")
     if isinstance(described, DescribedArray):
         return described.dtype
-    if described.columns is not None:  # so that no query reads it
-        return find_columns(session, name, described, labels, "", described.foreign).dtype
-    with register_table(session, described.origin, described.data, ""):
+    read = register_table(session, described.origin, described.data, "")
+    with read if described.columns is None else nullcontext():  # else no query reads it
         return find_columns(session, name, described, labels, "", described.foreign).dtype
 
 

@@ -36,8 +36,6 @@ LARGEST = 1 << 31
 MOST_ROWS = 1 << 21
 """Rows of a table from which on DuckDB, with its threads, checks and counts them sooner."""
 
-_TYPES = {"bool": "BOOLEAN", "int64": "BIGINT", "float32": "FLOAT", "float64": "DOUBLE"}
-
 _ARROW_TYPES = {
     "bool": "BOOLEAN",
     "int8": "TINYINT",
@@ -130,17 +128,6 @@ class SparseEntries:
         """
         table = self.lists(type_, layout)
         return None if not len(table) or table.nbytes > most else bytes(table[VALUE][0].as_py())
-
-
-def table_of_entries(
-    shape: Sequence[int], coordinates: Sequence[NDArray[Any]], values: NDArray[Any]
-) -> tuple[pa.Table, tuple[Column, ...]]:
-    """Return the entries of a sparse array as a table, and its columns as DuckDB describes them."""
-    positions = Coordinates.of(max(shape, default=0))
-    keys = [arrow_array(np.asarray(key, dtype=positions.numpy)) for key in coordinates]
-    names = [*(f"k{axis}" for axis in range(len(shape))), VALUE]
-    types = [positions.value] * len(shape) + [_TYPES[values.dtype.name]]
-    return pa.table([*keys, arrow_array(values)], names=names), tuple(map(Column, names, types))
 
 
 def plain_columns(table: Any) -> tuple[Column, ...] | None:

@@ -45,13 +45,7 @@ from ucle.plan.relation_nodes import (
     TopKEntries,
 )
 from ucle.plan.repartition_paths import ChangeKind, changes
-from ucle.plan.sources import (
-    ArraySource,
-    Dictionary,
-    InputSource,
-    TableName,
-    TableSource,
-)
+from ucle.plan.sources import ArraySource, Dictionary, InputSource, TableName, TableSource
 from ucle.plan.steps import Check, Plan, Role, Step
 
 
