@@ -1,8 +1,7 @@
 """Queries over tables of one row, with the values of the rows as parameters instead.
 
 DuckDB takes longer to register an array, to make a table of one row, to read and to drop it than a
-kernel takes for a small tensor. A query that reads no table, whose values are parameters, takes an
-eighth of that time.
+kernel takes for a small tensor. A query whose values are parameters takes an eighth of that time.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class ParameterQuery:
-    """A SELECT that reads no table, and the places whose values its parameters take.
+    """A SELECT, and the places whose values its parameters take.
 
-    Its row is that of the query that it was made from, if each of these tables has one row, and the
-    number of the transaction.
+    Its rows, in any order, are those of the query that it was made from, if each of these tables
+    has one row, and the number of the transaction.
     """
 
     text: str
@@ -37,15 +36,19 @@ class ParameterQuery:
 def parameter_query(query: exp.Expr, types: Mapping[Place, str]) -> ParameterQuery | None:
     """Return a query with parameters for the columns of tables of one row.
 
-    None if it reads anything else, or if it would have another row without these tables.
+    None if it would have other rows without these tables.
 
     Args:
         query: the query, which is not changed.
-        types: the SQL type of each column of the tables.
+        types: the SQL type of each column of these tables; the query reads others as it did.
     """
     query = query.copy()
-    if not isinstance(query, exp.Select) or any(isinstance(x, exp.Star) for x in query.selects):
+    if not isinstance(query, exp.Select) or _has_star(query):
         return None
+    if {x.alias for x in query.find_all(exp.CTE)} & {table for table, _ in types}:
+        return None
+    if query.args.get("limit") is None:
+        query.set("order", None)
     columns = tuple(query.named_selects)
     numbers: dict[Place, int] = {}
     selects = list(query.find_all(exp.Select))
@@ -54,42 +57,54 @@ def parameter_query(query: exp.Expr, types: Mapping[Place, str]) -> ParameterQue
     return ParameterQuery(sql_text(with_transaction(query)), tuple(numbers), columns)
 
 
-_PARTS = {"expressions", "from_", "joins", "where"}
+_PARTS = {"expressions", "from_", "joins", "where", "with_"}
 """The parts of a SELECT that mean the same without tables that have one row."""
 
 
 def _without_tables(
     select: exp.Select, types: Mapping[Place, str], numbers: dict[Place, int]
 ) -> bool:
-    """Replace the tables of a SELECT by parameters; return False if it reads anything else.
+    """Replace the tables of one row of a SELECT by parameters; return False if they have to stay.
 
     Args:
         select: is changed.
         types: as for `parameter_query`.
         numbers: receives the number of each parameter.
     """
-    if {name for name, part in select.args.items() if part} - _PARTS:
-        return False
     source, joins = select.args.get("from_"), select.args.get("joins") or []
+    sources = [each.this for each in ([] if source is None else [source, *joins])]
+    rows = {table for table, _ in types}
+    tables = {x.alias_or_name: x.name for x in sources if _is_table(x) and x.name in rows}
+    if not tables:
+        return True
+    if {name for name, part in select.args.items() if part} - _PARTS or _has_star(select):
+        return False
+    # Beside one row, a POSITIONAL JOIN has the rows of the other relations: none or one.
     if any("POSITIONAL" not in (each.kind, each.method) for each in joins):
         return False
-    sources = [each.this for each in ([] if source is None else [source, *joins])]
-    tables = {x.alias_or_name: x.name for x in sources if _is_table(x)}
-    others = [x for x in sources if not _is_table(x)]
-    beside = [x for x in others if not isinstance(x, exp.Subquery) or len(sources) > 1]
-    if len(others) > 1 or any(x != one_row() for x in beside):
-        return False
     for read in list(select.find_all(exp.Column)):
-        if read.table not in tables or read.find_ancestor(exp.Select) is not select:
+        if read.find_ancestor(exp.Select) is not select:
+            continue
+        if not read.table:  # it may be one of theirs
+            return False
+        if read.table not in tables:
             continue
         place = tables[read.table], read.name
         if place not in types:
             return False
         value = parameter(numbers.setdefault(place, len(numbers) + 1))
         read.replace(exp.cast(value, types[place], dialect=DUCKDB_SQL.sqlglot))
-    select.set("joins", None)
-    select.set("from_", exp.From(this=others[0]) if others else None)
+    others = [x for x in sources if x.alias_or_name not in tables]
+    if not all(_is_table(x) or isinstance(x, exp.Subquery) or x == one_row() for x in others):
+        return False
+    first, *others = others or [None]
+    select.set("from_", None if first is None else exp.From(this=first))
+    select.set("joins", [each for each in joins if any(each.this is x for x in others)] or None)
     return True
+
+
+def _has_star(select: exp.Select) -> bool:
+    return any(isinstance(x, exp.Star) for x in select.selects)
 
 
 def _is_table(source: exp.Expr) -> bool:

@@ -229,15 +229,17 @@ def create_statement(step: SqlStep) -> exp.Create:
     )
 
 
-def create_row(name: str, types: Mapping[str, str]) -> str:
-    """Return the text that creates a temporary table with a row, unless it exists.
+def create_rows(name: str, types: Mapping[str, str]) -> str:
+    """Return the text that creates a temporary table of rows, unless it exists.
 
     Args:
         name: the name of the table.
-        types: the SQL types of its columns; their values are the parameters of the statement.
+        types: the SQL types of its columns; lists of their values are the parameters.
     """
     values = (
-        exp.cast(parameter(number), type_, dialect=DUCKDB_SQL.sqlglot).as_(identifier(name_))
+        function(
+            "unnest", exp.cast(parameter(number), f"{type_}[]", dialect=DUCKDB_SQL.sqlglot)
+        ).as_(identifier(name_))
         for number, (name_, type_) in enumerate(types.items(), 1)
     )
     created = create_statement(SqlStep(name, Role.TABLE, select(*values), ""))

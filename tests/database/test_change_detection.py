@@ -72,6 +72,21 @@ def test_nobody_looks_when_nothing_has_run(
 
 
 @numbered
+@pytest.mark.parametrize("width", [2, 20_000])
+def test_arrays_beside_a_table(
+    connection: duckdb.DuckDBPyConnection, looks: list[int], width: int
+) -> None:
+    """Large ones are registered, and that is undone, which DuckDB does in transactions."""
+    H = np.ones((9, width))
+    program = ucle.einsum_program("Z[i,k] += A[i,j] * H[j,k]", A="t", H=H, database=connection)
+    run(program)
+    looks.clear()
+    for _ in range(3):
+        run(program)
+    assert not looks
+
+
+@numbered
 def test_a_result_that_is_held(connection: duckdb.DuckDBPyConnection, looks: list[int]) -> None:
     program = ucle.einsum_program(TEXT, A="t", database=connection)
     held = [program.execute() for _ in range(3)]
@@ -118,6 +133,17 @@ def test_results_that_are_read(
         assert looks
         expected = connection.execute("SELECT sum(v) FROM t").fetchall()[0][0]
         assert np.sum(result["y"].to_numpy()) == expected * (2 if "2" in text else 1)
+
+
+@numbered
+def test_a_transaction_that_has_changed_a_table(connection: duckdb.DuckDBPyConnection) -> None:
+    """All of its statements have the number that follows that of the last execution."""
+    program = ucle.einsum_program(TEXT, A="t", database=connection)
+    run(program)
+    sql("BEGIN", "DELETE FROM t WHERE i = 4")(connection)
+    with program.execute() as result:
+        assert np.isnan(result["y"].to_numpy()[4]).all()
+    sql("ROLLBACK")(connection)
 
 
 @pytest.mark.sample(2)

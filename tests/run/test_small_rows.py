@@ -15,6 +15,7 @@ from sqlglot import parse_one
 
 import ucle
 from ucle import errors
+from ucle.database.session import Session
 from ucle.run import execute, script
 from ucle.sqlgen.parameter_query import parameter_query
 
@@ -40,12 +41,12 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The names of rows that were fetched in place of tables."""
     made: list[str] = []
 
-    class Counted(execute.FetchedRow):
+    class Counted(execute.FetchedRows):
         def __init__(self, session: Any, name: str, *rest: Any) -> None:
             made.append(name)
             super().__init__(session, name, *rest)
 
-    monkeypatch.setattr(execute, "FetchedRow", Counted)
+    monkeypatch.setattr(execute, "FetchedRows", Counted)
     return made
 
 
@@ -91,6 +92,129 @@ def test_rows_and_tables_are_the_same(
         assert found[name][1].sort_by([(x, "ascending") for x in table.column_names]) == (
             table.sort_by([(x, "ascending") for x in table.column_names])
         )
+
+
+BESIDE_TABLES = [
+    ("n += A[i,j]", {}),
+    ("n = max[i,j](A[i,j])", {}),
+    ("y[i] += A[i,j] * x[j]; s += y[i]", {"y": set()}),
+    ("Z[i,k] += A[i,j] * X[j,k]", {"Z": set()}),
+    ("Z[i,k] = relu(sum[j](A[i,j] * X[j,k])); n += Z[i,k]", {"Z": set()}),
+]
+
+
+@pytest.mark.parametrize(("text", "way"), BESIDE_TABLES)
+@pytest.mark.parametrize("rows_of_table", [40, 1, 0])
+@pytest.mark.parametrize("most", [1 << 20, 200])
+def test_tables_beside_arrays(
+    text: str,
+    way: dict[str, set[str]],
+    rows_of_table: int,
+    most: int,
+    connection: duckdb.DuckDBPyConnection,
+    rows: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A query that reads tables has arrays as parameters, or registered where they are larger."""
+    monkeypatch.setattr(script, "MOST_ROW_BYTES", most)
+    monkeypatch.setattr(script, "MOST_PARAMETER_BYTES", most)
+    ucle.clear_caches()
+    made = "SELECT x % 7 AS i, x % 6 AS j, x + 0.5 AS v FROM range(40) t(x)"
+    connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE beside AS {made} LIMIT {rows_of_table}"
+    ).fetchall()
+    before = temporary_objects(connection)
+    table = np.zeros((7, 6))
+    for n in range(rows_of_table):
+        table[n % 7, n % 6] = n + 0.5
+    x, X = rng.normal(size=6), rng.normal(size=(6, 7))
+    names = [part.split("[")[0].split()[0] for part in text.split("; ")]
+    program = ucle.einsum_program(
+        text,
+        A=ucle.table("beside", bounds=(7, 6)),
+        inputs={name: value for name, value in {"x": x, "X": X}.items() if f"* {name}[" in text},
+        outputs=names,
+        database=connection,
+        decomposition=way or "auto",
+    )
+    stored = table[table != 0]
+    Z = table @ X
+    expected: dict[str, Any] = {"y": table @ x, "s": (table @ x).sum(), "Z": Z, "n": stored.sum()}
+    if "relu" in text:
+        expected |= {"Z": np.maximum(Z, 0), "n": np.maximum(Z, 0).sum()}
+    if "max" in text:
+        expected["n"] = table.max()
+    with program.execute() as result:
+        for name in names:
+            np.testing.assert_allclose(result[name].to_numpy(), expected[name], atol=1e-12)
+        assert rows or most == 200 or not rows_of_table
+    assert temporary_objects(connection) == before
+    connection.execute("DROP TABLE beside").fetchall()
+
+
+WAYS: list[tuple[str, dict[str, Any]]] = [
+    ("Z[i,k] += P[i,j] * Q[j,k]", {"Z": {"i"}}),
+    ("Z[i,k] += P[i,j] * Q[j,k]", {"Z": {"i", "k"}}),
+    ("Z[i,k] += P[i,j] * Q[j,k]", {"Z": {"k"}}),
+    ("Z[a,i,k] += X[a,i,j] * Q[j,k]", {"Z": {"a", "k"}}),
+    ("m[j] = mean[i](P[i,j])", {"m": {"j"}}),
+    ("B[i] = max[j](P[i,j] > 0.5)", {"B": {"i"}}),
+    ("W[i,j] = P[i,j] * (P[i,j] > 0.5)", {"W": {"i"}}),
+]
+
+
+@pytest.mark.parametrize(("text", "way"), WAYS)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_few_rows_and_tables_are_the_same(
+    text: str,
+    way: dict[str, Any],
+    dtype: str,
+    connection: duckdb.DuckDBPyConnection,
+    rows: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    if dtype.startswith("complex") and ">" in text:
+        pytest.skip("complex numbers have no order")
+    inputs = {"X": X.astype(dtype) if dtype != "bool" else X > 0, **of_type(dtype)}
+    (output,) = way
+    before = temporary_objects(connection)
+
+    def read() -> list[Any]:
+        program = ucle.einsum_program(
+            text,
+            inputs={name: value for name, value in inputs.items() if f"{name}[" in text},
+            database=connection,
+            decomposition=way,
+        )
+        with program.execute() as result:
+            found = result[output]
+            path = tmp_path / f"{len(rows)}.parquet"
+            every = [found.to_numpy(), found.to_arrow(), found.to_arrow(rows="all")]
+            if found.shape and found.fill == 0:
+                every.append(found.to_scipy().toarray())
+            stored = connection.execute(f'FROM "{found.table.name}"').fetchall()
+            assert not rows or stored == sorted(stored, key=lambda row: row[:-1])
+            found.save(path)
+            return [*every, stored, connection.read_parquet(str(path)).fetchall()]
+
+    fetched = read()
+    assert rows
+    ucle.clear_caches()
+    monkeypatch.setattr(script, "MOST_ROW_BYTES", -1)
+    del rows[:]
+    in_tables = read()
+    assert not rows
+    for found, expected in zip(fetched, in_tables, strict=True):
+        if isinstance(expected, np.ndarray):
+            np.testing.assert_array_equal(found, expected)
+            assert found.dtype == expected.dtype
+        elif isinstance(expected, list):
+            assert sorted(map(str, found)) == sorted(map(str, expected))
+        else:
+            order = [(x, "ascending") for x in expected.column_names if x != "val"]
+            assert found.sort_by(order) == expected.sort_by(order)
+    assert temporary_objects(connection) == before
 
 
 @pytest.mark.parametrize("text", NUMBERS)
@@ -148,13 +272,28 @@ def test_integers_that_overflow(connection: duckdb.DuckDBPyConnection) -> None:
 def test_larger_ones_are_in_tables(
     connection: duckdb.DuckDBPyConnection, rows: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(script, "MOST_ROW_BYTES", 8 * (6 * 7 + 7 * 5 + 6 * 5) - 1)
-    answers(TEXTS[0], {"P": P, "Q": Q}, connection)
-    assert not rows
-    ucle.clear_caches()
-    monkeypatch.setattr(script, "MOST_ROW_BYTES", 8 * (6 * 7 + 7 * 5 + 6 * 5))
-    answers(TEXTS[0], {"P": P, "Q": Q}, connection)
-    assert rows
+    registered: list[str] = []
+    register = Session.register
+
+    def counted(session: Session, name: str, data: Any) -> None:
+        registered.append(name)
+        register(session, name, data)
+
+    monkeypatch.setattr(Session, "register", counted)
+    both = 8 * (42 + 35)
+    for most, parameters, names in [
+        (239, both, 2),
+        (240, 0, 2),
+        (240, both - 1, 1),
+        (240, both, 0),
+    ]:
+        del rows[:], registered[:]
+        ucle.clear_caches()
+        monkeypatch.setattr(script, "MOST_ROW_BYTES", most)
+        monkeypatch.setattr(script, "MOST_PARAMETER_BYTES", parameters)
+        answers(TEXTS[0], {"P": P, "Q": Q}, connection)
+        assert bool(rows) == (most >= 240)
+        assert len(registered) == names
 
 
 def test_a_table_is_made_when_it_is_asked_for(
@@ -217,7 +356,13 @@ TYPES_OF = {("a", "v"): "BLOB", ("b", "v"): "DOUBLE"}
         ("SELECT f(a.v) AS v FROM a CROSS JOIN b", None),
         ("SELECT f(a.v) AS v FROM a GROUP BY 1", None),
         ("SELECT f(a.v) AS v FROM a LIMIT 0", None),
-        ("SELECT f(c.v) AS v FROM c", None),
+        ("SELECT f(a.v, c.v) AS v FROM a POSITIONAL JOIN c", ("a",)),
+        ("SELECT f(a.v, c.v) AS v FROM c POSITIONAL JOIN a POSITIONAL JOIN b", ("a",)),
+        ("SELECT f(a.v, w) AS v FROM a POSITIONAL JOIN c", None),
+        ("SELECT f(s.v) AS v FROM (SELECT * FROM a) AS s", None),
+        ("SELECT sum(c.v) AS v FROM c GROUP BY TRUE", ()),
+        ("WITH c AS (SELECT f(b.v) AS v FROM b LIMIT 1) SELECT a.v AS v FROM a", None),
+        ("WITH c AS (SELECT sum(d.v) AS v FROM d) SELECT f(a.v, c.v) AS v FROM a, c", None),
         ("SELECT f(a.v) AS v FROM a POSITIONAL JOIN range(2) AS r(r)", None),
         ("SELECT DISTINCT f(a.v) AS v FROM a", None),
         ("WITH a AS (SELECT 1 AS v) SELECT a.v AS v FROM a", None),

@@ -83,11 +83,14 @@ class Quiet:
         """End the execution: all results have been computed."""
         if self._begun is None or not self.known:
             return
+        session = self.session
         number, statements = self._begun
-        ran = self.session.statements - statements
-        last = _number(self.session)
-        if last == number + ran + 2:
-            _marks[self.session.connection] = _Mark(last, self.known)
+        last = number + session.statements - statements
+        # In a transaction, which may yet change data, the number would be that of its beginning.
+        if session.last == (last, session.statements) and last > number:
+            _marks[session.connection] = _Mark(last, self.known)
+        elif _number(session) == last + 2:
+            _marks[session.connection] = _Mark(last + 2, self.known)
 
 
 @contextmanager
@@ -121,6 +124,9 @@ def _keeping(session: Session, stays: Callable[[Tables], bool]) -> Iterator[None
         return
     statements = session.statements
     yield
+    if session.statements == statements:  # what others run is seen when the next execution begins
+        _marks[session.connection] = mark
+        return
     expected = mark.number + session.statements - statements + 2
     if _number(session) == expected:
         known = {tables: fact for tables, fact in mark.known.items() if stays(tables)}

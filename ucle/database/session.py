@@ -79,6 +79,10 @@ class Session:
         """False where no keyboard is, and processes are ended from outside: there is no thread."""
         self.number: int | None = None
         """The number of the transaction that checked that the connection is open."""
+        self.began: int | None = None
+        """That number, during the execution that the session was opened for."""
+        self.last: tuple[int, int] | None = None
+        """The number of a counted statement outside of a transaction, and its count."""
         self.file = file
         """The database file, if ucle opened it and nothing else in this process has it open."""
         self._lease = lease if file is None else file.lease
@@ -167,8 +171,10 @@ class Session:
                 ) from error
             yield
 
-    def fetch(self, sql: str, where: str = "database") -> list[tuple[Any, ...]]:
-        """Run a fast query and return all of its rows.
+    def fetch(
+        self, sql: str, where: str = "database", values: Sequence[Any] | None = None
+    ) -> list[tuple[Any, ...]]:
+        """Run a fast query, with values of its parameters if given, and return all of its rows.
 
         Raises:
             UcleError: DuckDB refused it, as for `read`.
@@ -177,7 +183,7 @@ class Session:
         with errors_of_duckdb(where):
             self.statements += 1
             try:
-                return self.connection.execute(sql).fetchall()
+                return self.connection.execute(sql, values).fetchall()
             except RuntimeError as error:  # DuckDB's translation of the signal
                 if "interrupted" in str(error):
                     raise KeyboardInterrupt from error
@@ -268,10 +274,12 @@ class Session:
 
     def register(self, name: str, data: Any) -> None:
         """Make a table in memory visible to queries under a name."""
+        self.statements += 2  # DuckDB binds the table, and creates a view of it
         register(self.connection, name, data)
 
     def unregister(self, name: str) -> None:
         """Undo `register`."""
+        self.statements += 2  # it looks whether there is a view, and drops it
         self.connection.unregister(name)
 
     def register_kernels(self, prefix: str, names: Collection[str]) -> tuple[str, ...]:
@@ -418,8 +426,11 @@ class Session:
         self.connection.query_progress()
 
     def is_in_transaction(self, number: int) -> bool:
-        """True if the statement that had this transaction number is in one that is still open."""
+        """True if the last statement, which had this number, is in a transaction still open."""
         if self.owned or self.private:
+            return False
+        if self.began is not None and self.began != number:  # all of a transaction have one
+            self.last = number, self.statements
             return False
         return bool(self.fetch(transaction_query()) == [(number,)])
 

@@ -1,13 +1,13 @@
 """Temporary tables of results, which are dropped when no object refers to them any more.
 
-A small row without keys may be in memory instead. Its table is made when something asks for its
-name: to write and read a table takes longer than most kernels take for such a row.
+Few and small rows may be in memory instead. Their table is made when something asks for its name:
+to write and read a table takes longer than most kernels take for such rows.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -16,7 +16,7 @@ from ucle.database.change_detection import drop_quietly
 from ucle.database.engine_errors import GONE
 from ucle.database.session import Session
 from ucle.sqlgen.script import (
-    create_row,
+    create_rows,
     drop_statement,
     sql_text,
     tuples_query,
@@ -77,8 +77,8 @@ class TemporaryTable:
         return self._finalizer.alive
 
     @property
-    def in_memory(self) -> Any:
-        """The value of the only row if it is in memory, as Python has it; else None."""
+    def fetched(self) -> Sequence[tuple[Any, ...]] | None:
+        """The rows if they are in memory, as DuckDB's fetchall returns them; else None."""
         return None
 
     def value(self, column: str) -> Any:
@@ -161,7 +161,7 @@ class DeferredTable:
         return self.stored.exists
 
     @property
-    def in_memory(self) -> Any:
+    def fetched(self) -> Sequence[tuple[Any, ...]] | None:
         """None: it is not in memory."""
         return None
 
@@ -176,30 +176,30 @@ class DeferredTable:
         self.stored.drop()
 
 
-class FetchedRow:
-    """A row in memory, which becomes a temporary table when the name of that is asked for."""
+class FetchedRows:
+    """Few rows in memory, which become a temporary table when the name of that is asked for."""
 
     def __init__(
         self,
         session: Session,
         name: str,
         drop: str,
-        values: Mapping[str, Any],
+        rows: Sequence[tuple[Any, ...]],
         types: Mapping[str, str],
     ) -> None:
-        """Keep a row.
+        """Keep rows.
 
         Args:
-            session: where its table is made.
+            session: where their table is made.
             name: the name of the table.
             drop: the statement that drops the table.
-            values: the value of each column, as DuckDB's fetchall returns it.
+            rows: the values of each row, as DuckDB's fetchall returns them, in their order.
             types: the SQL type of each column.
         """
+        self._rows = rows
         self._session = session
         self._name = name
         self._drop = drop
-        self._values = values
         self._types = types
         self._table: TemporaryTable | None = None
         self._dropped = False
@@ -216,9 +216,9 @@ class FetchedRow:
 
     def table(self) -> TemporaryTable:
         """Make the table, unless it exists."""
-        create = create_row(self._name, self._types)
-        values = [self._values[column] for column in self._types]
-        self._session.connection.execute(create, values).fetchall()
+        create = create_rows(self._name, self._types)
+        values = [[row[n] for row in self._rows] for n in range(len(self._types))]
+        self._session.fetch(create, f"table {self._name}", values)
         if self._table is None:
             self._table = TemporaryTable(self._session, self._name, self._drop)
         return self._table
@@ -235,7 +235,7 @@ class FetchedRow:
 
     @property
     def row(self) -> Row:
-        """The row that it is."""
+        """The table that they may become."""
         return self
 
     @property
@@ -244,22 +244,22 @@ class FetchedRow:
         return not self._dropped and (self._table is None or self._table.exists)
 
     @property
-    def in_memory(self) -> Any:
-        """The value of the row, as Python has it."""
-        return self._values[VALUE]
+    def fetched(self) -> Sequence[tuple[Any, ...]] | None:
+        """The rows."""
+        return self._rows
 
     def value(self, column: str) -> Any:
-        """The value of a column."""
-        return self._values[column]
+        """The value of a column of the only row; None if there is no row."""
+        return self._rows[0][list(self._types).index(column)] if self._rows else None
 
     def drop(self) -> None:
-        """Forget the row now."""
+        """Forget the rows now."""
         self._dropped = True
         if self._table is not None:
             self._table.drop()
 
 
-Row = TemporaryTable | FetchedRow
+Row = TemporaryTable | FetchedRows
 """A table, or what can become one."""
 
 
@@ -301,14 +301,14 @@ class TemporaryColumn:
         return self._row is not None and self._row.exists
 
     @property
-    def in_memory(self) -> Any:
-        """The value of the column if it is in memory, as Python has it; else None."""
-        return self._row.value(self._column) if isinstance(self._row, FetchedRow) else None
+    def fetched(self) -> Sequence[tuple[Any, ...]] | None:
+        """The value of the column as a row, if it is in memory; else None."""
+        return [(self._row.value(self._column),)] if isinstance(self._row, FetchedRows) else None
 
     def drop(self) -> None:
         """Drop the column now; the table is dropped with its last column."""
         self._row = None
 
 
-Temporary = TemporaryTable | DeferredTable | FetchedRow | TemporaryColumn
+Temporary = TemporaryTable | DeferredTable | FetchedRows | TemporaryColumn
 """The place of a stored result."""

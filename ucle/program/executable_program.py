@@ -340,6 +340,7 @@ class EinsumProgram(CompiledProgram):
     ) -> Result:
         session = self._session(database)
         try:
+            session.began = session.number
             quiet = Quiet.begin(session) if self._preparations.reads_tables else None
             prepared = self._preparations.fresh(session, quiet)
             known = prepared.compiled.inputs
@@ -352,6 +353,8 @@ class EinsumProgram(CompiledProgram):
         except BaseException:
             session.close()
             raise
+        finally:
+            session.began = None
 
     @validated(
         name=args.word,

@@ -2,8 +2,8 @@
 
 Temporary objects have a prefix that is unique to the execution. When execution ends, whether
 successfully, with an error or interrupted, they are gone, except for one temporary table per
-output, which is dropped with its result. A program of small dense tensors makes none: one query
-with their values as parameters returns its row.
+output, which is dropped with its result. Results of few and small rows make none: one query returns
+them, with small arrays as parameters.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ucle.database.engine_errors import GONE
 from ucle.database.session import Session
 from ucle.database.temporary_tables import (
-    FetchedRow,
+    FetchedRows,
     Row,
     Temporary,
     TemporaryColumn,
@@ -41,7 +41,14 @@ from ucle.plan.passes import ONE_BY_ONE
 from ucle.plan.sources import InMemory, TableSource
 from ucle.run.array_tables import array_table, in_batches, is_shared
 from ucle.run.row_values import is_finite, only_value
-from ucle.run.script import MOST_ROW_BYTES, PLACEHOLDER, Script, ScriptStatement, script_of
+from ucle.run.script import (
+    MOST_PARAMETER_BYTES,
+    PLACEHOLDER,
+    RowQuery,
+    Script,
+    ScriptStatement,
+    script_of,
+)
 from ucle.sqlgen.parameter_query import Place
 from ucle.sqlgen.script import count_query, sql_text
 
@@ -84,6 +91,8 @@ def execute_script(
     runs: dict[str, StepRun] | None = None,
     watch: Watch | None = None,
     held: Mapping[str, Row | str] | None = None,
+    *,
+    fetch: bool = False,
 ) -> Executed:
     """Run a script.
 
@@ -94,6 +103,7 @@ def execute_script(
         runs: receives the run time and row count of each statement, if given.
         watch: receives the progress of the script.
         held: existing tables, or their names, by the names that the script has for them.
+        fetch: True to fetch few rows with keys, too, which other statements do not read.
 
     Raises:
         ExecutionError: DuckDB refused a statement. Nothing is left behind.
@@ -107,7 +117,7 @@ def execute_script(
         undo.enter_context(session.strict_casts())
         if watch is not None:
             undo.enter_context(session.enable_counting())
-        execution = _Execution(session, prefix, undo, runs, watch, held or {})
+        execution = _Execution(session, prefix, undo, runs, watch, held or {}, fetch)
         executed = execution.run(inputs, script)
     if EXECUTE.isEnabledFor(logging.INFO):
         _log_rows(session, executed, time.perf_counter() - started)
@@ -149,6 +159,7 @@ class _Execution:
         runs: dict[str, StepRun] | None,
         watch: Watch | None,
         held: Mapping[str, Row | str],
+        fetch: bool,
     ) -> None:
         self._session = session
         self._prefix = prefix
@@ -156,6 +167,8 @@ class _Execution:
         self._undo = undo
         self._runs = runs
         self._watch = watch
+        self._fetches = fetch
+        self._handed_over: set[str] = set()
 
     def run(self, inputs: Mapping[str, BoundInput], script: Script) -> Executed:
         session = self._session
@@ -163,46 +176,49 @@ class _Execution:
             registered = session.register_kernels(self._prefix, script.functions)
             self._later(session.remove_kernels, registered)
         executed = Executed({}, {})
-        if self._fetch_row(inputs, script, executed):
-            return executed
         for name, data in memory_tables(inputs).items():
             if script.reads(name):
                 self._register(name, data)
+        rows = [x for x in script.rows if self._fetches or not x.keys] if self._runs is None else []
+        if any(self._make_row(query, inputs, script, executed) for query in rows):
+            return executed
         with _dropping(executed):
             self._make_all(script, inputs, executed)
             self._clear_doubts(script, executed)
         return executed
 
-    def _fetch_row(
-        self, inputs: Mapping[str, BoundInput], script: Script, executed: Executed
+    def _make_row(
+        self, query: RowQuery, inputs: Mapping[str, BoundInput], script: Script, executed: Executed
     ) -> bool:
-        """Run the query in place of the statements; return False if they have to run."""
-        if script.row is None or self._runs is not None:
+        """Run a query in place of the statements; return False if they have to run."""
+        values = [self._value(place, script.loads, inputs) for place in query.query.parameters]
+        if any(value is None for value in values):
             return False
         (statement,) = (x for x in script.statements if x.create is not None)
         name = statement.name.removeprefix(PLACEHOLDER)
         here = Progress(name, len(script.statements), len(script.statements))
-        values = [self._value(place, script.loads, inputs) for place in script.row.query.parameters]
-        if any(value is None for value in values):
-            return False
+        for load_name, load in script.loads.items():
+            if query.reads(load_name):
+                array = inputs[load.source.tensor].loaded
+                self._hand_over(array, load, replace(here, step=load_name))
         self._tell(here)
-        query = self._own(script.row.query.text)
-        rows = self._session.run(query, f"step {name}", values=values)
-        if len(rows) != 1 or any(value is None for value in rows[0]):
+        rows = self._session.run(
+            self._own(query.query.text), f"step {name}", self._watching(here), values
+        )
+        if any(value is None for row in rows for value in row):
             return False
-        *values, number = rows[0]
-        found = dict(zip(script.row.columns, values, strict=True))
-        arguments = self._session, self._prefix + name, self._own(statement.drop)
-        fetched = FetchedRow(*arguments, found, script.row.types)
+        number = rows[0][-1] if rows else None
+        made = sorted((row[:-1] for row in rows), key=lambda row: row[: query.keys])
+        where = self._session, self._prefix + name, self._own(statement.drop)
+        fetched = FetchedRows(*where, made, query.types)
         row: Row = fetched
-        if self._session.is_in_transaction(number):  # with which the result goes
+        if number is None or self._session.is_in_transaction(number):  # with which they go
             row = fetched.table()
         for output, column in statement.columns.items():
             executed.outputs[output] = TemporaryColumn(row, column)
         if statement.output is not None:
             executed.outputs[statement.output] = row
-        finite = (is_finite(found[x], dtype) for x, dtype in script.row.columns.items())
-        if script.doubts and not all(finite):
+        if script.doubts and not _are_finite(made, query):
             with _dropping(executed):
                 fetched.table()
                 self._clear_doubts(script, executed)
@@ -219,7 +235,7 @@ class _Execution:
             load = loads[name]
             loaded = inputs[load.source.tensor].loaded
             if isinstance(loaded, SparseEntries):
-                return loaded.only_list(load.type, load.layout, MOST_ROW_BYTES)
+                return loaded.only_list(load.type, load.layout, MOST_PARAMETER_BYTES)
             return only_value(loaded, load.type, load.layout)
         row = self._held[name]
         return None if isinstance(row, str) else row.value(column)
@@ -284,15 +300,22 @@ class _Execution:
         if self._watch is not None:
             self._watch(progress)
 
+    def _watching(self, here: Progress) -> Callable[[float], None] | None:
+        """What a statement tells the completed share of itself, if anything is told."""
+        return None if self._watch is None else lambda x: self._tell(replace(here, share=x))
+
     def _hand_over(
         self, array: NDArray[Any] | SparseEntries, load: plans.Load, here: Progress
     ) -> None:
-        """Register an array in memory in a layout."""
+        """Register an array in memory in a layout, unless it is."""
+        if here.step in self._handed_over:
+            return
         started = time.perf_counter()
         table = array_table(array, load.type, load.layout)
         if is_shared(table):
             table = in_batches(table, self._threads)
         self._register(here.step, table)
+        self._handed_over.add(here.step)
         self._note(here.step, started)
 
     def _make(self, statement: ScriptStatement, executed: Executed, here: Progress) -> None:
@@ -301,11 +324,10 @@ class _Execution:
         name = here.step
         started = time.perf_counter()
         session, drop = self._session, self._own(statement.drop)
-        watch = None if self._watch is None else lambda x: self._tell(replace(here, share=x))
         if statement.rounds:
             self._fill(statement, here)
         else:
-            session.run(self._own(statement.create), f"step {name}", watch)
+            session.run(self._own(statement.create), f"step {name}", self._watching(here))
         self._note(name, started)
         if statement.output is None and not statement.columns and not statement.keep:
             self._later(session.fetch, drop)
@@ -357,6 +379,11 @@ class _Execution:
                 function(*arguments)
 
         self._undo.callback(undo)
+
+
+def _are_finite(rows: Sequence[tuple[Any, ...]], query: RowQuery) -> bool:
+    columns = list(enumerate(query.columns.values(), query.keys))
+    return all(is_finite(row[n], dtype) for row in rows for n, dtype in columns)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Values of tensors without keys: as parameters of a query, and as it returns them.
+"""Values of few tuples: as parameters of a query, and as it returns them.
 
 An array is `bytes`, a number a Python number, a complex one a dict of ``re`` and ``im``.
 """
@@ -6,18 +6,19 @@ An array is `bytes`, a number a Python number, a complex one a dict of ``re`` an
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ucle.foundation.arrow_numbers import arrow_array
 from ucle.foundation.dtypes import DType, differs_from
 from ucle.foundation.libraries import pa
 from ucle.inputs.inputs import value_array
-from ucle.ir.layouts import Layout
+from ucle.ir.layouts import Coordinates, Layout
 from ucle.ir.tensor_types import TensorType
-from ucle.run.array_tables import blob_array
-from ucle.sqlgen.sql_trees import VALUE
+from ucle.sqlgen.sql_trees import VALUE, key_columns
 
 
 def only_value(array: NDArray[Any], type_: TensorType, layout: Layout) -> Any:
@@ -44,11 +45,21 @@ def is_finite(value: Any, dtype: DType) -> bool:
     return all(map(math.isfinite, value.values() if isinstance(value, dict) else (value,)))
 
 
-def row_batch(value: Any, type_: TensorType, layout: Layout) -> pa.RecordBatch:
-    """The tuple of a tensor without keys, with `val` as a number or a BLOB."""
-    if layout.scalar:
-        number = complex(value["re"], value["im"]) if isinstance(value, dict) else value
-        column = value_array(np.array([number], type_.dtype.numpy))
+def rows_batch(
+    rows: Sequence[tuple[Any, ...]], type_: TensorType, layout: Layout
+) -> pa.RecordBatch:
+    """The tuples of a tensor with their keys in order, and `val` as numbers or BLOBs."""
+    *keys, values = zip(*rows, strict=True)
+    names = key_columns(type_)
+    columns = [
+        arrow_array(np.array(key, Coordinates.of(type_.shape[axis]).numpy))
+        for axis, key in zip(layout.promoted, keys, strict=True)
+    ]
+    if not layout.scalar:
+        columns.append(pa.array(values, pa.large_binary()))
+    elif type_.dtype.kind == "c":
+        numbers = [complex(value["re"], value["im"]) for value in values]
+        columns.append(value_array(np.array(numbers, type_.dtype.numpy)))
     else:
-        column = blob_array(np.frombuffer(value, np.uint8).reshape(1, -1))
-    return pa.RecordBatch.from_arrays([column], names=[VALUE])
+        columns.append(value_array(np.array(values, type_.dtype.numpy)))
+    return pa.RecordBatch.from_arrays(columns, names=[*(names[x] for x in layout.promoted), VALUE])

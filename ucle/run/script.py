@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -11,6 +12,7 @@ from ucle.foundation.caches import BoundedCache
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 from ucle.foundation.exact_key import ExactKey, Same
+from ucle.ir.layouts import Coordinates
 from ucle.plan import relation_nodes as plans
 from ucle.plan.relation_tree import inputs, nodes
 from ucle.plan.sources import ListsSource
@@ -27,7 +29,7 @@ from ucle.sqlgen.script import (
     sql_text,
     step_functions,
 )
-from ucle.sqlgen.sql_trees import VALUE
+from ucle.sqlgen.sql_trees import VALUE, key_columns
 
 PLACEHOLDER = f"ucle_{secrets.token_hex(8)}_"
 """Prefix of emitted scripts; each execution replaces it by its own."""
@@ -69,16 +71,22 @@ class ScriptStatement:
 
 @dataclass(frozen=True)
 class RowQuery:
-    """A query for the only row that a script makes, in place of all of its statements.
+    """A query for the few rows that a script makes, in place of all of its statements.
 
-    It has parameters for arrays and held tables; all of them, and the row, are small.
+    It has parameters for small arrays and held rows, and reads larger ones as the script does.
     """
 
     query: ParameterQuery
     columns: Mapping[str, DType]
-    """The columns of the row, with the types of their elements."""
+    """The columns of values, with the types of their elements."""
     types: Mapping[str, str]
-    """Their SQL types."""
+    """The SQL types of all columns, keys first."""
+    keys: int = 0
+    """The number of columns of keys; without one, there is one row."""
+
+    def reads(self, name: str) -> bool:
+        """True if it refers to a table that it does not make."""
+        return f'"{PLACEHOLDER}{name}"' in self.query.text
 
 
 @dataclass(frozen=True)
@@ -94,8 +102,8 @@ class Script:
     """Outputs whose numbers should be finite, each with a query that has a row if one is not."""
     doubts: tuple[str, ...] = ()
     """Queries that have no row if all checks, including those of `finite`, would pass."""
-    row: RowQuery | None = None
-    """What may run in place of the statements."""
+    rows: tuple[RowQuery, ...] = ()
+    """What may run in place of the statements: the first whose parameters turn out to be small."""
 
     def reads(self, name: str) -> bool:
         """True if a statement refers to a table that the script does not make."""
@@ -172,42 +180,91 @@ def script_of(
     questions = {name: sql_text(query) for name, query in infinite.items()}
     ours = sorted(name for name in called if name.startswith(PLACEHOLDER))
     functions = tuple(name.removeprefix(PLACEHOLDER) for name in ours)
-    row = _row_query(plan, steps)
-    return Script(tuple(statements), functions, loads, questions, asked, row)
+    queries = tuple(_row_queries(plan, steps))
+    return Script(tuple(statements), functions, loads, questions, asked, queries)
 
 
-MOST_ROW_BYTES = 1 << 20
-"""Bytes of the parameters and the row of a `RowQuery`. Above it copies take longer than tables."""
+MOST_PARAMETER_BYTES = 1 << 20
+"""Bytes of the parameters of a `RowQuery`. Above it copies take longer than tables."""
+
+MOST_ROWS = 1 << 10
+"""Rows of a `RowQuery`."""
+
+MOST_ROW_BYTES = 1 << 24
+"""Bytes of all of these rows."""
 
 
-def _row_query(plan: Plan, steps: Sequence[SqlStep]) -> RowQuery | None:
-    """Return a query in place of a script that makes one row out of arrays and rows, if small."""
+def _row_queries(plan: Plan, steps: Sequence[SqlStep]) -> Iterator[RowQuery]:
+    """Yield queries in place of a script that makes few and small rows.
+
+    The size of compressed arrays is that of the data, which is known when they are handed over. So
+    there is a query that takes them as parameters, and one that reads them as tables.
+    """
     made = [step for step in steps if step.query is not None]
-    if len(made) != 1 or made[0].query is None or made[0].rounds or plan.dictionaries:
-        return None
+    if len(made) != 1 or made[0].query is None or made[0].rounds or made[0].limit is not None:
+        return
+    if plan.dictionaries:
+        return
     results = {read.column or VALUE: read for read in plan.outputs.values()}
-    if any(PLACEHOLDER + read.step != made[0].name for read in plan.outputs.values()):
+    if any(PLACEHOLDER + x.step != made[0].name for x in plan.outputs.values()):
+        return
+    keys = _keys(results)
+    if keys is None:
+        return
+    given = [place for step in plan.steps for place in _places(step)]
+    lists = {place: relation for place, relation in given if _are_lists(relation)}
+    small = _small({x: y for x, y in given if x not in lists and not y.layout.promoted})
+    types = {**keys, **{name: _sql_type(read) for name, read in results.items()}}
+    for parameters in ({**small, **lists}, small) if lists else (small,):
+        asked = parameter_query(made[0].query, {x: _sql_type(y) for x, y in parameters.items()})
+        if asked is None or set(asked.columns) != set(types):
+            continue
+        if set(asked.columns[: len(keys)]) == set(keys):
+            values = {name: results[name].type.dtype for name in asked.columns if name in results}
+            yield RowQuery(asked, values, {x: types[x] for x in asked.columns}, len(keys))
+
+
+def _keys(results: Mapping[str, plans.Read]) -> dict[str, str] | None:
+    """The columns of keys with their SQL types; None if rows are too many or too large."""
+    if not results or any(x.layout.compressed is not None for x in results.values()):
         return None
-    given = {place: relation for step in plan.steps for place, relation in _places(step)}
-    # The size of lists is that of the data: they are measured when they are handed over.
-    dense = [x for x in given.values() if not _are_lists(x)]
-    stored = [*results.values(), *dense]
-    if not results or any(x.layout.promoted or x.layout.compressed is not None for x in stored):
+    size = sum(x.type.tuple_bytes(x.layout) for x in results.values())
+    first = next(iter(results.values()))
+    axes = first.layout.promoted
+    if not axes:
+        keyless = not any(x.layout.promoted for x in results.values())
+        return {} if keyless and size <= MOST_ROW_BYTES else None
+    rows = math.prod(first.type.key_range(first.layout, axis) for axis in axes)
+    if len(results) > 1 or first.type.dictionaries:
         return None
-    if sum(x.type.tuple_bytes(x.layout) for x in stored) > MOST_ROW_BYTES:
+    if rows > MOST_ROWS or rows * size > MOST_ROW_BYTES:
         return None
-    query = parameter_query(made[0].query, {x: _sql_type(y) for x, y in given.items()})
-    if query is None or set(query.columns) != set(results):
-        return None
-    return RowQuery(
-        query,
-        {name: results[name].type.dtype for name in query.columns},
-        {name: _sql_type(results[name]) for name in query.columns},
-    )
+    names = key_columns(first.type)
+    return {names[axis]: Coordinates.of(first.type.shape[axis]).value for axis in axes}
+
+
+def _small(given: Mapping[Place, plans.Load | plans.Held]) -> dict[Place, plans.Load | plans.Held]:
+    """The tensors that are small enough to be parameters together, the smallest first."""
+    dense = {x: y for x, y in given.items() if y.layout.compressed is None}
+    chosen, total = {}, 0
+    for place, relation in sorted(dense.items(), key=lambda x: _tuple_bytes(x[1])):
+        total += _tuple_bytes(relation)
+        if total > MOST_PARAMETER_BYTES:
+            break
+        chosen[place] = relation
+    # A held row is one table, of which all columns are parameters or none is.
+    kept = {table for table, _ in given.keys() - chosen.keys()}
+    return {place: relation for place, relation in chosen.items() if place[0] not in kept}
+
+
+def _tuple_bytes(relation: plans.Load | plans.Held) -> int:
+    return relation.type.tuple_bytes(relation.layout)
 
 
 def _are_lists(given: plans.Load | plans.Held) -> bool:
-    return isinstance(given, plans.Load) and isinstance(given.source, ListsSource)
+    """True for a compressed array of a whole matrix in memory."""
+    from_lists = isinstance(given, plans.Load) and isinstance(given.source, ListsSource)
+    return from_lists and not given.layout.promoted
 
 
 def _places(step: Step) -> Iterator[tuple[Place, plans.Load | plans.Held]]:

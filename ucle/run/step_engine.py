@@ -200,9 +200,9 @@ class OnSession:
         """Return the values of tensors without axes."""
         if not tensors:
             return ()
-        values = [x.table.in_memory for x in tensors]
-        if all(value is not None for value in values):
-            return tuple(values)
+        fetched = [x.table.fetched for x in tensors]
+        if all(rows for rows in fetched):
+            return tuple(rows[0][0] for rows in fetched if rows)
         rows = self._session.fetch(sql_text(scalars_query([x.table.place for x in tensors])))
         return tuple(
             next((value for value in stored if value is not None), tensor.fill)

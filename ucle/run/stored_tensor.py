@@ -55,7 +55,7 @@ from ucle.run.read_tuples import (
     tile_starts,
     tiles,
 )
-from ucle.run.row_values import row_batch
+from ucle.run.row_values import rows_batch
 from ucle.run.wide_frames import wide_table
 from ucle.sqlgen.script import called_functions, count_query, sql_text, values_query
 from ucle.sqlgen.sql_trees import VALUE, key_columns
@@ -573,10 +573,10 @@ class StoredTensor:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         """Yield batches of the stored tuples, with ``val`` as numbers or BLOBs."""
         with self._reading():
-            value = self._table.in_memory
-            if value is not None:
+            rows = self._table.fetched
+            if rows is not None:
                 self._session.check_open()
-                yield row_batch(value, self.type, self.layout)
+                yield rows_batch(rows, self.type, self.layout)
                 return
             yield from stored_batches(self._session, self._table.place, self.type, self.layout)
 
