@@ -45,6 +45,19 @@ def is_finite(value: Any, dtype: DType) -> bool:
     return all(map(math.isfinite, value.values() if isinstance(value, dict) else (value,)))
 
 
+def dense_array(value: Any, type_: TensorType, layout: Layout) -> NDArray[Any]:
+    """The array of the tuple of a tensor without keys; inverse of `only_value`.
+
+    It is a view of the value where that is `bytes`, with the axes in the order of the type.
+    """
+    if isinstance(value, dict):
+        value = complex(value["re"], value["im"])
+    if not isinstance(value, bytes):
+        return np.array(value, type_.dtype.numpy).reshape(type_.shape)
+    blocks = np.frombuffer(value, type_.dtype.numpy).reshape(type_.dense_shape(layout))
+    return blocks.transpose(np.argsort(layout.dense))
+
+
 def rows_batch(
     rows: Sequence[tuple[Any, ...]], type_: TensorType, layout: Layout
 ) -> pa.RecordBatch:

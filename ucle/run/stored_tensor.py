@@ -55,7 +55,7 @@ from ucle.run.read_tuples import (
     tile_starts,
     tiles,
 )
-from ucle.run.row_values import rows_batch
+from ucle.run.row_values import dense_array, rows_batch
 from ucle.run.wide_frames import wide_table
 from ucle.sqlgen.script import called_functions, count_query, sql_text, values_query
 from ucle.sqlgen.sql_trees import VALUE, key_columns
@@ -273,6 +273,11 @@ class StoredTensor:
             MemoryLimitError: the dense tensor does not fit into memory.
         """
         promoted, dense = self.layout.promoted, self.layout.dense
+        with self._reading():
+            rows = self._table.fetched
+            if rows is not None and not promoted:
+                self._session.check_open()
+                return dense_array(rows[0][0], self.type, self.layout).copy()
         try:
             result = np.full(self.shape, self.fill, dtype=self.dtype)
         except (MemoryError, ValueError) as error:  # a ValueError above 2^63 elements
