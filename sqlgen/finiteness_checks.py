@@ -110,7 +110,7 @@ def _entries(stored: StoredPayload, calls: KernelCalls) -> exp.Expr:
     value = column(stored.value)
     if stored.layout.compressed is None:
         return value
-    return calls.scalar("csr_values", value, dtype=stored.type.dtype)
+    return calls.scalar("csr_stored", value, dtype=stored.type.dtype)
 
 
 def _parts(value: exp.Expr, dtype: DType) -> list[exp.Expr]:

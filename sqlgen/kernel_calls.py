@@ -175,10 +175,10 @@ class KernelCalls:
     def map_entries(
         self, type_: TensorType, maps: tuple[Pointwise, ...], array: exp.Expr
     ) -> exp.Expr:
-        """Map the listed entries of a compressed array; those that become the fill are left out."""
+        """Map what a compressed array lists, entries or runs; what becomes the fill is left out."""
         if not maps:
             return array
-        values = self.scalar("csr_values", array.copy(), dtype=type_.dtype)
+        values = self.scalar("csr_stored", array.copy(), dtype=type_.dtype)
         values = self.maps(maps, values)
         dtype, fill = maps[-1].result, apply_maps(maps, type_.fill)
         mapped = self.scalar("csr_with", array, values, dtype=dtype)

@@ -20,6 +20,9 @@ Array = NDArray[Any]
 MAGIC = 0x01525343
 """``CSR`` and the version of the format."""
 
+RUNS = 1
+"""What stands in the header where the places are runs of one value, and not entries."""
+
 
 @dataclass(frozen=True, eq=False)
 class Csr:
@@ -53,13 +56,28 @@ class Csr:
     @staticmethod
     def from_bytes(blob: bytes, dtype: np.dtype[Any]) -> Csr:
         """The parts of a BLOB that a kernel has made."""
-        magic, rows, cols, _ = np.frombuffer(blob, "<u4", 4).tolist()
+        magic, rows, cols, kind = np.frombuffer(blob, "<u4", 4).tolist()
         assert magic == MAGIC
         ptr = np.frombuffer(blob, "<u4", rows + 1, 16)
-        entries = int(ptr[-1])
-        idx = np.frombuffer(blob, "<u4", entries, 16 + 4 * (rows + 1))
-        start = 16 + 4 * (rows + 1 + entries)
-        return Csr(rows, cols, ptr, idx, np.frombuffer(blob, dtype, offset=start + -start % 8))
+        stored = int(ptr[-1])
+        places = stored * (2 if kind == RUNS else 1)
+        idx = np.frombuffer(blob, "<u4", places, 16 + 4 * (rows + 1))
+        start = 16 + 4 * (rows + 1 + places)
+        values = np.frombuffer(blob, dtype, offset=start + -start % 8)
+        if kind == RUNS:
+            return Csr._of_runs(rows, cols, ptr, idx[:stored], idx[stored:], values)
+        return Csr(rows, cols, ptr, idx, values)
+
+    @staticmethod
+    def _of_runs(
+        rows: int, cols: int, ptr: Array, begins: Array, ends: Array, values: Array
+    ) -> Csr:
+        """The entries that runs of one value stand for: each from one column to before another."""
+        lengths = (ends - begins).astype(np.int64)
+        before = np.concatenate([[0], np.cumsum(lengths)])
+        within = np.arange(before[-1]) - np.repeat(before[:-1], lengths)
+        idx = (np.repeat(begins, lengths) + within).astype("<u4")
+        return Csr(rows, cols, before[ptr].astype("<u4"), idx, np.repeat(values, lengths))
 
     @staticmethod
     def of(matrix: Any, fill: Any) -> Csr:

@@ -17,7 +17,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.udf_kernels.element_types import ELEMENT_TYPES
 from ucle.udf_kernels.native import load_module
 
-ROW_FIELDS = ("a", "b", "c")
+ROW_FIELDS = ("a", "b", "c", "d")
 """Names of the arguments that the Arrow route gathers together: fields of a struct."""
 
 _TAGS = {element.dtype.name: tag for tag, element in ELEMENT_TYPES.items()}

@@ -80,6 +80,11 @@ def csr_values(x: Csr) -> Array:
     return x.values
 
 
+def csr_stored(x: Csr) -> Array:
+    """The values that are stored: of entries all of them."""
+    return x.values
+
+
 def csr_with(x: Csr, values: Array) -> Csr:
     """The same places with other values."""
     return Csr(x.rows, x.cols, x.ptr, x.idx, np.asarray(values))
@@ -127,6 +132,27 @@ def stack_csr(
 ) -> Csr:
     """Entries at their places, those that are equal to the fill left out."""
     return csr_prune(Csr.at_places(rows, cols, row, col, np.array(values, dtype)), fill)
+
+
+def stack_runs(
+    dtype: np.dtype[Any],
+    values: Sequence[Any],
+    row: Sequence[int],
+    begin: Sequence[int],
+    end: Sequence[int],
+    rows: int,
+    cols: int,
+    fill: Any,
+) -> Csr:
+    """Runs of one value from a column to before another, those of the fill left out."""
+    pairs = list(zip(begin, end, strict=True))
+    lengths = [b - a for a, b in pairs]
+    col = [c for a, b in pairs for c in range(a, b)]
+    every = np.repeat(np.array(values, dtype), lengths)
+    return csr_prune(
+        Csr.at_places(rows, cols, np.repeat(row, lengths).astype(int), np.array(col, int), every),
+        fill,
+    )
 
 
 def csr_t_mat(tag: str, spec: str, x: Csr, matrix: Array, n: int) -> Array:

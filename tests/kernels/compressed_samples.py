@@ -148,6 +148,8 @@ def compressed_groups(name: str, rng: np.random.Generator) -> Iterator[list[list
             match plain:
                 case "stack_csr":
                     yield from _entries(rng, tag, sparse(rng, tag, rows, cols, density))
+                case "stack_runs":
+                    yield from _runs(rng, tag, rows, cols)
                 case "stack_csr_rows":
                     tiles = [
                         [sparse(rng, tag, count, cols, density), first, rows + 9, cols]
@@ -160,6 +162,23 @@ def compressed_groups(name: str, rng: np.random.Generator) -> Iterator[list[list
                             [sparse(rng, tag, m, cols, density), exact(rng, tag, m * n), n]
                             for m in (rows, 2, 150)
                         ]
+
+
+def _runs(rng: np.random.Generator, tag: str, rows: int, cols: int) -> Iterator[list[list[Any]]]:
+    """Runs in any order, some of which are empty and some of the fill."""
+    for fill in FILLS[ELEMENT_TYPES[tag].dtype.kind]:
+        cuts = [np.sort(rng.integers(0, cols + 1, size=6)).tolist() for _ in range(rows)]
+        places = [
+            (r, *pair) for r in range(rows) for pair in zip(cuts[r], cuts[r][1:], strict=False)
+        ]
+        values = with_fill(rng, exact(rng, tag, len(places)), fill)
+        runs = [
+            [value.item(), *place, rows, cols, fill]
+            for value, place in zip(values, places, strict=True)
+            if rng.random() < 0.7
+        ]
+        if runs:
+            yield [runs[k] for k in rng.permutation(len(runs))]
 
 
 def _entries(rng: np.random.Generator, tag: str, x: Csr) -> Iterator[list[list[Any]]]:

@@ -322,7 +322,8 @@ def top(
 
 
 OF_COMPRESSED = (
-    "csr_nnz", "csr_rows", "csr_cols", "csr_values", "csr_with", "csr_prune", "csr_to_mat",
+    "csr_nnz", "csr_rows", "csr_cols", "csr_values", "csr_stored", "csr_with", "csr_prune",
+    "csr_to_mat",
     "mat_to_csr", "csr_transpose", "csr_row", "stack_csr_rows",
 )  # fmt: skip
 BY_SPEC = (
@@ -352,6 +353,7 @@ def _of_tensors(element: ElementType) -> Iterator[tuple[str, Function]]:
     yield "stack", partial(stack, dtype)
     yield "stack_strided", partial(stack_strided, dtype)
     yield "stack_csr", partial(compressed.stack_csr, dtype)
+    yield "stack_runs", partial(compressed.stack_runs, dtype)
     for name in OF_COMPRESSED:
         yield name, getattr(compressed, name)
 

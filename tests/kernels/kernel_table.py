@@ -9,7 +9,7 @@ KERNELS = kernels()
 
 _COMPRESSED = {
     **dict.fromkeys(("csr_nnz", "csr_rows", "csr_cols", "csr_values", "csr_with"), (0,)),
-    **dict.fromkeys(("csr_prune", "csr_to_mat", "csr_transpose", "csr_row"), (0,)),
+    **dict.fromkeys(("csr_prune", "csr_to_mat", "csr_transpose", "csr_row", "csr_stored"), (0,)),
     **dict.fromkeys(("csr_mat", "csr_t_mat", "csr_sddmm", "csr_at"), (1,)),
     **dict.fromkeys(("csr_scale_rows", "csr_scale_cols"), (1,)),
     **dict.fromkeys(("csr_reduce_rows", "csr_reduce_cols", "csr_reduce"), (1,)),
@@ -33,4 +33,4 @@ def compressed_arguments(name: str) -> tuple[int, ...]:
 
 def has_growing_state(name: str) -> bool:
     """True for an aggregate whose state grows with its rows."""
-    return base(name) in ("stack_csr", "stack_csr_rows")
+    return base(name) in ("stack_csr", "stack_runs", "stack_csr_rows")

@@ -407,7 +407,7 @@ def _elementwise_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]
 def aggregate_groups(name: str, rng: np.random.Generator) -> Iterator[list[list[Any]]]:
     """Groups of rows for one aggregate; within a group all states have one length."""
     tag, plain = KERNELS[name].tag, base(name)
-    if "csr" in plain:
+    if "csr" in plain or plain == "stack_runs":
         yield from compressed_groups(name, rng)
         return
     kind = ELEMENT_TYPES[tag].dtype.kind

@@ -20,7 +20,7 @@ from kernel_table import KERNELS, base, compressed_arguments
 from test_reference import assert_same
 
 from ucle.udf_kernels import ELEMENT_TYPES, Csr, Kernel
-from ucle.udf_kernels.compressed import MAGIC
+from ucle.udf_kernels.compressed import MAGIC, RUNS
 
 CALLS = int(os.environ.get("UCLE_FUZZ_CALLS", "4"))
 TAKERS = [name for name, kernel in KERNELS.items() if compressed_arguments(kernel.name)]
@@ -34,11 +34,11 @@ def read(blob: bytes, dtype: np.dtype[Any] | None) -> Csr | None:
     if len(blob) < 20:
         return None
     magic, rows, cols, version = np.frombuffer(blob, "<u4", 4).tolist()
-    if magic != MAGIC or version != 0 or len(blob) < 16 + 4 * (rows + 1):
+    if magic != MAGIC or version not in (0, RUNS) or len(blob) < 16 + 4 * (rows + 1):
         return None
     ptr = np.frombuffer(blob, "<u4", rows + 1, 16).astype(np.int64)
     entries, start = int(ptr[-1]), 16 + 4 * (rows + 1)
-    end = start + 4 * entries
+    end = start + 4 * entries * (2 if version == RUNS else 1)
     values = end + -end % 8
     if ptr[0] != 0 or (np.diff(ptr) < 0).any() or len(blob) < values or any(blob[end:values]):
         return None
@@ -52,7 +52,22 @@ def read(blob: bytes, dtype: np.dtype[Any] | None) -> Csr | None:
     places = np.repeat(np.arange(rows), np.diff(ptr)) * 2**32 + idx
     if not right or (np.diff(places) <= 0).any() or (idx >= cols).any():
         return None
+    if version == RUNS:
+        return _read_runs(blob, dtype, (rows, cols, ptr, idx), start + 4 * entries)
     return Csr(rows, cols, ptr, idx, np.frombuffer(blob, dtype, offset=values))
+
+
+def _read_runs(
+    blob: bytes, dtype: np.dtype[Any], parts: tuple[int, int, Any, Any], start: int
+) -> Csr | None:
+    """The entries of runs, which have columns, do not overlap, and end within the columns."""
+    rows, cols, ptr, begin = parts
+    end = np.frombuffer(blob, "<u4", len(begin), start).astype(np.int64)
+    row = np.repeat(np.arange(rows), np.diff(ptr))
+    free = np.where(row[1:] == row[:-1], end[:-1], 0)
+    if (end <= begin).any() or (end > cols).any() or (begin[1:] < free).any():
+        return None
+    return Csr.from_bytes(blob, dtype)
 
 
 def changed(rng: random.Random, blob: bytes, tag: str) -> bytes:

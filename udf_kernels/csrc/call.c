@@ -49,6 +49,7 @@ void call_open(call *c, const kernel *k, account *account, void *chunk) {
     c->arguments = strcspn(k->signature, "v>");
     c->tail = NULL;
     c->tail_count = 0;
+    c->tail_work = NULL;
     c->rows = chunk == NULL ? 0 : duck_chunk_rows(chunk);
     c->failed = false;
     c->watch = (watch){0};
@@ -60,6 +61,7 @@ void call_open(call *c, const kernel *k, account *account, void *chunk) {
     c->sums_clear = 0;
     c->narrowed = c->forest = (view){NULL, 0};
     memset(c->checked, 0, sizeof c->checked);
+    memset(c->expanded, 0, sizeof c->expanded);
     c->out = (writer){.type = strchr(k->signature, '>')[1]};
 }
 
@@ -67,7 +69,8 @@ bool call_tail(call *c, size_t count) {
     if (count > UCLE_MOST_OPERANDS)
         return fail(c, "expected at most %d tensors, got %zu", UCLE_MOST_OPERANDS, count);
     c->tail = calloc(count + 1, sizeof *c->tail);
-    if (c->tail == NULL) return fail(c, "out of memory");
+    c->tail_work = calloc(count + 1, sizeof *c->tail_work);
+    if (c->tail == NULL || c->tail_work == NULL) return fail(c, "out of memory");
     c->tail_count = count;
     return true;
 }
@@ -99,8 +102,12 @@ void call_release(call *c) {
     for (int i = 0; i < WORK_BUFFERS; i++) buffer_release(c, &c->work[i]);
     buffer_release(c, &c->out.store);
     buffer_release(c, &c->out.ends);
+    for (size_t i = 0; c->tail_work != NULL && i < c->tail_count; i++)
+        buffer_release(c, &c->tail_work[i]);
     free(c->tail);
+    free(c->tail_work);
     c->tail = NULL;
+    c->tail_work = NULL;
     if (c->out.vector == NULL) {
         free(c->out.values);
         free(c->out.validity);
@@ -137,6 +144,9 @@ static char *reserve(call *c, buffer *b, size_t bytes) {
 
 char *call_scratch(call *c, size_t bytes) { return reserve(c, &c->scratch, bytes); }
 char *call_work(call *c, int which, size_t bytes) { return reserve(c, &c->work[which], bytes); }
+char *call_tail_work(call *c, size_t number, size_t bytes) {
+    return reserve(c, &c->tail_work[number], bytes);
+}
 char *call_zeros(call *c, int which, size_t bytes) {
     char *data = call_work(c, which, bytes);
     size_t *zeroed = &c->zeroed[which];

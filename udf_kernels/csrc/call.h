@@ -23,7 +23,7 @@
 
 typedef struct call call;
 
-enum { MAX_ARGUMENTS = 8, CSR_ARGUMENTS = 4, WORK_BUFFERS = 7 };
+enum { MAX_ARGUMENTS = 8, CSR_ARGUMENTS = 4, WORK_BUFFERS = 7 + CSR_ARGUMENTS };
 
 /* Signature letters: b BLOB, s VARCHAR, i BIGINT, I BIGINT[], o BOOLEAN; e is one element of the
  * kernel's type, E a list of them. v, the last parameter, is any number of BLOBs that may be NULL; B a
@@ -125,6 +125,7 @@ struct call {
     column args[MAX_ARGUMENTS];
     column *tail; /* the arguments of a parameter v, which are not counted above */
     size_t tail_count;
+    buffer *tail_work; /* of each of them */
     writer out;
     bool failed;
     watch watch;
@@ -138,6 +139,7 @@ struct call {
     view narrowed;               /* the operand whose columns were numbered last */
     size_t narrowed_columns;
     view checked[CSR_ARGUMENTS]; /* the compressed tensors that were looked at last */
+    size_t expanded[CSR_ARGUMENTS]; /* bytes of their entries, if they were runs that were expanded */
     view forest; /* the tensor whose forest was read last */
     ein_plan plan; /* of the spec and sizes seen last */
     view plan_spec, plan_sizes;
@@ -197,6 +199,7 @@ bool multiply_sizes(call *c, size_t a, size_t b, size_t *product);
 char *call_scratch(call *c, size_t bytes);
 /* The same, of which there are several: see csr_work.h. */
 char *call_work(call *c, int which, size_t bytes);
+char *call_tail_work(call *c, size_t number, size_t bytes);
 /* Zeros, which the caller leaves as zeros. */
 char *call_zeros(call *c, int which, size_t bytes);
 

@@ -42,10 +42,24 @@ static bool indices_are_right(const csr *x) {
 }
 
 static bool is_padded(const csr *x) {
-    const char *end = (const char *)(x->idx + x->nnz);
+    const char *end = (const char *)(x->idx + csr_places(x));
     unsigned any = 0;
     while (end < x->values) any |= (unsigned char)*end++;
     return any == 0;
+}
+
+/* Runs have columns, end before the next one of their row begins, and within the columns. */
+static bool runs_are_right(const csr *x) {
+    bool right = true;
+    for (size_t r = 0; r < x->rows && right; r++) {
+        size_t free = 0;
+        for (size_t e = x->ptr[r]; e < x->ptr[r + 1]; e++) {
+            right &= x->idx[e] >= free && x->ends[e] > x->idx[e];
+            free = x->ends[e];
+        }
+        right &= free <= x->cols;
+    }
+    return right;
 }
 
 /* The parts of a BLOB, once its length has been checked. `size` is that of a value, 0 any. */
@@ -53,7 +67,7 @@ static bool find_parts(call *c, int arg, view bytes, size_t size, csr *x) {
     const u32 *head = (const u32 *)bytes.data;
     if (bytes.bytes < CSR_HEAD + sizeof(u32)) return refuse(c, arg, "that is too short for one");
     if (head[0] != CSR_MAGIC) return refuse(c, arg, "that does not begin like one");
-    if (head[3] != 0) return refuse(c, arg, "with a header of a later version");
+    if (head[3] > CSR_RUNS) return refuse(c, arg, "with a header of a later version");
     x->bytes = bytes;
     x->rows = head[1];
     x->cols = head[2];
@@ -62,7 +76,8 @@ static bool find_parts(call *c, int arg, view bytes, size_t size, csr *x) {
         return refuse(c, arg, "that is too short for its rows");
     x->nnz = x->ptr[x->rows];
     x->idx = x->ptr + x->rows + 1;
-    size_t start = csr_values_at(x->rows, x->nnz);
+    x->ends = head[3] == CSR_RUNS ? x->idx + x->nnz : NULL;
+    size_t start = csr_values_at(x->rows, csr_places(x));
     if (bytes.bytes < start) return refuse(c, arg, "that is too short for its entries");
     x->values = bytes.data + start;
     size_t left = bytes.bytes - start;
@@ -87,6 +102,10 @@ static bool check_parts(call *c, int arg, const csr *x) {
     if (x->ptr[0] != 0 || !ascends(x->rows + 1, x->ptr))
         return refuse(c, arg, "whose rows are not in order");
     if (!is_padded(x)) return refuse(c, arg, "with something where there is to be nothing");
+    if (x->ends != NULL)
+        return runs_are_right(x) ||
+               fail(c, "expected a compressed tensor as argument %d, got runs that overlap, end where "
+                       "they begin or are not below its %zu columns", arg + 1, x->cols);
     if (!indices_are_right(x))
         return fail(c, "expected a compressed tensor as argument %d, got indices that do not ascend "
                        "within a row or are not below its %zu columns", arg + 1, x->cols);
@@ -99,22 +118,27 @@ static bool read_parts(call *c, int arg, size_t row, size_t size, csr *x) {
     if (checked->data == bytes.data && checked->bytes == bytes.bytes) return true;
     if (!check_parts(c, arg, x)) return false;
     *checked = bytes;
+    c->expanded[arg] = 0;
     return true;
 }
 
 bool read_csr_of_tail(call *c, size_t number, size_t row, csr *x) {
     int arg = (int)(c->arguments + number);
     return find_parts(c, arg, column_view(&c->tail[number], row), c->type->size, x) &&
-           check_parts(c, arg, x);
+           check_parts(c, arg, x) && (x->ends == NULL || csr_expand_tail(c, number, x));
+}
+
+bool read_csr_stored(call *c, int arg, size_t row, csr *x) {
+    return read_parts(c, arg, row, c->type->size, x);
 }
 
 bool read_csr(call *c, int arg, size_t row, csr *x) {
-    return read_parts(c, arg, row, c->type->size, x);
+    return read_csr_stored(c, arg, row, x) && (x->ends == NULL || csr_expand(c, arg, x));
 }
 
 bool read_csr_places(call *c, int arg, size_t row, csr *x) {
     if (!read_parts(c, arg, row, 0, x)) return false;
-    size_t size = x->nnz == 0 ? 1 : (x->bytes.bytes - csr_values_at(x->rows, x->nnz)) / x->nnz;
+    size_t size = x->nnz == 0 ? 1 : (x->bytes.bytes - csr_values_at(x->rows, csr_places(x))) / x->nnz;
     return size == 1 || size == 4 || size == 8 || size == 16 ||
            fail(c, "expected a compressed tensor with values of 1, 4, 8 or 16 bytes as argument %d, "
                    "got some of %zu", arg + 1, size);
@@ -134,32 +158,49 @@ bool read_lines(call *c, int arg, size_t row, size_t lines, size_t n, tensor *t)
 
 /* ---- Making ---- */
 
-bool csr_fits(call *c, size_t rows, size_t cols, size_t nnz) {
+static bool fits(call *c, size_t rows, size_t cols, size_t nnz, size_t places) {
     size_t most = UCLE_LARGEST_BLOB;
     if (cols > UINT32_MAX) return fail(c, "expected at most %u columns, got %zu", UINT32_MAX, cols);
     if (rows < most / sizeof(u32) && nnz < most / sizeof(u32) &&
-        csr_values_at(rows, nnz) + nnz * c->type->size <= most)
+        csr_values_at(rows, places) + nnz * c->type->size <= most)
         return true;
     return fail(c, "expected a compressed tensor of at most %zu bytes, got one of %zu rows and %zu "
                    "entries", most, rows, nnz);
 }
 
-bool csr_room(call *c, size_t row, size_t rows, size_t cols, size_t nnz, csr_parts *out) {
-    if (!csr_fits(c, rows, cols, nnz)) return false;
-    size_t start = csr_values_at(rows, nnz), padding = sizeof(uint64_t);
-    out->bytes = start + nnz * c->type->size;
-    char *bytes = writer_room(c, row, out->bytes);
-    if (bytes == NULL) return false;
+bool csr_fits(call *c, size_t rows, size_t cols, size_t nnz) { return fits(c, rows, cols, nnz, nnz); }
+
+void csr_begin(char *bytes, size_t rows, size_t cols, size_t nnz, bool runs, csr_parts *out) {
+    size_t start = csr_values_at(rows, runs ? 2 * nnz : nnz), padding = sizeof(uint64_t);
     memset(bytes + start - padding, 0, padding); /* what is not padding is written over */
     u32 *head = (u32 *)bytes;
     head[0] = CSR_MAGIC;
     head[1] = (u32)rows;
     head[2] = (u32)cols;
-    head[3] = 0;
+    head[3] = runs ? CSR_RUNS : CSR_ENTRIES;
     out->ptr = head + 4;
     out->idx = out->ptr + rows + 1;
+    out->ends = runs ? out->idx + nnz : NULL;
     out->values = bytes + start;
+}
+
+static bool make_room(call *c, size_t row, size_t rows, size_t cols, size_t nnz, bool runs,
+                      csr_parts *out) {
+    size_t places = runs ? 2 * nnz : nnz;
+    if (!fits(c, rows, cols, nnz, places)) return false;
+    out->bytes = csr_values_at(rows, places) + nnz * c->type->size;
+    char *bytes = writer_room(c, row, out->bytes);
+    if (bytes == NULL) return false;
+    csr_begin(bytes, rows, cols, nnz, runs, out);
     return true;
+}
+
+bool csr_room(call *c, size_t row, size_t rows, size_t cols, size_t nnz, csr_parts *out) {
+    return make_room(c, row, rows, cols, nnz, false, out);
+}
+
+bool csr_room_of_runs(call *c, size_t row, size_t rows, size_t cols, size_t nnz, csr_parts *out) {
+    return make_room(c, row, rows, cols, nnz, true, out);
 }
 
 /* ---- Operations ---- */

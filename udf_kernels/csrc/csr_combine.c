@@ -12,7 +12,7 @@ size_t apply_csr_scale_rows(call *c, size_t row) {
     csr x;
     tensor v;
     csr_parts out;
-    if (!read_combination(c, 0, row, &by) || !read_csr(c, 1, row, &x) ||
+    if (!read_combination(c, 0, row, &by) || !read_csr_stored(c, 1, row, &x) ||
         !read_scales(c, row, x.rows, &v) || !csr_room_like(c, row, &x, &out))
         return 0;
     trouble bad = 0;

@@ -25,6 +25,12 @@ struct csr_loops {
     /* The rows at idx of a matrix of n columns: each += x[e] times one line of n. */
     trouble (*add_to_rows)(size_t count, const void *x, const u32 *idx, const void *line, size_t n,
                            void *restrict out);
+    /* y (n) += the sum of x[e] times the sum of rows idx[e] to ends[e] - 1; OVERFLOWS where a sum of
+     * rows does not stay a number. */
+    trouble (*add_runs)(size_t count, const void *x, const u32 *idx, const u32 *ends, const void *a,
+                        size_t n, void *restrict y);
+    /* *out += the sum of x[e] times the length of the run. */
+    trouble (*sum_runs)(size_t count, const void *x, const u32 *idx, const u32 *ends, void *out);
     /* out[e] = x . row idx[e] of a matrix of n columns. */
     trouble (*dots)(size_t count, const u32 *idx, size_t n, const void *x, const void *a,
                     void *restrict out);

@@ -1,12 +1,13 @@
 /* Kernels that take compressed tensors apart, and make them of dense ones and back. */
+#include "csr_runs.h"
 #include "csr_work.h"
 
 /* ---- Places ---- */
 
 size_t apply_csr_nnz(call *c, size_t row) {
     csr x;
-    if (!read_csr(c, 0, row, &x)) return 0;
-    ((int64_t *)c->out.values)[row] = (int64_t)x.nnz;
+    if (!read_csr_stored(c, 0, row, &x)) return 0;
+    ((int64_t *)c->out.values)[row] = (int64_t)csr_entries(&x);
     return 1;
 }
 
@@ -41,9 +42,16 @@ size_t apply_csr_values(call *c, size_t row) {
     return read_csr(c, 0, row, &x) && writer_put(c, row, x.values, x.nnz);
 }
 
+/* Those that are stored: of a run only one. */
+size_t apply_csr_stored(call *c, size_t row) {
+    csr x;
+    return read_csr_stored(c, 0, row, &x) && writer_put(c, row, x.values, x.nnz);
+}
+
 bool csr_room_like(call *c, size_t row, const csr *x, csr_parts *out) {
-    if (!csr_room(c, row, x->rows, x->cols, x->nnz, out)) return false;
-    memcpy(out->ptr, x->ptr, (x->rows + 1 + x->nnz) * sizeof(u32));
+    bool runs = x->ends != NULL;
+    if (!(runs ? csr_room_of_runs : csr_room)(c, row, x->rows, x->cols, x->nnz, out)) return false;
+    memcpy(out->ptr, x->ptr, (x->rows + 1 + csr_places(x)) * sizeof(u32));
     return true;
 }
 
@@ -67,11 +75,15 @@ size_t csr_put_kept(call *c, size_t row, const csr *x, const element *fill) {
         memcpy(out.values, x->values, kept * type->size);
         return csr_take(c, row, &out);
     }
-    if (!csr_room(c, row, x->rows, x->cols, kept, &out)) return 0;
+    bool runs = x->ends != NULL;
+    if (!(runs ? csr_room_of_runs : csr_room)(c, row, x->rows, x->cols, kept, &out)) return 0;
     out.ptr[0] = 0;
     size_t used = 0;
     for (size_t r = 0; r < x->rows; r++) {
         size_t start = x->ptr[r];
+        if (runs)
+            type->csr->keep(csr_row_length(x, r), at(type, x->values, start), x->ends + start, fill,
+                            out.ends + used, at_out(type, out.values, used));
         used += type->csr->keep(csr_row_length(x, r), at(type, x->values, start), x->idx + start,
                                 fill, out.idx + used, at_out(type, out.values, used));
         out.ptr[r + 1] = (u32)used;
@@ -82,7 +94,7 @@ size_t csr_put_kept(call *c, size_t row, const csr *x, const element *fill) {
 size_t apply_csr_prune(call *c, size_t row) {
     csr x;
     element fill;
-    return read_csr(c, 0, row, &x) && read_element(c, 1, row, &fill)
+    return read_csr_stored(c, 0, row, &x) && read_element(c, 1, row, &fill)
                ? csr_put_kept(c, row, &x, &fill)
                : 0;
 }
@@ -93,13 +105,17 @@ size_t apply_csr_to_mat(call *c, size_t row) {
     const element_type *type = c->type;
     csr x;
     element fill;
-    if (!read_csr(c, 0, row, &x) || !read_element(c, 1, row, &fill)) return 0;
+    if (!read_csr_stored(c, 0, row, &x) || !read_element(c, 1, row, &fill)) return 0;
     size_t length = x.rows * x.cols; /* each of 32 bits */
     char *out = writer_room(c, row, length);
     if (out == NULL) return 0;
     type->fill(length, &fill, out);
     for (size_t r = 0; r < x.rows; r++) {
         size_t start = x.ptr[r];
+        if (x.ends != NULL) {
+            csr_fill_runs(type, &x, r, at_out(type, out, r * x.cols));
+            continue;
+        }
         type->csr->place(csr_row_length(&x, r), at(type, x.values, start), x.idx + start,
                          at_out(type, out, r * x.cols));
     }

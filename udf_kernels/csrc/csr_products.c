@@ -1,5 +1,6 @@
 /* Products of a compressed matrix and a dense one. */
 #include "csr_rows.h"
+#include "csr_runs.h"
 
 #include "sums.h"
 
@@ -180,12 +181,17 @@ size_t apply_csr_mat(call *c, size_t row) {
     tensor d;
     size_t n = 0, length = 0;
     fold f;
-    if (!read_semiring(c, 0, row, &by) || !read_csr(c, 1, row, &x) ||
+    if (!read_semiring(c, 0, row, &by) || !read_csr_stored(c, 1, row, &x) ||
         !read_dense(c, 2, row, x.cols, &d, &n) || !result_length(c, x.rows, n, d.length, &length) ||
         (length > 0 && !fold_open(c, &by, d.data, n, &f)))
         return 0;
     char *out = writer_room(c, row, length);
     if (out == NULL) return 0;
+    if (x.ends != NULL) {
+        trouble met = csr_multiply_runs(c, &x, &by, d.data, n, length, out);
+        if (met != OVERFLOWS) return finish(c, row, length, met);
+        if (!csr_expand(c, 1, &x)) return 0;
+    }
     type->fill(length, &type->identity[by.reduce], out);
     return finish(c, row, length, length == 0 ? 0 : multiply_all(c, &f, &x, length, out));
 }

@@ -117,6 +117,96 @@ HOT trouble csr_add_to_rows(size_t count, const void *factors, const u32 *idx, c
     return bad;
 }
 
+/* The sum of n numbers, in blocks whose chains are short. */
+static inline V csr_sum_of(size_t n, const S *a, trouble *trouble_met) {
+    enum { LENGTH = 128 };
+    V none = IDENTITY_sum;
+    WIDE total = WIDEN(none);
+    trouble bad = 0;
+    for (size_t start = 0; start < n; start += LENGTH) {
+        size_t end = n - start < LENGTH ? n : start + LENGTH;
+        V s = IDENTITY_sum;
+        SUM_IN_VECTORS(omp simd reduction(+ : s))
+        for (size_t l = start; l < end; l++) {
+            V v = a[l];
+            s = combine_add(s, v);
+        }
+        total = WIDE_ADD(total, s);
+    }
+    *trouble_met |= bad;
+    return NARROW(total);
+}
+
+/* Numbers below the ends of the type may have a sum beyond, whose product would be within. */
+#define STAYS(v) (IS_NAN(combine_sub(v, v)) ? OVERFLOWS : 0)
+
+static inline trouble csr_add_run_numbers(size_t count, const S *x, const u32 *idx, const u32 *ends,
+                                          const S *a, S *y) {
+    V before = *y;
+    WIDE total = WIDEN(before);
+    trouble bad = 0;
+    for (size_t e = 0; e < count; e++) {
+        V s = csr_sum_of(ends[e] - idx[e], a + idx[e], &bad), c = x[e];
+        bad |= STAYS(s);
+        V p = combine_mult(c, s);
+        total = WIDE_ADD(total, p);
+    }
+    *y = NARROW(total);
+    return bad;
+}
+
+/* A block of columns at a time, whose sums stay in the cache. */
+HOT trouble csr_add_runs(size_t count, const void *factors, const u32 *idx, const u32 *ends,
+                         const void *matrix, size_t n, void *restrict to) {
+    enum { COLUMNS = 128 };
+    const S *x = factors, *a = matrix;
+    S *y = to;
+    WIDE totals[COLUMNS], sums[COLUMNS];
+    V none = IDENTITY_sum;
+    trouble bad = 0;
+    if (n == 1) return csr_add_run_numbers(count, x, idx, ends, a, y);
+    for (size_t j = 0; j < n; j += COLUMNS) {
+        size_t some = n - j < COLUMNS ? n - j : COLUMNS;
+        for (size_t i = 0; i < some; i++) {
+            V before = y[j + i];
+            totals[i] = WIDEN(before);
+        }
+        for (size_t e = 0; e < count; e++) {
+            V c = x[e];
+            for (size_t i = 0; i < some; i++) sums[i] = WIDEN(none);
+            for (size_t l = idx[e]; l < ends[e]; l++) {
+                const S *line = a + l * n + j;
+                for (size_t i = 0; i < some; i++) {
+                    V v = line[i];
+                    sums[i] = WIDE_ADD(sums[i], v);
+                }
+            }
+            for (size_t i = 0; i < some; i++) {
+                V s = NARROW(sums[i]);
+                bad |= STAYS(s);
+                V p = combine_mult(c, s);
+                totals[i] = WIDE_ADD(totals[i], p);
+            }
+        }
+        for (size_t i = 0; i < some; i++) y[j + i] = NARROW(totals[i]);
+    }
+    return bad;
+}
+
+HOT trouble csr_sum_runs(size_t count, const void *factors, const u32 *idx, const u32 *ends,
+                         void *to) {
+    const S *x = factors;
+    V before = *(const S *)to;
+    WIDE total = WIDEN(before);
+    trouble bad = 0;
+    for (size_t e = 0; e < count; e++) {
+        V v = x[e], p = TIMES(v, ends[e] - idx[e]);
+        total = WIDE_ADD(total, p);
+    }
+    *(S *)to = NARROW(total);
+    return bad;
+}
+
 /* Four rows per pass over x, like matrix_vector. */
 HOT trouble csr_dots(size_t count, const u32 *idx, size_t n, const void *vector, const void *matrix,
                      void *restrict to) {
@@ -318,7 +408,7 @@ static const csr_loops loops_of_csr = {
     .pick = csr_pick, .place = csr_place, .keep = csr_keep,
 #if HAS_PRODUCTS
     .add_rows = csr_add_rows, .multiply_rows = csr_multiply_rows,
-    .add_to_rows = csr_add_to_rows, .dots = csr_dots, .spread = csr_spread, .sum_size = sizeof(SUM),
+    .add_runs = csr_add_runs, .sum_runs = csr_sum_runs, .add_to_rows = csr_add_to_rows, .dots = csr_dots, .spread = csr_spread, .sum_size = sizeof(SUM),
 #endif
     .clear = csr_clear, .spread_reduce = csr_spread_reduce, .collect = csr_collect,
     .count_records = csr_count_records, .put_records = csr_put_records, .sort_few = csr_sort_few,

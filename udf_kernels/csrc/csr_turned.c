@@ -1,5 +1,6 @@
 /* The transpose of a compressed matrix, its product with a dense one, and single rows. */
 #include "csr_rows.h"
+#include "csr_runs.h"
 #include "csr_work.h"
 
 size_t apply_csr_transpose(call *c, size_t row) {
@@ -14,14 +15,16 @@ size_t apply_csr_row(call *c, size_t row) {
     csr x;
     csr_parts out;
     int64_t r = column_integer(c, 1, row);
-    if (!read_csr(c, 0, row, &x)) return 0;
+    if (!read_csr_stored(c, 0, row, &x)) return 0;
     if (r < 0 || (size_t)r >= x.rows)
         return fail(c, "expected a row below %zu, got %lld", x.rows, (long long)r);
     size_t start = x.ptr[r], count = csr_row_length(&x, (size_t)r);
-    if (!csr_room(c, row, 1, x.cols, count, &out)) return 0;
+    bool runs = x.ends != NULL;
+    if (!(runs ? csr_room_of_runs : csr_room)(c, row, 1, x.cols, count, &out)) return 0;
     out.ptr[0] = 0;
     out.ptr[1] = (u32)count;
     memcpy(out.idx, x.idx + start, count * sizeof(u32));
+    if (runs) memcpy(out.ends, x.ends + start, count * sizeof(u32));
     memcpy(out.values, at(c->type, x.values, start), count * c->type->size);
     return csr_take(c, row, &out);
 }
@@ -98,12 +101,18 @@ size_t apply_csr_t_mat(call *c, size_t row) {
     tensor d;
     size_t n = 0, length = 0;
     bool rows = false;
-    if (!read_semiring(c, 0, row, &by) || !read_csr(c, 1, row, &x) ||
-        !read_dense(c, 2, row, x.rows, &d, &n) ||
-        !result_length(c, x.cols, n, d.length, &length) || !goes_by_rows(c, &x, &by, n, &rows))
+    if (!read_semiring(c, 0, row, &by) || !read_csr_stored(c, 1, row, &x) ||
+        !read_dense(c, 2, row, x.rows, &d, &n) || !result_length(c, x.cols, n, d.length, &length))
         return 0;
-    char *out = writer_room(c, row, length);
-    if (out == NULL) return 0;
+    char *out = NULL;
+    if (x.ends != NULL) {
+        if ((out = writer_room(c, row, length)) == NULL) return 0;
+        trouble met = csr_t_runs(c, &x, &by, d.data, n, length, out);
+        if (met != OVERFLOWS) return finish(c, row, length, met);
+        if (!csr_expand(c, 1, &x)) return 0;
+    }
+    if (!goes_by_rows(c, &x, &by, n, &rows)) return 0;
+    if (out == NULL && (out = writer_room(c, row, length)) == NULL) return 0;
     type->fill(length, &type->identity[by.reduce], out);
     trouble bad = length == 0 ? 0 : rows ? by_rows(c, &x, d.data, n, out)
                                          : by_columns(c, &x, &by, &d, n, out);

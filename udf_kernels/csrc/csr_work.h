@@ -5,7 +5,7 @@
 #include "csr.h"
 
 /* Of call_work; the scratch is for whatever else there is. */
-enum { WORK_INDICES, WORK_VALUES, WORK_SUMS, WORK_PLACES, WORK_LIST, WORK_BITS, WORK_RANKS };
+enum { WORK_INDICES, WORK_VALUES, WORK_SUMS, WORK_PLACES, WORK_LIST, WORK_BITS, WORK_RANKS, WORK_RUNS };
 
 enum { CSR_BLOCK = 256 };
 

@@ -27,7 +27,8 @@ struct growth {
     bool (*finish)(call *c, size_t row, const gathered *state);
 };
 
-extern const growth growth_of_stack_csr, growth_of_stack_csr_rows;
+extern const growth growth_of_stack_csr, growth_of_stack_csr_rows,
+    growth_of_stack_runs;
 
 /* A state for such results, or that there is, which has to be one for such. NULL after an error. */
 gathered *gathered_for(call *c, gathered **state, size_t rows, size_t cols, const element *fill);

@@ -60,6 +60,7 @@ size_t apply_csr_nnz(call *c, size_t row);
 size_t apply_csr_rows(call *c, size_t row);
 size_t apply_csr_cols(call *c, size_t row);
 size_t apply_csr_values(call *c, size_t row);
+size_t apply_csr_stored(call *c, size_t row);
 size_t apply_csr_with(call *c, size_t row);
 size_t apply_csr_prune(call *c, size_t row);
 size_t apply_csr_to_mat(call *c, size_t row);

@@ -17,6 +17,7 @@
 #define WIDEN(v) ((c128){(v).re, (v).im})
 #define NARROW(w) pair((PART)(w).re, (PART)(w).im)
 #define WIDE_ADD(w, v) ((c128){(w).re + (double)(v).re, (w).im + (double)(v).im})
+#define TIMES(v, n) pair((PART)((v).re * (double)(n)), (PART)((v).im * (double)(n)))
 #define PARTS 2
 
 static inline V pair(PART re, PART im) { return (V){re, im}; }

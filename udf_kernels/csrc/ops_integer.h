@@ -14,6 +14,7 @@
 #define WIDEN(v) (v)
 #define NARROW(w) (w)
 #define WIDE_ADD(w, v) combine_add(w, v)
+#define TIMES(v, n) combine_mult(v, (V)(n))
 #define PARTS 1
 
 /* A sum whose sign neither operand has went wrong. Without a branch, so that loops vectorise. */

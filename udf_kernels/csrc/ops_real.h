@@ -15,6 +15,7 @@
 #define WIDEN(v) ((double)(v))
 #define NARROW(w) ((V)(w))
 #define WIDE_ADD(w, v) ((w) + (double)(v))
+#define TIMES(v, n) ((V)((double)(v) * (double)(n)))
 #define PARTS 1
 
 COMBINE(mult, u * v)

@@ -105,6 +105,7 @@ static const kernel kernels[] = {
     TO_INTEGERS(csr_rows, "b>I")
     TO_INTEGERS(csr_cols, "b>I")
     FROM_CSR(csr_values, "b>b")
+    FROM_CSR(csr_stored, "b>b")
     TO_CSR(csr_with, "bb>b")
     TO_CSR(csr_prune, "be>b")
     FROM_CSR(csr_to_mat, "be>b")
@@ -125,6 +126,7 @@ static const kernel kernels[] = {
     FROM_CSR(csr_reduce_cols, "sb>b")
     FROM_CSR(csr_reduce, "sb>e")
     GROWING(stack_csr, "eiiiie>b", "xxx---")
+    GROWING(stack_runs, "eiiiiie>b", "xxxx---")
     GROWING(stack_csr_rows, "biii>b", "xx--")
 
 #if PARTS == 1
