@@ -23,6 +23,9 @@ TEXTS = {
     "y = all[i](any[j](A[i,j] > 0))": lambda A: (A > 0).any(axis=1).all(),
     "y = any[i](all[j](A[i,j] == 0))": lambda A: (A == 0).all(axis=1).any(),
     "y = any[i](A[i,i] > 0)": lambda A: (np.diag(A) > 0).any(),
+    "y = max[i,j](A[i,j] > 2)": lambda A: (A > 2).max(),
+    "y min= A[i,j] < 3": lambda A: (A < 3).min(),
+    "y = max[i,j](A[i,j])": lambda A: A.max(),
 }
 
 
@@ -72,6 +75,8 @@ def test_a_scalar_of_tuples_has_a_limit(fresh: Any) -> None:
         ("y = all[i](A[i] < 9)", "LIMIT 1"),
         ("y = all[i](A[i] > -4)", "LIMIT 1"),
         ("y = all[i](A[i] != 0)", "COUNT(*) = 9"),
+        ("y = max[i](A[i] > 2)", "LIMIT 1"),
+        ("y min= A[i] < 9", "LIMIT 1"),
     ):
         program = ucle.einsum_program(text, database=fresh, A=source, decomposition="relational")
         assert words in program.to_sql(), text
