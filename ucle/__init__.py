@@ -19,6 +19,7 @@ EXPORTS = {
     ),
     "ucle.foundation.caches": "clear_caches",
     "ucle.inputs.one_hot": "one_hot",
+    "ucle.inputs.packed_bits": "bits",
     "ucle.inputs.table_options": "table",
     "ucle.inputs.parameters": "parameter",
     "ucle.lazy.aggregations": (

@@ -18,6 +18,7 @@ from ucle.errors import UcleError as UcleError
 from ucle.foundation.caches import clear_caches as clear_caches
 from ucle.foundation.version import __version__ as __version__
 from ucle.inputs.one_hot import one_hot as one_hot
+from ucle.inputs.packed_bits import bits as bits
 from ucle.inputs.parameters import parameter as parameter
 from ucle.inputs.table_options import table as table
 from ucle.lazy.aggregations import all as all

@@ -30,6 +30,7 @@ from ucle.pipeline.artifacts import Compiled
 from ucle.pipeline.stages import compile_statements
 from ucle.plan.resources import Resources
 from ucle.plan.sources import ArraySource, TableSource
+from ucle.run.packed_inputs import read_packed
 from ucle.run.store_inputs import keep_inputs
 from ucle.sqlgen import PLAIN, Capabilities
 from ucle.stats.model import find_infinity
@@ -114,6 +115,7 @@ def build_text(
         if subscripts is not None:
             text = parse_program(subscripts.statement(assignment(session, subscripts, named)))
         assert not isinstance(text, str)
+        text, inputs, options = read_packed(text, inputs, options)
         options = replace(options, resources=resources_of(session, memory))
         return _build(Request(text, inputs), database, session, options)
 
