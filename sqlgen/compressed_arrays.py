@@ -55,8 +55,25 @@ def _shape(type_: TensorType, layout: Layout, key: exp.Expr | None) -> tuple[exp
     return extents.sql(rows), extents.sql(columns)
 
 
-def _compress_entries(
+END = "the end"
+"""The column of the position before which a run ends: labels have no blanks."""
+
+
+def compress_runs(
     type_: TensorType, layout: Layout, source: exp.Expr, alias: str, kernels: KernelCalls
+) -> exp.Select:
+    """Return the query that compresses runs, whose last key is where they begin."""
+    return _compress_entries(type_, layout, source, alias, kernels, runs=True)
+
+
+def _compress_entries(
+    type_: TensorType,
+    layout: Layout,
+    source: exp.Expr,
+    alias: str,
+    kernels: KernelCalls,
+    *,
+    runs: bool = False,
 ) -> exp.Select:
     names, row = key_columns(type_), layout.row
     assert layout.compressed is not None
@@ -74,7 +91,10 @@ def _compress_entries(
         cast(column(names[layout.compressed], alias), "BIGINT"),
     ]
     trailing = [rows, columns, number(type_.fill, type_.dtype)]
-    value = kernels.compressing("stack_csr", entries, trailing, dtype=type_.dtype)
+    if runs:
+        entries.append(cast(column(END, alias), "BIGINT"))
+    name = "stack_runs" if runs else "stack_csr"
+    value = kernels.compressing(name, entries, trailing, dtype=type_.dtype)
     query = select_from(source, *outputs, add_alias(value, VALUE))
     return group_by_keys(query, keys, type_.tuple_bytes(layout))
 

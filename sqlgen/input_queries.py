@@ -21,11 +21,19 @@ from ucle.sqlgen.input_conditions import is_incomplete, list_parts, wrong_shape
 from ucle.sqlgen.input_tables import (
     dictionary_values,
     list_value,
+    scalar_value,
     source_table,
     stored_table,
     whole_table,
 )
 from ucle.sqlgen.pairs_of_times import count_windows
+from ucle.sqlgen.run_rows import (
+    degrees_of_runs,
+    overlapping_run,
+    run_length,
+    totals_of_runs,
+    wrong_end,
+)
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import (
     add_alias,
@@ -48,6 +56,7 @@ from ucle.udf_kernels.element_types import typed_name
 def describe_query(source: TableSource, prefix: str = "") -> str:
     """Names and types of the columns of a source's relation."""
     rows = source.times is None and source.features is None and not source.ragged
+    rows = rows and source.ends is None
     relation = whole_table if rows else source_table
     query = select(exp.Star()).from_(relation(source, prefix))
     return sql_text(exp.Describe(this=query))
@@ -72,6 +81,9 @@ def rows_query(source: TableSource, prefix: str = "") -> str:
     if source.times is not None and source.times.kind == "window":
         counted = count_windows(source.times, stored_table(source.keys_alone, prefix))
         return sql_text(select(counted.expressions[1].copy()).from_(counted.args["from_"].this))
+    if source.ends is not None:
+        total = exp.func("coalesce", exp.Sum(this=run_length(source)), integer(0))
+        return sql_text(select(total).from_(whole_table(source, prefix)))
     return sql_text(
         select(exp.Count(this=exp.Star())).from_(source_table(source.keys_alone, prefix))
     )
@@ -323,8 +335,37 @@ def places_query(source: TableSource, fill: Scalar, axis: int, every: int, prefi
     return sql_text(select(count, _filter(count.copy(), once)).from_(places.subquery("places")))
 
 
+def runs_query(source: TableSource, fill: Scalar, prefix: str = "") -> str:
+    """Count runs with a wrong end, all positions and those that are stored; find the last end."""
+    return sql_text(totals_of_runs(source, whole_table(source, prefix), _stored_run(source, fill)))
+
+
+def overlapping_run_query(source: TableSource, prefix: str = "") -> str:
+    """Find a run that overlaps the one before it."""
+    return sql_text(overlapping_run(source, whole_table(source, prefix)))
+
+
+def wrong_run_query(source: TableSource, prefix: str = "") -> str:
+    """Find a run that has no end, or ends before it begins."""
+    query = select(*map(column, source.columns)).from_(whole_table(source, prefix))
+    return sql_text(query.where(wrong_end(source)).limit(1))
+
+
+def degrees_of_runs_query(source: TableSource, fill: Scalar, prefix: str = "") -> str:
+    """Find the most positions that share a coordinate, for each key but the last."""
+    relation, stored = whole_table(source, prefix), _stored_run(source, fill)
+    return sql_text(degrees_of_runs(source, relation, stored, source.keys[:-1]))
+
+
+def _stored_run(source: TableSource, fill: Scalar) -> exp.Expr:
+    return exp.NEQ(this=scalar_value(source), expression=number(fill, source.dtype))
+
+
 def digest_query(source: TableSource, prefix: str = "") -> str:
     """A digest of the columns that a source reads, independent of the order of the rows."""
+    if source.ends is not None:
+        relation = whole_table(source, prefix)
+        return sql_text(digest_of(relation, source.columns, function("version")))
     names = [*source.keys, *([] if source.value is None else [source.value])]
     return sql_text(digest_of(source_table(source, prefix), names, function("version")))
 

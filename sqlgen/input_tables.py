@@ -25,6 +25,7 @@ from ucle.sqlgen.dialects import DUCKDB_SQL, Dialect
 from ucle.sqlgen.feature_rows import feature_names, feature_rows
 from ucle.sqlgen.item_rows import item_rows
 from ucle.sqlgen.pairs_of_times import PERIOD, is_the_column, periods, time_pairs
+from ucle.sqlgen.run_rows import run_rows
 from ucle.sqlgen.scalar_operators import reduce_sql
 from ucle.sqlgen.sql_trees import (
     ONE,
@@ -100,7 +101,9 @@ def stored_table(source: TableSource, prefix: str = "", alias: str | None = None
 
 
 def _item_table(source: TableSource, prefix: str, alias: str | None = None) -> exp.Expr:
-    """The relation of a source in a FROM clause, with a row for each item of lists."""
+    """The relation of a source in a FROM clause, with a row for each item of lists, or of runs."""
+    if source.ends is not None:
+        return subquery(run_rows(source, whole_table(source, prefix)), alias or "places")
     if not source.ragged:
         return whole_table(source, prefix, alias)
     return subquery(item_rows(source, whole_table(source, prefix)), alias or "items")
@@ -301,6 +304,8 @@ def _coordinates(source: TableSource, key: str, prefix: str) -> exp.Select:
             relation = subquery(feature_names(source, relation), "features")
     elif source.ragged and key != source.keys[-1]:
         relation = whole_table(source, prefix)  # lists without items have coordinates, too
+    elif source.ends is not None:
+        relation = whole_table(source, prefix)  # and so have runs without positions
     elif times is None:
         relation = source_table(source.keys_alone, prefix)
     elif is_the_column(times, key):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -11,6 +12,7 @@ from ucle.ir.tensor_types import TensorType
 from ucle.plan.relation_nodes import TableScan
 from ucle.plan.sources import TableSource
 from ucle.sqlgen.array_extents import Extents
+from ucle.sqlgen.compressed_arrays import END, compress_runs
 from ucle.sqlgen.entry_rows import tile_entries
 from ucle.sqlgen.input_tables import (
     duplicates_sum,
@@ -21,6 +23,7 @@ from ucle.sqlgen.input_tables import (
     source_table,
     sum_duplicates,
     sum_lists,
+    whole_table,
 )
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.operand_aliases import choose_alias
@@ -38,6 +41,7 @@ from ucle.sqlgen.sql_trees import (
     key_type,
     number,
     select_from,
+    subquery,
     table,
 )
 
@@ -47,6 +51,8 @@ def scan_table(scan: TableScan, kernels: KernelCalls, prefix: str) -> exp.Select
     source, type_ = scan.source, scan.type
     if len(source.tile_sizes) > 1:
         return tile_entries(source, type_, prefix)
+    if source.ends is not None and scan.layout.compressed is not None:
+        return _scan_runs(scan, kernels, prefix)
     # The columns of a source need a qualifier only beside those of a dictionary.
     alias = choose_alias(scan) if any(source.encoded) else None
     query, keys = scan_keys(scan, source_table(source, prefix, alias), alias, prefix)
@@ -78,6 +84,19 @@ def scan_table(scan: TableScan, kernels: KernelCalls, prefix: str) -> exp.Select
         return query.having(differs(summed, type_), copy=False) if keys else query
     query = query.select(add_alias(value, VALUE), copy=False)
     return query.where(differs(value, type_), copy=False)
+
+
+def _scan_runs(scan: TableScan, kernels: KernelCalls, prefix: str) -> exp.Select:
+    """Return the compressed arrays of a table of runs, which are read as they are."""
+    source = scan.source
+    assert source.ends is not None
+    rows = replace(scan, layout=source.layout)
+    alias = choose_alias(rows) if any(source.encoded) else None
+    query, keys = scan_keys(rows, whole_table(source, prefix, alias), alias, prefix)
+    value = add_alias(scalar_value(source, alias), VALUE)
+    query = query.select(*keys, value, add_alias(column(source.ends, alias), END), copy=False)
+    runs = "runs"
+    return compress_runs(scan.type, scan.layout, subquery(query, runs), runs, kernels)
 
 
 def scan_keys(

@@ -231,9 +231,11 @@ class ProgramStatistics:
             return 0.0
         if layout.compressed is None:
             return float(type_.tuple_bytes(layout))
-        entries = self.tensor(name).entries / max(self.rows(name, layout).estimate, 1.0)
+        tensor, tuples = self.tensor(name), max(self.rows(name, layout).estimate, 1.0)
         lines = type_.dense_size(layout) / max(type_.shape[layout.compressed], 1)
-        return 24.0 + 4.0 * lines + (4.0 + type_.dtype.bytes) * entries
+        if tensor.runs and layout.compressed == type_.rank - 1:
+            return 24.0 + 4.0 * lines + (8.0 + type_.dtype.bytes) * tensor.runs / tuples
+        return 24.0 + 4.0 * lines + (4.0 + type_.dtype.bytes) * tensor.entries / tuples
 
     def join_rows(self, vertex: Vertex, decomposition: Decomposition) -> float:
         """Tuples that the join of a vertex (or the scan of a unary one) emits."""

@@ -28,9 +28,11 @@ from ucle.sqlgen import input_conditions as conditions
 from ucle.sqlgen import input_queries as sql
 from ucle.sqlgen.input_queries import Distinct
 from ucle.sqlgen.input_tables import is_null
+from ucle.sqlgen.run_rows import without_ends
 from ucle.stats.arrays import Elements, Fetch, Look, known_ends, spread
 from ucle.stats.model import TensorStatistics
 from ucle.stats.positions import Scan, Table
+from ucle.stats.runs import check_ends, measure_runs
 from ucle.stats.wide_tables import check_no_nulls, check_unfit, wide_columns
 
 EXACT_ENTRIES = 100_000
@@ -85,11 +87,15 @@ class MeasuredInput(Checked):
     """Degrees; empty where they are unknown."""
     counted: frozenset[int] = frozenset()
     """Axes whose V is counted, where it is not `exact`."""
+    runs: float = 0.0
+    """The rows of a large table of runs, each of which stands for many entries; else 0."""
 
     @property
     def statistics(self) -> TensorStatistics:
         """T, V and degrees."""
-        return TensorStatistics(self.entries, self.distinct, self.exact, self.largest, self.counted)
+        return TensorStatistics(
+            self.entries, self.distinct, self.exact, self.largest, self.counted, runs=self.runs
+        )
 
     @property
     def counts(self) -> dict[int, float]:
@@ -170,6 +176,7 @@ def measure(
     """
     checks = _Checks(fetch, tensor, source, prefix)
     checks.check_narrowing()
+    check_ends(fetch, tensor, source, fill, prefix)
     distinct = Distinct.EXACT if exact else Distinct.APPROXIMATE
     survey = None
     if scan is not None and not exact:
@@ -188,6 +195,7 @@ def measure(
         survey.exact,
         survey.largest,
         survey.counted,
+        survey.runs,
     )
 
 
@@ -222,7 +230,7 @@ def countable_axes(
     They depend on the data alone, because the rows stored of a result depend on them.
     """
     every = range(len(source.keys) + len(source.dense))
-    if source.sum_duplicates:
+    if source.sum_duplicates or (source.ends is not None and checked.entries > EXACT_ENTRIES):
         return ()
     if exact or (not source.dense and checked.entries <= EXACT_DEGREES):
         return every
@@ -271,6 +279,7 @@ def check(
     """
     checks = _Checks(fetch, tensor, source, "")
     checks.check_narrowing()
+    check_ends(fetch, tensor, source, fill)
     large = elements(fetch, source) > EXACT_ENTRIES
     survey = None
     if scan is not None and large and not exact and not unique:
@@ -296,6 +305,7 @@ class _Survey:
     counted: frozenset[int] = frozenset()
     may_repeat: bool = True
     """False if it was found that no two rows claim the same coordinates."""
+    runs: float = 0.0
 
 
 def _survey(
@@ -305,6 +315,8 @@ def _survey(
     source = checks.source
     if source.times is not None and source.times.kind == "window":
         return _survey_windows(checks)
+    if source.ends is not None and not summed:
+        return _survey_runs(checks, look, fill, distinct)
     apart = source.dense and not source.sum_duplicates and not summed
     if source.wide and apart and cmath.isfinite(fill):
         return _survey_wide(checks, fill, distinct)
@@ -315,6 +327,25 @@ def _survey(
     if source.dense and not source.wide:
         checks.arrays()
     return _survey_entries(checks, fill, distinct, summed=summed)
+
+
+def _survey_runs(checks: _Checks, look: Look, fill: Scalar, distinct: Distinct) -> _Survey:
+    """Examine a large table of runs, whose rows stand for many entries, by its rows."""
+    source, fetch, prefix = checks.source, checks.fetch, checks.prefix
+    rows = _Checks(fetch, checks.tensor, without_ends(source), prefix)
+    found = _survey(rows, look, fill, distinct, summed=False)
+    runs = measure_runs(fetch, source, fill, found.entries, found.distinct, prefix)
+    return replace(
+        found,
+        entries=runs.entries,
+        sizes=(*found.sizes[:-1], max(runs.size, found.sizes[-1])),
+        distinct=runs.distinct,
+        exact=False,
+        largest=runs.largest,
+        counted=found.counted - {len(source.keys) - 1},
+        may_repeat=False,
+        runs=found.entries,
+    )
 
 
 def _survey_windows(checks: _Checks) -> _Survey:
@@ -373,7 +404,7 @@ def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct, *, summed
 def _survey_columns(checks: _Checks, fill: Scalar, scan: Scan, *, counts: bool) -> _Survey | None:
     """Examine a large table of numbers column by column; None for small and other tables."""
     source, prefix = checks.source, checks.prefix
-    plain = source.keys and not source.dense and not source.sum_duplicates
+    plain = source.keys and not source.dense and not source.sum_duplicates and not source.ends
     if not plain or any(source.encoded) or source.dtype.kind == "c" or not cmath.isfinite(fill):
         return None
     ((rows, entries, low, high),) = checks.fetch(sql.values_query(source, fill, prefix))

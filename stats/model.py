@@ -36,6 +36,9 @@ class TensorStatistics:
     counted: frozenset[int] = frozenset()
     tiles: tuple[Layout, float] | None = None
     """A layout in which the tensor is stored in tiles, and the number of tuples it has there."""
+    runs: float = 0.0
+    """The number of runs of one value along the last axis of which its table has rows; 0: it has
+    none of runs."""
 
     def tuples_of(self, layout: Layout) -> float | None:
         """The number of tuples counted in a layout with tiles; None where it was not counted."""

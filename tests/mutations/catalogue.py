@@ -21,6 +21,7 @@ from .on_the_desk import ON_THE_DESK
 from .order_and_names import ORDER_AND_NAMES
 from .proven_forms import PROVEN_FORMS
 from .rows_and_words import ROWS_AND_WORDS
+from .runs_and_bits import RUNS_AND_BITS
 from .time_to_answer import TIME_TO_ANSWER
 from .wide_tables import WIDE_TABLES
 
@@ -1309,6 +1310,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *ORDER_AND_NAMES,
     *INFINITE_STATES,
     *ROWS_AND_WORDS,
+    *RUNS_AND_BITS,
     *MAINTENANCE,
     *MULTIWAY,
     *PROVEN_FORMS,

@@ -232,7 +232,7 @@ def digest(session: Session, source: TableSource) -> str:
     version = source_version(session, source)
     read = (
         *(source.keys, source.value, source.wide, source.nulls),
-        *(source.missing, source.times, source.features, source.ragged),
+        *(source.missing, source.times, source.features, source.ragged, source.ends),
     )
     key = None if version is None else (version, read)
     return _digests.get_or_make(key, lambda: _digest(session, source))

@@ -50,7 +50,7 @@ MOST_BYTES = 1 << 23
 LATER_FIELDS: tuple[tuple[str, object], ...] = (
     ("constant", 1), ("narrowed", None), ("tiles", ()), ("symmetric", False),
     ("wide", ()), ("unfit", ()), ("nulls", Nulls.REFUSED), ("missing", 0),
-    ("presence", False), ("times", None), ("features", None),
+    ("presence", False), ("times", None), ("features", None), ("ends", None),
 )  # fmt: skip
 """Fields of sources that earlier versions did not have, with the values that mean the same."""
 

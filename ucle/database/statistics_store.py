@@ -31,6 +31,7 @@ def facts_text(measured: MeasuredInput) -> str:
             "exact": measured.exact,
             "largest": measured.largest,
             "counted": sorted(measured.counted),
+            "runs": measured.runs,
         }
     )
 
@@ -71,7 +72,11 @@ def read_facts(text: str, rank: int, dense: Sequence[int]) -> MeasuredInput | No
     totals = tuple(sizes), finite, float(entries), extremes
     largest: Any = fields.get("largest")
     largest = tuple(map(float, largest)) if _all_counts(largest, rank) else ()
-    return MeasuredInput(*totals, tuple(map(float, distinct)), exact, largest, frozenset(counted))
+    runs: Any = fields.get("runs", 0)
+    if not _is_count(runs):
+        return None
+    found = tuple(map(float, distinct)), exact, largest, frozenset(counted)
+    return MeasuredInput(*totals, *found, float(runs))
 
 
 def _are_axes(noted: Any, rank: int) -> bool:

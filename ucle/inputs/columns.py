@@ -33,6 +33,7 @@ from ucle.inputs.column_types import (
 )
 from ucle.inputs.inputs import DescribedTable
 from ucle.inputs.one_hot import features_of, split_categories
+from ucle.inputs.runs import check_runs, split_ends
 from ucle.inputs.table_input import TableInput
 from ucle.inputs.wide_tables import (
     assign_wide,
@@ -73,6 +74,7 @@ def table_source(
     spec, where = described.spec, f"input {name}, {described.origin}"
     if spec.columns_as is not None:
         return _wide_source(described, columns, labels, where, foreign or {})
+    columns, ends = split_ends(spec, columns, where)
     keys, value = assign_columns(spec, columns, labels, where, foreign or {})
     if spec.ragged is not None:
         keys, value = item_columns(spec.ragged, keys, value, where)
@@ -142,7 +144,10 @@ def table_source(
         nulls=spec.nulls,
         fixed_length=value is not None and not tiles and bool(array_sizes(value.type)),
         ragged=spec.ragged is not None,
+        ends=None if ends is None else ends.name,
     )
+    if ends is not None:
+        check_runs(source, ends, where)
     if spec.symmetric and (tiles or len(keys) < 2):
         raise InputError(
             "a table is symmetric in its first two keys, which are positions",

@@ -171,6 +171,7 @@ def header_and_names(
     """
     keys = (column if isinstance(column, str) else column[1] for column in spec.columns or ())
     named = [*keys, *([spec.value] if isinstance(spec.value, str) else spec.values or [])]
+    named += [] if spec.ends is None else [spec.ends]
     header = has_header(rows, named) if spec.header is None else spec.header
     if header is None:
         stated = "" if spec.delimiter is None else f"delimiter={spec.delimiter!r}, "

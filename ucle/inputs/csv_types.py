@@ -55,7 +55,7 @@ def typed_csv(
         ValueTypeError: a value is not a number, or a coordinate is a fraction.
     """
     state = file_state(origin.path)
-    named = (spec.columns, spec.value, spec.columns_as, spec.values)
+    named = (spec.columns, spec.value, spec.columns_as, spec.values, spec.ends)
     stated = (spec.dtype, spec.delimiter, spec.header, spec.comment)
     treated = (spec.encode, spec.encoded_keys, spec.dictionaries, spec.shape, spec.tiles)
     key = (origin.path, state, stated, named, treated, tuple(labels), tuple(foreign))

@@ -86,7 +86,7 @@ def with_index(spec: TableInput) -> Any:
     """The frame of an input, with the index levels that the caller names as columns."""
     frame = spec.relation
     named = [column if isinstance(column, str) else column[1] for column in spec.columns or ()]
-    named = [*named, spec.value] if isinstance(spec.value, str) else named
+    named += [each for each in (spec.value, spec.ends) if isinstance(each, str)]
     names = level_names(frame.index)
     levels = [n for n, level in enumerate(names) if level in named and level not in frame.columns]
     if not levels:

@@ -195,7 +195,7 @@ def open_input(name: str, spec: TableInput) -> tuple[TableInput, RelationNote | 
     if (labelled := labelled_table(name, spec)) is not None:
         return labelled, None
     spec = index_as_keys(name, spec)
-    stated = (spec.columns, spec.value, spec.columns_as, spec.shape, spec.bounds)
+    stated = (spec.columns, spec.value, spec.columns_as, spec.shape, spec.bounds, spec.ends)
     if any(part is not None for part in stated):
         return spec, None
     return _as_described(name, spec)
@@ -359,6 +359,7 @@ def _find_needed_columns(spec: TableInput) -> frozenset[str] | None:
     if spec.columns is None or (spec.value is None and spec.values is None):
         return None
     keys = [column if isinstance(column, str) else column[1] for column in spec.columns]
+    keys += [] if spec.ends is None else [spec.ends]
     return frozenset(
         map(
             fold_name,

@@ -59,7 +59,8 @@ def find_columns(
     if spec.times is not None:
         return times_source(name, described, columns, foreign)
     source = table_source(name, described, columns, labels, foreign)
-    return replace(source, table=table and source.features is None and not source.ragged)
+    as_stored = source.features is None and not source.ragged and source.ends is None
+    return replace(source, table=table and as_stored)
 
 
 def typed_origin(

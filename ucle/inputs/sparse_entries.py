@@ -156,6 +156,7 @@ def entries_in_table(tensor: str, source: TableSource, table: Any) -> SparseEntr
         table: the table.
     """
     plain = not (source.dense or source.wide or source.features or source.ragged or source.pairs)
+    plain = plain and source.ends is None
     as_they_are = not (any(source.encoded) or source.symmetric or source.tiles or source.times)
     if not plain or not as_they_are or not source.keys or source.nulls is not Nulls.REFUSED:
         return None

@@ -292,6 +292,8 @@ def _about(session: Session, bound: SizedInput, source: TableSource) -> dict[str
         reading["tiles"] = source.tiles
     if source.symmetric:
         reading["symmetric"] = True
+    if source.ends is not None:
+        reading["ends"] = source.ends
     relation = identity(session, source) or str(source.origin)
     return {"relation": relation, "reading": json.dumps(reading)}
 

@@ -35,6 +35,8 @@ class TableInput(Arithmetic[Any]):
     """The value columns that hold categories."""
     ragged: str | None = None
     """The name of the axis along which lists in the value column have different lengths."""
+    ends: str | None = None
+    """The column of the positions before which runs of one value end."""
     nulls: Nulls = Nulls.REFUSED
     shape: tuple[int, ...] | None = None
     bounds: tuple[int | None, ...] | None = None

@@ -70,6 +70,7 @@ _VALUE = args.either(
     value=_VALUE,
     columns_as=args.word,
     ragged=args.word,
+    ends=args.text,
     nulls=args.choice("error", "missing"),
     shape=_STATED_SIZES,
     bounds=_STATED_SIZES,
@@ -91,6 +92,7 @@ def table(
     *,
     columns_as: str | None = None,
     ragged: str | None = None,
+    ends: str | None = None,
     nulls: str = "error",
     shape: Sequence[int] | None = None,
     bounds: Sequence[int | None] | None = None,
@@ -126,6 +128,9 @@ def table(
             different lengths. It has the positions in the lists, as many as the longest one;
             entries behind the end of a list are not stored, which makes them the fill. Lists may
             hold arrays of one shape.
+        ends: the column of the position before which a run ends, in a table of runs of one value:
+            the last key column has the position where it begins. A row stands for the entries at
+            all positions of its run. Runs of the same other coordinates do not overlap.
         nulls: ``"error"``, or ``"missing"`` where a NULL among the values stands for a missing
             value: its entry is the fill, and `ucle.observed` has the mask of the values that
             are not NULL.
@@ -170,6 +175,8 @@ def table(
     'feature'
     >>> table("documents", ["document"], "words", ragged="place").ragged
     'place'
+    >>> table("strokes", ["line", "start"], "ink", ends="stop").ends
+    'stop'
     """
     if duplicates not in ("error", "sum"):
         raise InputError(
@@ -195,6 +202,7 @@ def table(
     )
     _check_wide(columns_as, value, shape, tiles, symmetric)
     _check_ragged(ragged, columns_as, value, shape, tiles)
+    _check_runs(ends, ragged, columns_as, nulls, shape, tiles, duplicates, symmetric)
     named: tuple[Any, ...] | None
     if isinstance(columns, Mapping):
         named = tuple(columns.items())
@@ -208,6 +216,7 @@ def table(
         values,
         categories,
         ragged,
+        ends,
         Nulls(nulls),
         None if shape is None else tuple(checked_size(n, "table(shape=...)") for n in shape),
         None
@@ -302,6 +311,40 @@ def _check_ragged(
             f"ragged= and {wrong[0]}= contradict each other",
             where=f"table({wrong[0]}=...)",
             expected="a column of lists, each of its own length",
+            found=repr(others[wrong[0]]),
+        )
+
+
+def _check_runs(
+    ends: str | None,
+    ragged: str | None,
+    columns_as: str | None,
+    nulls: str,
+    shape: object,
+    tiles: object,
+    duplicates: str,
+    symmetric: bool,
+) -> None:
+    """Check that no option contradicts runs of one value.
+
+    Raises:
+        ArgumentError: one does.
+    """
+    others = {
+        "ragged": ragged,
+        "columns_as": columns_as,
+        "nulls": None if nulls == "error" else nulls,
+        "shape": shape,
+        "tiles": tiles,
+        "duplicates": None if duplicates == "error" else duplicates,
+        "symmetric": symmetric or None,
+    }
+    wrong = [name for name, each in others.items() if each is not None]
+    if ends is not None and wrong:
+        raise ArgumentError(
+            f"ends= and {wrong[0]}= contradict each other",
+            where=f"table({wrong[0]}=...)",
+            expected="runs of one value each, which do not overlap",
             found=repr(others[wrong[0]]),
         )
 

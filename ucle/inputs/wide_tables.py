@@ -29,6 +29,7 @@ from ucle.inputs.column_types import (
     value_type,
 )
 from ucle.inputs.one_hot import split_categories
+from ucle.inputs.runs import split_ends
 from ucle.inputs.table_input import TableInput
 
 
@@ -41,7 +42,7 @@ def read_columns(
 ) -> tuple[list[Column], list[Column]]:
     """The key columns of any table, and the columns of its values: none, one, or those of a row.
 
-    Columns of categories are among the keys.
+    Columns of categories, and of the ends of runs, are among the keys.
 
     Arguments and errors are those of `ucle.inputs.column_roles.assign_columns`.
     """
@@ -49,8 +50,9 @@ def read_columns(
         keys, values = assign_wide(spec, columns, labels, where, foreign)
         numbers, categories = split_categories(spec, values)
         return [*keys, *categories], numbers
+    columns, ends = split_ends(spec, columns, where)
     keys, value = assign_columns(spec, columns, labels, where, foreign)
-    return keys, [] if value is None else [value]
+    return [*keys, *([] if ends is None else [ends])], [] if value is None else [value]
 
 
 def assign_wide(

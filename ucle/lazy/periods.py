@@ -283,6 +283,7 @@ def pairs_of_times(
         values=None,
         one_hot=(),
         ragged=None,
+        ends=None,
         nulls=Nulls.REFUSED if wide else leaf.value.nulls,
         dtype=DType.BOOL,
         fill=False,

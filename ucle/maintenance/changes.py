@@ -100,6 +100,7 @@ class ChangedInput:
             values=None,
             one_hot=(),
             ragged=None,
+            ends=None,
             shape=None,
             bounds=bounds,
             fill=None,

@@ -159,7 +159,7 @@ def changed_inputs(
 def _check_rows(name: str, source: TableSource) -> None:
     several = source.dense or source.wide or source.symmetric or source.presence or source.tiles
     unlike = source.features or source.ragged or source.times or source.nulls is not Nulls.REFUSED
-    if several or unlike:
+    if several or unlike or source.ends is not None:
         raise UnsupportedError(
             "a row of this input is no single entry",
             where=f"{TOLD}, input {name}",

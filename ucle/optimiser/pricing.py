@@ -25,7 +25,7 @@ from ucle.optimiser.tiled_and_compressed import all_blocked, list_levelled, stor
 from ucle.options import Optimisations
 from ucle.plan.decomposition import Blocks, DecomposedProgram, VertexCost
 from ucle.plan.early_ends import may_end_early
-from ucle.plan.kernel_choice import choose_kernel, keyed_labels, needs_scalars
+from ucle.plan.kernel_choice import RUN_KERNELS, choose_kernel, keyed_labels, needs_scalars
 from ucle.plan.prices import (
     CACHED,
     POINTER,
@@ -271,7 +271,9 @@ class CostedProgram(SizedProgram):
         join = cost(work, self.profile)
         threads = self.resources.threads
         if kernel.compressed:
-            called = cost(self._sparse_work(vertex, decomposition, rows, written), self.profile)
+            called = cost(
+                self._sparse_work(vertex, decomposition, kernel.name, rows, written), self.profile
+            )
         else:
             batched = kernel.batched and (kernel.inner is not None or any(once))
             dot = kernel.name == "inner_prod"
@@ -327,7 +329,12 @@ class CostedProgram(SizedProgram):
         return total
 
     def _sparse_work(
-        self, vertex: Vertex, decomposition: Decomposition, rows: float, written: float
+        self,
+        vertex: Vertex,
+        decomposition: Decomposition,
+        kernel: str | None,
+        rows: float,
+        written: float,
     ) -> SparseWork:
         """Return the work of a kernel that follows the entries of compressed operands."""
         made = rows * written, rows
@@ -340,9 +347,14 @@ class CostedProgram(SizedProgram):
             pairs = pairs if vertex.reduced else 0.0
             return SparseWork(entries, 0.0, pairs, *made, threads=threads)
         (number,) = numbers
-        own = vertex.inputs[number].names
+        own, stored = (
+            vertex.inputs[number].names,
+            self.statistics.tensor(vertex.inputs[number].tensor),
+        )
         width = math.prod(x.bound for x in vertex.labels if x.name not in own)
         long = 0.0
+        if stored.runs and drivers[number] == own[-1] and kernel in RUN_KERNELS:
+            return SparseWork(stored.runs, 2.0 * entries * width, 0.0, *made, threads=threads)
         if len(vertex.inputs) == 2:
             dense = vertex.inputs[1 - number].tensor, vertex.reads(decomposition)[1 - number]
             if self.array_bytes(*dense) > SHARED:

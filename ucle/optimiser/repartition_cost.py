@@ -16,6 +16,9 @@ from ucle.plan.decomposition import Blocks
 from ucle.plan.prices import CopyWork, LoadWork, RecodeWork, RepartitionWork, cost
 from ucle.plan.repartition_paths import ChangeKind, LayoutChange, changes
 
+RUN_BYTES = 12
+"""Bytes of the keys of a run in a table: its row, and both ends."""
+
 
 def repartition_cost(
     sized: SizedProgram, name: str, source: Layout | None, target: Layout
@@ -98,7 +101,10 @@ def _path_cost(sized: SizedProgram, name: str, source: Layout, target: Layout) -
 
 def _recoding(sized: SizedProgram, name: str, source: Layout, change: LayoutChange) -> RecodeWork:
     """Return the work to make compressed arrays or to take them apart."""
-    entries = sized.statistics.tensor(name).entries
+    tensor = sized.statistics.tensor(name)
+    if tensor.runs and change.kind is ChangeKind.COMPRESS and source.scalar:
+        return _compressed_runs(sized, name, tensor.runs, change.layout)
+    entries = tensor.entries
     layouts = source, change.layout
     read, made = (sized.rows(name, x) * sized.payload_bytes(name, x) for x in layouts)
     match change.kind:
@@ -109,6 +115,15 @@ def _recoding(sized: SizedProgram, name: str, source: Layout, change: LayoutChan
         case _:
             groups = sized.rows(name, change.layout)
             return RecodeWork(entries, read + made, entries, groups)
+
+
+def _compressed_runs(sized: SizedProgram, name: str, runs: float, layout: Layout) -> RecodeWork:
+    """Return the work to compress the runs of an input table, which are read as they are."""
+    groups, read = (
+        sized.rows(name, layout),
+        runs * (RUN_BYTES + sized.program.types[name].dtype.bytes),
+    )
+    return RecodeWork(runs, read + groups * sized.payload_bytes(name, layout), runs, groups)
 
 
 def _direct_cost(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:

@@ -300,6 +300,10 @@ def _general(pattern: _Pattern, stem: str) -> ChosenKernel:
     )
 
 
+RUN_KERNELS = frozenset({"csr_mat", "csr_reduce_rows", "csr_reduce"})
+"""Kernels that read a run of one value in a few steps; others look at each of its entries."""
+
+
 def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKernel:
     """Return the kernel of a vertex with a compressed tensor.
 

@@ -103,6 +103,8 @@ def materialise_shared(plan: Plan, context: PassContext) -> Plan:
         total = step.cost + price / VIEWS_PER_STATEMENT + below
         extra = total * (readers[step.name] - 1)
         cheap = isinstance(step.relation, TableScan | Load | Held | ConstantRelation)
+        if isinstance(step.relation, TableScan) and step.relation.gathers:
+            cheap = False
         limit = kept_price if is_whole(step.relation) else price
         shared = readers[step.name] > 1 and not cheap and extra >= limit
         if shared:

@@ -198,7 +198,7 @@ def _is_array(scan: TableScan) -> bool:
     named = isinstance(source.origin, InMemory) or (
         isinstance(source.origin, TableName) and len(source.origin.parts) == 1
     )
-    as_it_is = not source.sum_duplicates and not _is_converted(source)
+    as_it_is = not source.sum_duplicates and not source.ends and not _is_converted(source)
     return named and as_it_is and not scan.layout.promoted and not scan.layout.scalar
 
 

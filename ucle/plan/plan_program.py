@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from ucle.foundation.names import unique_names
 from ucle.ir.annihilation import checked_tensors
@@ -44,7 +45,7 @@ from ucle.plan.relation_nodes import (
     TableScan,
     TopKEntries,
 )
-from ucle.plan.repartition_paths import ChangeKind, changes
+from ucle.plan.repartition_paths import ChangeKind, LayoutChange, changes
 from ucle.plan.sources import ArraySource, Dictionary, InputSource, TableName, TableSource
 from ucle.plan.steps import Check, Plan, Role, Step
 
@@ -335,11 +336,20 @@ class _Planner:
             comment = f"repartition {read.tensor}: exchange keys in blocks of {blocks.size}"
             return self._add(name, read.tensor, relation, comment)
         for change in changes(read.layout, needed, read.type.shape):
-            relation = RELATIONS[change.kind](read, change.layout)
+            relation = self._changed(read, change)
             comment = f"repartition {read.tensor}: {change.kind.value}"
             name = _layout_name(read.tensor, read.type, change.layout)
             read = self._add(name, read.tensor, relation, comment)
         return read
+
+    def _changed(self, read: Read, change: LayoutChange) -> Relation:
+        """Return a tensor in another layout; runs are compressed from the table as they are."""
+        scan = self._relations[read.step]
+        if change.kind is ChangeKind.COMPRESS and isinstance(scan, TableScan):
+            runs = scan.source.ends is not None and scan.layout == scan.source.layout
+            if runs and change.layout.compressed == read.type.rank - 1:
+                return replace(scan, layout=change.layout)
+        return RELATIONS[change.kind](read, change.layout)
 
     def _add(
         self, name: str, tensor: str, relation: Relation, comment: str, cost: float = 0.0

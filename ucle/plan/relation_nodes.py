@@ -30,6 +30,7 @@ from ucle.plan.sources import ArraySource, ListsSource, TableSource
 class TableScan:
     """An input table, read in the layout in which it is stored.
 
+    A table of runs may be read in a compressed layout, too: into arrays that list its runs.
     Keys along the axes in `unnumbered` stay the coordinates of the table (`keep_coordinates`).
     """
 
@@ -37,6 +38,11 @@ class TableScan:
     type: TensorType
     layout: Layout
     unnumbered: frozenset[int] = frozenset()
+
+    @property
+    def gathers(self) -> bool:
+        """True if rows of runs are gathered in compressed arrays."""
+        return self.source.ends is not None and self.layout.compressed is not None
 
 
 @dataclass(frozen=True)

@@ -176,7 +176,8 @@ class TableSource:
     mean, and `missing` is the number that they stand for. `fixed_length` is True if the type of the
     value column states the lengths of its arrays, as ``FLOAT[3]`` does. `features` are columns that
     are read in place of the last key and the value, a row for each of their values. `ragged` is
-    True if lists of different lengths are: the last key is the position in the list.
+    True if lists of different lengths are: the last key is the position in the list. `ends` is the
+    column of the positions before which runs of one value end; each begins at its last key.
     """
 
     origin: Origin
@@ -207,6 +208,7 @@ class TableSource:
     fixed_length: bool = False
     features: Features | None = None
     ragged: bool = False
+    ends: str | None = None
 
     @property
     def from_database(self) -> bool:
@@ -226,7 +228,7 @@ class TableSource:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that are read, each once."""
-        return tuple(dict.fromkeys([*self.keys, *([] if self.value is None else [self.value])]))
+        return tuple(dict.fromkeys(x for x in (*self.keys, self.value, self.ends) if x is not None))
 
     @property
     def tile_sizes(self) -> frozenset[int]:

@@ -70,6 +70,14 @@ def _refuse_wide(name: str, spec: TableInput) -> None:
             found=f"ragged={spec.ragged!r}",
             hint="posexplode() of the DataFrame makes rows of positions and values",
         )
+    if spec.ends is not None:
+        raise UnsupportedError(
+            "runs of one value are read by DuckDB alone",
+            where=f"input {name}",
+            expected="a table with one entry in a row, or arrays",
+            found=f"ends={spec.ends!r}",
+            hint="explode(sequence(start, stop - 1)) makes a row for each position",
+        )
     if spec.columns_as is not None or spec.nulls is not Nulls.REFUSED:
         raise UnsupportedError(
             "wide tables and missing values are read by DuckDB alone",

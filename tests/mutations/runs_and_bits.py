@@ -1,0 +1,77 @@
+"""Mistakes in tables of runs, in truth values packed into words, and in early ends.
+
+In the form of `catalogue`, which has those of the compiler.
+"""
+
+from __future__ import annotations
+
+from .mutation import Mutation
+
+RUNS, BITS = "tests/inputs/test_runs.py", "tests/inputs/test_packed_bits.py"
+
+RUNS_AND_BITS: tuple[Mutation, ...] = (
+    Mutation(
+        "runs-end-with-their-end",
+        "sqlgen/run_rows.py",
+        "exp.LT(this=column(NEXT), expression=column(_end(source)))",
+        "exp.LTE(this=column(NEXT), expression=column(_end(source)))",
+        "runs that touch are taken to overlap",
+        (f"{RUNS}::test_truth_values",),
+    ),
+    Mutation(
+        "runs-that-overlap",
+        "stats/runs.py",
+        "for row in fetch(sql.overlapping_run_query(source, prefix)):",
+        "for row in ():",
+        "an entry that two runs claim has one value by one plan and two by another",
+        (f"{RUNS}::test_wrong_runs",),
+    ),
+    Mutation(
+        "runs-along-another-axis",
+        "ucle/plan/plan_program.py",
+        "if runs and change.layout.compressed == read.type.rank - 1:",
+        "if runs:",
+        "runs are compressed along an axis along which there are none",
+        (f"{RUNS}::test_every_plan[y[j] += A[i,j]-False-float64]",),
+    ),
+    Mutation(
+        "entries-of-a-table-of-runs",
+        "stats/measure.py",
+        "        entries=runs.entries,\n",
+        "        entries=found.entries,\n",
+        "a table of runs is taken to have as many entries as rows",
+        (f"{RUNS}::test_entries_are_counted_by_runs",),
+    ),
+    Mutation(
+        "bits-behind-the-last",
+        "ucle/language/packed_bits.py",
+        "if length % WORD and _fills_behind(expression, label):",
+        "if False:",
+        "bits that are no positions count",
+        (f"{BITS}::test_words_answer_like_truth_values[sums-65]",),
+    ),
+    Mutation(
+        "shifts-within-words",
+        "ucle/language/packed_bits.py",
+        'return f"({kept} | {_raised(read(whole + 1), WORD - rest)})"',
+        "return kept",
+        "a shift loses the bits that come from the next word",
+        (f"{BITS}::test_words_answer_like_truth_values[far-200]",),
+    ),
+    Mutation(
+        "true-where-nothing-is",
+        "ucle/language/packed_bits.py",
+        "if _fill(expression):  # what is outside of it would be true",
+        "if False:",
+        "not A is false outside of the image",
+        (f"{BITS}::test_words_answer_like_truth_values[complement-64]",),
+    ),
+    Mutation(
+        "extremes-of-numbers-are-logical",
+        "ucle/lowering/bits_of_booleans.py",
+        "made.operator in DECIDED and is_boolean(made.argument)",
+        "made.operator in DECIDED",
+        "the greatest of numbers is whether there is one",
+        ("tests/plan/test_early_ends.py",),
+    ),
+)
