@@ -12,6 +12,7 @@ import pytest
 import ucle
 from ucle.errors import LabelError, NameResolutionError
 from ucle.language.functions import ALONG
+from ucle.testing.oracle import evaluate
 
 Array = np.ndarray[Any, Any]
 
@@ -122,3 +123,29 @@ def test_gradients() -> None:
 def test_errors(text: str, message: str) -> None:
     with pytest.raises((LabelError, NameResolutionError), match=message):
         ucle.einsum_program(text, x=np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("name", ALONG)
+@pytest.mark.parametrize("decomposition", ["auto", "relational"])
+def test_missing_labels_are_summed_in_the_argument(name: str, decomposition: str) -> None:
+    rng = np.random.default_rng(5)
+    a, b, w = rng.normal(size=(4, 5)), rng.normal(size=(5, 3)), rng.normal(size=(3, 2))
+    text = f"""
+        P[i,n] = {name}[n](a[i,j] * b[j,n])
+        Q[i,n] = 1 - {name}[n](a[i,j] * b[j,m] * w[m,n]) / 2
+        R[i] = {name}[n](a[i,j] * b[j,n] / 2)
+    """
+    program = ucle.einsum_program(text, a=a, b=b, w=w, decomposition=decomposition)
+    with program.execute() as result:
+        found = {each: result[each].to_numpy() for each in "PQR"}
+    np.testing.assert_allclose(found["P"], NUMPY[name](a @ b, 1), atol=1e-12)
+    np.testing.assert_allclose(found["Q"], 1 - NUMPY[name](a @ b @ w, 1) / 2, atol=1e-12)
+    np.testing.assert_allclose(found["R"], NUMPY[name](a @ b / 2, 1).sum(1), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ALONG)
+def test_the_oracle_knows_them(name: str) -> None:
+    rng = np.random.default_rng(6)
+    a, b = rng.normal(size=(4, 5)), rng.normal(size=(5, 3))
+    found = evaluate(f"P[i,n] = {name}[n](a[i,j] * b[j,n])", {"a": a, "b": b})["P"]
+    np.testing.assert_allclose(found, NUMPY[name](a @ b, 1), atol=1e-12)

@@ -287,3 +287,21 @@ def test_frames_come_back(seed: int, source: str, connection: duckdb.DuckDBPyCon
     best = frame.tensor.argmax("who").to_pandas(connection).set_index("day")["val"]
     best.index = pd.Index([plain(x) for x in best.index])
     assert best.sort_index().tolist() == frame.filled.idxmax(axis=1).tolist()
+
+
+@pytest.mark.parametrize("route", ["native", "arrow"])
+def test_columns_and_keys_of_functions_along_axes(route: str) -> None:
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=(3, 4))
+    connect = ucle.connect if route == "native" else duckdb.connect
+    with connect() as connection:
+        X = ucle.array(x, axes=("arm", "day"))
+        found = X.cumprod("day").to_pandas(connection, columns="arm")
+        np.testing.assert_allclose(found, x.cumprod(1).T)
+        rows = X.cumsum("day").to_arrow(connection, keys=["day"]).sort_by("day")
+        np.testing.assert_allclose(np.stack(rows["val"].to_pylist()), x.cumsum(1).T)
+        inverse = ucle.linalg.inv(X[:, :3].rename({"day": "other"}))
+        found = inverse.to_pandas(connection, columns="arm")
+        np.testing.assert_allclose(found, np.linalg.inv(x[:, :3]))
+        best = X.argmax("day").to_pandas(connection, columns="arm")
+        np.testing.assert_array_equal(best.to_numpy().ravel(), x.argmax(1))

@@ -322,3 +322,13 @@ def test_missing_values_are_no_observations(function: Any) -> None:
         function(ucle.tensor(table), rowvar=False)
     whole = ucle.table(rows.select(["who", "q"]), ["who"], columns_as="f", bounds=[3, None])
     assert np.allclose(np.asarray(function(ucle.tensor(whole), rowvar=False)).ravel()[0], 1.0)
+
+
+def test_the_names_of_an_inverse_are_exchanged_in_frames() -> None:
+    matrix = np.random.default_rng(4).normal(size=(3, 3))
+    X = ucle.array(matrix, axes=("page", "next"))
+    for inverse in (ucle.linalg.inv(X), ucle.linalg.pinv(X)):
+        assert inverse.axes == ("next", "page")
+        frame = inverse.to_pandas(columns="page")
+        np.testing.assert_allclose(frame.to_numpy(), np.linalg.inv(matrix))
+        assert frame.index.name == "next"

@@ -136,6 +136,22 @@ is sparse stays so, and ``standardize`` by the standard deviation.
 """
 
 
+@dataclass(frozen=True)
+class DerivedAlong:
+    """A function of `ALONG`, along labels that stay. A resolved expression contains none."""
+
+    name: str
+    labels: tuple[str, ...]
+
+    def rename_labels(self, names: Mapping[str, str]) -> DerivedAlong:
+        """Rename its labels.
+
+        >>> DerivedAlong("softmax", ("j",)).rename_labels({"j": "k"}).labels
+        ('k',)
+        """
+        return DerivedAlong(self.name, tuple(names.get(x, x) for x in self.labels))
+
+
 def function_named(name: str) -> PointwiseMap | DType | str:
     """The map or the cast of a name; the name where it is neither of them.
 

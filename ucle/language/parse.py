@@ -28,7 +28,7 @@ from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING, MatrixMap, Running
 from ucle.ir.forests import NAME as FOREST
 from ucle.ir.vertices import Span
 from ucle.language.forest_calls import forest_call
-from ucle.language.functions import ALONG, ELSEWHERE, FIRST, function_named
+from ucle.language.functions import ALONG, ELSEWHERE, FIRST, DerivedAlong, function_named
 from ucle.language.label_arithmetic import LARGEST, affine_of
 from ucle.language.lr_parser import Parser, Token, UnexpectedError, build
 from ucle.language.scatter import rewrite_scatter
@@ -54,7 +54,6 @@ from ucle.language.syntax import (
     with_indices,
 )
 from ucle.language.syntax_to_text import expression_text
-from ucle.language.templates import substitute
 from ucle.operators import (
     ADD,
     AND,
@@ -462,7 +461,7 @@ class _Builder:
             return First(function, over[0], over[1] if over[1:] else None, argument, span)
         if name in ALONG and name not in REDUCES:
             _check_along(str(name), over, argument, span)
-            return substitute(template(ALONG[name]), {"x": argument}, over, span)
+            return ScanExpression(DerivedAlong(str(name), tuple(over)), argument, span)
         return Reduction(_aggregation(str(name), span), over, argument, span)
 
     def compare(self, children: list[Any]) -> Expression:

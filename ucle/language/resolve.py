@@ -7,6 +7,8 @@ Takes a syntax tree and returns one in which nothing is implied:
 - With `=`, a label that is missing on the left is summed over the smallest subexpression that holds
   all of its occurrences, so ``relu(T[i,m] * W[m,n])`` is the relu of a sum.
 - Functions and aggregations that are defined by others (`ucle.language.functions`) are expanded.
+- Functions along labels that stay, such as ``softmax[j](...)``, are expanded, too. Like those of
+  relu, sums that are missing in their argument are inside it.
 - A chain of comparisons becomes the conjunction of those of neighbours. Its sums are around the
   operands by then, each of which is one expression, though it is compared on both sides.
 - The labels of an aggregation are local: if another label of the statement has the same name, they
@@ -27,7 +29,7 @@ from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING
 from ucle.ir.forests import NAME as FOREST
 from ucle.ir.vertices import Span
 from ucle.language.forest_calls import check_labels
-from ucle.language.functions import ALONG, CASTS, ELSEWHERE, FIRST, FUNCTIONS
+from ucle.language.functions import ALONG, CASTS, ELSEWHERE, FIRST, FUNCTIONS, DerivedAlong
 from ucle.language.parse import comparison, template
 from ucle.language.syntax import (
     Access,
@@ -79,6 +81,8 @@ def resolve(statement: Statement, keep: Collection[str] = ()) -> Statement:
         over = tuple(dict.fromkeys(x for x in expression.labels if x not in target))
         expression = Reduction(statement.accumulate, over, expression, statement.span)
     aggregation = expression.operator if isinstance(expression, Reduction) else None
+    if any(isinstance(part, ScanExpression) for part in walk(expression)):
+        expression = fold(expression, _expand_along)
     expression = fold(expression, partial(_expand_expression, keep=keep))
     _check_sizes(expression, statement.like)
     names = _Names({*target, *expression.labels})
@@ -138,6 +142,16 @@ def _span(expression: Expression) -> Span:
 
 
 # ---- Functions defined by others ----
+
+
+def _expand_along(expression: Expression, parts: list[Expression]) -> Expression:
+    """Expand a function along labels that stay; its aggregations are expanded after this."""
+    if isinstance(expression, ScanExpression) and isinstance(expression.along, DerivedAlong):
+        along = expression.along
+        return substitute(
+            template(ALONG[along.name]), {"x": parts[0]}, along.labels, expression.span
+        )
+    return with_children(expression, parts)
 
 
 def _expand_expression(

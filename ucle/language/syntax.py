@@ -20,7 +20,7 @@ from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import Along
 from ucle.ir.conditions import Condition
 from ucle.ir.vertices import Span
-from ucle.language.functions import Direction, FirstFunction, Gives
+from ucle.language.functions import DerivedAlong, Direction, FirstFunction, Gives
 from ucle.operators import AND, Combine, PointwiseMap, Reduce
 
 T = TypeVar("T")
@@ -270,7 +270,7 @@ class Reduction:
 class ScanExpression:
     """A function of fibres whose labels remain: ``cumsum[j](...)``, ``inv[i,j](...)``."""
 
-    along: Along
+    along: Along | DerivedAlong
     argument: Expression
     span: Span
     constant: ClassVar[bool] = False

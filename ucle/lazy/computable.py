@@ -214,7 +214,7 @@ class Computable:
     def _pin_keys(
         self, keys: Sequence[str] | None, options: dict[str, Any], columns: str | None = None
     ) -> dict[str, Any]:
-        """Add a decomposition with these keys to the options, unless they contain one.
+        """Add a decomposition with these keys to the options, which is preferred to others.
 
         Keys that the tensor does not have are ignored here; the export reports them. All axes are
         keys but the one that becomes columns, if any.
@@ -223,7 +223,7 @@ class Computable:
         if keys is None and columns in axes and None not in axes:
             keys = [x.name for x in self.lazy.axes if x.name is not None and x.name != columns]
         by_axes = keys is not None and not isinstance(keys, str) and set(keys) <= axes
-        pinned = {"decomposition": {"out": list(keys or ())}} if by_axes else {}
+        pinned = {"preferred": {"out": list(keys or ())}} if by_axes else {}
         return {**pinned, **options}
 
     def to_sql(self, database: Database = None, **options: Any) -> str:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from ucle.database.macro_check import open_own, open_passing
 from ucle.database.session import Database, Session
-from ucle.errors import DatabaseError, LabelError, UcleError
+from ucle.errors import (
+    DatabaseError,
+    KernelsMissingError,
+    LabelError,
+    MemoryLimitError,
+    UcleError,
+    UnsupportedError,
+)
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
 from ucle.foundation.dtypes import DType
@@ -24,13 +32,20 @@ from ucle.run.results import Result
 
 @validated(database=args.database_or_spark, bounds=args.optional(args.sizes))
 def compile_tensors(
-    outputs: Mapping[str, Lazy], /, database: Database = None, **options: Any
+    outputs: Mapping[str, Lazy],
+    /,
+    database: Database = None,
+    *,
+    preferred: Mapping[str, Sequence[str]] | None = None,
+    **options: Any,
 ) -> EinsumProgram:
     """Compile one program that computes several tensors.
 
     Args:
         outputs: the tensors by the names of the outputs.
         database: where tables are; by default the database that the tensors were made with.
+        preferred: a decomposition to take unless the options have one, or it cannot be computed:
+            a scan is not, in arrays along other axes than its own.
         options: as for `einsum_program`. Bounds and decompositions use the names of axes.
 
     Raises:
@@ -40,13 +55,18 @@ def compile_tensors(
     database = _database(nodes, database)
     program = to_program(nodes, _types(nodes, database))
     _check_bounds(nodes, options.get("bounds") or {})
+    compiled = partial(
+        einsum_program,
+        program.statements,
+        inputs=program.inputs,
+        database=database,
+        **{"outputs": tuple(outputs), **options},
+    )
+    if preferred is not None and "decomposition" not in options:
+        with suppress(UnsupportedError, KernelsMissingError, MemoryLimitError):
+            return compiled(decomposition=preferred)
     try:
-        return einsum_program(
-            program.statements,
-            inputs=program.inputs,
-            database=database,
-            **{"outputs": tuple(outputs), **options},
-        )
+        return compiled()
     except UcleError as error:
         error.add_note(f"The tensors make this program:\n{program}")
         raise

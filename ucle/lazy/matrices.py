@@ -16,6 +16,7 @@ import numpy as np
 
 from ucle.errors import AxisError, BoundError
 from ucle.ir.axis_functions import MATRIX_FUNCTIONS, MatrixShape
+from ucle.lazy.axes import with_names
 from ucle.lazy.functions import abs as magnitude
 from ucle.lazy.functions import broadcast_to, concat, exp, log, pad, sign
 from ucle.lazy.nodes import Apply, Lazy, apply
@@ -77,6 +78,9 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
 def inv(x: Any, /) -> Tensor:
     """Invert the matrices along the last two axes.
 
+    If the axes have names, those of rows and columns are exchanged: the inverse of a matrix with
+    the axes (page, next) has the axes (next, page).
+
     Raises:
         BoundError: they are not square.
         ValueTypeError: they are complex.
@@ -87,8 +91,8 @@ def inv(x: Any, /) -> Tensor:
     [[0.5, 0.0], [0.0, 0.25]]
     """
     made = map_matrices("inv", x).lazy
-    *others, rows, columns = made.axes  # the inverse swaps rows and columns, with their names
-    return Tensor(Lazy(made.node, (*others, columns, rows)))
+    *others, rows, columns = (axis.name for axis in made.axes)
+    return Tensor(with_names(made, [*others, columns, rows]))
 
 
 def eigh(x: Any, /) -> Eigen:

@@ -36,7 +36,7 @@ from ucle.language.factors import (
     with_sizes,
 )
 from ucle.language.forest_calls import output_label
-from ucle.language.functions import Direction
+from ucle.language.functions import DerivedAlong, Direction
 from ucle.language.promotion import combine_signature, expression_type, reduce_type
 from ucle.language.statements import choose_outputs
 from ucle.language.syntax import (
@@ -244,7 +244,7 @@ class _Lowering:
     def _lower_scan(self, statement: Statement, expression: ScanExpression) -> LogicalStatement:
         """Lower a statement that scans or transforms along labels that stay."""
         source, along = expression.argument, expression.along
-        assert isinstance(source, Access), "lifted"
+        assert isinstance(source, Access) and not isinstance(along, DerivedAlong), "lifted"
         use = self._access(source)
         use = use.cast(self._along_dtype(along, use.dtype, expression.span))
         if not self._is_of_names(along):

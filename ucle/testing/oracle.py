@@ -44,6 +44,7 @@ import numpy as np
 from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import MatrixMap, Running
 from ucle.language.forest_calls import output_label
+from ucle.language.functions import DerivedAlong
 from ucle.language.parse import parse_program
 from ucle.language.syntax import (
     Access,
@@ -68,6 +69,7 @@ from ucle.language.syntax import (
 )
 from ucle.testing.oracle_forests import sum_forest
 from ucle.testing.oracle_operators import (
+    ALONG,
     FOLDS,
     FUNCTIONS,
     MATRICES,
@@ -207,6 +209,10 @@ class Evaluation:
                     raise UndefinedError(f"{running.name} of kind {array.dtype.kind}")
                 step, axis = STEPS[running.name], labels.index(running.label)
                 return labels, _widen(step(self._operand(array), axis=axis), [array])
+            case ScanExpression(DerivedAlong(name, over), argument):
+                labels, array = self._child(argument, kept)
+                places = tuple(labels.index(label) for label in over)
+                return labels, ALONG[name](self._operand(array), places)
             case First():
                 return self._first(expression, kept)
             case ForestCall():

@@ -258,6 +258,30 @@ FOLDS: dict[str, Meaning] = {
 }
 
 
+def _log_softmax(x: Array, axes: tuple[int, ...]) -> Array:
+    return x - np.logaddexp.reduce(x, axes, keepdims=True)  # type: ignore[no-any-return]
+
+
+def _standardize(x: Array, axes: tuple[int, ...], least: float = 0.0) -> Array:
+    deviation = np.sqrt(x.var(axes, keepdims=True) + least)
+    return (x - x.mean(axes, keepdims=True)) / deviation  # type: ignore[no-any-return]
+
+
+def _normalize(x: Array, axes: tuple[int, ...]) -> Array:
+    length = np.sqrt((abs(x) ** 2).sum(axes, keepdims=True))
+    return x / np.where(length == 0, 1, length)  # type: ignore[no-any-return]
+
+
+ALONG: dict[str, Callable[[Array, tuple[int, ...]], Array]] = {
+    "softmax": lambda x, axes: np.exp(_log_softmax(x, axes)),
+    "log_softmax": _log_softmax,
+    "normalize": _normalize,
+    "standardize": _standardize,
+    "layer_norm": lambda x, axes: _standardize(x, axes, 1e-5),
+}
+"""The functions along labels that stay (`ucle.language.functions.ALONG`), of several axes."""
+
+
 STEPS: dict[str, Callable[..., Any]] = {
     "cumsum": np.cumsum,
     "cumprod": np.cumprod,
