@@ -140,7 +140,7 @@ def _degrees(statistics: Statistics) -> Degrees:
 def _convert_counts(statistics: Statistics) -> Degrees:
     """The counted degrees of an input."""
     counts, sizes = statistics.counts, tuple(map(float, statistics.type.shape))
-    if not counts.exact and not counts.largest:
+    if not (counts.exact or counts.largest or counts.close):
         return unknown(sizes)
     distinct = counts.distinct if counts.exact else ()
     return Degrees.from_counts(sizes, counts.entries, distinct, counts.largest)

@@ -93,9 +93,8 @@ class MeasuredInput(Checked):
     @property
     def statistics(self) -> TensorStatistics:
         """T, V and degrees."""
-        return TensorStatistics(
-            self.entries, self.distinct, self.exact, self.largest, self.counted, runs=self.runs
-        )
+        known = self.entries, self.distinct, self.exact, self.largest, self.counted
+        return TensorStatistics(*known, runs=self.runs, close=not self.exact)
 
     @property
     def counts(self) -> dict[int, float]:

@@ -39,6 +39,8 @@ class TensorStatistics:
     runs: float = 0.0
     """The number of runs of one value along the last axis of which its table has rows; 0: it has
     none of runs."""
+    close: bool = False
+    """True if T is estimated within a few percent, so that it may stand for a bound."""
 
     def tuples_of(self, layout: Layout) -> float | None:
         """The number of tuples counted in a layout with tiles; None where it was not counted."""

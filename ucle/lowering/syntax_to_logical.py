@@ -244,7 +244,8 @@ class _Lowering:
     def _lower_scan(self, statement: Statement, expression: ScanExpression) -> LogicalStatement:
         """Lower a statement that scans or transforms along labels that stay."""
         source, along = expression.argument, expression.along
-        assert isinstance(source, Access) and not isinstance(along, DerivedAlong), "lifted"
+        assert isinstance(source, Access), "lifted"
+        assert not isinstance(along, DerivedAlong)
         use = self._access(source)
         use = use.cast(self._along_dtype(along, use.dtype, expression.span))
         if not self._is_of_names(along):
