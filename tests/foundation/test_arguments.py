@@ -45,3 +45,13 @@ def test_an_argument_is_checked_before_anything_runs() -> None:
     assert not ran
     work(database=1)
     assert ran == [1]
+
+
+def test_an_argument_too_many_is_refused() -> None:
+    with ucle.connect() as connection:
+        program = ucle.einsum_program("y[i] += A[i,j]", A=np.eye(3), database=connection)
+        with program.execute() as result, pytest.raises(ArgumentTypeError) as raised:
+            result["y"].to_table("t", connection)
+    assert str(raised.value).startswith("to_table: there is one argument too many")
+    assert "name, keys=, rows=" in str(raised.value)
+    assert "DuckDBPyConnection" in str(raised.value)

@@ -346,3 +346,9 @@ def test_whole_tensors_count_as_often_as_they_are_held() -> None:
                 memory_limit=limit - array_bytes // 2,
                 decomposition={"C": promoted},
             )
+
+
+def test_a_dict_of_names_is_told_of_series() -> None:
+    with pytest.raises(errors.InputError) as raised:
+        ucle.tensor({"ann": 1.0, "bob": 2.0})
+    assert "pandas.Series" in str(raised.value.hint)

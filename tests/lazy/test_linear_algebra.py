@@ -7,11 +7,13 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 import ucle
 from ucle.errors import (
+    ArgumentError,
     ArgumentTypeError,
     AxisError,
     BoundError,
@@ -332,3 +334,26 @@ def test_the_names_of_an_inverse_are_exchanged_in_frames() -> None:
         frame = inverse.to_pandas(columns="page")
         np.testing.assert_allclose(frame.to_numpy(), np.linalg.inv(matrix))
         assert frame.index.name == "next"
+
+
+@pytest.mark.parametrize("axes", [None, ("time", "who")])
+@pytest.mark.parametrize("seed", range(3))
+def test_covariances_under_a_mask(seed: int, axes: tuple[str, str] | None) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(30, 5)) + 100
+    x[rng.random(x.shape) < 0.2] = np.nan
+    X = ucle.array(x, axes=axes)
+    frame = pd.DataFrame(x)
+    mask = ~ucle.isnan(X)
+    for made, expected in (
+        (ucle.cov(X, rowvar=False, where=mask), frame.cov()),
+        (ucle.corrcoef(X, rowvar=False, where=mask), frame.corr()),
+        (ucle.cov(X.T, where=mask.T, ddof=1), frame.cov()),
+    ):
+        np.testing.assert_allclose(made.to_numpy(), expected, rtol=1e-9, atol=1e-12)
+    if axes is not None:  # a mask of whole observations
+        kept = np.isfinite(x).all(axis=1)
+        found = ucle.cov(X, rowvar=False, where=ucle.array(kept, axes=("time",)))
+        np.testing.assert_allclose(found.to_numpy(), frame[kept].cov(), rtol=1e-9, atol=1e-12)
+    with pytest.raises(ArgumentError, match="two masks"):
+        ucle.cov(X, where=mask, stored=True)

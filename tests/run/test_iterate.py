@@ -16,7 +16,7 @@ from leftovers import temporary_objects
 from scipy.sparse.csgraph import connected_components
 
 import ucle
-from ucle.errors import ArgumentError, NotConvergedWarning, UcleError
+from ucle.errors import ArgumentError, NotConvergedWarning, OutputNameError, UcleError
 from ucle.foundation.progress import Progress
 from ucle.pipeline.stages import compile_statements
 
@@ -241,3 +241,12 @@ def test_checkpoints(fresh: Connection) -> None:
     np.testing.assert_array_equal(again.execute()["y"].to_numpy(), [0.125, 0.0625])
     with pytest.raises(ArgumentError, match="not carried"):
         program.iterate({"x": "y"}, max_steps=5, checkpoint={"q": "x_now"})
+
+
+def test_the_last_state_is_found_by_both_names(connection: Connection) -> None:
+    program = ucle.einsum_program("next[i] = x[i] / 2", x=np.ones(3), database=connection)
+    found = program.iterate({"x": "next"}, max_steps=3)
+    assert list(found) == ["next"]
+    np.testing.assert_array_equal(found["x"].to_numpy(), found["next"].to_numpy())
+    with pytest.raises(OutputNameError):
+        found["y"]

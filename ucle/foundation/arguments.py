@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
@@ -81,11 +82,14 @@ def validated(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
         ]  # fmt: skip
         variadic = next((x.name for x in parameters.values() if x.kind is x.VAR_POSITIONAL), None)
         every = ready.get(variadic) if variadic is not None else None
+        most = len(positional) if variadic is None else sys.maxsize
 
         limited = limits_depth(function)
 
         @wraps(function)
         def check_and_call(*args: P.args, **kwargs: P.kwargs) -> R:
+            if len(args) > most:
+                _refuse_positional(title, args[most], parameters)
             for (name, check), value in zip(positional, args, strict=False):
                 if check is not None:
                     check(value, f"{title}({name}=...)")
@@ -128,6 +132,19 @@ def _refuse_keyword(title: str, name: str, parameters: Mapping[str, Any]) -> NoR
         expected=", ".join(own) if own else "no arguments",
         found=name,
         hint=f'Did you mean "{here}"?' if here is not None else did_you_mean(name, own),
+    )
+
+
+def _refuse_positional(title: str, value: Any, parameters: Mapping[str, Any]) -> NoReturn:
+    """Raise for an argument without a name, where a function takes no more of these."""
+    own = [x for x in parameters if x != "self"]
+    named = [x for x in own if parameters[x].kind is inspect.Parameter.KEYWORD_ONLY]
+    raise ArgumentTypeError(
+        "there is one argument too many",
+        where=title,
+        expected=", ".join(x + ("=" if x in named else "") for x in own) or "no arguments",
+        found=f"another one, {_show_value(value)}",
+        hint="arguments after these have names" if named else None,
     )
 
 

@@ -117,6 +117,8 @@ def ask_object(where: str, value: Any, ask: Callable[[], T]) -> T:
 
 def way_out(value: Any) -> str | None:
     """A hint for converting an object that cannot be read directly."""
+    if isinstance(value, dict):
+        return "pandas.Series(...) of a dict from names to numbers has the names as coordinates"
     return next((text for name, text in WAYS.items() if hasattr(value, name)), None)
 
 

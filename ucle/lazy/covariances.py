@@ -11,10 +11,11 @@ from ucle.foundation.arguments import validated
 from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.table_input import TableInput
 from ucle.lazy.axes import replace_axes
-from ucle.lazy.functions import conj, expand_dims, maximum, sqrt, where
+from ucle.lazy.functions import conj, expand_dims, maximum, sqrt
+from ucle.lazy.functions import where as choose
 from ucle.lazy.nodes import Axis, Leaf, in_order
 from ucle.lazy.rearranging import known_count
-from ucle.lazy.stored import mask_along, stored_entries
+from ucle.lazy.stored import chosen_entries, mask_along
 from ucle.lazy.tensor import Tensor, as_tensor
 from ucle.plan.sources import Nulls
 
@@ -22,7 +23,7 @@ ROUNDING = 1e-13
 """The share of a sum of squares that may be rounding: a variable with less does not vary."""
 
 
-@validated(rowvar=args.flag, bias=args.flag, stored=args.flag)
+@validated(rowvar=args.flag, bias=args.flag, stored=args.flag, where=args.anything)
 def cov(
     x: Any,
     *,
@@ -30,6 +31,7 @@ def cov(
     bias: bool = False,
     ddof: float | None = None,
     stored: bool = False,
+    where: Any = None,
 ) -> Tensor:
     """Compute the covariances of variables.
 
@@ -43,6 +45,8 @@ def cov(
         ddof: what is subtracted from the number of observations instead.
         stored: True to leave out what an input does not store, such as missing values: as in
             pandas, each covariance is that of the observations which have both variables.
+        where: a mask of booleans, to leave out where it is False in the same way, whatever number
+            is there: ``where=~ucle.isnan(x)``.
 
     Returns:
         Covariances in float64, or complex128 for complex numbers: for n variables, n by n; as in
@@ -50,8 +54,9 @@ def cov(
         of variables keeps its name, and the other one gets ``_2`` behind it.
 
     Raises:
+        ArgumentError: both `stored` and `where` are given.
         BoundError: only the data of a table determines the number of observations; not with
-            ``stored=True``, which counts them.
+            ``stored=True`` and ``where=``, which count them.
         UnsupportedError: some observations are missing values of a table, or `stored` is True and
             `x` is computed of inputs.
 
@@ -61,11 +66,11 @@ def cov(
     """
     given = as_tensor(x)
     lost = 1 - bool(bias) if ddof is None else ddof
-    if stored:
-        pairs = _Pairs.of(given, rowvar, "cov")
+    if (mask := _mask(given, where, stored, "cov")) is not None:
+        pairs = _Pairs.of(given if stored else choose(mask, given, 0), mask, rowvar)
         free = pairs.count - lost
-        found = pairs.products / where(free > 0, free, 1.0)
-        return _named(where(free > 0, found, math.nan), given, rowvar)
+        found = pairs.products / choose(free > 0, free, 1.0)
+        return _named(choose(free > 0, found, math.nan), given, rowvar)
     _check_observed(given)
     tensor = given.unnamed() if given.lazy.named else given
     if tensor.ndim < 2:
@@ -81,6 +86,24 @@ def cov(
     if tensor.ndim == 2 and tensor.shape[0] == 1:
         return made[0, 0]
     return _named(made, given, rowvar)
+
+
+def _mask(given: Tensor, where: Any, stored: bool, function: str) -> Tensor | None:
+    """True for the observations that count; None for all. Errors are those of `cov`."""
+    chosen = None if where is None else as_tensor(where).lazy
+    mask = chosen_entries(given.lazy, chosen, stored, function)
+    if mask is None:
+        return None
+    _check_real(given, f"{function}({'stored=True' if stored else 'where=...'})")
+    if given.ndim < 2:
+        raise ArgumentError(
+            "a single variable has no pairs",
+            where=f"{function}({'stored=True' if stored else 'where=...'})",
+            expected="a tensor of at least two axes",
+            found=str(given.lazy),
+            hint=f"ucle.var(x, ddof=1, {'stored=True' if stored else 'where=...'})",
+        )
+    return Tensor(mask_along(given.lazy, mask))
 
 
 def _named(made: Tensor, given: Tensor, rowvar: bool) -> Tensor:
@@ -103,18 +126,8 @@ class _Pairs:
     """Of the distances of the first one."""
 
     @staticmethod
-    def of(given: Tensor, rowvar: bool, function: str) -> _Pairs:
-        """Aggregate what the input of a tensor stores; errors are those of `cov`."""
-        _check_real(given, f"{function}(stored=True)")
-        if given.ndim < 2:
-            raise ArgumentError(
-                "a single variable has no pairs",
-                where=f"{function}(stored=True)",
-                expected="a tensor of at least two axes",
-                found=str(given.lazy),
-                hint="ucle.var(x, ddof=1, stored=True)",
-            )
-        mask = Tensor(mask_along(given.lazy, stored_entries(given.lazy, function)))
+    def of(given: Tensor, mask: Tensor, rowvar: bool) -> _Pairs:
+        """Aggregate the observations at which a mask is true; others have to be finite."""
         x, there = (t.unnamed() if t.lazy.named else t for t in (given, mask))
         x, there = (t if rowvar else t.mT for t in (x.astype("float64"), there.astype("float64")))
         # Distances from any number do; those from the mean of all observations lose few digits.
@@ -126,7 +139,7 @@ class _Pairs:
         return _Pairs(
             count,
             distances @ distances.mT - sums * sums.mT / some,
-            where(squares > ROUNDING * from_mean, squares, 0.0),
+            choose(squares > ROUNDING * from_mean, squares, 0.0),
         )
 
 
@@ -160,8 +173,8 @@ def _check_observed(tensor: Tensor) -> None:
             )
 
 
-@validated(rowvar=args.flag, stored=args.flag)
-def corrcoef(x: Any, *, rowvar: bool = True, stored: bool = False) -> Tensor:
+@validated(rowvar=args.flag, stored=args.flag, where=args.anything)
+def corrcoef(x: Any, *, rowvar: bool = True, stored: bool = False, where: Any = None) -> Tensor:
     """Compute the correlation coefficients (Pearson) of variables; arguments are as for `cov`.
 
     The coefficients of a variable that does not vary are NaN.
@@ -176,11 +189,11 @@ def corrcoef(x: Any, *, rowvar: bool = True, stored: bool = False) -> Tensor:
     """
     given = as_tensor(x)
     _check_real(given, "corrcoef")
-    if stored:
-        pairs = _Pairs.of(given, rowvar, "corrcoef")
+    if (mask := _mask(given, where, stored, "corrcoef")) is not None:
+        pairs = _Pairs.of(given if stored else choose(mask, given, 0), mask, rowvar)
         spread = sqrt(pairs.squares * pairs.squares.mT)
-        found = (pairs.products / where(spread > 0, spread, 1.0)).clip(-1.0, 1.0)
-        return _named(where(spread > 0, found, math.nan), given, rowvar)
+        found = (pairs.products / choose(spread > 0, spread, 1.0)).clip(-1.0, 1.0)
+        return _named(choose(spread > 0, found, math.nan), given, rowvar)
     made = cov(given, rowvar=rowvar)
     plain = made.unnamed() if made.lazy.named else made
     if not plain.ndim:

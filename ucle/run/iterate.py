@@ -88,7 +88,9 @@ def iterate(
         warn_caller(
             f"the condition {loop.until} did not hold after {steps} steps", NotConvergedWarning
         )
-    end = LoopEnd.of(watched.titles, rows, converged=converged, interrupted=interrupted)
+    end = LoopEnd.of(
+        watched.titles, rows, converged=converged, interrupted=interrupted, states=loop.carry
+    )
     outcome: Iteration = engine.end({name: result[name] for name in watched.outputs}, end)
     return outcome
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ucle.database.change_detection import changing_only
@@ -39,10 +40,15 @@ T = TypeVar("T")
 class Outputs(Mapping[str, T]):
     """The outputs of one execution, by name."""
 
+    _states: Mapping[str, str] = MappingProxyType({})
+    """Of a loop: the outputs that replaced inputs, which are found by their names, too."""
+
     def __init__(self, tensors: Mapping[str, T]) -> None:
         self._tensors = tensors
 
     def __getitem__(self, name: str) -> T:
+        if isinstance(name, str) and name not in self._tensors:
+            name = self._states.get(name, name)
         if not isinstance(name, str) or name not in self._tensors:
             raise OutputNameError(
                 f"the result has no tensor {name!r}",

@@ -40,6 +40,8 @@ class LoopEnd:
     converged: bool
     interrupted: bool
     history: History
+    states: Mapping[str, str]
+    """The outputs that hold the last states, by the names of the inputs that they replaced."""
 
     @classmethod
     def of(
@@ -49,11 +51,12 @@ class LoopEnd:
         *,
         converged: bool,
         interrupted: bool,
+        states: Mapping[str, str],
     ) -> LoopEnd:
         """Collect the numbers of all steps, by their titles."""
         columns = list(zip(*rows, strict=True))
         history = {x: np.array(y) for x, y in zip(titles, columns, strict=False)}
-        return cls(len(rows), converged, interrupted, MappingProxyType(history))
+        return cls(len(rows), converged, interrupted, MappingProxyType(history), states)
 
 
 class StepEngine(Protocol):
@@ -117,11 +120,15 @@ class StepEngine(Protocol):
 
 
 class Iteration(Result):
-    """The outputs of the last step of a loop, with its number of steps and its history."""
+    """The outputs of the last step of a loop, with its number of steps and its history.
+
+    A state is found by the name of its output, or by its own.
+    """
 
     def __init__(self, session: Session, tensors: dict[str, TensorRelation], end: LoopEnd) -> None:
         """Wrap the results of a loop."""
         super().__init__(session, tensors, [x.table for x in tensors.values()])
+        self._states = end.states
         self.steps = end.steps
         """The number of steps."""
         self.converged = end.converged

@@ -285,6 +285,7 @@ class SparkIteration(SparkResult):
     def __init__(self, outputs: SparkOutputs, end: LoopEnd) -> None:
         """Wrap the results of a loop."""
         super().__init__(outputs)
+        self._states = end.states
         self.steps = end.steps
         """The number of steps."""
         self.converged = end.converged
