@@ -7,6 +7,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import ucle
@@ -145,3 +146,26 @@ def test_no_time_at_all(connection: duckdb.DuckDBPyConnection) -> None:
     x = ucle.tensor("nothing", axes=("day",), database=connection)
     assert x.rolling("3d", "day").sum().to_numpy().shape == (0,)
     assert x.rolling("3d", "day").count().to_numpy().shape == (0,)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_deviations_need_no_pairs(stored: bool, connection: duckdb.DuckDBPyConnection) -> None:
+    """Windows that do not vary, NaN and infinity in some, numbers far from 0."""
+    rng = np.random.default_rng(9)
+    values = rng.normal(size=(200, 2)) + 1e4
+    values[40:90, 0], values[120, 0], values[150, 1] = 7.1, np.nan, np.inf
+    times = np.repeat(np.arange("2021-01-01", 200, dtype="datetime64[D]"), 2)
+    rows = pa.table({"t": times, "who": ["a", "b"] * 200, "v": values.ravel()})
+    connection.register("far_rows", rows)
+    connection.execute("CREATE OR REPLACE TABLE far AS SELECT * FROM far_rows")
+    x = ucle.tensor("far", axes=("t", "who"), database=connection)
+    made = x.rolling("5d", "t").std(stored=stored)
+    program = made.program(database=connection)
+    assert all(len(vertex.all_labels) <= 3 for vertex in program.compiled.program.vertices)
+    with program.execute(connection) as result:
+        found = result["out"].to_numpy()
+    for column in range(2):
+        for last in range(1, 200):
+            window = values[max(last - 4, 0) : last + 1, column]
+            expected = np.std(window, ddof=1) if np.isfinite(window).all() else np.nan
+            np.testing.assert_allclose(found[last, column], expected, 1e-6, 1e-9)

@@ -22,11 +22,16 @@ from ucle.lazy.constants import everywhere
 from ucle.lazy.elementwise import elementwise
 from ucle.lazy.key_columns import find_key_columns
 from ucle.lazy.nodes import AVERAGE, Axis, Lazy, Leaf, NodeOperand, apply
+from ucle.lazy.reductions import reduce_tensor
 from ucle.lazy.series_aggregates import Result_co, SeriesAggregates
 from ucle.lazy.stored import is_empty_elsewhere, mask_along
 from ucle.operators import (
+    DIV,
+    FINITE,
     GREATEST,
+    LESS_EQUAL,
     MAX,
+    MEAN,
     MIN,
     MULT,
     SQUARE,
@@ -53,6 +58,9 @@ UNITS = {
     "y": (12, 0),
 }
 """Months and microseconds of the units of a length of time, by their names in Polars."""
+
+ROUNDING = 1e-13
+"""The share of a sum of squares that may be rounding: a window with less does not vary."""
 
 _LENGTH = re.compile(r"(\d*)\s*([A-Za-z]+)")
 
@@ -209,6 +217,8 @@ class Periods(SeriesAggregates[Result_co]):
 
     def _variance(self, ddof: float) -> Lazy:
         count = self._count()
+        if self.pairs.value.times.kind == "window":
+            return self._divide_by_freedom(self._squares_of_windows(count), count, ddof)
         mean = self._mean(elementwise(GREATEST.name, count, 1))
         labels, axes = self._labels
         rank = len(axes)
@@ -222,6 +232,32 @@ class Periods(SeriesAggregates[Result_co]):
             squares = apply(WHEN.name, [chosen, squares.operand(every)], both, every)
         total = apply(WHEN.name, [self._met, squares.operand(every)], axes, labels, reduce=SUM.name)
         return self._divide_by_freedom(total, count, ddof)
+
+    def _squares_of_windows(self, count: Lazy) -> Lazy:
+        """Sums of squared distances from the mean, by sums over windows, which need no pairs.
+
+        Distances are from the mean of the whole axis first: their sums lose few digits, unless a
+        window varies by far less than the axis. What may be rounding alone is 0.
+        """
+        values, place = self._numbers(1.0), self.place
+        known = elementwise(FINITE.name, values)  # one NaN would make NaN of all
+        if self.mask is None:
+            centre = reduce_tensor(MEAN.name, known, place, True)
+        else:
+            ones = elementwise(DType.FLOAT64.value, mask_along(self.tensor, self.mask))
+            some = elementwise(GREATEST.name, reduce_tensor(SUM.name, ones, place, True), 1)
+            centre = elementwise(DIV.name, reduce_tensor(SUM.name, known, place, True), some)
+        apart = elementwise(SUB.name, values, centre)
+        if self.mask is not None:
+            apart = elementwise(WHEN.name, mask_along(self.tensor, self.mask), apart)
+        sums = self._gather(apart, WHEN.name, SUM.name)
+        squares = self._gather(elementwise(SQUARE.name, apart), WHEN.name, SUM.name)
+        shift = elementwise(
+            DIV.name, elementwise(SQUARE.name, sums), elementwise(GREATEST.name, count, 1)
+        )
+        around = elementwise(SUB.name, squares, shift)
+        noise = elementwise(LESS_EQUAL.name, around, elementwise(MULT.name, squares, ROUNDING))
+        return elementwise("where", noise, 0.0, around)
 
     def _at_end(self, kind: str) -> Result_co:
         if self.mask is not None:
