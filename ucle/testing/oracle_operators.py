@@ -259,17 +259,17 @@ FOLDS: dict[str, Meaning] = {
 
 
 def _log_softmax(x: Array, axes: tuple[int, ...]) -> Array:
-    return x - np.logaddexp.reduce(x, axes, keepdims=True)  # type: ignore[no-any-return]
+    return x - np.logaddexp.reduce(x, axes, keepdims=True)
 
 
 def _standardize(x: Array, axes: tuple[int, ...], least: float = 0.0) -> Array:
     deviation = np.sqrt(x.var(axes, keepdims=True) + least)
-    return (x - x.mean(axes, keepdims=True)) / deviation  # type: ignore[no-any-return]
+    return (x - x.mean(axes, keepdims=True)) / deviation
 
 
 def _normalize(x: Array, axes: tuple[int, ...]) -> Array:
     length = np.sqrt((abs(x) ** 2).sum(axes, keepdims=True))
-    return x / np.where(length == 0, 1, length)  # type: ignore[no-any-return]
+    return x / np.where(length == 0, 1, length)
 
 
 ALONG: dict[str, Callable[[Array, tuple[int, ...]], Array]] = {
