@@ -119,7 +119,9 @@ def bind_inputs(
             where=f"input {unused[0]}",
             expected="one of " + (", ".join(labels) or "no inputs"),
             found=unused[0],
-            hint=ELSEWHERE.get(unused[0]) or did_you_mean(unused[0], (*labels, *OPTION_NAMES)),
+            hint=ELSEWHERE.get(unused[0])
+            or did_you_mean(unused[0], (*labels, *OPTION_NAMES))
+            or "leave out inputs that no statement reads",
         )
     places = unique_names(f"{name} in memory" for name in labels)
     described = {

@@ -57,7 +57,7 @@ def known_size(tensor: Lazy, place: int, function: str) -> int:
             where=f"{function}, axis {place} of {tensor}",
             expected="an axis of a known size",
             found="an axis whose size only the data of a table determines",
-            hint="state it: ucle.table(..., bounds=[...])",
+            hint="state it: ucle.table(..., bounds=[...]), with None for axes that need no size",
         )
     return axis.size
 
