@@ -264,7 +264,7 @@ def _log_softmax(x: Array, axes: tuple[int, ...]) -> Array:
 
 def _standardize(x: Array, axes: tuple[int, ...], least: float = 0.0) -> Array:
     deviation = np.sqrt(x.var(axes, keepdims=True) + least)
-    return (x - x.mean(axes, keepdims=True)) / deviation
+    return (x - x.mean(axes, keepdims=True)) / deviation  # type: ignore[no-any-return]
 
 
 def _normalize(x: Array, axes: tuple[int, ...]) -> Array:
