@@ -20,7 +20,7 @@ import pyarrow as pa
 
 import ucle
 from ucle.errors import UcleError, UnsupportedError, ValueTypeError
-from ucle.maintenance.refresh import WAYS
+from ucle.maintenance.candidates import WAYS
 from ucle.testing.generate import exact_case
 
 Key = tuple[Any, ...]

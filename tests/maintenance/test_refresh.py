@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import ucle
+from ucle.maintenance.candidates import WAYS
 from ucle.maintenance.maintained import maintain
-from ucle.maintenance.refresh import WAYS
 
 PROGRAMS = {
     "aggregation": "T[i,k] += A[i,j] * H[j,k]; Z[i,k] = relu(T[i,k] - 1)",

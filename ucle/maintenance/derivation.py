@@ -130,6 +130,25 @@ class Derivation:
 
     def _by_masks(self, kept: KeptTensor, parts: Sequence[Statement]) -> Iterator[Updated]:
         """Yield programs for the rows of affected keys, with masks of all kinds."""
+        for program, affected in self._affected(kept, parts):
+            new = self._new_name(f"{kept.tensor}_new")
+            last = replace(parts[-1], target=replace(parts[-1].target, tensor=new))
+            restricted = restrict(
+                [*(x for x in program if x.target.tensor in self._statements), last],
+                affected.masks,
+                {**{x: y.fill for x, y in self._types.items()}, new: kept.fill},
+                self._is_finite,
+            )
+            own = {x.target.tensor: x for x in restricted}
+            made = [own.pop(x.target.tensor, x) for x in program]
+            yield Updated((*made, *own.values()), new, affected.masks)
+            if all(len(mask.axes) == len(kept.keys) for mask in affected.masks):
+                break  # no mask can be narrower
+
+    def _affected(
+        self, kept: KeptTensor, parts: Sequence[Statement]
+    ) -> Iterator[tuple[list[Statement], AffectedKeys]]:
+        """Yield masks of a tensor, with the statements that compute it and them."""
         for narrow in (False, True):
             changed, program = dict(self._changed), list[Statement]()
             affected: AffectedKeys | None = None
@@ -149,21 +168,8 @@ class Derivation:
                     program.append(statement)
                 changed[statement.target.tensor] = affected.masks
             assert affected is not None
-            if affected.everything or not affected.masks:
-                continue
-            new = self._new_name(f"{kept.tensor}_new")
-            last = replace(parts[-1], target=replace(parts[-1].target, tensor=new))
-            restricted = restrict(
-                [*(x for x in program if x.target.tensor in self._statements), last],
-                affected.masks,
-                {**{x: y.fill for x, y in self._types.items()}, new: kept.fill},
-                self._is_finite,
-            )
-            own = {x.target.tensor: x for x in restricted}
-            program = [own.pop(x.target.tensor, x) for x in program]
-            yield Updated((*program, *own.values()), new, affected.masks)
-            if all(len(mask.axes) == len(kept.keys) for mask in affected.masks):
-                break  # no mask can be narrower
+            if not affected.everything and affected.masks:
+                yield program, affected
 
     def _is_finite(self, tensor: str) -> bool:
         return self._types[tensor].every.finite

@@ -22,11 +22,12 @@ from ucle.inputs.table_input import TableInput
 from ucle.language.parse import parse_program
 from ucle.language.resolve import resolve
 from ucle.language.syntax import Expression
+from ucle.maintenance.candidates import SCRATCH
 from ucle.maintenance.changes import ChangedInput
 from ucle.maintenance.contractions import compares_movement, step_bound
 from ucle.maintenance.document import KeptTensor, Parts, input_of
 from ucle.maintenance.monotone import DOWN, asks_for_rest, direction
-from ucle.maintenance.refresh import SCRATCH, Refresh, TensorReport
+from ucle.maintenance.refresh import Refresh, TensorReport
 from ucle.operators import MAX
 from ucle.options import Options
 from ucle.plan.sources import TableSource

@@ -29,6 +29,7 @@ from ucle.maintenance.bound_program import (
     options_for,
     statements_of,
 )
+from ucle.maintenance.candidates import AUTO, WAYS, entries_form
 from ucle.maintenance.changes import (
     ChangedInput,
     find_change,
@@ -54,7 +55,7 @@ from ucle.maintenance.kept_documents import (
     read_document,
     write_document,
 )
-from ucle.maintenance.refresh import AUTO, WAYS, Refresh, TensorReport, entries_form
+from ucle.maintenance.refresh import Refresh, TensorReport
 from ucle.maintenance.told import apply_told, read_told
 from ucle.plan.sources import TableName, TableSource
 from ucle.run.build import NOTHING, Build, Request, build

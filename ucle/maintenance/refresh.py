@@ -16,30 +16,40 @@ from dataclasses import replace
 from typing import Any
 
 from ucle.database.macro_check import open_checked
-from ucle.database.session import Database, Session
+from ucle.database.session import Session
 from ucle.database.statistics_cache import cover_facts
-from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar, same_value
 from ucle.inputs.inputs import quoted_name
 from ucle.inputs.table_input import Measure
 from ucle.language.syntax import Statement
 from ucle.maintenance.affected import EVERYTHING, Mask, reads_of
+from ucle.maintenance.affected_rows import AffectedRows
 from ucle.maintenance.bound_program import BoundProgram
+from ucle.maintenance.candidates import (
+    AUTO,
+    NO_LIMIT,
+    REPLACED,
+    SCRATCH,
+    Candidate,
+    Candidates,
+    entries_form,
+)
 from ucle.maintenance.changes import ChangedInput, lies_within
-from ucle.maintenance.derivation import AFFECTED, DIFFERENCES, Derivation
+from ucle.maintenance.derivation import DIFFERENCES
 from ucle.maintenance.differences import Difference
 from ucle.maintenance.document import Document, KeptTensor, Parts, encoded_axes, input_of
 from ucle.maintenance.extremes import Before
-from ucle.maintenance.kept_programs import KeptProgram, kept_program
 from ucle.maintenance.replaced_rows import NewRows, Replaced, replace_rows
 from ucle.maintenance.states import Digest
-from ucle.plan.forms import EVERY_ROW, NONFILL, WrittenForm
+from ucle.plan.forms import EVERY_ROW
 from ucle.plan.sources import TableSource
 from ucle.run.results import Result, TensorRelation
+from ucle.sqlgen.affected_rows import with_keys
 from ucle.sqlgen.database_queries import indexes_of
 from ucle.sqlgen.maintained_tables import (
     DELTA,
+    KEY,
     changed_entries,
     delete_all,
     drop_table,
@@ -52,26 +62,14 @@ from ucle.sqlgen.sql_trees import VALUE, key_columns
 from ucle.sqlgen.write_statements import Query, all_rows, create_table, insert_rows
 from ucle.stats.measure import MeasuredInput
 
-PREFIX = "ucle_refresh_"
-"""The prefix of temporary tables, which are those of a connection: one refresh runs at a time. They
-have the same names each time, so that compiled programs read them."""
-
-NO_LIMIT = 2**62
-"""The most rows that are written."""
-
-AUTO, SCRATCH = "auto", "from scratch"
-WAYS = (AUTO, DIFFERENCES, AFFECTED, SCRATCH)
-"""How tensors are brought up to date: in the cheapest way, or in one of the others if it can be."""
-
 CHEAP = 0.25
 """The share of the cost of all entries up to which a way is taken without a look at others."""
 
 WORTH_COMPILING = 3e7
 """The cost of computing all entries from which other ways are compiled, which costs as much."""
 
-REPLACED, WRITTEN = 150.0, 50.0
-"""The costs of comparing a row of a kept tensor with a new one and of replacing it, and of writing
-it into a new table: programs are priced without what becomes of their rows."""
+WRITTEN = 50.0
+"""The cost of writing a row into a new table."""
 
 COMPARED = 100_000
 """The rows of a tensor that are compared with new ones, if nothing reads it and all are computed
@@ -98,25 +96,7 @@ class TensorReport:
     """That of computing the tensor from scratch."""
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    """A program that computes entries of a kept tensor."""
-
-    way: str
-    reason: str
-    cost: float
-    made: KeptProgram
-    new: str
-    """The tensor of these entries."""
-    masks: tuple[Mask, ...] = ()
-    """Where they are; none if they are all."""
-    moved: str = ""
-    """A truth value: true if the entries do not count."""
-    grows: bool = False
-    """True if the entries are added to those that are there."""
-
-
-class Refresh(Derivation):
+class Refresh(Candidates):
     """One refresh of a maintained program, in a transaction."""
 
     def __init__(
@@ -136,13 +116,9 @@ class Refresh(Derivation):
             changes: the changed inputs.
             way: one of `WAYS`.
         """
-        super().__init__(document, whole)
-        self.session, self.changes, self.way = session, changes, way
+        super().__init__(session, document, whole, way)
+        self.changes = changes
         self.reports: list[TensorReport] = []
-        self.kept: list[KeptTensor] = []
-        """The kept tensors, with the fills that they have now."""
-        self._prefix = PREFIX
-        self._temporary: list[Parts] = []
         self._given |= {
             x.name: replace(input_of(x.spec), measured=whole.facts[x.name]) for x in document.inputs
         }
@@ -232,13 +208,13 @@ class Refresh(Derivation):
 
     def _choose(
         self, kept: KeptTensor, before: KeptTensor, parts: Sequence[Statement], reason: str
-    ) -> tuple[_Candidate, float]:
+    ) -> tuple[Candidate, float]:
         """Choose a way to compute a tensor; return it, and the cost of computing all entries.
 
         That cost is known from earlier as long as the inputs have about the same size. A way that
         is much cheaper is taken before others are compiled.
         """
-        scratch: _Candidate | None = None
+        scratch: Candidate | None = None
         if self.way == SCRATCH:
             reason = reason or "requested"
         total, entries = kept.scratch, self.whole.entries
@@ -252,30 +228,12 @@ class Refresh(Derivation):
             reason = reason or "it costs less"
         if reason:
             return scratch or self._from_scratch(kept, parts, reason), total
-        best: _Candidate | None = None
-        ways = [x for x in (DIFFERENCES, AFFECTED) if self.way in (AUTO, x)]
-        for way, found in self._candidates(before, parts, ways):
-            masks, checks = found.masks, [found.moved] if found.moved else []
-            try:
-                new, statements = found.new, found.statements
-                if found.grown and before.keys:
-                    new, masks, statements = found.grown, (), found.statements[:1]
-                names = [new, *(x.tensor for x in masks), *checks]
-                made = self._build(statements, names)
-            except UcleError:
-                continue
-            dtype = made.compiled.program.types[new].dtype
-            if found.moved and dtype is not self._types[kept.tensor].dtype:
-                continue
-            entries = made.compiled.statistics.tensor(new).entries
-            cost = made.cost + REPLACED * entries
-            if best is None or cost < best.cost:
-                axes = [",".join(kept.keys[axis] for axis in x.axes) for x in found.masks]
-                shown = ", ".join(f"[{each}]" for each in axes)
-                reason = f"masks over {shown}" if shown else "all entries"
-                grows = new == found.grown
-                best = _Candidate(way, reason, cost, made, new, masks, found.moved, grows)
-            if way == self.way == DIFFERENCES or (self.way == AUTO and cost <= CHEAP * total):
+        best: Candidate | None = None
+        for found in self._partial(kept, before, parts, total):
+            if best is None or found.cost < best.cost:
+                best = found
+            cheap = self.way == AUTO and found.cost <= CHEAP * total
+            if cheap or found.way == self.way == DIFFERENCES:
                 break
         reason = ""
         if best is None:
@@ -287,24 +245,9 @@ class Refresh(Derivation):
             return replace(scratch, reason=reason), total
         return best, total
 
-    def _from_scratch(
-        self, kept: KeptTensor, parts: Sequence[Statement], reason: str
-    ) -> _Candidate:
-        made = self._build(parts, [kept.tensor])
-        return _Candidate(SCRATCH, reason, made.cost, made, kept.tensor)
-
     # ---- Programs and tables ----
 
-    def _build(self, statements: Sequence[Statement], outputs: Sequence[str]) -> KeptProgram:
-        inputs, options = self._read_by(statements), self.whole.options
-        return kept_program(statements, inputs, outputs, self.session, options)
-
-    @property
-    def database(self) -> Database:
-        """The connection on which the refresh runs."""
-        return self.session.connection
-
-    def _execute(self, chosen: _Candidate, kept: KeptTensor, before: KeptTensor) -> int | None:
+    def _execute(self, chosen: Candidate, kept: KeptTensor, before: KeptTensor) -> int | None:
         """Run a program, and replace rows of a tensor; return how many keys have others now.
 
         None if the program has found that its entries do not count.
@@ -316,7 +259,18 @@ class Refresh(Derivation):
         with contextlib.closing(result):
             if chosen.moved and bool(result[chosen.moved].to_numpy()):
                 return None
+            if chosen.keys is not None:
+                return self._store_at(result[chosen.new], kept, chosen.keys)
             return self._store(result, chosen.new, kept, before, chosen.masks, grows=chosen.grows)
+
+    def _store_at(self, tensor: TensorRelation, kept: KeptTensor, keys: AffectedRows) -> int:
+        """Replace rows of a kept tensor at numbered coordinates; return how many keys differ."""
+        with contextlib.ExitStack() as stack:
+            query = self._entries(stack, tensor, kept, grows=False)
+            columns, key = (*key_columns(tensor.type), VALUE), kept.keys[keys.axis]
+            query = with_keys(query, columns, keys.axis, keys.table, (*kept.keys, VALUE))
+            masks = [(with_names(all_rows(keys.table), [KEY.format(0)], [key]), [key])]
+            return self._replace(kept, NewRows(query, masks))
 
     def _store(
         self,
@@ -366,19 +320,6 @@ class Refresh(Derivation):
             form = found.form(None, EVERY_ROW, NO_LIMIT, where)
         query = stack.enter_context(found.query(form))
         return without_value(query, kept.fill) if other else query
-
-    def _keys_of(
-        self, stack: contextlib.ExitStack, found: TensorRelation, mask: Mask, kept: KeptTensor
-    ) -> tuple[Query, list[str]]:
-        """Return a query for where a mask is true, with the columns of the kept tensor."""
-        keys = [kept.keys[axis] for axis in mask.axes]
-        query = stack.enter_context(found.query(entries_form(found, f"refresh, {mask.tensor}")))
-        return with_names(query, key_columns(found.type), keys), keys
-
-    def _temporary_table(self, name: str) -> Parts:
-        table = ("temp", "main", self._prefix + name)
-        self._temporary.append(table)
-        return table
 
     def _is_compared(self, before: KeptTensor) -> bool:
         """True if all entries of a tensor, computed anew, are compared with those before.
@@ -477,8 +418,3 @@ class Refresh(Derivation):
             return cover_facts(session, tensor, source, fill, facts) if coverage else facts
 
         return measure
-
-
-def entries_form(tensor: TensorRelation, where: str) -> WrittenForm:
-    """Return the form of the entries of a tensor that differ from its fill, or of a number."""
-    return tensor.form(None, NONFILL if tensor.type.rank else EVERY_ROW, NO_LIMIT, where)

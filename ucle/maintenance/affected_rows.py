@@ -1,0 +1,165 @@
+"""Read tables at the affected coordinates of one axis: the rows that a refresh has to look at.
+
+The coordinates are numbered in a temporary table, and so are the rows of each table that is read
+at them (`ucle.maintenance.renumbered`). The program over these rows is as large as the change. The
+axis ends at a power of two, so that the next change of about this size finds a compiled program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ucle.database.session import Session
+from ucle.database.table_names import note_temporary
+from ucle.foundation.dataclasses import dataclass
+from ucle.inputs.inputs import quoted_name
+from ucle.inputs.table_input import TableInput
+from ucle.ir.tensor_types import TensorType
+from ucle.maintenance.document import Parts
+from ucle.plan.sources import Nulls, TableSource
+from ucle.sqlgen.affected_rows import describe_rows, number_keys, rows_at_keys
+from ucle.sqlgen.write_statements import Query
+from ucle.stats.measure import MeasuredInput
+
+SHORTEST = 16
+"""The least size of an axis of affected coordinates."""
+
+
+@dataclass(frozen=True)
+class AffectedRows:
+    """The affected coordinates of an axis of a kept tensor, numbered in a temporary table."""
+
+    table: Parts
+    axis: int
+    count: int
+
+    @property
+    def size(self) -> int:
+        """The size of the axis of their numbers."""
+        size = SHORTEST
+        while size < self.count:
+            size *= 2
+        return size
+
+
+def number_affected(
+    session: Session, table: Parts, axis: int, masks: Sequence[tuple[Query, str]], where: str
+) -> AffectedRows:
+    """Number the coordinates that masks have.
+
+    Args:
+        session: in a transaction.
+        table: the name of a temporary table.
+        axis: that of the coordinates.
+        masks: queries for coordinates, each with its column of them.
+        where: a description, for messages.
+    """
+    ((count,),) = session.run(number_keys(table, masks), where)
+    note_temporary(session, table)
+    return AffectedRows(table, axis, int(count))
+
+
+def are_plain(source: TableSource, given: TableInput) -> bool:
+    """True if each row of an input is an entry whose coordinates can be replaced by numbers."""
+    other_rows = source.times or source.features or source.symmetric or any(source.tiles)
+    arrays = source.dense or source.wide or source.ragged or source.pairs or source.kept_as
+    other_axes = source.key_axes is not None or given.picks or given.unsorted or given.columns_as
+    values = source.presence or source.nulls is not Nulls.REFUSED
+    return not (other_rows or arrays or other_axes or values)
+
+
+@dataclass(frozen=True)
+class CopiedRows:
+    """The rows of a tensor at affected coordinates, with their numbers, in a temporary table."""
+
+    table: Parts
+    keys: tuple[str, ...]
+    value: str | None
+    count: int
+    distinct: tuple[float, ...]
+    """V of each key."""
+    most: tuple[float, ...]
+    """The most rows that have the same coordinate, for each key."""
+
+
+def copy_rows(
+    session: Session,
+    table: Parts,
+    rows: Query,
+    keys: tuple[str, ...],
+    value: str | None,
+    place: int,
+    at: AffectedRows,
+    where: str,
+) -> CopiedRows:
+    """Copy the rows of a query at affected coordinates.
+
+    Args:
+        session: in a transaction.
+        table: the name of a temporary table.
+        rows: the query.
+        keys: its columns of keys.
+        value: that of the values, if there is one.
+        place: the place of the key that is numbered.
+        at: the coordinates.
+        where: a description, for messages.
+    """
+    columns = keys if value is None else (*keys, value)
+    session.run(rows_at_keys(table, rows, columns, place, at.table), where)
+    note_temporary(session, table)
+    ((count, *found),) = session.fetch(describe_rows(table, keys))
+    distinct, most = (tuple(float(x or 0) for x in found[n::2]) for n in (0, 1))
+    return CopiedRows(table, keys, value, int(count), distinct, most)
+
+
+def shorter_input(
+    given: TableInput,
+    rows: CopiedRows,
+    type_: TensorType,
+    place: int,
+    size: int,
+    whole: MeasuredInput | None,
+) -> TableInput:
+    """Return the input of rows at affected coordinates.
+
+    Args:
+        given: the input of all rows.
+        rows: the copied ones.
+        type_: the type of the tensor of all rows.
+        place: the axis that is numbered.
+        size: its size.
+        whole: what is known about all rows; None if they are not measured.
+    """
+    sizes = tuple(size if n == place else x for n, x in enumerate(type_.shape))
+    facts = None
+    if whole is not None:
+        extremes = whole.extremes if rows.count else None
+        facts = MeasuredInput(
+            sizes,
+            whole.finite,
+            float(rows.count),
+            extremes,
+            rows.distinct,
+            exact=False,
+            largest=rows.most,
+        )
+    return replace(
+        given,
+        relation=quoted_name(rows.table),
+        columns=rows.keys,
+        value=given.value if rows.value is None else rows.value,
+        values=None,
+        one_hot=(),
+        shape=None,
+        bounds=sizes,
+        fill=type_.fill,
+        encode=False,
+        dictionaries=(),
+        encoded_keys=(),
+        tiles=None,
+        delimiter=None,
+        header=None,
+        comment=None,
+        measured=facts,
+    )
