@@ -33,7 +33,8 @@ from ucle.language.syntax import (
     children,
     walk,
 )
-from ucle.operators import ANY, MULT, NOT_EQUAL, OR, SUM, WHEN, Combine
+from ucle.maintenance.finiteness import stays_finite
+from ucle.operators import ANY, DIV, MULT, NOT_EQUAL, OR, SUM, WHEN, Combine
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ def affected_in_product(
     is_zero: Callable[[str], bool],
     is_there: Callable[[str], bool],
 ) -> AffectedKeys | None:
-    """Return the masks of a product, where it may be other than 0; None if it is none.
+    """Return the masks of a tensor, where products may be other than 0; None if it has none.
 
     Factors that would have to be computed for this are left out of it.
 
@@ -155,31 +156,9 @@ def affected_in_product(
         is_there: True for a tensor that is stored.
     """
     resolved = resolve(statement)
-    product = resolved.expression
-    if isinstance(product, Reduction):
-        product = product.argument
-    factors = list(_factors(product))
-    if len(factors) < 2 or not all(isinstance(x, Access) and is_zero(x.tensor) for x in factors):
-        return None
-    found: list[tuple[Expression, frozenset[str]]] = []
-    for place, factor in enumerate(factors):
-        assert isinstance(factor, Access)
-        others = [
-            _support(x, changed)
-            for n, x in enumerate(factors)
-            if n != place and isinstance(x, Access) and is_there(x.tensor)
-        ]
-        if None in others:
-            return None
-        for access in _changed_at(factor, changed):
-            if access is None:
-                return None
-            whole: Expression = access
-            for other in others:
-                assert other is not None
-                whole = Binary(MULT, whole, other, factor.span)
-            found.append((whole, frozenset()))
-    return _masks(resolved, found, names)
+    reads = _Supported(changed, is_zero, is_there)
+    found = list(reads.of(resolved.expression, ()))
+    return _masks(resolved, found, names) if reads.any else None
 
 
 def depends_on_sizes(statement: Statement, is_zero: Callable[[str], bool]) -> bool:
@@ -250,21 +229,105 @@ def _changed_at(read: Access, changed: Changed) -> Iterator[Access | None]:
             yield Access(mask.tensor, labels, read.span, indices)
 
 
-def _support(factor: Expression, changed: Changed) -> Expression | None:
-    """Return where a factor differs from 0 before or after; None if that is not known."""
-    assert isinstance(factor, Access)
-    zero = Number(0, factor.span)
-    support: Expression = Binary(NOT_EQUAL, factor, zero, factor.span)
-    for access in _changed_at(factor, changed):
-        if access is None or set(access.labels) != set(factor.labels):
+Read = tuple[Expression | None, frozenset[str]]
+"""Where what is read has changed, None where that may be anywhere; and the labels along which it
+spreads."""
+
+
+class _Supported:
+    """The changed reads of expressions, where other factors of their products are not 0."""
+
+    def __init__(
+        self, changed: Changed, is_zero: Callable[[str], bool], is_there: Callable[[str], bool]
+    ) -> None:
+        self._changed, self._is_zero, self._is_there = changed, is_zero, is_there
+        self.any = False
+        """True if there was such a factor."""
+
+    def of(self, expression: Expression, supports: tuple[Expression, ...]) -> Iterator[Read]:
+        """Yield the changed reads of an expression, where factors around it are not 0."""
+        match expression:
+            case Access(indices=None):
+                for access in _changed_at(expression, self._changed):
+                    whole: Expression | None = access
+                    for support in supports if access is not None else ():
+                        assert whole is not None
+                        whole = Binary(MULT, whole, support, expression.span)
+                    yield whole, frozenset()
+            case Binary(operator) if operator in (MULT, WHEN, DIV):
+                yield from self._of_product(expression, supports)
+            case Reduction(operator) if operator is SUM:
+                yield from self.of(expression.argument, supports)
+            case Binary() | Call():  # finite, if it is in a product with supports
+                for part in children(expression):
+                    yield from self.of(part, supports)
+            case _:
+                for read, blocked in _accesses(expression, frozenset()):
+                    for access in _changed_at(read, self._changed):
+                        yield access, blocked
+
+    def _of_product(
+        self, expression: Expression, supports: tuple[Expression, ...]
+    ) -> Iterator[Read]:
+        factors = list(_factors_and_divisors(expression))
+        if not self._is_finite(expression):
+            for factor in factors:
+                yield from self.of(factor, ())
+            return
+        own = [self._support(x) for x in factors]
+        for place, factor in enumerate(factors):
+            others = [x for n, x in enumerate(own) if n != place and x is not None]
+            if others and any(x.tensor in self._changed for x in _reads(factor)):
+                self.any = True
+            yield from self.of(factor, (*supports, *others))
+
+    def _is_finite(self, expression: Expression) -> bool:
+        """True if an expression was and is finite at all coordinates."""
+        parts = list(walk(expression))
+        known = all(self._is_zero(x.tensor) for x in parts if isinstance(x, Access))
+        return known and all(stays_finite(x) for x in parts if not _selects(x))
+
+    def _support(self, factor: Expression) -> Expression | None:
+        """Return where a factor differs from 0 before or after; None if that is not known."""
+        if not isinstance(factor, Access) or factor.indices is not None:
             return None
-        support = Binary(OR, support, access, factor.span)
-    return support
+        if not self._is_zero(factor.tensor) or not self._is_there(factor.tensor):
+            return None
+        zero = Number(0, factor.span)
+        support: Expression = Binary(NOT_EQUAL, factor, zero, factor.span)
+        for access in _changed_at(factor, self._changed):
+            if access is None or set(access.labels) != set(factor.labels):
+                return None
+            support = Binary(OR, support, access, factor.span)
+        return support
+
+
+def _selects(expression: Expression) -> bool:
+    return isinstance(expression, Binary) and expression.operator is WHEN
+
+
+def _reads(expression: Expression) -> Iterator[Access]:
+    return (x for x in walk(expression) if isinstance(x, Access))
+
+
+def _factors_and_divisors(expression: Expression) -> Iterator[Expression]:
+    """Yield the factors of a product, which is 0 where one of them is, and what it is divided by.
+
+    A divisor is no tensor, but a maximum or a number (`stays_finite`).
+    """
+    if isinstance(expression, Binary) and expression.operator in (MULT, WHEN, DIV):
+        yield from _factors_and_divisors(expression.left)
+        if expression.operator is DIV:
+            yield expression.right
+        else:
+            yield from _factors_and_divisors(expression.right)
+    else:
+        yield expression
 
 
 def _masks(
     resolved: Statement,
-    found: Sequence[tuple[Expression | None, frozenset[str]]],
+    found: Sequence[Read],
     names: Callable[[str], str],
 ) -> AffectedKeys:
     """Return the masks of a statement's tensor, one for each choice of its labels."""

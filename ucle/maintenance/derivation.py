@@ -126,6 +126,7 @@ class Derivation:
             names,
             self._is_zero,
             exact=exact,
+            fresh=self._added,
         )
 
     def _by_masks(self, kept: KeptTensor, parts: Sequence[Statement]) -> Iterator[Updated]:

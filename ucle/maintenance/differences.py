@@ -5,6 +5,9 @@ them has grown by ``F1' F2' - F1 F2 = dF1 F2' + F1' dF2 - dF1 dF2``: one term fo
 changed factors. All terms are statements over what is there now, so that the cost is that of the
 changed rows and of the rows that they meet, not that of the tensor.
 
+A factor may also be a function of entries that is 0 at 0, such as ``A[i,j] > 2``. Where entries
+were added to A and none was there before, it has grown by the same function of dA.
+
 For integers the difference is exact. For floats the result is a sum of the same terms in another
 order as long as rows are only added, so that it has the error of a sum; where rows were removed or
 have other values, digits that they took would stay lost, and the entries are computed again.
@@ -13,22 +16,31 @@ have other values, digits that they took would stay lost, and the entries are co
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.dtypes import DType, same_value
 from ucle.ir.vertices import Span
 from ucle.language.resolve import resolve
 from ucle.language.syntax import (
     Access,
     Binary,
+    Call,
     Expression,
     Number,
     Reduction,
     Statement,
     accesses,
+    fold,
+    walk,
+    with_children,
 )
 from ucle.maintenance.affected import Mask, statement_like
+from ucle.maintenance.finiteness import stays_finite
 from ucle.operators import ADD, MULT, NOT_EQUAL, SUB, SUM, WHEN
 
 MOST_CHANGED = 3
@@ -69,6 +81,7 @@ def update(
     is_zero: Callable[[str], bool],
     *,
     exact: bool,
+    fresh: Container[str] = (),
 ) -> Updated | None:
     """Return statements that add to a tensor what its factors differ by; None if there are none.
 
@@ -80,6 +93,7 @@ def update(
         names: returns a new name for a tensor.
         is_zero: True for a tensor whose entries are finite, and 0 where they are not stored.
         exact: True if sums have no rounding errors.
+        fresh: the tensors to which entries were added where there was none, and nothing else.
 
     >>> from ucle.language.parse import parse_program
     >>> from ucle.language.syntax_to_text import statement_text
@@ -102,15 +116,12 @@ def update(
             return None
         over, product = product.over, product.argument
     factors = list(_factors(product))
-    if not all(isinstance(x, Access | Number) for x in factors):
+    if not all(stays_finite(x) for part in factors for x in walk(part)):
         return None
-    reads = accesses(product)
-    if len(reads) != sum(isinstance(x, Access) for x in factors):  # positions are read, too
+    if not all(is_zero(x.tensor) for x in accesses(product)):
         return None
-    if not all(is_zero(x.tensor) for x in reads):
-        return None
-    moved = [n for n, x in enumerate(factors) if isinstance(x, Access) and x.tensor in changed]
-    found = {n: differences.get(factors[n].tensor) for n in moved}  # type: ignore[union-attr]
+    moved = [n for n, x in enumerate(factors) if any(y.tensor in changed for y in accesses(x))]
+    found = {n: _difference_of(factors[n], differences, fresh) for n in moved}
     if not 0 < len(moved) <= MOST_CHANGED or None in found.values():
         return None
     if not exact and not all(x is not None and x.added for x in found.values()):
@@ -136,14 +147,55 @@ def _term(
     """Return the sum of products in which some factors are replaced by their differences."""
     own = list(factors)
     for n, each in chosen.items():
-        read = own[n]
-        assert isinstance(read, Access)
         assert each is not None
-        own[n] = replace(read, tensor=each.tensor)
+        own[n] = _in_place_of(own[n], each.tensor)
     product = own[0]
     for factor in own[1:]:
         product = Binary(MULT, product, factor, span)
     return Reduction(SUM, over, product, span) if over else product
+
+
+def _difference_of(
+    factor: Expression, differences: Mapping[str, Difference], fresh: Container[str]
+) -> Difference | None:
+    """Return by what a factor differs that reads a changed tensor; None if that is not known."""
+    reads = set(accesses(factor))
+    (read,) = reads if len(reads) == 1 else (None,)
+    if read is None or read.tensor not in differences:
+        return None
+    if isinstance(factor, Access):
+        return differences[read.tensor]
+    is_known = read.tensor in fresh and same_value(float(_at_zero(factor)), 0.0)
+    return differences[read.tensor] if is_known else None
+
+
+def _at_zero(expression: Expression) -> Any:
+    """Return the value of an expression, as `stays_finite` knows it, where all entries are 0."""
+
+    def value(part: Expression, parts: list[Any]) -> Any:
+        match part:
+            case Number(number):
+                return np.float64(np.nan if isinstance(number, complex) else number)
+            case Call(function):
+                assert not isinstance(function, str)
+                if isinstance(function, DType):
+                    return np.float64(function.numpy.type(parts[0]))
+                return np.float64(function.numpy(*parts))
+            case Binary(operator):
+                return np.float64(operator.numpy(*parts))
+        return np.float64(0)
+
+    return fold(expression, value)
+
+
+def _in_place_of(factor: Expression, tensor: str) -> Expression:
+    """Return a factor that reads another tensor."""
+
+    def read(part: Expression, parts: list[Expression]) -> Expression:
+        part = with_children(part, parts)
+        return replace(part, tensor=tensor) if isinstance(part, Access) else part
+
+    return fold(factor, read)
 
 
 def _statements(
