@@ -93,6 +93,28 @@ def absent_keys(name: Name, key: str, rows: exp.Query) -> str:
     return sql_text(select(integer(1)).from_(table(*name, alias="kept")).where(absent).limit(1))
 
 
+def count_new_keys(source: TableSource, last: int, changed: Name, axes: Sequence[int]) -> str:
+    """Return a query for the number of values of some keys that no row up to another one has.
+
+    Args:
+        source: the table.
+        last: the rowid of that row.
+        changed: a table of changed keys, with columns `KEY`.
+        axes: the places of the keys.
+    """
+    found = []
+    for axis in axes:
+        key, own = KEY.format(axis), source.keys[axis]
+        new = select(column(key)).from_(table(*changed)).distinct()
+        before = select(column(own)).from_(source_table(source)).where(_up_to(last))
+        others = before.subquery(alias=identifier("rows"))
+        same = exp.EQ(this=column(own, "rows"), expression=column(key, "new"))
+        there = exp.Exists(this=select(integer(1)).from_(others).where(same))
+        rows = select(exp.Count(this=exp.Star())).from_(new.subquery(alias=identifier("new")))
+        found.append(rows.where(exp.not_(there, copy=False)).subquery())
+    return sql_text(select(*found))
+
+
 @cached_text
 def count_behind(name: Name, last: int) -> str:
     """Return a query for the number of rows of a table behind a row."""

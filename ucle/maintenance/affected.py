@@ -143,6 +143,7 @@ def affected_in_product(
     names: Callable[[str], str],
     is_zero: Callable[[str], bool],
     is_there: Callable[[str], bool],
+    label: str | None = None,
 ) -> AffectedKeys | None:
     """Return the masks of a tensor, where products may be other than 0; None if it has none.
 
@@ -154,11 +155,23 @@ def affected_in_product(
         names: returns a new name for a tensor.
         is_zero: True for a tensor whose entries are finite, and 0 where they are not stored.
         is_there: True for a tensor that is stored.
+        label: the only one that masks have, if it is given. Then factors are looked at for reads
+            without this label alone.
+
+    >>> from ucle.language.parse import parse_program
+    >>> from ucle.language.syntax_to_text import statement_text
+    >>> (statement,) = parse_program("U[i,k] += A[i,j] * Z[j,k]")
+    >>> changed = {"A": (Mask("dA", (0, 1)),), "Z": (Mask("dZ", (0, 1)),)}
+    >>> found = affected_in_product(
+    ...     statement, changed, str.lower, lambda x: True, lambda x: True, "i"
+    ... )
+    >>> statement_text(found.statements[0])
+    'u_mask[i] = any[j](dA[i,j]) or any[j,k](dZ[j,k] * (A[i,j] != 0 or dA[i,j]))'
     """
     resolved = resolve(statement)
-    reads = _Supported(changed, is_zero, is_there)
+    reads = _Supported(changed, is_zero, is_there, label)
     found = list(reads.of(resolved.expression, ()))
-    return _masks(resolved, found, names) if reads.any else None
+    return None if label is None and not reads.any else _masks(resolved, found, names, label)
 
 
 def depends_on_sizes(statement: Statement, is_zero: Callable[[str], bool]) -> bool:
@@ -238,9 +251,14 @@ class _Supported:
     """The changed reads of expressions, where other factors of their products are not 0."""
 
     def __init__(
-        self, changed: Changed, is_zero: Callable[[str], bool], is_there: Callable[[str], bool]
+        self,
+        changed: Changed,
+        is_zero: Callable[[str], bool],
+        is_there: Callable[[str], bool],
+        label: str | None,
     ) -> None:
         self._changed, self._is_zero, self._is_there = changed, is_zero, is_there
+        self._label = label
         self.any = False
         """True if there was such a factor."""
 
@@ -250,7 +268,9 @@ class _Supported:
             case Access(indices=None):
                 for access in _changed_at(expression, self._changed):
                     whole: Expression | None = access
-                    for support in supports if access is not None else ():
+                    if access is None or self._label in access.labels:
+                        supports = ()
+                    for support in supports:
                         assert whole is not None
                         whole = Binary(MULT, whole, support, expression.span)
                     yield whole, frozenset()
@@ -329,12 +349,16 @@ def _masks(
     resolved: Statement,
     found: Sequence[Read],
     names: Callable[[str], str],
+    label: str | None = None,
 ) -> AffectedKeys:
-    """Return the masks of a statement's tensor, one for each choice of its labels."""
+    """Return the masks of a statement's tensor, one for each choice of its labels.
+
+    If one of them is given, it is the only one.
+    """
     target, by_labels = resolved.target.labels, dict[tuple[str, ...], list[Expression]]()
     for expression, blocked in found:
         own = () if expression is None else expression.labels
-        shared = tuple(x for x in target if x in own and x not in blocked)
+        shared = tuple(x for x in target if x in own and x not in blocked and label in (None, x))
         if expression is None or not shared:
             return WHOLE
         by_labels.setdefault(shared, []).append(expression)

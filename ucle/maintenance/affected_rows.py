@@ -77,10 +77,6 @@ class CopiedRows:
     keys: tuple[str, ...]
     value: str | None
     count: int
-    distinct: tuple[float, ...]
-    """V of each key."""
-    most: tuple[float, ...]
-    """The most rows that have the same coordinate, for each key."""
 
 
 def copy_rows(
@@ -106,44 +102,32 @@ def copy_rows(
         where: a description, for messages.
     """
     columns = keys if value is None else (*keys, value)
-    session.run(rows_at_keys(table, rows, columns, place, at.table), where)
+    ((count,),) = session.run(rows_at_keys(table, rows, columns, place, at.table), where)
     note_temporary(session, table)
-    ((count, *found),) = session.fetch(describe_rows(table, keys))
-    distinct, most = (tuple(float(x or 0) for x in found[n::2]) for n in (0, 1))
-    return CopiedRows(table, keys, value, int(count), distinct, most)
+    return CopiedRows(table, keys, value, int(count))
 
 
 def shorter_input(
+    session: Session,
     given: TableInput,
     rows: CopiedRows,
     type_: TensorType,
     place: int,
-    size: int,
+    at: AffectedRows,
     whole: MeasuredInput | None,
 ) -> TableInput:
     """Return the input of rows at affected coordinates.
 
     Args:
+        session: in a transaction.
         given: the input of all rows.
         rows: the copied ones.
         type_: the type of the tensor of all rows.
         place: the axis that is numbered.
-        size: its size.
+        at: the coordinates.
         whole: what is known about all rows; None if they are not measured.
     """
-    sizes = tuple(size if n == place else x for n, x in enumerate(type_.shape))
-    facts = None
-    if whole is not None:
-        extremes = whole.extremes if rows.count else None
-        facts = MeasuredInput(
-            sizes,
-            whole.finite,
-            float(rows.count),
-            extremes,
-            rows.distinct,
-            exact=False,
-            largest=rows.most,
-        )
+    sizes = tuple(at.size if n == place else x for n, x in enumerate(type_.shape))
     return replace(
         given,
         relation=quoted_name(rows.table),
@@ -161,5 +145,28 @@ def shorter_input(
         delimiter=None,
         header=None,
         comment=None,
-        measured=facts,
+        measured=None if whole is None else _facts(session, rows, sizes, place, at, whole),
+    )
+
+
+def _facts(
+    session: Session,
+    rows: CopiedRows,
+    sizes: tuple[int, ...],
+    place: int,
+    at: AffectedRows,
+    whole: MeasuredInput,
+) -> MeasuredInput:
+    """Return what is known about copied rows: they have no more in common than all rows have."""
+    count = float(rows.count)
+    extremes = whole.extremes if rows.count else None
+    if whole.largest:
+        most = tuple(min(x, count) for x in whole.largest)
+        found = [min(v, count) for v in whole.distinct]
+        found[place] = min(float(at.count), count)
+    else:
+        ((_, *counts),) = session.fetch(describe_rows(rows.table, rows.keys))
+        found, most = [float(x) for x in counts[::2]], tuple(float(x or 0) for x in counts[1::2])
+    return MeasuredInput(
+        sizes, whole.finite, count, extremes, tuple(found), exact=False, largest=most
     )

@@ -8,16 +8,18 @@ coordinates along one axis are numbered, and tables are read at these alone
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ucle.database.macro_check import open_checked
 from ucle.database.session import Database, Session
 from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
+from ucle.inputs.inputs import parse_table_name
 from ucle.inputs.table_input import TableInput
 from ucle.language.bounds import statement_labels
-from ucle.language.syntax import Statement
+from ucle.language.resolve import resolve
+from ucle.language.syntax import Access, Reduction, Statement
 from ucle.maintenance.affected import AffectedKeys, Mask, statements_for
 from ucle.maintenance.affected_rows import (
     AffectedRows,
@@ -31,6 +33,7 @@ from ucle.maintenance.derivation import AFFECTED, DIFFERENCES, Derivation
 from ucle.maintenance.document import Document, KeptTensor, Parts
 from ucle.maintenance.kept_programs import KeptProgram, kept_program
 from ucle.maintenance.renumbered import Part, renumber
+from ucle.operators import ANY
 from ucle.plan.forms import EVERY_ROW, NONFILL, WrittenForm
 from ucle.plan.sources import TableSource
 from ucle.run.results import TensorRelation
@@ -64,6 +67,9 @@ SCANNED = 5.0
 
 MOST_AFFECTED = 0.25
 """The largest share of the coordinates of an axis that are numbered."""
+
+ROUGHLY = 4.0
+"""How many times more of them may be predicted, so that they are counted nevertheless."""
 
 
 @dataclass(frozen=True)
@@ -133,14 +139,13 @@ class Candidates(Derivation):
     ) -> Iterator[Candidate]:
         """Yield programs over the rows of tables at affected coordinates of one axis."""
         shape, where = self._types[kept.tensor].shape, f"refresh, {kept.tensor}"
-        for program, affected in self._affected(kept, parts):
-            axes = set(range(len(shape))).intersection(*(x.axes for x in affected.masks))
-            axis = max(axes, key=shape.__getitem__, default=None)
-            if axis is None:
-                continue
+        for axis in sorted(range(len(shape)), key=shape.__getitem__, reverse=True):
             found = renumber(parts, axis, self._new_name)
             if found is None or not all(self._can_be_numbered(x) for x in found.parts):
-                return  # whatever the masks are
+                continue
+            program, affected = self._masks(kept, parts, found.axes, narrow=True)
+            if affected.everything or any(x.axes != (axis,) for x in affected.masks):
+                continue
             scanned = SCANNED * sum(self._rows_of(x.tensor) for x in found.parts)
             if self.way == AUTO and scanned >= total:
                 return
@@ -184,22 +189,52 @@ class Candidates(Derivation):
     ) -> AffectedRows | None:
         """Number the coordinates of an axis that masks have; None if these are too many."""
         own = {x.target.tensor: x for x in program}
-        names = [x.tensor for x in affected.masks]
-        made = self._build(statements_for(names, own, self._given), names)
-        most = MOST_AFFECTED * self._types[kept.tensor].shape[axis]
-        if self.way == AUTO and made.compiled.statistics.tensor(names[0]).entries > most:
-            return None
-        session = open_checked(self.database)
-        made.prepared.take_route(session)
+        needed = statements_for([x.tensor for x in affected.masks], own, self._given)
+        most, where = (
+            MOST_AFFECTED * self._types[kept.tensor].shape[axis],
+            f"refresh, {kept.tensor}",
+        )
         with contextlib.ExitStack() as stack:
-            result = stack.enter_context(contextlib.closing(made.prepared.run(session, None)))
-            found = [
-                (self._keys_of(stack, result[x.tensor], x, kept)[0], kept.keys[axis])
-                for x in affected.masks
-            ]
+            found = self._read_masks(affected.masks, own, axis)
+            if found is None:
+                names = [x.tensor for x in affected.masks]
+                made = self._build(needed, names)
+                counts = made.compiled.statistics.tensor
+                if self.way == AUTO and any(counts(x).entries > ROUGHLY * most for x in names):
+                    return None
+                session = open_checked(self.database)
+                made.prepared.take_route(session)
+                result = stack.enter_context(contextlib.closing(made.prepared.run(session, None)))
+                found = [
+                    (self._keys_of(stack, result[x.tensor], x, kept)[0], kept.keys[axis])
+                    for x in affected.masks
+                ]
             table = self._temporary_table(f"{kept.tensor}_keys")
-            keys = number_affected(self.session, table, axis, found, f"refresh, {kept.tensor}")
+            keys = number_affected(self.session, table, axis, found, where)
         return None if self.way == AUTO and keys.count > most else keys
+
+    def _read_masks(
+        self, masks: Sequence[Mask], own: Mapping[str, Statement], axis: int
+    ) -> list[tuple[Query, str]] | None:
+        """Return queries for the coordinates of an axis that masks have, with their columns.
+
+        None if one of them is more than what has changed in a table.
+        """
+        found = []
+        for mask in masks:
+            statement = resolve(own[mask.tensor])
+            read, label = statement.expression, statement.target.labels[mask.axes.index(axis)]
+            if isinstance(read, Reduction) and read.operator is ANY:
+                read = read.argument
+            if not isinstance(read, Access) or read.indices is not None:
+                return None
+            given = self._given.get(read.tensor)
+            if given is None or given.value is not True or len(set(read.labels)) < read.rank:
+                return None
+            column = str((given.columns or ())[read.labels.index(label)])
+            parts = parse_table_name(given.relation, "refresh").parts
+            found.append((all_rows(parts, [column]), column))
+        return found
 
     def _shorter(self, part: Part, at: AffectedRows, where: str) -> TableInput:
         """Copy the rows of a tensor at numbered coordinates, and return them as an input."""
@@ -220,7 +255,7 @@ class Candidates(Derivation):
             keys, value = tuple(state_keys(source)), state_value(source)
         table = self._temporary_table(part.name)
         rows = copy_rows(self.session, table, query, keys, value, place, at, where)
-        return shorter_input(given, rows, type_, place, at.size, whole)
+        return shorter_input(self.session, given, rows, type_, place, at, whole)
 
     def _from_scratch(self, kept: KeptTensor, parts: Sequence[Statement], reason: str) -> Candidate:
         made = self._build(parts, [kept.tensor])

@@ -2,16 +2,19 @@
 
 Each kept tensor is brought up to date by a program of its own, from inputs and kept tensors. An
 intermediate tensor is kept if it is small, and if no work is done twice for it: where two programs
-would compute the same tensor on their way, one program computes both.
+would compute the same tensor on their way, one program computes both. A larger one is kept if sums
+compute it, and others spread its changes, as the next layer of a graph network does: without it,
+all neighbours of the neighbours of what has changed would be looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from ucle.inputs.inputs import parse_table_name
 from ucle.ir.tensor_types import TensorType
-from ucle.language.syntax import Statement
+from ucle.language.resolve import resolve
+from ucle.language.syntax import Reduction, Statement, accesses, walk
 from ucle.maintenance.affected import reads_of, statements_for
 from ucle.maintenance.document import KeptTensor, Parts, encoded_axes
 from ucle.maintenance.kept_documents import own_table
@@ -20,6 +23,9 @@ from ucle.sqlgen.sql_trees import key_columns
 
 MOST_KEPT = 0.25
 """The most entries of an intermediate tensor that is kept, relative to those of all inputs."""
+
+MOST_SPREAD = 1.0
+"""The same of one whose changes spread."""
 
 
 def choose_kept(
@@ -43,12 +49,45 @@ def choose_kept(
         for tensor in (x.target.tensor for x in compiled.front.source.statements)
         if tensor in program.types and tensor in statements
     ]
-    small = {x for x in named if statistics.tensor(x).entries <= MOST_KEPT * entries}
+    sizes = {x: program.types[x].shape for x in named}
+    most = {x: MOST_SPREAD if spreads(x, statements, sizes) else MOST_KEPT for x in named}
+    small = {x for x in named if statistics.tensor(x).entries <= most[x] * entries}
     kept = set(program.outputs) if alone else small | set(program.outputs)
     kept = without_repeated_work(statements, kept, program.outputs)
     return tuple(
         _kept(x, _table(name, x, program.outputs), program.types[x]) for x in named if x in kept
     )
+
+
+def spreads(
+    tensor: str, statements: Mapping[str, Statement], sizes: Mapping[str, Sequence[int]]
+) -> bool:
+    """Return whether sums compute a tensor, and others read it at other labels than their own.
+
+    Args:
+        tensor: its name.
+        statements: all statements, by their tensors.
+        sizes: those of the axes of their tensors.
+
+    >>> from ucle.language.parse import parse_program
+    >>> program = parse_program("T[i,k] += A[i,j] * H[j,k]; U[i,k] += A[i,j] * T[j,k]")
+    >>> own, sizes = {x.target.tensor: x for x in program}, dict.fromkeys("TU", (100, 8))
+    >>> [spreads(x, own, sizes) for x in own]
+    [True, False]
+    """
+    made = [resolve(x) for x in statements_for([tensor], statements)]
+    if not any(isinstance(y, Reduction) for x in made for y in walk(x.expression)):
+        return False
+    largest = max(sizes[tensor], default=0)
+    for reader in statements.values():
+        own = set(reader.target.labels)
+        for read in accesses(reader.expression):
+            if read.tensor != tensor or read.indices is not None:
+                continue
+            long = {x for x, n in zip(read.labels, sizes[tensor], strict=True) if n == largest}
+            if own.isdisjoint(long):
+                return True
+    return False
 
 
 def without_repeated_work(

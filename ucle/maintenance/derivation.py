@@ -9,7 +9,7 @@ that may differ (`ucle.maintenance.affected`), or what a sum of products grows b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ucle.foundation.dtypes import DType
@@ -31,6 +31,8 @@ from ucle.maintenance.differences import Difference, Updated, update
 from ucle.maintenance.document import Document, KeptTensor
 from ucle.maintenance.extremes import Before, extend
 from ucle.maintenance.restricted import restrict
+
+NOTHING: Mapping[str, int] = {}
 
 DIFFERENCES, AFFECTED = "differences", "affected keys"
 """How tensors are brought up to date without computing all of their entries."""
@@ -151,26 +153,46 @@ class Derivation:
     ) -> Iterator[tuple[list[Statement], AffectedKeys]]:
         """Yield masks of a tensor, with the statements that compute it and them."""
         for narrow in (False, True):
-            changed, program = dict(self._changed), list[Statement]()
-            affected: AffectedKeys | None = None
-            for statement in parts:
-                affected = None
-                if narrow:
-                    affected = affected_in_product(
-                        statement,
-                        changed,
-                        self._new_name,
-                        self._is_zero,
-                        self._given.__contains__,
-                    )
-                affected = affected or affected_keys(statement, changed, self._new_name)
-                program += affected.statements
-                if statement.target.tensor != kept.tensor:
-                    program.append(statement)
-                changed[statement.target.tensor] = affected.masks
-            assert affected is not None
+            program, affected = self._masks(kept, parts, narrow=narrow)
             if not affected.everything and affected.masks:
                 yield program, affected
+
+    def _masks(
+        self,
+        kept: KeptTensor,
+        parts: Sequence[Statement],
+        axes: Mapping[str, int] = NOTHING,
+        *,
+        narrow: bool,
+    ) -> tuple[list[Statement], AffectedKeys]:
+        """Return masks of a tensor, with the statements that compute it and them.
+
+        Args:
+            kept: the tensor.
+            parts: the statements.
+            axes: the only axes of the masks of some of their tensors.
+            narrow: True if it counts where factors of products are not 0.
+        """
+        changed, program = dict(self._changed), list[Statement]()
+        affected: AffectedKeys | None = None
+        for statement in parts:
+            affected, tensor = None, statement.target.tensor
+            if narrow:
+                affected = affected_in_product(
+                    statement,
+                    changed,
+                    self._new_name,
+                    self._is_zero,
+                    self._given.__contains__,
+                    statement.target.labels[axes[tensor]] if tensor in axes else None,
+                )
+            affected = affected or affected_keys(statement, changed, self._new_name)
+            program += affected.statements
+            if tensor != kept.tensor:
+                program.append(statement)
+            changed[tensor] = affected.masks
+        assert affected is not None
+        return program, affected
 
     def _is_finite(self, tensor: str) -> bool:
         return self._types[tensor].every.finite

@@ -21,7 +21,7 @@ from ucle.maintenance.changes import ChangedInput
 from ucle.maintenance.document import WatchedInput
 from ucle.maintenance.told import ToldRows
 from ucle.plan.sources import Nulls, TableName, TableSource
-from ucle.sqlgen.maintained_tables import drop_table, repeated_keys, rows_behind
+from ucle.sqlgen.maintained_tables import count_new_keys, drop_table, repeated_keys, rows_behind
 from ucle.sqlgen.told_changes import ends_of_rows
 from ucle.sqlgen.write_statements import create_table
 from ucle.stats.measure import MeasuredInput, combine
@@ -52,6 +52,7 @@ def measure_with(
         if now is None:
             now = known_facts(session, tensor, source, fill, asks_for_coverage=coverage)
         elif coverage:
+            now = _count_appended(session, watched, change, source, now)
             now = cover_facts(session, tensor, source, fill, now)
         found[tensor] = now
         return now
@@ -82,6 +83,35 @@ def _present_facts(
         return None
     changed_size = now is not None and _has_other_size(watched, now)
     return None if changed_size else now
+
+
+def _count_appended(
+    session: Session,
+    watched: WatchedInput,
+    change: ChangedInput | None,
+    source: TableSource,
+    now: MeasuredInput,
+) -> MeasuredInput:
+    """Return facts about a table that has grown with V counted where it was counted before.
+
+    New coordinates are counted, and those of the rows before are not looked through again; where
+    each had a row, there is none to be found.
+    """
+    before = read_facts(watched.facts, len(source.keys) + len(source.dense), source.dense)
+    if change is None or watched.appended is None or before is None:
+        return now
+    added = change.facts.count
+    if before.entries != watched.appended[0] or now.entries != before.entries + added:
+        return now  # some rows are no entries
+    counts = {axis: v for axis, v in before.counts.items() if not source.is_encoded(axis)}
+    same = [axis for axis, v in counts.items() if v == now.sizes[axis]]
+    others = [axis for axis in counts if axis not in same]
+    if others:
+        found = count_new_keys(source, watched.appended[1], change.table, others)
+        (new,) = session.read(found, f"input {watched.name}")
+        counts |= {axis: counts[axis] + float(x) for axis, x in zip(others, new, strict=True)}
+    distinct = tuple(counts.get(axis, v) for axis, v in enumerate(now.distinct))
+    return replace(now, distinct=distinct, counted=now.counted.union(counts))
 
 
 def _joined(parts: list[MeasuredInput]) -> MeasuredInput:

@@ -65,7 +65,7 @@ from ucle.stats.measure import MeasuredInput
 CHEAP = 0.25
 """The share of the cost of all entries up to which a way is taken without a look at others."""
 
-WORTH_COMPILING = 3e7
+WORTH_COMPILING = 1e7
 """The cost of computing all entries from which other ways are compiled, which costs as much."""
 
 WRITTEN = 50.0

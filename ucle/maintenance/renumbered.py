@@ -9,7 +9,7 @@ compute both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ucle.foundation.dataclasses import dataclass
@@ -54,6 +54,8 @@ class Renumbered:
     new: str
     """The tensor with the shorter axis."""
     parts: tuple[Part, ...]
+    axes: Mapping[str, int]
+    """The shorter axes of the tensors that statements compute for shorter ones alone."""
 
 
 class _OtherUseError(Exception):
@@ -93,7 +95,8 @@ def renumber(
     except _OtherUseError:
         return None
     parts = tuple(Part(tensor, at, name) for (tensor, at), name in sorted(made.parts.items()))
-    return Renumbered(tuple(found[::-1]), new, parts)
+    axes = {x: y[0] for x, y in made.wanted.items() if len(y) == 1 and y[0] is not None}
+    return Renumbered(tuple(found[::-1]), new, parts, axes)
 
 
 LABEL = "affected"
