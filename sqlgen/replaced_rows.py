@@ -112,13 +112,13 @@ def insert_grown(
     kept: Name,
     keys: Sequence[str],
     grown: Query,
-    key: str,
+    first: Sequence[str],
     weight: Scalar | None,
 ) -> str:
     """Return INSERT of the entries that differ if a tensor whose fill is 0 grows by some numbers.
 
     Arguments are those of `insert_differing`; `grown` has `keys` and ``val``, which is not 0. Rows
-    are passed over first by `key` alone, the one with the most coordinates.
+    are passed over by each of the keys `first` alone, those with the most coordinates.
     """
     grows, old = all_rows((GROWN,)), column(VALUE, BEFORE)
     total = exp.Add(
@@ -131,7 +131,9 @@ def insert_grown(
         columns.append(difference_of(new, old, weight).as_(DELTA, quoted=True))
     joined = _join(select(*columns), grows, all_rows((FEW,)), keys, "left")
     differing = joined.where(exp.NullSafeNEQ(this=new.copy(), expression=old.copy()))
-    few = rows_with(_rows_of(kept, keys), key, all_rows((GROWN,), [key]))
+    few = _rows_of(kept, keys)
+    for key in first:
+        few = rows_with(few, key, all_rows((GROWN,), [key]))
     return insert_rows(target, with_rows(with_rows(differing, GROWN, grown), FEW, few))
 
 

@@ -60,7 +60,7 @@ MAINTENANCE: tuple[Mutation, ...] = (
     Mutation(
         "changed-by-others",
         "ucle/maintenance/maintained.py",
-        "        if _with_digest(session, kept) != kept:",
+        "        if (rows, digest) != kept.digest[:2]:",
         "        if False:",
         "a kept table that others have changed is brought up to date",
         (f"{KEPT}::test_a_table_that_others_changed_is_refused",),

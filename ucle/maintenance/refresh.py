@@ -75,6 +75,9 @@ COMPARED = 100_000
 """The rows of a tensor that are compared with new ones, if nothing reads it and all are computed
 again; a larger table is made anew."""
 
+SHARE = 1 / 16
+"""The least size of an axis, relative to the longest one, by which rows are passed over, too."""
+
 SAME_SIZE = 1.5
 """How much the inputs may have grown or shrunk since all entries were priced."""
 
@@ -301,10 +304,11 @@ class Refresh(Candidates):
             found = [self._keys_of(stack, result[x.tensor], x, kept) for x in masks]
             return self._replace(kept, NewRows(query, found, self._widest(kept) if grows else None))
 
-    def _widest(self, kept: KeptTensor) -> str:
-        """Return the column of the axis with the most coordinates."""
+    def _widest(self, kept: KeptTensor) -> tuple[str, ...]:
+        """Return the columns of the axes with the most coordinates, by which rows differ most."""
         shape = self._types[kept.tensor].shape
-        return kept.keys[max(range(len(shape)), key=shape.__getitem__)]
+        order = sorted(range(len(shape)), key=shape.__getitem__, reverse=True)
+        return tuple(kept.keys[n] for n in order[:2] if shape[n] >= SHARE * shape[order[0]])
 
     def _entries(
         self, stack: contextlib.ExitStack, found: TensorRelation, kept: KeptTensor, *, grows: bool

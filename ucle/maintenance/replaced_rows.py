@@ -36,8 +36,8 @@ class NewRows:
     """With the columns of the kept tensor."""
     masks: Masks = ()
     """Where they are; none if they are all, and for what entries grow by."""
-    grows: str | None = None
-    """The column of the axis with the most coordinates, if the values are added to those that are
+    grows: tuple[str, ...] | None = None
+    """The columns of the axes with the most coordinates, if the values are added to those that are
     there."""
 
 
