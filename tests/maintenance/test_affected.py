@@ -74,6 +74,34 @@ def test_products_where_the_other_factor_is_or_was() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "label", "expected"),
+    [
+        (
+            "T[j] = 0.1 + 0.9 * sum[i](A[i,j] * H[i] / max(x[i], 1))",
+            None,
+            "T[j] any= dx[i] * (A[i,j] != 0) * (H[i] != 0)",
+        ),
+        ("T[j] += A[i,j] * H[i] / x[i]", None, None),  # which may divide by 0
+        ("T[i] += relu(A[i,j] * x[j])", None, "T[i] any= dx[j] * (A[i,j] != 0)"),
+        (
+            "T[i,k] += A[i,j] * B[j,k] * x[j]",
+            "i",
+            "T[i] any= dx[j] * (A[i,j] != 0) * (B[j,k] != 0)",
+        ),
+        ("T[i,k] += A[i,j] * B[j,k] * x[i]", "i", "T[i] = dx[i]"),
+    ],
+)
+def test_factors_beside_what_has_changed(
+    text: str, label: str | None, expected: str | None
+) -> None:
+    (statement,) = parse_program(text)
+    found = affected_in_product(
+        statement, {"x": CHANGED["x"]}, str, lambda name: True, lambda name: True, label
+    )
+    assert (None if found is None else texts(found)) == (expected and [expected])
+
+
+@pytest.mark.parametrize(
     ("text", "depends"),
     [
         ("T[i,k] += A[i,j] * B[j,k]", False),

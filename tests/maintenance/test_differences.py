@@ -13,7 +13,7 @@ from ucle.maintenance.differences import Difference, update
 GROWN = {"A": Difference("dA", True), "B": Difference("dB", True)}
 
 
-def difference(text: str, changed: str = "A", **options: bool) -> str | None:
+def difference(text: str, changed: str = "A", fresh: str = "", **options: bool) -> str | None:
     """Return the expression of a statement's difference; None if it has none."""
     (statement,) = parse_program(text)
     own = {name: GROWN[name] for name in changed if name in GROWN}
@@ -25,6 +25,7 @@ def difference(text: str, changed: str = "A", **options: bool) -> str | None:
         str.lower,
         lambda name: options.get("zero", True),
         exact=options.get("exact", False),
+        fresh=fresh,
     )
     return None if found is None else statement_text(found.statements[0]).partition(" = ")[2]
 
@@ -39,6 +40,16 @@ def test_products_of_changed_factors() -> None:
     )
     assert difference("T[] += 2 * A[i,j]") == "sum[i,j](2 * dA[i,j])"
     assert difference("T[j,i] = A[i,j]") == "dA[i,j]"
+
+
+def test_functions_of_new_entries() -> None:
+    assert difference("n[i] count= A[i,j] > 2", fresh="A") == "sum[j](int64(bool(2 < dA[i,j])))"
+    assert difference("n[i] count= A[i,j] > 2") is None  # there may have been others before
+    assert difference("n[i] count= A[i,j] > -1", fresh="A") is None  # nothing counts, too
+    assert difference("T[i] += A[i,j] ^ 2 * B[j,i]", fresh="A") == "sum[j](dA[i,j] ^ 2 * B[j,i])"
+    assert difference("T[i] += A[i,j] * relu(B[j,i])") == "sum[j](dA[i,j] * relu(B[j,i]))"
+    assert difference("T[i] += A[i,j] / B[j,i]", fresh="A") is None  # which may be 0
+    assert difference("T[i] += (A[i,j] + B[j,i]) * 2", fresh="A") is None
 
 
 @pytest.mark.parametrize(
