@@ -62,6 +62,9 @@ REPLACED = 150.0
 """The cost of comparing a row of a kept tensor with a new one and of replacing it: programs are
 priced without what becomes of their rows."""
 
+NUMBERED = 1e7
+"""The cost of the statements that number coordinates and copy rows, however few these are."""
+
 SCANNED = 5.0
 """The cost of looking at a row of a table whose rows at some coordinates are copied."""
 
@@ -161,7 +164,7 @@ class Candidates(Derivation):
             if made.compiled.program.types[found.new].dtype is not self._types[kept.tensor].dtype:
                 continue
             entries = made.compiled.statistics.tensor(found.new).entries
-            cost = made.cost + scanned + REPLACED * entries
+            cost = made.cost + NUMBERED + scanned + REPLACED * entries
             reason = f"{keys.count:,} of {shape[axis]:,} coordinates of {kept.keys[axis]}"
             yield Candidate(AFFECTED, reason, cost, made, found.new, keys=keys)
             return

@@ -23,7 +23,7 @@ from ucle.foundation.dtypes import Scalar, same_value
 from ucle.inputs.inputs import quoted_name
 from ucle.inputs.table_input import Measure
 from ucle.language.syntax import Statement
-from ucle.maintenance.affected import EVERYTHING, Mask, reads_of
+from ucle.maintenance.affected import EVERYTHING, Mask, reads_of, statements_for
 from ucle.maintenance.affected_rows import AffectedRows
 from ucle.maintenance.bound_program import BoundProgram
 from ucle.maintenance.candidates import (
@@ -65,8 +65,11 @@ from ucle.stats.measure import MeasuredInput
 CHEAP = 0.25
 """The share of the cost of all entries up to which a way is taken without a look at others."""
 
-WORTH_COMPILING = 1e7
+WORTH_COMPILING = 3e7
 """The cost of computing all entries from which other ways are compiled, which costs as much."""
+
+MOST_TOGETHER = 3
+"""How many times this cost tensors may have together that one program computes."""
 
 WRITTEN = 50.0
 """The cost of writing a row into a new table."""
@@ -165,9 +168,63 @@ class Refresh(Candidates):
     def run(self) -> None:
         """Bring all kept tensors up to date."""
         grown = self._find_grown()
-        for kept in self.document.kept:
-            self._refresh(kept, grown)
+        together = self._cheap_ones(grown)
+        if together:
+            self._compute_together(together)
+        else:
+            for kept in self.document.kept:
+                self._refresh(kept, grown)
         self._drop_temporary()
+
+    # ---- All tensors that may differ, by one program ----
+
+    def _cheap_ones(self, grown: set[str]) -> set[str]:
+        """Return the tensors that may differ, if it costs little to compute each; else none.
+
+        Then one program computes all of them, as several programs have more of what a statement
+        takes, whatever its data.
+        """
+        moved = set(self._changed)
+        for name, statement in self._statements.items():
+            if not reads_of(statement).isdisjoint(moved):
+                moved.add(name)
+        found = [x for x in self.document.kept if x.tensor in moved]
+        if self.way != AUTO or len(found) < 2:
+            return set()
+        if sum(x.scratch for x in found) > MOST_TOGETHER * WORTH_COMPILING:
+            return set()
+        entries = self.whole.entries
+        for before in found:
+            kept, parts = self._as_now(before), self._statements_for(before.tensor)
+            same = same_value(before.fill, kept.fill) and before.kinds == kept.kinds
+            priced = entries / SAME_SIZE <= kept.priced <= entries * SAME_SIZE
+            if not same or not priced or kept.scratch > WORTH_COMPILING:
+                return set()
+            if self._grows(parts, grown):
+                return set()
+        return {x.tensor for x in found}
+
+    def _compute_together(self, tensors: set[str]) -> None:
+        """Compute some kept tensors by one program, and replace their rows."""
+        kept = [(before, self._as_now(before)) for before in self.document.kept]
+        for _, each in kept:
+            if each.tensor not in tensors:
+                self._given[each.tensor] = self._spec_of(each)
+        names = [each.tensor for _, each in kept if each.tensor in tensors]
+        made = self._build(statements_for(names, self._statements, self._given), names)
+        session = open_checked(self.database)
+        made.prepared.take_route(session)
+        with contextlib.closing(made.prepared.run(session, None)) as result:
+            for before, each in kept:
+                self.kept.append(each)
+                if each.tensor not in tensors:
+                    reason = "nothing it reads changed"
+                    self.reports.append(TensorReport(each.tensor, "unchanged", reason))
+                    continue
+                rows, reason = self._store(result, each.tensor, each, before), "all cost little"
+                self.reports.append(
+                    TensorReport(each.tensor, SCRATCH, reason, rows, made.cost, each.scratch)
+                )
 
     def _drop_temporary(self) -> None:
         for table in self._temporary:
