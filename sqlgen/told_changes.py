@@ -57,8 +57,12 @@ def rows_after(
     before: exp.Query, keys: Sequence[str], deleted: exp.Query, inserted: exp.Query
 ) -> exp.Select:
     """Return the rows of a query without those at deleted keys, and with inserted ones."""
-    kept = rows_not_at(before, keys, deleted)
-    both = exp.union(kept, inserted.copy(), distinct=False)
+    return rows_of_both(rows_not_at(before, keys, deleted), inserted)
+
+
+def rows_of_both(one: exp.Query, other: exp.Query) -> exp.Select:
+    """Return the rows of two queries."""
+    both = exp.union(one.copy(), other.copy(), distinct=False)
     return select(exp.Star()).from_(both.subquery("rows"))
 
 

@@ -45,6 +45,7 @@ from ucle.sqlgen.told_changes import (
     no_rows,
     rows_after,
     rows_not_at,
+    rows_of_both,
     stored_keys,
     surplus_rows,
 )
@@ -88,6 +89,8 @@ class ToldRows:
         before, inserted = (
             all_rows(x, state_columns(self.source)) for x in (self.watched.state, self.inserted)
         )
+        if not self.deletes:
+            return rows_of_both(before, inserted)
         return rows_after(before, self.keys, all_rows(self.deleted, self.keys), inserted)
 
     @property
@@ -384,8 +387,9 @@ class _Check:
             self._refuse_others(f"{expected:,} rows", f"{found:,}")
         if not self._applied:
             return
-        masks = [(x, told.keys) for x in (told.deleted, told.inserted)]
-        sides = [rows_at(x, *masks) for x in (now, told.now)]
+        own = [told.inserted, *([told.deleted] if told.deletes else [])]
+        keys = rows_of_both(*(all_rows(x, told.keys) for x in own)) if told.deletes else own[0]
+        sides = [rows_at(x, (keys, told.keys)) for x in (now, told.now)]
         for kind, (one, other) in (("no", sides), ("a", sides[::-1])):
             if row := self._first(surplus_rows(one, other)):
                 there = "a row" if kind == "no" else "none"
