@@ -4,6 +4,9 @@ affected        the keys of a statement's tensor that a change of what it reads 
 differences     what a sum of products grows by, from what its factors differ by
 extremes        minima and maxima that meet new terms
 restricted      statements that are computed at these keys alone
+renumbered      the same program over the affected coordinates of one axis
+affected_rows   the rows of tables at these coordinates, with numbers in place of them
+finiteness      expressions that are finite where what they read is
 facts           facts about inputs, brought up to date by changed rows
 bound_program   the program over its present inputs, without a plan
 changes         what has changed in inputs since the last refresh
@@ -23,7 +26,8 @@ monotone        loops whose state moves in one direction, as their data does
 kept_loops      loops that are kept, and where they begin
 changed_keys    facts about tables of changed keys
 replaced_rows   rows of kept tensors, replaced where they differ
-refresh         one refresh: each kept tensor in the cheaper way
+candidates      the ways to compute entries that may differ, with their costs
+refresh         one refresh: each kept tensor in the cheapest way
 maintained      the entry point: maintain, find, refresh, drop
 
 In: a compiled program, and a database with its inputs. Out: tables of its outputs, and programs

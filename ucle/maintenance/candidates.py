@@ -155,7 +155,7 @@ class Candidates(Derivation):
             keys = self._number(kept, program, affected, axis)
             if keys is None:
                 continue
-            given = {x.name: self._shorter(x, keys, where) for x in found.parts}
+            given = {x.name: self._copied(x, keys, where) for x in found.parts}
             self._given |= given
             try:
                 made = self._build(found.statements, [found.new])
@@ -239,7 +239,7 @@ class Candidates(Derivation):
             found.append((all_rows(parts, [column]), column))
         return found
 
-    def _shorter(self, part: Part, at: AffectedRows, where: str) -> TableInput:
+    def _copied(self, part: Part, at: AffectedRows, where: str) -> TableInput:
         """Copy the rows of a tensor at numbered coordinates, and return them as an input."""
         given, type_, place = self._given[part.tensor], self._types[part.tensor], part.axis
         keys: tuple[str, ...]
