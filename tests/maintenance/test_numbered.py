@@ -143,3 +143,25 @@ def test_a_tensor_that_is_read_along_both_axes() -> None:
     assert len(found.statements) == 3
     assert {(x.tensor, x.axis) for x in found.parts} == {("A", 0), ("A", 1), ("x", 0)}
     assert found.axes == {"Y": 0}
+
+
+@pytest.mark.parametrize("way", ["auto", "affected keys"])
+def test_products_that_were_not_finite(way: str) -> None:
+    connection = ucle.connect()
+    run = connection.execute
+    for name, value in (("A", "'inf'::DOUBLE"), ("B", "1.0")):
+        start = int(name == "B")
+        run(f"CREATE TABLE {name} AS SELECT i, 0 AS j, {value} AS val FROM range({start}, 4) r(i)")
+    program = ucle.einsum_program(
+        "T[i] += A[i,j]; U[i] += B[i,j]; Y[i] = T[i] * U[i]",
+        A="A",
+        B="B",
+        database=connection,
+        outputs=["Y"],
+        nonfinite="exact",
+    )
+    kept = program.maintain("kept", connection)
+    run("UPDATE A SET val = 2")
+    kept.refresh(way=way)
+    rows = connection.sql("SELECT i, val FROM kept WHERE val <> 0 ORDER BY i").fetchall()
+    assert rows == [(1, 2.0), (2, 2.0), (3, 2.0)]

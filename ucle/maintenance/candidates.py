@@ -164,7 +164,8 @@ class Candidates(Derivation):
             if made.compiled.program.types[found.new].dtype is not self._types[kept.tensor].dtype:
                 continue
             entries = made.compiled.statistics.tensor(found.new).entries
-            cost = made.cost + NUMBERED + scanned + REPLACED * entries
+            fixed = NUMBERED if self.way == AUTO else 0.0
+            cost = made.cost + fixed + scanned + REPLACED * entries
             reason = f"{keys.count:,} of {shape[axis]:,} coordinates of {kept.keys[axis]}"
             yield Candidate(AFFECTED, reason, cost, made, found.new, keys=keys)
             return
@@ -178,7 +179,9 @@ class Candidates(Derivation):
         if part.tensor in self._statements:
             return True
         source = self.whole.inputs[part.tensor].source
-        return isinstance(source, TableSource) and are_plain(source, self._given[part.tensor])
+        if not isinstance(source, TableSource) or any(source.keys_as):  # of other types elsewhere
+            return False
+        return are_plain(source, self._given[part.tensor])
 
     def _rows_of(self, tensor: str) -> float:
         """Return the number of rows of an input or a kept tensor."""

@@ -56,6 +56,7 @@ class Derivation:
         self._changed: dict[str, tuple[Mask, ...]] = {}
         self._differences: dict[str, Difference] = {}
         self._added: dict[str, Before] = {}
+        self._origins: dict[str, frozenset[str]] = {}
 
     def _statements_for(self, tensor: str) -> list[Statement]:
         """Return the statements that compute a tensor from inputs and kept tensors, in order."""
@@ -90,8 +91,15 @@ class Derivation:
         type_ = self._types[tensor]
         if type_.fill != 0 or not type_.every.finite:
             return False
-        known = tensor not in self._given or tensor in self._statements
-        return known or tensor in self.document.finite
+        return self._inputs_of(tensor) <= set(self.document.finite)
+
+    def _inputs_of(self, tensor: str) -> frozenset[str]:
+        """Return the inputs of the text that a tensor is computed from."""
+        if tensor not in self._origins:
+            parts = statements_for([tensor], self._statements)
+            read = frozenset[str]().union(*map(reads_of, parts)) | {tensor}
+            self._origins[tensor] = read.intersection(x.name for x in self.document.inputs)
+        return self._origins[tensor]
 
     def _candidates(
         self, before: KeptTensor, parts: Sequence[Statement], ways: Sequence[str]
