@@ -46,7 +46,7 @@ from ucle.plan.forms import EVERY_ROW
 from ucle.plan.sources import TableSource
 from ucle.run.results import Result, TensorRelation
 from ucle.sqlgen.affected_rows import with_keys
-from ucle.sqlgen.database_queries import indexes_of
+from ucle.sqlgen.database_queries import SCHEMA, indexes_of
 from ucle.sqlgen.maintained_tables import (
     DELTA,
     KEY,
@@ -386,11 +386,16 @@ class Refresh(Candidates):
         """True if all entries of a tensor, computed anew, are compared with those before.
 
         That tells what has changed, which other statements may want to know. It costs more than to
-        write a large table, which keeps its indexes otherwise.
+        write a large table, which keeps its indexes otherwise. A large intermediate tensor is kept
+        for small changes, and where all of it is computed, the change is a large one.
         """
         rows = before.digest[0] or 0 if before.digest else 0
+        if rows <= COMPARED:
+            return True
+        if before.table[0] == SCHEMA:
+            return False
         read = any(before.tensor in reads_of(x) for x in self._statements.values())
-        return rows <= COMPARED or read or self._has_indexes(before.table)
+        return read or self._has_indexes(before.table)
 
     def _has_indexes(self, table: Parts) -> bool:
         found = self.session.look_once(
