@@ -12,6 +12,7 @@ REFRESH = "tests/maintenance/test_refresh.py::test_refresh_equals_a_full_run"
 KEPT = "tests/maintenance/test_maintained.py"
 QUOTIENTS = "tests/maintenance/test_refresh.py::test_quotients_of_tables_that_only_grow"
 DIFFERENCES = "tests/maintenance/test_differences.py"
+AFFECTED = "tests/maintenance/test_affected.py"
 
 MAINTENANCE: tuple[Mutation, ...] = (
     Mutation(
@@ -132,10 +133,26 @@ MAINTENANCE: tuple[Mutation, ...] = (
     Mutation(
         "differences-of-fills",
         "ucle/maintenance/differences.py",
-        "    if not all(is_zero(x.tensor) for x in reads):",
+        "    if not all(is_zero(x.tensor) for x in accesses(product)):",
         "    if False:",
         "entries that are not stored count as 0, whatever they are",
         (f"{DIFFERENCES}::test_what_has_no_difference",),
+    ),
+    Mutation(
+        "functions-of-entries-that-were-there",
+        "ucle/maintenance/differences.py",
+        "    is_known = read.tensor in fresh and same_value(float(_at_zero(factor)), 0.0)",
+        "    is_known = same_value(float(_at_zero(factor)), 0.0)",
+        "a count grows by entries whose values have changed",
+        (f"{DIFFERENCES}::test_functions_of_new_entries",),
+    ),
+    Mutation(
+        "supports-beside-divisors",
+        "ucle/maintenance/finiteness.py",
+        "            return _is_positive(right)",
+        "            return True",
+        "0 divided by 0 counts as 0 where keys are affected",
+        (f"{AFFECTED}::test_factors_beside_what_has_changed",),
     ),
     Mutation(
         "repeated-rows-of-growing-tables",
