@@ -14,10 +14,11 @@ from collections.abc import Collection, Mapping, Sequence
 from ucle.inputs.inputs import parse_table_name
 from ucle.ir.tensor_types import TensorType
 from ucle.language.resolve import resolve
-from ucle.language.syntax import Reduction, Statement, accesses, walk
+from ucle.language.syntax import Binary, Reduction, Statement, accesses, walk
 from ucle.maintenance.affected import reads_of, statements_for
 from ucle.maintenance.document import KeptTensor, Parts, encoded_axes
 from ucle.maintenance.kept_documents import own_table
+from ucle.operators import MULT, SUM
 from ucle.pipeline.artifacts import Compiled
 from ucle.sqlgen.sql_trees import key_columns
 
@@ -76,18 +77,27 @@ def spreads(
     [True, False]
     """
     made = [resolve(x) for x in statements_for([tensor], statements)]
-    if not any(isinstance(y, Reduction) for x in made for y in walk(x.expression)):
+    sums = [y for x in made for y in walk(x.expression) if isinstance(y, Reduction)]
+    if not sums or any(x.operator is not SUM for x in sums):
         return False
     largest = max(sizes[tensor], default=0)
     for reader in statements.values():
         own = set(reader.target.labels)
-        for read in accesses(reader.expression):
-            if read.tensor != tensor or read.indices is not None:
+        for total in walk(resolve(reader).expression):
+            if not isinstance(total, Reduction) or not _is_sum_of_products(total):
                 continue
-            long = {x for x, n in zip(read.labels, sizes[tensor], strict=True) if n == largest}
-            if own.isdisjoint(long):
-                return True
+            for read in accesses(total):
+                if read.tensor != tensor or read.indices is not None:
+                    continue
+                long = {x for x, n in zip(read.labels, sizes[tensor], strict=True) if n == largest}
+                if own.isdisjoint(long):
+                    return True
     return False
+
+
+def _is_sum_of_products(total: Reduction) -> bool:
+    product = total.argument
+    return total.operator is SUM and isinstance(product, Binary) and product.operator is MULT
 
 
 def without_repeated_work(
