@@ -102,6 +102,20 @@ def test_integers_stay_integers(expression: str, routes: Routes) -> None:
 
 
 @pytest.mark.parametrize(
+    "expression", ["when(m[i], m[i] / x[i])", "when(m[i], x[i] / m[i])", "one_if_zero(m[i])"]
+)
+def test_truth_values_stay_truth_values(expression: str, routes: Routes) -> None:
+    """A boolean beside a float32 makes a float32, which an integer does not."""
+    arrays = {"m": np.array([True, False, True]), "x": np.array([2, 4, 8], np.float32)}
+    arrays = {name: array for name, array in arrays.items() if f"{name}[" in expression}
+    case = Case(f"s[i] = {expression}", arrays, dict(arrays), {"i": 3})
+    assert check_everywhere(case, routes, 0)
+    with ucle.einsum_program(f"s[i] = {expression}", **arrays).execute() as result:
+        expected = np.float32 if "x" in arrays else np.bool_
+        assert result["s"].to_numpy().dtype == expected
+
+
+@pytest.mark.parametrize(
     "scale",
     [
         "s[i] = when(D[i] > 0, 1 / sqrt(D[i]))",

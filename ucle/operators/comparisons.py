@@ -248,12 +248,12 @@ FINITE = PointwiseMap(
 
 ONE_IF_ZERO = PointwiseMap(
     "one_if_zero",
-    "if",
+    "bif",
     lambda x: np.where(x == 0, np.ones_like(x), x)[()],
     keeps_nan=True,
     rule=_nonzero_values,
     exactness=Exactness.EXACT,
-    texts=of_reals("CASE WHEN x = 0 THEN one ELSE x END"),
+    texts=of_reals("CASE WHEN x = 0 THEN one ELSE x END") | {"b": "x OR NOT x"},
     uncast_kinds="fi",
     derivative="when(x != 0, g)",
 )

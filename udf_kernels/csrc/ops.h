@@ -22,7 +22,7 @@
     X(square) X(reciprocal) X(sign) X(gelu) X(silu) X(softplus) X(floor) X(ceil) X(round)  \
     X(erf) X(normal_quantile) X(isnan) X(isfinite) X(finite) X(one_if_zero) X(not)
 #define MAPS_integer(X) X(relu) X(abs) X(neg) X(square) X(sign) X(one_if_zero) X(not)
-#define MAPS_boolean(X) X(not)
+#define MAPS_boolean(X) X(one_if_zero) X(not)
 #define MAPS_complex(X)                                                                    \
     X(sigmoid) X(tanh) X(exp) X(log) X(sqrt) X(abs) X(neg) X(square) X(reciprocal) X(conj) \
     X(real) X(imag) X(isnan) X(isinf) X(isfinite) X(not)

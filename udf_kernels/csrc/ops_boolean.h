@@ -26,6 +26,7 @@ COMBINE(bit_or, u | v)
 COMBINE(bit_xor, u ^ v)
 
 static inline V map_not(V v) { return !v; }
+static inline V map_one_if_zero(V v) { return (void)v, true; }
 
 #define IDENTITY_min true
 #define IDENTITY_max false
