@@ -19,7 +19,6 @@ from ucle.sqlgen.sql_trees import (
     function,
     identifier,
     integer,
-    parameter,
     table,
     text,
 )
@@ -229,20 +228,20 @@ def create_statement(step: SqlStep) -> exp.Create:
     )
 
 
-def create_rows(name: str, types: Mapping[str, str]) -> str:
-    """Return the text that creates a temporary table of rows, unless it exists.
+def create_rows(name: str, types: Mapping[str, str], source: str) -> str:
+    """Return the text that creates a temporary table of given rows, unless it exists.
 
     Args:
         name: the name of the table.
-        types: the SQL types of its columns; lists of their values are the parameters.
+        types: the SQL types of its columns.
+        source: the table of the rows, whose columns may have wider types.
     """
     values = (
-        function(
-            "unnest", exp.cast(parameter(number), f"{type_}[]", dialect=DUCKDB_SQL.sqlglot)
-        ).as_(identifier(name_))
-        for number, (name_, type_) in enumerate(types.items(), 1)
+        exp.cast(column(name_), type_, dialect=DUCKDB_SQL.sqlglot).as_(identifier(name_))
+        for name_, type_ in types.items()
     )
-    created = create_statement(SqlStep(name, Role.TABLE, select(*values), ""))
+    query = select(*values).from_(table(source))
+    created = create_statement(SqlStep(name, Role.TABLE, query, ""))
     created.set("exists", True)
     return sql_text(created)
 

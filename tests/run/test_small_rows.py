@@ -160,6 +160,7 @@ WAYS: list[tuple[str, dict[str, Any]]] = [
     ("m[j] = mean[i](P[i,j])", {"m": {"j"}}),
     ("B[i] = max[j](P[i,j] > 0.5)", {"B": {"i"}}),
     ("W[i,j] = P[i,j] * (P[i,j] > 0.5)", {"W": {"i"}}),
+    ("V[i,j] = sqrt(P[i,j]) / (P[i,j] > 0)", {"V": {"i", "j"}}),
 ]
 
 
@@ -213,7 +214,9 @@ def test_few_rows_and_tables_are_the_same(
             assert sorted(map(str, found)) == sorted(map(str, expected))
         else:
             order = [(x, "ascending") for x in expected.column_names if x != "val"]
-            assert found.sort_by(order) == expected.sort_by(order)
+            assert found.schema == expected.schema
+            one, other = (str(x.sort_by(order).to_pylist()) for x in (found, expected))
+            assert one == other  # NaN differs from itself, but not as text
     assert temporary_objects(connection) == before
 
 
@@ -276,7 +279,8 @@ def test_larger_ones_are_in_tables(
     register = Session.register
 
     def counted(session: Session, name: str, data: Any) -> None:
-        registered.append(name)
+        if not name.endswith(" rows"):  # those of a result whose table is asked for
+            registered.append(name)
         register(session, name, data)
 
     monkeypatch.setattr(Session, "register", counted)

@@ -171,10 +171,8 @@ class Session:
                 ) from error
             yield
 
-    def fetch(
-        self, sql: str, where: str = "database", values: Sequence[Any] | None = None
-    ) -> list[tuple[Any, ...]]:
-        """Run a fast query, with values of its parameters if given, and return all of its rows.
+    def fetch(self, sql: str, where: str = "database") -> list[tuple[Any, ...]]:
+        """Run a fast query and return all of its rows.
 
         Raises:
             UcleError: DuckDB refused it, as for `read`.
@@ -183,7 +181,7 @@ class Session:
         with errors_of_duckdb(where):
             self.statements += 1
             try:
-                return self.connection.execute(sql, values).fetchall()
+                return self.connection.execute(sql).fetchall()
             except RuntimeError as error:  # DuckDB's translation of the signal
                 if "interrupted" in str(error):
                     raise KeyboardInterrupt from error

@@ -15,6 +15,7 @@ import duckdb
 from ucle.database.change_detection import drop_quietly
 from ucle.database.engine_errors import GONE
 from ucle.database.session import Session
+from ucle.foundation.libraries import pa
 from ucle.sqlgen.script import (
     create_rows,
     drop_statement,
@@ -216,9 +217,15 @@ class FetchedRows:
 
     def table(self) -> TemporaryTable:
         """Make the table, unless it exists."""
-        create = create_rows(self._name, self._types)
-        values = [[row[n] for row in self._rows] for n in range(len(self._types))]
-        self._session.fetch(create, f"table {self._name}", values)
+        source = f"{self._name} rows"
+        # Not by parameters: DuckDB 1.4 loses a NaN in a list of them.
+        columns = [pa.array([row[n] for row in self._rows]) for n in range(len(self._types))]
+        self._session.register(source, pa.table(columns, names=list(self._types)))
+        try:
+            create = create_rows(self._name, self._types, source)
+            self._session.fetch(create, f"table {self._name}")
+        finally:
+            self._session.unregister(source)
         if self._table is None:
             self._table = TemporaryTable(self._session, self._name, self._drop)
         return self._table
