@@ -210,4 +210,12 @@ MAINTENANCE: tuple[Mutation, ...] = (
         "a mean in a script goes by the number of coordinates of changed rows",
         ("tests/maintenance/test_script.py::test_a_bare_client",),
     ),
+    Mutation(
+        "coordinates-that-no-row-has",
+        "ucle/maintenance/chosen_tensors.py",
+        "    if not kept.encoded:",
+        "    if kept.encoded or not kept.encoded:",
+        "others are computed from a kept tensor without the coordinates at which it is the fill",
+        ("tests/maintenance/test_coordinates_without_rows.py::test_a_new_coordinate_of_an_output",),
+    ),
 )

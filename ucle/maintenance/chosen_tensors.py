@@ -14,7 +14,15 @@ from collections.abc import Collection, Mapping, Sequence
 from ucle.inputs.inputs import parse_table_name
 from ucle.ir.tensor_types import TensorType
 from ucle.language.resolve import resolve
-from ucle.language.syntax import Binary, Reduction, Statement, accesses, walk
+from ucle.language.syntax import (
+    Access,
+    Binary,
+    Expression,
+    Reduction,
+    Statement,
+    accesses,
+    walk,
+)
 from ucle.maintenance.affected import reads_of, statements_for
 from ucle.maintenance.document import KeptTensor, Parts, encoded_axes
 from ucle.maintenance.kept_documents import own_table
@@ -55,9 +63,10 @@ def choose_kept(
     small = {x for x in named if statistics.tensor(x).entries <= most[x] * entries}
     kept = set(program.outputs) if alone else small | set(program.outputs)
     kept = without_repeated_work(statements, kept, program.outputs)
-    return tuple(
+    found = (
         _kept(x, _table(name, x, program.outputs), program.types[x]) for x in named if x in kept
     )
+    return tuple(x for x in found if x.tensor in program.outputs or may_be_read(x, statements))
 
 
 def spreads(
@@ -77,27 +86,50 @@ def spreads(
     [True, False]
     """
     made = [resolve(x) for x in statements_for([tensor], statements)]
-    sums = [y for x in made for y in walk(x.expression) if isinstance(y, Reduction)]
-    if not sums or any(x.operator is not SUM for x in sums):
+    if not any(isinstance(y, Reduction) for x in made for y in walk(x.expression)):
         return False
     largest = max(sizes[tensor], default=0)
     for reader in statements.values():
         own = set(reader.target.labels)
-        for total in walk(resolve(reader).expression):
-            if not isinstance(total, Reduction) or not _is_sum_of_products(total):
+        for read in accesses(reader.expression):
+            if read.tensor != tensor or read.indices is not None:
                 continue
-            for read in accesses(total):
-                if read.tensor != tensor or read.indices is not None:
-                    continue
-                long = {x for x, n in zip(read.labels, sizes[tensor], strict=True) if n == largest}
-                if own.isdisjoint(long):
-                    return True
+            long = {x for x, n in zip(read.labels, sizes[tensor], strict=True) if n == largest}
+            if own.isdisjoint(long):
+                return True
     return False
 
 
-def _is_sum_of_products(total: Reduction) -> bool:
-    product = total.argument
-    return total.operator is SUM and isinstance(product, Binary) and product.operator is MULT
+def may_be_read(kept: KeptTensor, statements: Mapping[str, Statement]) -> bool:
+    """Return whether other tensors may be computed from the rows of a kept one.
+
+    Where an axis has a dictionary, coordinates at which all entries are the fill are in no row. So
+    whoever reads the rows knows fewer coordinates than the program does. That changes nothing if
+    all that is computed of the tensor is 0 where it is.
+    """
+    if not kept.encoded:
+        return True
+    readers = [x for x in statements.values() if kept.tensor in reads_of(x)]
+    return kept.fill == 0 and all(vanishes(resolve(x).expression, kept.tensor) for x in readers)
+
+
+def vanishes(expression: Expression, tensor: str) -> bool:
+    """Return whether an expression is a product, or a sum of products, with a tensor as a factor.
+
+    >>> from ucle.language.parse import parse_program
+    >>> program = parse_program("Y[i] += A[i,j] * m[j]; Z[i] = A[i,i] - m[i]; n = max[i](m[i])")
+    >>> [vanishes(x.expression, "m") for x in program]
+    [True, False, False]
+    """
+    match expression:
+        case Access():
+            return expression.tensor == tensor and expression.indices is None
+        case Binary(operator, left, right) if operator is MULT:
+            sides = [x for x in (left, right) if any(y.tensor == tensor for y in accesses(x))]
+            return bool(sides) and all(vanishes(x, tensor) for x in sides)
+        case Reduction(argument=argument, operator=operator) if operator is SUM:
+            return vanishes(argument, tensor)
+    return False
 
 
 def without_repeated_work(

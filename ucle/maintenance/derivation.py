@@ -27,6 +27,7 @@ from ucle.maintenance.affected import (
     statements_for,
 )
 from ucle.maintenance.bound_program import BoundProgram
+from ucle.maintenance.chosen_tensors import may_be_read
 from ucle.maintenance.differences import Difference, Updated, update
 from ucle.maintenance.document import Document, KeptTensor
 from ucle.maintenance.extremes import Before, extend
@@ -204,6 +205,11 @@ class Derivation:
 
     def _is_finite(self, tensor: str) -> bool:
         return self._types[tensor].every.finite
+
+    def _offer(self, kept: KeptTensor) -> None:
+        """Let other tensors be computed from the rows of a kept one, where that is right."""
+        if may_be_read(kept, self._statements):
+            self._given[kept.tensor] = self._spec_of(kept)
 
     def _spec_of(self, kept: KeptTensor) -> TableInput:
         """Return a kept tensor as an input of a program."""

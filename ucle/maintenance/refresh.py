@@ -209,7 +209,7 @@ class Refresh(Candidates):
         kept = [(before, self._as_now(before)) for before in self.document.kept]
         for _, each in kept:
             if each.tensor not in tensors:
-                self._given[each.tensor] = self._spec_of(each)
+                self._offer(each)
         names = [each.tensor for _, each in kept if each.tensor in tensors]
         made = self._build(statements_for(names, self._statements, self._given), names)
         session = open_checked(self.database)
@@ -259,7 +259,7 @@ class Refresh(Candidates):
             self.reports.append(
                 TensorReport(kept.tensor, chosen.way, chosen.reason, rows, chosen.cost, scratch)
             )
-        self._given[kept.tensor] = self._spec_of(self.kept[-1])
+        self._offer(self.kept[-1])
 
     def _as_now(self, kept: KeptTensor) -> KeptTensor:
         """Return a kept tensor with the fill and the types that it has for the present data."""

@@ -266,7 +266,7 @@ class _Script(Derivation):
     def _bring_up_to_date(self, kept: KeptTensor, grown: set[str]) -> list[Line]:
         parts = self._statements_for(kept.tensor)
         if set().union(*map(reads_of, parts)).isdisjoint(self._changed):
-            self._given[kept.tensor] = self._spec_of(kept)
+            self._offer(kept)
             return []
         best: _Way | None = None
         if not self._grows(parts, grown):
@@ -282,7 +282,7 @@ class _Script(Derivation):
         for stage in best.stages:
             lines.append((self._table(stage.table, stage.query), f"{note}\n{stage.text}"))
         lines += self._replace_rows(kept, best)
-        self._given[kept.tensor] = self._spec_of(kept)
+        self._offer(kept)
         return lines
 
     def _replace_rows(self, kept: KeptTensor, way: _Way) -> Iterator[Line]:
