@@ -13,7 +13,7 @@ from sqlglot import exp
 from ucle.foundation.dataclasses import dataclass
 from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.script import sql_text, with_transaction
-from ucle.sqlgen.sql_trees import one_row, parameter
+from ucle.sqlgen.sql_trees import identifier, one_row, parameter
 
 Place = tuple[str, str]
 """A table and one of its columns."""
@@ -93,7 +93,9 @@ def _without_tables(
         if place not in types:
             return False
         value = parameter(numbers.setdefault(place, len(numbers) + 1))
-        read.replace(exp.cast(value, types[place], dialect=DUCKDB_SQL.sqlglot))
+        cast = exp.cast(value, types[place], dialect=DUCKDB_SQL.sqlglot)
+        names_itself = read.parent is select and read.arg_key == "expressions"
+        read.replace(cast.as_(identifier(read.name)) if names_itself else cast)
     others = [x for x in sources if x.alias_or_name not in tables]
     if not all(_is_table(x) or isinstance(x, exp.Subquery) or x == one_row() for x in others):
         return False

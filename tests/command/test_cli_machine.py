@@ -164,7 +164,7 @@ def test_verbose() -> None:
     assert "ucle.execute: executed in" in outcome.stderr
     assert "SELECT" not in outcome.stderr
     assert "ucle." not in outcome.stdout
-    assert "CREATE TEMPORARY TABLE" in invoke("run", *ARGUMENTS, "-vv").stderr
+    assert "ucle.execute: step y: " in invoke("run", *ARGUMENTS, "-vv").stderr
     assert invoke("run", *ARGUMENTS).stderr == ""
     assert (logging.getLogger("ucle").level, len(logging.getLogger("ucle").handlers)) == before
 

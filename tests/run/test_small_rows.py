@@ -374,5 +374,15 @@ TYPES_OF = {("a", "v"): "BLOB", ("b", "v"): "DOUBLE"}
     ],
 )
 def test_queries(query: str, found: tuple[str, ...] | None) -> None:
+    """Which of the tables a and b are left out; c is one of many rows."""
     made = parameter_query(parse_one(query, dialect="duckdb"), TYPES_OF)
     assert (None if made is None else tuple(table for table, _ in made.parameters)) == found
+
+
+def test_columns_keep_their_names() -> None:
+    text = "WITH c AS (SELECT a.v FROM a) SELECT c.v AS v FROM c POSITIONAL JOIN b WHERE b.v > 0"
+    made = parameter_query(parse_one(text, dialect="duckdb"), TYPES_OF)
+    assert made is not None
+    assert [table for table, _ in made.parameters] == ["b", "a"]
+    with duckdb.connect() as connection:
+        assert connection.execute(made.text, [1.5, b"x"]).fetchall()[0][0] == b"x"
