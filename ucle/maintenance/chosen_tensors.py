@@ -9,24 +9,15 @@ all neighbours of the neighbours of what has changed would be looked at.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 
 from ucle.inputs.inputs import parse_table_name
 from ucle.ir.tensor_types import TensorType
 from ucle.language.resolve import resolve
-from ucle.language.syntax import (
-    Access,
-    Binary,
-    Expression,
-    Reduction,
-    Statement,
-    accesses,
-    walk,
-)
-from ucle.maintenance.affected import reads_of, statements_for
+from ucle.language.syntax import Reduction, Statement, accesses, walk
+from ucle.maintenance.affected import depends_on_sizes, reads_of, statements_for
 from ucle.maintenance.document import KeptTensor, Parts, encoded_axes
 from ucle.maintenance.kept_documents import own_table
-from ucle.operators import MULT, SUM
 from ucle.pipeline.artifacts import Compiled
 from ucle.sqlgen.sql_trees import key_columns
 
@@ -66,7 +57,13 @@ def choose_kept(
     found = (
         _kept(x, _table(name, x, program.outputs), program.types[x]) for x in named if x in kept
     )
-    return tuple(x for x in found if x.tensor in program.outputs or may_be_read(x, statements))
+    chosen = tuple(found)
+    read = readable(chosen, statements, lambda x: _is_zero(program.types[x]))
+    return tuple(x for x in chosen if x.tensor in program.outputs or x.tensor in read)
+
+
+def _is_zero(type_: TensorType) -> bool:
+    return type_.fill == 0 and type_.every.finite
 
 
 def spreads(
@@ -100,36 +97,49 @@ def spreads(
     return False
 
 
-def may_be_read(kept: KeptTensor, statements: Mapping[str, Statement]) -> bool:
-    """Return whether other tensors may be computed from the rows of a kept one.
+def readable(
+    kept: Sequence[KeptTensor],
+    statements: Mapping[str, Statement],
+    is_zero: Callable[[str], bool],
+) -> frozenset[str]:
+    """Return the kept tensors from whose rows other tensors may be computed.
 
     Where an axis has a dictionary, coordinates at which all entries are the fill are in no row. So
-    whoever reads the rows knows fewer coordinates than the program does. That changes nothing if
-    all that is computed of the tensor is 0 where it is.
-    """
-    if not kept.encoded:
-        return True
-    readers = [x for x in statements.values() if kept.tensor in reads_of(x)]
-    return kept.fill == 0 and all(vanishes(resolve(x).expression, kept.tensor) for x in readers)
+    whoever reads the rows knows fewer coordinates than the program does. That must change nothing
+    in what is computed of them, nor in what is computed of that.
 
-
-def vanishes(expression: Expression, tensor: str) -> bool:
-    """Return whether an expression is a product, or a sum of products, with a tensor as a factor.
+    Args:
+        kept: in the order of their statements.
+        statements: all statements, by their tensors.
+        is_zero: True for a tensor whose entries are finite, and 0 where they are not stored.
 
     >>> from ucle.language.parse import parse_program
-    >>> program = parse_program("Y[i] += A[i,j] * m[j]; Z[i] = A[i,i] - m[i]; n = max[i](m[i])")
-    >>> [vanishes(x.expression, "m") for x in program]
-    [True, False, False]
+    >>> program = parse_program("m[i] min= A[i,j]; t[i] = 2 * m[i]; n[] = max[i](t[i])")
+    >>> own = {x.target.tensor: x for x in program}
+    >>> rows = [KeptTensor(x, (x,), ("i",), 0, (0,), ()) for x in "mt"]
+    >>> sorted(readable(rows, {x: own[x] for x in "mt"}, lambda x: True))
+    ['m', 't']
+    >>> sorted(readable(rows, own, lambda x: True))
+    []
     """
-    match expression:
-        case Access():
-            return expression.tensor == tensor and expression.indices is None
-        case Binary(operator, left, right) if operator is MULT:
-            sides = [x for x in (left, right) if any(y.tensor == tensor for y in accesses(x))]
-            return bool(sides) and all(vanishes(x, tensor) for x in sides)
-        case Reduction(argument=argument, operator=operator) if operator is SUM:
-            return vanishes(argument, tensor)
-    return False
+    found = set[str]()
+    for each in reversed(kept):  # the later ones first, as they end the search for readers
+        readers = _readers(each.tensor, statements, found)
+        if not each.encoded or not any(depends_on_sizes(x, is_zero) for x in readers):
+            found.add(each.tensor)
+    return frozenset(found)
+
+
+def _readers(
+    tensor: str, statements: Mapping[str, Statement], given: Container[str]
+) -> Iterator[Statement]:
+    """Yield the statements that read a tensor, or others that are computed from it."""
+    computed = {tensor}
+    for name, statement in statements.items():
+        if not computed.isdisjoint(reads_of(statement)):
+            yield statement
+            if name not in given:
+                computed.add(name)
 
 
 def without_repeated_work(

@@ -27,7 +27,7 @@ from ucle.maintenance.affected import (
     statements_for,
 )
 from ucle.maintenance.bound_program import BoundProgram
-from ucle.maintenance.chosen_tensors import may_be_read
+from ucle.maintenance.chosen_tensors import readable
 from ucle.maintenance.differences import Difference, Updated, update
 from ucle.maintenance.document import Document, KeptTensor
 from ucle.maintenance.extremes import Before, extend
@@ -58,6 +58,7 @@ class Derivation:
         self._differences: dict[str, Difference] = {}
         self._added: dict[str, Before] = {}
         self._origins: dict[str, frozenset[str]] = {}
+        self._readable = readable(document.kept, self._statements, self._is_zero)
 
     def _statements_for(self, tensor: str) -> list[Statement]:
         """Return the statements that compute a tensor from inputs and kept tensors, in order."""
@@ -208,7 +209,7 @@ class Derivation:
 
     def _offer(self, kept: KeptTensor) -> None:
         """Let other tensors be computed from the rows of a kept one, where that is right."""
-        if may_be_read(kept, self._statements):
+        if kept.tensor in self._readable:
             self._given[kept.tensor] = self._spec_of(kept)
 
     def _spec_of(self, kept: KeptTensor) -> TableInput:
