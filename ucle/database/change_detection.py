@@ -86,8 +86,10 @@ class Quiet:
         session = self.session
         number, statements = self._begun
         last = number + session.statements - statements
+        seen, counted = session.last or (number, statements)
         # In a transaction, which may yet change data, the number would be that of its beginning.
-        if session.last == (last, session.statements) and last > number:
+        # If another statement ran behind that one, the next execution begins with a larger number.
+        if number < seen == number + counted - statements:
             _marks[session.connection] = _Mark(last, self.known)
         elif _number(session) == last + 2:
             _marks[session.connection] = _Mark(last + 2, self.known)

@@ -340,7 +340,7 @@ class Prepared:
         self.take_route(session)
         script = self._script(session.capabilities)
         known = {**self.compiled.named_inputs, **(inputs or {})}
-        executed = execute_script(session, known, script, watch=watch, fetch=True)
+        executed = execute_script(session, known, script, watch=watch)
         session.release()
         tables = number_later(session, self.compiled.executed, executed)
         return Result.of(self.compiled, session, *tables)

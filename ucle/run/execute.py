@@ -91,8 +91,6 @@ def execute_script(
     runs: dict[str, StepRun] | None = None,
     watch: Watch | None = None,
     held: Mapping[str, Row | str] | None = None,
-    *,
-    fetch: bool = False,
 ) -> Executed:
     """Run a script.
 
@@ -103,7 +101,6 @@ def execute_script(
         runs: receives the run time and row count of each statement, if given.
         watch: receives the progress of the script.
         held: existing tables, or their names, by the names that the script has for them.
-        fetch: True to fetch few rows with keys, too, which other statements do not read.
 
     Raises:
         ExecutionError: DuckDB refused a statement. Nothing is left behind.
@@ -117,7 +114,7 @@ def execute_script(
         undo.enter_context(session.strict_casts())
         if watch is not None:
             undo.enter_context(session.enable_counting())
-        execution = _Execution(session, prefix, undo, runs, watch, held or {}, fetch)
+        execution = _Execution(session, prefix, undo, runs, watch, held or {})
         executed = execution.run(inputs, script)
     if EXECUTE.isEnabledFor(logging.INFO):
         _log_rows(session, executed, time.perf_counter() - started)
@@ -159,7 +156,6 @@ class _Execution:
         runs: dict[str, StepRun] | None,
         watch: Watch | None,
         held: Mapping[str, Row | str],
-        fetch: bool,
     ) -> None:
         self._session = session
         self._prefix = prefix
@@ -167,7 +163,6 @@ class _Execution:
         self._undo = undo
         self._runs = runs
         self._watch = watch
-        self._fetches = fetch
         self._handed_over: set[str] = set()
 
     def run(self, inputs: Mapping[str, BoundInput], script: Script) -> Executed:
@@ -179,7 +174,7 @@ class _Execution:
         for name, data in memory_tables(inputs).items():
             if script.reads(name):
                 self._register(name, data)
-        rows = [x for x in script.rows if self._fetches or not x.keys] if self._runs is None else []
+        rows = script.rows if self._runs is None else ()
         if any(self._make_row(query, inputs, script, executed) for query in rows):
             return executed
         with _dropping(executed):

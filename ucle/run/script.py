@@ -125,7 +125,7 @@ _scripts = BoundedCache[Script](MOST_BYTES)
 def kept_script(plan: Plan, capabilities: Capabilities) -> Script:
     """Emit the script of a plan for one route, as `script_of`, or return the one emitted before."""
     key = ExactKey.find((Same(plan), capabilities))
-    return _scripts.get_or_make(key, lambda: script_of(plan, capabilities))
+    return _scripts.get_or_make(key, lambda: script_of(plan, capabilities, fetched=True))
 
 
 def script_of(
@@ -134,6 +134,7 @@ def script_of(
     *,
     keep_dictionaries: bool = False,
     finite: Collection[str] = (),
+    fetched: bool = False,
 ) -> Script:
     """Emit the script of a plan for one route; executions differ only in their prefix.
 
@@ -142,6 +143,7 @@ def script_of(
         capabilities: the capabilities of the route.
         keep_dictionaries: True to keep all dictionaries, not only those that results need.
         finite: outputs to be checked for numbers that are not finite.
+        fetched: True if no other statement reads the results, so that few rows may be fetched.
     """
     prefixed = capabilities
     if capabilities.registered:
@@ -180,7 +182,7 @@ def script_of(
     questions = {name: sql_text(query) for name, query in infinite.items()}
     ours = sorted(name for name in called if name.startswith(PLACEHOLDER))
     functions = tuple(name.removeprefix(PLACEHOLDER) for name in ours)
-    queries = tuple(_row_queries(plan, steps))
+    queries = tuple(_row_queries(plan, steps, keyed=fetched))
     return Script(tuple(statements), functions, loads, questions, asked, queries)
 
 
@@ -194,8 +196,8 @@ MOST_ROW_BYTES = 1 << 24
 """Bytes of all of these rows."""
 
 
-def _row_queries(plan: Plan, steps: Sequence[SqlStep]) -> Iterator[RowQuery]:
-    """Yield queries in place of a script that makes few and small rows.
+def _row_queries(plan: Plan, steps: Sequence[SqlStep], *, keyed: bool) -> Iterator[RowQuery]:
+    """Yield queries in place of a script that makes one row, or few with keys if those may be.
 
     The size of compressed arrays is that of the data, which is known when they are handed over. So
     there is a query that takes them as parameters, and one that reads them as tables.
@@ -209,7 +211,7 @@ def _row_queries(plan: Plan, steps: Sequence[SqlStep]) -> Iterator[RowQuery]:
     if any(PLACEHOLDER + x.step != made[0].name for x in plan.outputs.values()):
         return
     keys = _keys(results)
-    if keys is None:
+    if keys is None or (keys and not keyed):
         return
     given = [place for step in plan.steps for place in _places(step)]
     lists = {place: relation for place, relation in given if _are_lists(relation)}
