@@ -90,7 +90,9 @@ def test_few_long_tuples_are_fetched_in_time() -> None:
         for kept in (169_000.0, 1_690_000.0)
     )
     assert few < many
-    assert few == cost(JoinWork(1e6, 8.0, 1024.0, built=2 * CACHED, kept=100.0), ENGINE)
+    cached = 2 * CACHED
+    kept = 169_000.0 * cached / (3 * SHARED)
+    assert few == cost(JoinWork(1e6, 8.0, 1024.0, built=cached, kept=kept), ENGINE)
 
 
 def test_entries_go_into_few_groups_or_many() -> None:

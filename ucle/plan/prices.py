@@ -306,6 +306,8 @@ def cost(work: Work, profile: Profile) -> float:
                 right = right / DUCKDB_LIMITS.vector_rows if right_once else right
             each = (left + right) * profile.transfer + profile.fixed
             each += _lookup(built, kept, left + right, profile)
+            if built > CACHED and not _is_far(built, kept):
+                each += built / kept * profile.read  # from the cache that cores share
             return rows * each + read * profile.scan + (profile.view if keyed else 0.0)
         case SparseWork(entries, flops, pairs, made_bytes, rows, long_bytes, threads):
             followed = entries * profile.listed + flops * profile.sparse + pairs * profile.pair
@@ -350,9 +352,14 @@ def _lookup(whole: float, count: float, size: float, profile: Profile) -> float:
 
     While the pointers to the tuples stay in a cache, the next tuple is fetched before it is needed.
     """
-    if whole > SHARED and count * POINTER > POINTED:
+    if _is_far(whole, count):
         return profile.far + size * profile.read * SCATTERED
     return profile.near if whole > CACHED else 0.0
+
+
+def _is_far(whole: float, count: float) -> bool:
+    """True if no cache holds tuples of so many bytes, nor the pointers to them."""
+    return whole > SHARED and count * POINTER > POINTED
 
 
 def _byte(made_bytes: float, rows: float, profile: Profile) -> float:
