@@ -15,7 +15,12 @@ from ucle.maintenance.affected import (
     depends_on_sizes,
 )
 
-CHANGED = {"A": (Mask("dA", (0, 1)),), "B": (Mask("dB", (0, 1)),), "x": (Mask("dx", (0,)),)}
+CHANGED = {
+    "A": (Mask("dA", (0, 1)),),
+    "B": (Mask("dB", (0, 1)),),
+    "C": (Mask("dC", (0, 1, 2)),),
+    "x": (Mask("dx", (0,)),),
+}
 
 
 def texts(affected: AffectedKeys) -> list[str]:
@@ -30,6 +35,7 @@ def texts(affected: AffectedKeys) -> list[str]:
         ("T[i,j] = A[i,j] + x[i]", "Ax", ["T[i,j] = dA[i,j]", "T[i] = dx[i]"]),
         ("T[j,i] = A[i,j] + B[j,i]", "AB", ["T[j,i] = dA[i,j] or dB[j,i]"]),
         ("T[i] = x[i] - x[~(i-1)]", "x", ["T[i] = dx[i] or dx[~(i - 1)]"]),
+        ("T[k] += C[i,k,i]", "C", ["T[k] any= dC[i,k,i]"]),
         ("T[i,j] = cumsum[j](A[i,j])", "A", ["T[i] any= dA[i,j]"]),
         ("T[i,r] = top_k[j,r](A[i,j])", "A", ["T[i] any= dA[i,j]"]),
         ("T[i] = x[i] / sum[j](x[j])", "x", None),

@@ -376,7 +376,7 @@ def _masks(
 
 
 def _any_of(expression: Expression, kept: Sequence[str]) -> Expression:
-    over = tuple(x for x in expression.labels if x not in kept)
+    over = tuple(x for x in dict.fromkeys(expression.labels) if x not in kept)
     return Reduction(ANY, over, expression, expression.span) if over else expression
 
 
