@@ -115,6 +115,62 @@ def test_truth_values_stay_truth_values(expression: str, routes: Routes) -> None
         assert result["s"].to_numpy().dtype == expected
 
 
+OPERATORS = (
+    *(f"a[i] {x} b[i]" for x in ("+", "-", "*", "/", "//", "%", "**", "==", "<", "&", "|")),
+    *(f"{x}(a[i], b[i])" for x in ("min", "max", "arctan2", "xor")),
+    *(f"{x}(a[i])" for x in ("log", "sqrt", "exp", "abs", "relu", "reciprocal", "-")),
+    *("1 / a[i]", "a[i] / 2", "a[i] / (b[i] + a[i])", "a[i] / b[i] * a[i]"),
+)
+PAIRS = (
+    ("bool", "float32"),
+    ("float32", "bool"),
+    ("bool", "bool"),
+    ("int64", "float32"),
+    ("complex64", "float32"),
+)
+
+
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("expression", OPERATORS)
+def test_an_operator_has_its_type_in_a_guard(expression: str) -> None:
+    """Or its error: a guard replaces operands that it would not need, by ones of their type."""
+    for pair in PAIRS:
+        arrays = {name: np.ones(3, dtype) for name, dtype in zip("ab", pair, strict=True)}
+        arrays = {name: array for name, array in arrays.items() if f"{name}[" in expression}
+        alone = _type_of(expression, arrays)
+        for name in arrays:
+            for condition in (f"{name}[i]", f"{name}[i] != 0"):
+                assert _type_of(f"when({condition}, {expression})", arrays) == alone, pair
+
+
+def _type_of(expression: str, arrays: dict[str, np.ndarray[Any, Any]]) -> object:
+    try:
+        program = ucle.einsum_program(f"s[i] = {expression}", inputs=arrays)
+    except ucle.UcleError as error:
+        return type(error)
+    return program.compiled.program.types["s"].dtype
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "when(c[i] != 0, x[i] / c[i])",
+        "when(c[i], x[i] / c[i])",
+        "unless(c[i] == 0, log(c[i]))",
+        "one_if_zero(c[i])",
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_complex_numbers(expression: str, dtype: type, routes: Routes) -> None:
+    """A condition keeps divisors from 0, which has no sides in the complex plane."""
+    arrays = {"c": np.array([1 + 2j, 0, 2j], dtype), "x": np.array([2, 4, 8], np.float32)}
+    arrays = {name: array for name, array in arrays.items() if f"{name}[" in expression}
+    case = Case(f"s[i] = {expression}", arrays, dict(arrays), {"i": 3})
+    assert check_everywhere(case, routes, 0)
+    with ucle.einsum_program(f"s[i] = {expression}", **arrays).execute() as result:
+        assert result["s"].to_numpy().dtype == dtype
+
+
 @pytest.mark.parametrize(
     "scale",
     [

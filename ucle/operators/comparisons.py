@@ -248,12 +248,16 @@ FINITE = PointwiseMap(
 
 ONE_IF_ZERO = PointwiseMap(
     "one_if_zero",
-    "bif",
+    "bifc",
     lambda x: np.where(x == 0, np.ones_like(x), x)[()],
     keeps_nan=True,
     rule=_nonzero_values,
     exactness=Exactness.EXACT,
-    texts=of_reals("CASE WHEN x = 0 THEN one ELSE x END") | {"b": "x OR NOT x"},
+    texts=of_reals("CASE WHEN x = 0 THEN one ELSE x END")
+    | {
+        "b": "x OR NOT x",
+        "c": "CASE WHEN x.re = 0 AND x.im = 0 THEN one ELSE x END",
+    },
     uncast_kinds="fi",
     derivative="when(x != 0, g)",
 )

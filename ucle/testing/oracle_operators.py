@@ -159,7 +159,7 @@ FUNCTIONS: dict[str, Meaning] = {
     "isnan": Meaning(np.isnan, "bifc"),
     "isfinite": Meaning(np.isfinite, "bifc"),
     "finite": Meaning(lambda x: np.where(np.isfinite(x), x, x.dtype.type(0))),
-    "one_if_zero": Meaning(lambda x: np.where(x == 0, x.dtype.type(1), x)),
+    "one_if_zero": Meaning(lambda x: np.where(x == 0, x.dtype.type(1), x), "bifc"),
     "not": Meaning(np.logical_not, "bifc"),
     "logical_not": Meaning(np.logical_not, "bifc"),
     "conj": Meaning(np.conj, "ifc"),

@@ -25,7 +25,7 @@
 #define MAPS_boolean(X) X(one_if_zero) X(not)
 #define MAPS_complex(X)                                                                    \
     X(sigmoid) X(tanh) X(exp) X(log) X(sqrt) X(abs) X(neg) X(square) X(reciprocal) X(conj) \
-    X(real) X(imag) X(isnan) X(isinf) X(isfinite) X(not)
+    X(real) X(imag) X(isnan) X(isinf) X(isfinite) X(one_if_zero) X(not)
 
 /* ---- Combinations of two elements; the ordered ones differ if the two change places ---- */
 

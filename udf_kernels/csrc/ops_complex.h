@@ -105,6 +105,7 @@ MAP(imag, pair(v.im, 0))
 MAP(isnan, pair(v.re != v.re || v.im != v.im, 0))
 MAP(isinf, pair(isinf(v.re) || isinf(v.im), 0))
 MAP(isfinite, pair(IS_FINITE(v), 0))
+MAP(one_if_zero, nonzero(v) ? v : pair(1, 0))
 MAP(not, pair(!nonzero(v), 0))
 
 #define IDENTITY_sum {0, 0}
