@@ -144,6 +144,7 @@ def affected_in_product(
     is_zero: Callable[[str], bool],
     is_there: Callable[[str], bool],
     label: str | None = None,
+    fresh: Container[str] = (),
 ) -> AffectedKeys | None:
     """Return the masks of a tensor, where products may be other than 0; None if it has none.
 
@@ -157,6 +158,8 @@ def affected_in_product(
         is_there: True for a tensor that is stored.
         label: the only one that masks have, if it is given. Then factors are looked at for reads
             without this label alone.
+        fresh: tensors whose changed entries were not there before: where they are not 0 now holds
+            all places where they were not 0.
 
     >>> from ucle.language.parse import parse_program
     >>> from ucle.language.syntax_to_text import statement_text
@@ -167,9 +170,14 @@ def affected_in_product(
     ... )
     >>> statement_text(found.statements[0])
     'u_mask[i] = any[j](dA[i,j]) or any[j,k](dZ[j,k] * (A[i,j] != 0 or dA[i,j]))'
+    >>> found = affected_in_product(
+    ...     statement, changed, str.lower, lambda x: True, lambda x: True, "i", fresh=["A"]
+    ... )
+    >>> statement_text(found.statements[0])
+    'u_mask[i] = any[j](dA[i,j]) or any[j,k](dZ[j,k] * (A[i,j] != 0))'
     """
     resolved = resolve(statement)
-    reads = _Supported(changed, is_zero, is_there, label)
+    reads = _Supported(changed, is_zero, is_there, label, fresh)
     found = list(reads.of(resolved.expression, ()))
     return None if label is None and not reads.any else _masks(resolved, found, names, label)
 
@@ -256,9 +264,10 @@ class _Supported:
         is_zero: Callable[[str], bool],
         is_there: Callable[[str], bool],
         label: str | None,
+        fresh: Container[str],
     ) -> None:
         self._changed, self._is_zero, self._is_there = changed, is_zero, is_there
-        self._label = label
+        self._label, self._fresh = label, fresh
         self.any = False
         """True if there was such a factor."""
 
@@ -315,6 +324,8 @@ class _Supported:
             return None
         zero = Number(0, factor.span)
         support: Expression = Binary(NOT_EQUAL, factor, zero, factor.span)
+        if factor.tensor in self._fresh:
+            return support
         for access in _changed_at(factor, self._changed):
             if access is None or set(access.labels) != set(factor.labels):
                 return None

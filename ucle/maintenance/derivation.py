@@ -195,6 +195,7 @@ class Derivation:
                     self._is_zero,
                     self._given.__contains__,
                     statement.target.labels[axes[tensor]] if tensor in axes else None,
+                    fresh=self._added,
                 )
             affected = affected or affected_keys(statement, changed, self._new_name)
             program += affected.statements
