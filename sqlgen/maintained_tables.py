@@ -58,10 +58,10 @@ def state_query(source: TableSource, last: int | None = None) -> exp.Select:
     Arrays are replaced by a digest. `last` is the last rowid of those that count.
     """
     query = select(*_state_columns(source)).from_(source_table(source))
-    return query if last is None else query.where(_up_to(last))
+    return query if last is None else query.where(up_to(last))
 
 
-def _up_to(last: int) -> exp.Expr:
+def up_to(last: int) -> exp.Expr:
     """The condition that a row is none behind another one."""
     return exp.LTE(this=column("rowid"), expression=integer(last))
 
@@ -93,28 +93,6 @@ def absent_keys(name: Name, key: str, rows: exp.Query) -> str:
     return sql_text(select(integer(1)).from_(table(*name, alias="kept")).where(absent).limit(1))
 
 
-def count_new_keys(source: TableSource, last: int, changed: Name, axes: Sequence[int]) -> str:
-    """Return a query for the number of values of some keys that no row up to another one has.
-
-    Args:
-        source: the table.
-        last: the rowid of that row.
-        changed: a table of changed keys, with columns `KEY`.
-        axes: the places of the keys.
-    """
-    found = []
-    for axis in axes:
-        key, own = KEY.format(axis), source.keys[axis]
-        new = select(column(key)).from_(table(*changed)).distinct()
-        before = select(column(own)).from_(source_table(source)).where(_up_to(last))
-        others = before.subquery(alias=identifier("rows"))
-        same = exp.EQ(this=column(own, "rows"), expression=column(key, "new"))
-        there = exp.Exists(this=select(integer(1)).from_(others).where(same))
-        rows = select(exp.Count(this=exp.Star())).from_(new.subquery(alias=identifier("new")))
-        found.append(rows.where(exp.not_(there, copy=False)).subquery())
-    return sql_text(select(*found))
-
-
 @cached_text
 def count_behind(name: Name, last: int) -> str:
     """Return a query for the number of rows of a table behind a row."""
@@ -127,7 +105,7 @@ def rows_and_last(name: Name, last: int = -1) -> str:
 
     Rows that the present transaction has inserted have no rowid yet that lasts. Behind these two
     stands the number of rows behind the row `last`, and only these are looked at: the number of
-    all rows is known.
+    all rows is known. Then comes the number of those of them that have no rowid yet that lasts.
     """
     lasts = exp.LT(this=column("rowid"), expression=integer(FIRST_LOCAL))
     most = exp.Filter(this=exp.Max(this=column("rowid")), expression=exp.Where(this=lasts))
@@ -136,7 +114,9 @@ def rows_and_last(name: Name, last: int = -1) -> str:
     if last >= FIRST_LOCAL:  # a row of this transaction, before which there are others
         before = function("coalesce", most, integer(-1))
         lasting = select(before).from_(table(*name)).subquery()
-    found = [every, lasting, exp.Count(this=exp.Star())]
+    local = exp.GTE(this=column("rowid"), expression=integer(FIRST_LOCAL))
+    pending = exp.Filter(this=exp.Count(this=exp.Star()), expression=exp.Where(this=local))
+    found = [every, lasting, exp.Count(this=exp.Star()), pending]
     return sql_text(select(*found).from_(table(*name)).where(_behind(last)))
 
 
@@ -154,7 +134,7 @@ def state_behind(source: TableSource, last: int | exp.Expr, most: int | None = N
     `last` is the rowid of that row, or an expression for it.
     """
     query = select(*_state_columns(source)).from_(source_table(source)).where(_behind(last))
-    return query if most is None else query.where(_up_to(most))
+    return query if most is None else query.where(up_to(most))
 
 
 def with_names(query: exp.Query, columns: Sequence[str], names: Sequence[str]) -> exp.Select:
@@ -272,7 +252,7 @@ def repeated_keys(source: TableSource, new: Name, last: int, first: str | None =
             which takes half the time.
     """
     keys: list[exp.Expr] = [*map(column, source.keys)] or [integer(1)]
-    before = select(*keys).from_(source_table(source)).where(_up_to(last))
+    before = select(*keys).from_(source_table(source)).where(up_to(last))
     if first is None:
         return sql_text(rows_at(before, (new, source.keys)).limit(1))
     few = rows_with(before, first, all_rows(new, [first]))

@@ -163,7 +163,12 @@ def _join(
 
 @cached_text
 def describe_differing(
-    name: Name, keys: Sequence[str], positions: Sequence[str], weight: Scalar | None
+    name: Name,
+    keys: Sequence[str],
+    positions: Sequence[str],
+    weight: Scalar | None,
+    *,
+    described: bool = True,
 ) -> str:
     """Return a query about entries that differ, with one row.
 
@@ -183,6 +188,8 @@ def describe_differing(
         for each in put_together(digest):
             is_there = exp.not_(exp.Is(this=column(value), expression=exp.null()), copy=False)
             columns.append(exp.Filter(this=each, expression=exp.Where(this=is_there)))
+    if not described:
+        return sql_text(select(*columns).from_(rows))
     differs_by = weight is not None
     return with_facts_of_keys(columns, rows, name, keys, positions, differs_by=differs_by)
 

@@ -89,6 +89,9 @@ class MeasuredInput(Checked):
     """Axes whose V is counted, where it is not `exact`."""
     runs: float = 0.0
     """The rows of a large table of runs, each of which stands for many entries; else 0."""
+    absent: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    """For some axes whose V is counted, the coordinates without an entry: where these are few, new
+    rows tell V."""
 
     @property
     def statistics(self) -> TensorStatistics:

@@ -32,6 +32,7 @@ def facts_text(measured: MeasuredInput) -> str:
             "largest": measured.largest,
             "counted": sorted(measured.counted),
             "runs": measured.runs,
+            **({"absent": measured.absent} if measured.absent else {}),
         }
     )
 
@@ -76,11 +77,24 @@ def read_facts(text: str, rank: int, dense: Sequence[int]) -> MeasuredInput | No
     if not _is_count(runs):
         return None
     found = tuple(map(float, distinct)), exact, largest, frozenset(counted)
-    return MeasuredInput(*totals, *found, float(runs))
+    absent = _read_absent(fields.get("absent", []), distinct, sizes)
+    return MeasuredInput(*totals, *found, float(runs), absent)
 
 
 def _are_axes(noted: Any, rank: int) -> bool:
     return isinstance(noted, list) and all(type(axis) is int and 0 <= axis < rank for axis in noted)
+
+
+def _read_absent(
+    noted: Any, distinct: Sequence[float], sizes: Sequence[int]
+) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """The coordinates without an entry, by their axes; none where they do not fit V."""
+    try:
+        pairs = [(int(axis), tuple(map(int, places))) for axis, places in noted]
+        fit = all(len(set(x)) == sizes[n] - distinct[n] for n, x in pairs)
+    except (IndexError, TypeError, ValueError):
+        return ()
+    return tuple(pairs) if fit else ()
 
 
 def _read_extremes(ends: Any) -> tuple[Real, Real] | None:

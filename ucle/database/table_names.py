@@ -91,6 +91,12 @@ def note_temporary(session: Session, parts: Sequence[str]) -> None:
         session.observed.setdefault("relation", {})[TableName(tuple(parts))] = relation
 
 
+def forget_relation(session: Session, parts: Sequence[str]) -> None:
+    """Forget what was found of a name, whose table was just made anew."""
+    if session.observed is not None:
+        session.observed.get("relation", {}).pop(TableName(tuple(parts)), None)
+
+
 def find_relation(session: Session, name: TableName) -> Relation | None:
     """Resolve a name to a table or view; None if it resolves to nothing."""
     return find_relations(session, [name])[name]

@@ -14,6 +14,7 @@ from ucle.maintenance.document import Parts, WatchedInput
 from ucle.maintenance.states import read_digest
 from ucle.plan.sources import TableName, TableSource
 from ucle.sqlgen.maintained_tables import (
+    FIRST_LOCAL,
     rowid_behind,
     rows_and_last,
     state_behind,
@@ -22,8 +23,8 @@ from ucle.sqlgen.maintained_tables import (
 
 def last_rows(session: Session, watched: WatchedInput, source: TableSource) -> WatchedInput:
     """Return a table to which rows are appended with what tells the present ones."""
-    ((rows, last, _),) = session.fetch(rows_and_last(_table_of(source)))
-    return _with_pending(session, replace(watched, appended=(rows, last)), source)
+    ((rows, last, _, pending),) = session.fetch(rows_and_last(_table_of(source)))
+    return _with_pending(session, replace(watched, appended=(rows, last)), source, pending)
 
 
 def rows_now(session: Session, watched: WatchedInput, source: TableSource) -> WatchedInput:
@@ -34,7 +35,7 @@ def rows_now(session: Session, watched: WatchedInput, source: TableSource) -> Wa
     """
     assert watched.appended is not None
     before, last = watched.appended
-    ((rows, most, new),) = session.fetch(rows_and_last(_table_of(source), last))
+    ((rows, most, new, pending),) = session.fetch(rows_and_last(_table_of(source), last))
     if rows != before + new:
         raise MaintenanceError(
             "rows were removed from a table to which they are only appended",
@@ -43,11 +44,18 @@ def rows_now(session: Session, watched: WatchedInput, source: TableSource) -> Wa
             found=f"{rows:,} rows, {new:,} of them new",
             hint="maintain the program again without append_only",
         )
-    return _with_pending(session, replace(watched, appended=(rows, most)), source)
+    if last >= FIRST_LOCAL:  # rows up to this one may be pending, too
+        pending = rows
+    return _with_pending(session, replace(watched, appended=(rows, most)), source, pending)
 
 
-def _with_pending(session: Session, watched: WatchedInput, source: TableSource) -> WatchedInput:
+def _with_pending(
+    session: Session, watched: WatchedInput, source: TableSource, rows: int
+) -> WatchedInput:
+    """Return a table with a digest of the rows that have no rowid yet that lasts, if it has any."""
     assert watched.appended is not None
+    if not rows:
+        return replace(watched, pending=())
     pending = read_digest(session, state_behind(source, watched.appended[1]), source)
     return replace(watched, pending=pending if pending[0] else ())
 

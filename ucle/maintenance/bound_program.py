@@ -24,7 +24,7 @@ from ucle.maintenance.facts import measure_with
 from ucle.options import Options
 from ucle.pipeline.spelled_out import spell_out
 from ucle.pipeline.stages import bind_statements, source_of
-from ucle.plan.sources import TableSource
+from ucle.plan.sources import TableName, TableSource
 from ucle.run.build import Build, resources_of
 from ucle.stats.measure import MeasuredInput
 
@@ -88,7 +88,8 @@ def find_tables(document: Document, session: Session) -> dict[str, tuple[TableSo
     options = options_for(document, session, document.tensors)
     labels = spell_out(parse_program(document.text), options).labels
     given = {x.name: describe(x.name, input_of(x.spec), x.name) for x in document.inputs}
-    observe(session, (), [x.origin for x in given.values() if isinstance(x, DescribedTable)])
+    named = [x.origin for x in given.values() if isinstance(x, DescribedTable)]
+    observe(session, (), [*named, *(TableName(x.table) for x in document.kept)])
     return {
         x.name: find_table(session, x.name, input_of(x.spec), labels[x.name])
         for x in document.inputs

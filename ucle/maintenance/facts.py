@@ -21,14 +21,18 @@ from ucle.maintenance.changes import ChangedInput
 from ucle.maintenance.document import WatchedInput
 from ucle.maintenance.told import ToldRows
 from ucle.plan.sources import Nulls, TableName, TableSource
-from ucle.sqlgen.maintained_tables import count_new_keys, drop_table, repeated_keys, rows_behind
+from ucle.sqlgen.maintained_tables import drop_table, repeated_keys, rows_behind
+from ucle.sqlgen.new_coordinates import absent_coordinates, count_new_keys, now_present
 from ucle.sqlgen.told_changes import ends_of_rows
 from ucle.sqlgen.write_statements import create_table
-from ucle.stats.measure import MeasuredInput, combine
+from ucle.stats.measure import MOST_BITS, MeasuredInput, combine
 
 MOST_GROWN = 1.5
 """How much a table may grow or shrink until all of it is measured again: V of the parts only limits
 its V."""
+
+MOST_ABSENT = 500
+"""The most coordinates of an axis without an entry that are remembered."""
 
 FEW_VALUES = 0.25
 """The largest share of a key's values by which rows are passed over before all are compared."""
@@ -94,8 +98,8 @@ def _count_appended(
 ) -> MeasuredInput:
     """Return facts about a table that has grown with V counted where it was counted before.
 
-    New coordinates are counted, and those of the rows before are not looked through again; where
-    each had a row, there is none to be found.
+    New coordinates are counted, and those of the rows before are not looked through again: where
+    each had a row, there is none to be found, and where few had none, these are known.
     """
     before = read_facts(watched.facts, len(source.keys) + len(source.dense), source.dense)
     if change is None or watched.appended is None or before is None:
@@ -104,14 +108,28 @@ def _count_appended(
     if before.entries != watched.appended[0] or now.entries != before.entries + added:
         return now  # some rows are no entries
     counts = {axis: v for axis, v in before.counts.items() if not source.is_encoded(axis)}
-    same = [axis for axis, v in counts.items() if v == now.sizes[axis]]
-    others = [axis for axis in counts if axis not in same]
-    if others:
-        found = count_new_keys(source, watched.appended[1], change.table, others)
-        (new,) = session.read(found, f"input {watched.name}")
-        counts |= {axis: counts[axis] + float(x) for axis, x in zip(others, new, strict=True)}
+    others = [axis for axis, v in counts.items() if v != now.sizes[axis]]
+    known = {axis: x for axis, x in before.absent if now.sizes[axis] == before.sizes[axis]}
+    absent = {axis: known[axis] for axis in others if axis in known}
+    where = f"input {watched.name}"
+    if absent:
+        (rows,) = session.read(now_present(change.table, absent), where)
+        for (axis, places), found in zip(absent.items(), rows, strict=True):
+            absent[axis] = tuple(x for x in places if x not in (found or ()))
+    unknown = [axis for axis in others if axis not in absent]
+    for axis in [x for x in unknown if now.sizes[x] - counts[x] <= MOST_ABSENT]:
+        if now.sizes[axis] <= MOST_BITS:
+            rows = session.read(absent_coordinates(source, axis, now.sizes[axis]), where)
+            absent[axis] = tuple(int(x) for (x,) in rows)
+            unknown.remove(axis)
+    counts |= {axis: float(now.sizes[axis] - len(places)) for axis, places in absent.items()}
+    if unknown:
+        query = count_new_keys(source, watched.appended[1], change.table, unknown)
+        (new,) = session.read(query, where)
+        counts |= {axis: counts[axis] + float(x) for axis, x in zip(unknown, new, strict=True)}
     distinct = tuple(counts.get(axis, v) for axis, v in enumerate(now.distinct))
-    return replace(now, distinct=distinct, counted=now.counted.union(counts))
+    few = tuple((axis, places) for axis, places in absent.items() if places)
+    return replace(now, distinct=distinct, counted=now.counted.union(counts), absent=few)
 
 
 def _joined(parts: list[MeasuredInput]) -> MeasuredInput:

@@ -18,6 +18,7 @@ from typing import Any
 from ucle.database.macro_check import open_checked
 from ucle.database.session import Session
 from ucle.database.statistics_cache import cover_facts
+from ucle.database.table_names import forget_relation
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar, same_value
 from ucle.inputs.inputs import quoted_name
@@ -65,10 +66,10 @@ from ucle.stats.measure import MeasuredInput
 CHEAP = 0.25
 """The share of the cost of all entries up to which a way is taken without a look at others."""
 
-WORTH_COMPILING = 3e7
+WORTH_COMPILING = 2e7
 """The cost of computing all entries from which other ways are compiled, which costs as much."""
 
-MOST_TOGETHER = 3
+MOST_TOGETHER = 4
 """How many times this cost tensors may have together that one program computes."""
 
 WRITTEN = 50.0
@@ -284,7 +285,7 @@ class Refresh(Candidates):
             self.kept[-1] = replace(kept, scratch=total, priced=entries)
         rows = float(before.digest[0] or 0) if before.digest else 0.0
         total += rows * (REPLACED if self._is_compared(before) else WRITTEN)
-        if self.way == AUTO and total <= WORTH_COMPILING:
+        if self.way == AUTO and total + self._waiting(kept.tensor) <= WORTH_COMPILING:
             reason = reason or "it costs less"
         if reason:
             return scratch or self._from_scratch(kept, parts, reason), total
@@ -304,6 +305,21 @@ class Refresh(Candidates):
             scratch = scratch or self._from_scratch(kept, parts, reason)
             return replace(scratch, reason=reason), total
         return best, total
+
+    def _waiting(self, tensor: str) -> float:
+        """Return the cost of computing all kept tensors behind a large one that is not compared.
+
+        Where all of its entries are computed, every one of them may differ for those behind it.
+        """
+        (before,) = (x for x in self.document.kept if x.tensor == tensor)
+        if self._is_compared(before):
+            return 0.0
+        return sum(x.scratch for x in self.document.kept if tensor in self._behind(x.tensor))
+
+    def _behind(self, tensor: str) -> set[str]:
+        """Return the tensors from which the statements of the text compute a tensor."""
+        parts = statements_for([tensor], self._statements)
+        return set().union(*map(reads_of, parts))
 
     # ---- Programs and tables ----
 
@@ -408,6 +424,7 @@ class Refresh(Candidates):
         run, where = self.session.run, f"refresh, {kept.tensor}"
         columns = (*kept.keys, VALUE)
         run(create_table(kept.table, with_names(rows, columns, columns), replace=True), where)
+        forget_relation(self.session, kept.table)
         self._note(kept, ())
         self._changed[kept.tensor] = (EVERYTHING,)
         ((count, *_),) = self.session.fetch(rows_and_last(kept.table))
@@ -436,19 +453,20 @@ class Refresh(Candidates):
 
         Keys of rows that have not changed are not handed on to statements that read the tensor.
         """
-        weight = self._weight_of(kept)
+        read = any(kept.tensor in reads_of(x) for x in self._statements.values())
+        weight = self._weight_of(kept) if read else None
         table = self._temporary_table(f"{kept.tensor}_changed")
-        replaced = replace_rows(self.session, kept, kept.digest, new, table, weight)
+        replaced = replace_rows(self.session, kept, kept.digest, new, table, weight, described=read)
         self._note(kept, replaced.digest)
-        facts = replaced.facts
-        if facts.count:
+        if read and replaced.count:
             self._hand_on(kept, replaced)
-        return facts.count
+        return replaced.count
 
     def _hand_on(self, kept: KeptTensor, replaced: Replaced) -> None:
         """Make what has changed in a kept tensor known to the statements that read it."""
         spec = self._spec_of(replace(kept, digest=()))
         facts, bounds = replaced.facts, spec.bounds or ()
+        assert facts is not None
         if not lies_within(facts.largest, bounds):
             self._changed[kept.tensor] = (EVERYTHING,)
             return

@@ -46,7 +46,9 @@ class Replaced:
     """The entries of a tensor that differ, in a temporary table with a column for each key."""
 
     table: Parts
-    facts: ChangedKeys
+    count: int
+    facts: ChangedKeys | None
+    """None if they were not wanted."""
     added: bool
     """True if none of them was there before."""
     digest: Digest
@@ -60,6 +62,8 @@ def replace_rows(
     new: NewRows,
     table: Parts,
     weight: int | float | None,
+    *,
+    described: bool = True,
 ) -> Replaced:
     """Replace the rows of a kept tensor that has axes.
 
@@ -70,6 +74,7 @@ def replace_rows(
         new: its new rows.
         table: the name of the temporary table of entries that differ.
         weight: a number of the type of differences; None where these are not wanted.
+        described: False if no facts about these entries are wanted.
     """
     where, keys = f"refresh, {kept.tensor}", kept.keys
     session.run(create_differing(table, kept.table, keys, weight), where)
@@ -80,7 +85,8 @@ def replace_rows(
     session.run(found, where)
     positions = [n for n in range(len(keys)) if n not in kept.encoded]
     named, differs_by = [keys[n] for n in positions], weight is not None
-    (row,) = session.fetch(describe_differing(table, keys, named, weight))
+    facts = describe_differing(table, keys, named, weight, described=described)
+    (row,) = session.fetch(facts)
     count, before, now = (int(x) for x in row[:3])
     come, went = (now, *row[3:5]), (before, *row[5:7])
     if before:
@@ -90,7 +96,8 @@ def replace_rows(
     note_temporary(session, table)
     return Replaced(
         table,
-        ChangedKeys.read(count, row[7:], len(keys), positions, differs_by),
+        count,
+        ChangedKeys.read(count, row[7:], len(keys), positions, differs_by) if described else None,
         added=not before,
         digest=combine_digests(digest, come, went),
     )
