@@ -71,6 +71,13 @@ def test_products_where_the_other_factor_is_or_was() -> None:
         "T[i,k] = any[j](dA[i,j] * (B[j,k] != 0 or dB[j,k])) "
         "or any[j](dB[j,k] * (A[i,j] != 0 or dA[i,j]))"
     ]
+    affected = affected_in_product(
+        statement, both, lambda stem: stem, lambda name: True, lambda name: True, fresh=["A"]
+    )
+    assert affected is not None  # what A was is a part of what it is
+    assert texts(affected) == [
+        "T[i,k] = any[j](dA[i,j] * (B[j,k] != 0 or dB[j,k])) or any[j](dB[j,k] * (A[i,j] != 0))"
+    ]
     assert (
         affected_in_product(
             statement, one, lambda stem: stem, lambda name: False, lambda name: True

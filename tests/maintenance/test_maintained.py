@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import ucle
+from ucle.database.macro_check import open_checked
+from ucle.database.statistics_store import read_facts
 from ucle.errors import (
     DatabaseError,
     DuplicateCoordinatesError,
@@ -20,6 +22,8 @@ from ucle.errors import (
     UcleError,
     UnsupportedError,
 )
+from ucle.maintenance import facts
+from ucle.maintenance.kept_documents import read_document
 
 TEXT = "T[i] += A[i,j] * x[j]; Z[i] = relu(T[i] - 1)"
 
@@ -229,6 +233,35 @@ def test_facts_of_tables_that_only_grow() -> None:
             with program.recompile().execute() as result:
                 expected = sorted(result["m"].shown(rows="nonfill").fetchall())
             assert sorted(connection.sql("FROM shares").fetchall()) == expected
+
+
+@pytest.mark.parametrize("most", [0, 2, 500])
+def test_coordinates_that_get_entries(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """V of a table that grows is counted, by the few coordinates without an entry, or by a scan."""
+    monkeypatch.setattr(facts, "MOST_ABSENT", most)
+    with ucle.connect() as connection:
+        connection.execute(
+            "CREATE TABLE A AS SELECT 2 * i AS i, j, 1.0 AS val FROM range(5) a(i), range(3) b(j)"
+        )
+        program = ucle.einsum_program(
+            "s[i] += A[i,j]; n[i] = 1 / s[i]", A="A", database=connection, outputs=["n"]
+        )
+        kept = program.maintain("kept", connection, append_only=["A"])
+        for row in ("(1, 0, 2)", "(3, 1, 2), (5, 3, 1)", "(7, 6, 4)", "(10, 4, 3)", "(9, 5, 1)"):
+            connection.execute(f"INSERT INTO A VALUES {row}")
+            kept.refresh()
+            with program.recompile().execute() as result:
+                expected = sorted(result["n"].shown(rows="nonfill").fetchall())
+            assert sorted(connection.table("kept").fetchall()) == expected
+            with open_checked(connection) as session:
+                (watched,) = read_document(session, "kept").inputs
+            found = read_facts(watched.facts, 2, ())
+            assert found is not None
+            v = connection.sql("SELECT count(DISTINCT i), count(DISTINCT j) FROM A").fetchall()
+            assert [found.counts.get(axis, v[0][axis]) for axis in (0, 1)] == list(v[0])
+            lacking = {axis for axis, n in enumerate(found.sizes) if n > found.distinct[axis]}
+            noted = {axis for axis, _ in found.absent}
+            assert noted == lacking if most == 500 else noted <= lacking
 
 
 def test_an_appended_number() -> None:
