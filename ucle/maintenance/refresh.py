@@ -66,10 +66,10 @@ from ucle.stats.measure import MeasuredInput
 CHEAP = 0.25
 """The share of the cost of all entries up to which a way is taken without a look at others."""
 
-WORTH_COMPILING = 2e7
+WORTH_COMPILING = 3e7
 """The cost of computing all entries from which other ways are compiled, which costs as much."""
 
-MOST_TOGETHER = 4
+MOST_TOGETHER = 3
 """How many times this cost tensors may have together that one program computes."""
 
 WRITTEN = 50.0
@@ -84,6 +84,9 @@ SHARE = 1 / 16
 
 SAME_SIZE = 1.5
 """How much the inputs may have grown or shrunk since all entries were priced."""
+
+LIKE_SIZE = 4.0
+"""The same where it only counts that a tensor costs little."""
 
 
 @dataclass(frozen=True)
@@ -192,18 +195,18 @@ class Refresh(Candidates):
         found = [x for x in self.document.kept if x.tensor in moved]
         if self.way != AUTO or len(found) < 2:
             return set()
-        if sum(x.scratch for x in found) > MOST_TOGETHER * WORTH_COMPILING:
-            return set()
-        entries = self.whole.entries
+        entries, total = self.whole.entries, 0.0
         for before in found:
             kept, parts = self._as_now(before), self._statements_for(before.tensor)
             same = same_value(before.fill, kept.fill) and before.kinds == kept.kinds
-            priced = entries / SAME_SIZE <= kept.priced <= entries * SAME_SIZE
-            if not same or not priced or kept.scratch > WORTH_COMPILING:
+            priced = 0 < kept.priced <= entries * LIKE_SIZE and entries <= kept.priced * LIKE_SIZE
+            if not same or not priced or self._grows(parts, grown):
                 return set()
-            if self._grows(parts, grown):
+            scratch = kept.scratch * max(1.0, entries / kept.priced)
+            total += scratch
+            if scratch > WORTH_COMPILING:
                 return set()
-        return {x.tensor for x in found}
+        return {x.tensor for x in found} if total <= MOST_TOGETHER * WORTH_COMPILING else set()
 
     def _compute_together(self, tensors: set[str]) -> None:
         """Compute some kept tensors by one program, and replace their rows."""
@@ -222,7 +225,9 @@ class Refresh(Candidates):
                     reason = "nothing it reads changed"
                     self.reports.append(TensorReport(each.tensor, "unchanged", reason))
                     continue
-                rows, reason = self._store(result, each.tensor, each, before), "all cost little"
+                anew = each.table[0] == SCHEMA  # nobody asks any more what has changed in it
+                rows = self._store(result, each.tensor, each, before, compared=not anew)
+                reason = "all cost little"
                 self.reports.append(
                     TensorReport(each.tensor, SCRATCH, reason, rows, made.cost, each.scratch)
                 )
@@ -357,6 +362,7 @@ class Refresh(Candidates):
         masks: Sequence[Mask] = (),
         *,
         grows: bool = False,
+        compared: bool = True,
     ) -> int:
         """Replace rows of a kept tensor by those of a result; return how many keys differ.
 
@@ -367,10 +373,13 @@ class Refresh(Candidates):
             before: the same as the last refresh left it.
             masks: none if the entries are all there are.
             grows: True if the entries are added to those that are there.
+            compared: False if the table of all entries is made anew.
         """
         with contextlib.ExitStack() as stack:
             query = self._entries(stack, result[tensor], kept, grows=grows)
-            if before.kinds != kept.kinds or not (masks or grows or self._is_compared(before)):
+            compared = compared or not kept.keys
+            partial = masks or grows or (compared and self._is_compared(before))
+            if before.kinds != kept.kinds or not partial:
                 return self._create(kept, query)
             if not kept.keys:
                 return self._replace_number(kept, query)
