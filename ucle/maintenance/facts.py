@@ -113,8 +113,8 @@ def _count_appended(
     absent = {axis: known[axis] for axis in others if axis in known}
     where = f"input {watched.name}"
     if absent:
-        (rows,) = session.read(now_present(change.table, absent), where)
-        for (axis, places), found in zip(absent.items(), rows, strict=True):
+        (present,) = session.read(now_present(change.table, absent), where)
+        for (axis, places), found in zip(absent.items(), present, strict=True):
             absent[axis] = tuple(x for x in places if x not in (found or ()))
     unknown = [axis for axis in others if axis not in absent]
     for axis in [x for x in unknown if now.sizes[x] - counts[x] <= MOST_ABSENT]:
