@@ -111,14 +111,33 @@ def _item_table(source: TableSource, prefix: str, alias: str | None = None) -> e
 
 def is_null(name: str) -> exp.Expr:
     """Condition: a column is NULL."""
-    return exp.Is(this=column(name), expression=exp.Null())
+    return _is_null(column(name))
+
+
+def _is_null(value: exp.Expr) -> exp.Expr:
+    return exp.Is(this=value, expression=exp.Null())
 
 
 def wide_value(source: TableSource, name: str) -> exp.Expr:
     """One entry of a row of a wide table, in the element type of the tensor."""
+    return _wide_value(source, column(name))
+
+
+def every_wide_value(source: TableSource) -> tuple[exp.Expr, exp.Expr]:
+    """Expressions that DuckDB repeats for each value column of a wide table, in any order.
+
+    Returns:
+        Whether it is NULL, and the entry, as for `wide_value`. In an expression, DuckDB repeats
+        all of it, so that a few trees stand for hundreds of columns.
+    """
+    every = exp.Columns(this=exp.array(*map(text, source.wide)))
+    return _is_null(every), _wide_value(source, every.copy())
+
+
+def _wide_value(source: TableSource, value: exp.Expr) -> exp.Expr:
     if source.nulls is Nulls.OBSERVED:
-        return exp.not_(is_null(name))
-    value = cast(column(name), source.dtype)
+        return exp.not_(_is_null(value))
+    value = cast(value, source.dtype)
     if source.nulls is Nulls.REFUSED:
         return value
     return either(value, number(source.missing, source.dtype))

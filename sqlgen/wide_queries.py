@@ -14,32 +14,32 @@ from ucle.plan.sources import Nulls, TableSource
 from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.input_conditions import is_lost_by_narrowing
 from ucle.sqlgen.input_queries import Distinct, key_facts
-from ucle.sqlgen.input_tables import is_null, whole_table, wide_value
+from ucle.sqlgen.input_tables import every_wide_value, is_null, whole_table
 from ucle.sqlgen.script import sql_text
-from ucle.sqlgen.sql_trees import cast, column, function, integer, number
+from ucle.sqlgen.sql_trees import cast, column, function, number
 
 
 def entries_query(source: TableSource, fill: Scalar, distinct: Distinct, prefix: str = "") -> str:
     """Count the entries of each column, and look for its ends; one row.
 
-    The row has the number of rows, then for each key the four values of `arrays_query`, then for
-    each value column: NULLs (0 where they are missing values), entries (T), the least and the
-    largest number, NULL for booleans.
+    The row has the number of rows, then for each key the four values of `arrays_query`. For all
+    value columns follow their entries (T), then, unless they are booleans, their least numbers,
+    then the largest ones; then the NULLs, unless they are missing values. DuckDB has an order of
+    its own in each of these groups, in which columns are not repeated.
     """
     columns: list[exp.Expr] = [exp.Count(this=exp.Star())]
     columns += key_facts(source, distinct)
-    for name in source.wide:
-        value = wide_value(source, name)
-        entry = exp.NEQ(this=value, expression=number(fill, source.dtype))
-        nulls = exp.CountIf(this=is_null(name)) if source.nulls is Nulls.REFUSED else integer(0)
-        columns += [nulls, exp.CountIf(this=entry)]
-        columns += _ends(value, source.dtype)
+    is_missing, value = every_wide_value(source)
+    columns.append(exp.CountIf(this=exp.NEQ(this=value, expression=number(fill, source.dtype))))
+    columns += _ends(value.copy(), source.dtype)
+    if source.nulls is Nulls.REFUSED:
+        columns.append(exp.CountIf(this=is_missing))
     return sql_text(select(*columns).from_(whole_table(source, prefix)))
 
 
 def _ends(value: exp.Expr, dtype: DType) -> list[exp.Expr]:
     if dtype.kind == "b":
-        return [exp.null(), exp.null()]
+        return []
     if dtype.kind == "f":
         # As in `scalar_value`: DuckDB has no statistics of a sum, and so looks for NaN itself.
         value = exp.Add(this=value, expression=number(0, dtype))

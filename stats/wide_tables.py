@@ -30,7 +30,7 @@ class WideColumns:
     keys: Sequence[Any]
     """For each key the number of its values, the smallest, the largest, and V."""
     entries: tuple[int, ...]
-    """T of each column: its numbers that differ from the fill."""
+    """T of each column, in any order: its numbers that differ from the fill."""
     finite: bool
     ends: tuple[Real, Real] | None
     """The least and the largest number; None where they are unknown or NaN."""
@@ -51,11 +51,14 @@ def wide_columns(
     """
     (row,) = fetch(sql.entries_query(source, fill, distinct, prefix))
     keys, values = row[1 : 1 + 4 * len(source.keys)], row[1 + 4 * len(source.keys) :]
-    nulls, entries, lows, highs = (values[n::4] for n in range(4))
-    _refuse_nulls(fetch, tensor, source, nulls, prefix)
+    width = len(source.wide)
+    entries, *others = (values[n : n + width] for n in range(0, len(values), width))
+    if source.nulls is Nulls.REFUSED and any(others.pop()):
+        check_no_nulls(fetch, tensor, source, prefix)
     ends = None
     finite = True
-    if row[0] and lows[0] is not None:
+    if row[0] and others and others[0][0] is not None:
+        lows, highs = others
         # NaN is DuckDB's largest number, and the smallest only of columns that hold nothing else.
         low, high = min(lows), max(highs, key=lambda x: (math.isnan(x), x))
         finite = source.dtype.kind != "f" or all(map(math.isfinite, (*lows, *highs)))

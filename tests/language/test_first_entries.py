@@ -167,6 +167,33 @@ def test_few_entries_of_many_positions() -> None:
         assert result["N"].to_numpy().tolist() == [0, 0, size - 1]
 
 
+@pytest.mark.parametrize("decomposition", ["auto", "relational"])
+def test_without_a_bound_all_entries_are_ranked(routes: Routes, decomposition: str) -> None:
+    text = "Z[i,r] = top_k[j,r](A[i,j]); L[r] = max[i](Z[i,r] + r)"
+    for route in routes.values():
+        route.execute(
+            "CREATE OR REPLACE TABLE ranked AS SELECT 'n' || (i % 3) AS i, 'm' || i AS j,"
+            " i * 7 % 5 AS v FROM range(20) t(i)"
+        ).fetchall()
+        table = ucle.table("ranked", ["i", "j"], "v")
+        program = ucle.einsum_program(
+            text, A=table, outputs=["Z", "L"], decomposition=decomposition, database=route
+        )
+        for change in (
+            "SELECT 1",
+            "DELETE FROM ranked WHERE j = 'm3'",
+            "INSERT INTO ranked SELECT 'n7', 'new' || i, i FROM range(40) t(i)",
+        ):
+            route.execute(change).fetchall()
+            rows = route.execute("FROM ranked").df()
+            dense = rows.pivot(index="i", columns="j", values="v").fillna(0).to_numpy()
+            sorted_ = -np.sort(-dense, axis=1)
+            result = program.execute()
+            np.testing.assert_array_equal(result["Z"].to_numpy(), sorted_)
+            expected = (sorted_ + np.arange(dense.shape[1])).max(axis=0)
+            np.testing.assert_array_equal(result["L"].to_numpy(), expected)
+
+
 def test_a_view_finds_what_has_been_deleted() -> None:
     """A view, made when every entry was stored, takes missing ones for the fill."""
     with ucle.connect() as connection:
@@ -206,7 +233,6 @@ def test_members_keep_their_coordinates() -> None:
     [
         ("Z[i,r] = top_k[j,r](S[i,j])", {"r": 8}, BoundError, "r from 1 to 7"),
         ("Z[i,r] = top_k[j,r](S[i,j])", {"r": 0}, BoundError, "r from 1 to 7"),
-        ("Z[i,r] = top_k[j,r](S[i,j])", {}, BoundError, "bounds"),
         ("Z[i,r] = top_k[k,r](S[i,j])", {"r": 1}, LabelError, "not there"),
         ("Z[i] = top_k[j,i](S[i,j])", {}, LabelError, "a label of its argument"),
         ("Z[i] = top_k[j,r,k](S[i,j])", {}, ProgramSyntaxError, "top_k.j,r."),

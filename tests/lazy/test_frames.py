@@ -61,13 +61,11 @@ def spreads(f: Frame) -> Pairs:
 
 @operation
 def medians(f: Frame) -> Pairs:
-    if f.sized:
-        yield ucle.median(f.tensor.astype("float64"), "day"), f.filled.median()
-        yield ucle.quantile(f.tensor, 0.25, "day"), f.filled.quantile(0.25)
-        yield ucle.median(f.tensor, "day", stored=True), f.values.median()
-    if f.sized and not f.source.startswith("wide"):
-        yield ucle.median(f.tensor, "who"), f.filled.median(axis=1)
-        yield ucle.median(f.tensor, "who", stored=True), f.values.median(axis=1)
+    yield ucle.median(f.tensor.astype("float64"), "day"), f.filled.median()
+    yield ucle.quantile(f.tensor, 0.25, "day"), f.filled.quantile(0.25)
+    yield ucle.median(f.tensor, "day", stored=True), f.values.median()
+    yield ucle.median(f.tensor, "who"), f.filled.median(axis=1)
+    yield ucle.median(f.tensor, "who", stored=True), f.values.median(axis=1)
 
 
 @operation
@@ -89,24 +87,22 @@ def covariances_of_what_is_stored(f: Frame) -> Pairs:
 @operation
 def sorts(f: Frame) -> Pairs:
     values = f.filled.to_numpy()
-    if f.sized:
-        yield ucle.sort(f.tensor, axis="day"), np.sort(values, axis=0)
-        yield ucle.argsort(f.tensor, axis="day"), np.argsort(values, axis=0, kind="stable")
-        falling = -np.sort(-values, axis=0)
-        yield ucle.sort(f.tensor, axis="day", descending=True), falling
-        backwards = np.argsort(-values, axis=0, kind="stable")
-        yield ucle.argsort(f.tensor, axis="day", descending=True), backwards
-        yield ucle.sort(f.tensor, axis="day").T, Rows(f.filled.columns, np.sort(values, axis=0).T)
-        floats = f.tensor.astype("float64")
-        gone = f.filled.where(f.filled > 0)
-        last = np.column_stack([gone[name].sort_values() for name in gone])
-        yield ucle.sort(ucle.where(floats > 0, floats, np.nan), axis="day"), last
-    if f.sized and not f.source.startswith("wide"):
-        yield ucle.sort(f.tensor, axis="who"), np.sort(values, axis=1)
-        falling = -np.sort(-values, axis=1)
-        found = ucle.sort(f.tensor, axis="who", descending=True)
-        yield found, Rows(f.filled.index, falling)
-        yield ucle.argsort(f.tensor, axis="who"), np.argsort(values, axis=1, kind="stable")
+    yield ucle.sort(f.tensor, axis="day"), np.sort(values, axis=0)
+    yield ucle.argsort(f.tensor, axis="day"), np.argsort(values, axis=0, kind="stable")
+    falling = -np.sort(-values, axis=0)
+    yield ucle.sort(f.tensor, axis="day", descending=True), falling
+    backwards = np.argsort(-values, axis=0, kind="stable")
+    yield ucle.argsort(f.tensor, axis="day", descending=True), backwards
+    yield ucle.sort(f.tensor, axis="day").T, Rows(f.filled.columns, np.sort(values, axis=0).T)
+    floats = f.tensor.astype("float64")
+    gone = f.filled.where(f.filled > 0)
+    last = np.column_stack([gone[name].sort_values() for name in gone])
+    yield ucle.sort(ucle.where(floats > 0, floats, np.nan), axis="day"), last
+    yield ucle.sort(f.tensor, axis="who"), np.sort(values, axis=1)
+    falling = -np.sort(-values, axis=1)
+    found = ucle.sort(f.tensor, axis="who", descending=True)
+    yield found, Rows(f.filled.index, falling)
+    yield ucle.argsort(f.tensor, axis="who"), np.argsort(values, axis=1, kind="stable")
     yield f.tensor.top_k(1, "day").values, values.max(axis=0)[None]
     yield ucle.bottom_k(f.tensor, 1, "who").values, values.min(axis=1)[:, None]
 

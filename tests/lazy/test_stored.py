@@ -236,13 +236,23 @@ def test_errors(connection: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(LabelError, match="lacks"):
         ucle.mean(x, "b", where=ucle.array([True], axes=("c",)))
     with pytest.raises(BoundError, match="is not known"):
-        ucle.median(x, "b", stored=True)
+        ucle.median(x, stored=True)
     with pytest.raises(ArgumentError, match="part of a whole"):
         ucle.quantile([1.0, 2.0], 1.5)
     missing = pa.table({"a": [0, 1], "b": [1, 2], "v": [0.0, None]})
     y = ucle.tensor(ucle.table(missing, ["a", "b"], "v"), axes=("a", "b"))
     with pytest.raises(ValueTypeError, match="NULL"):
         ucle.count(y, stored=True).item(connection)
+
+
+def test_quantiles_of_all_entries_of_named_axes(routes: Any) -> None:
+    values = np.random.default_rng(4).normal(size=(4, 5))
+    x = ucle.array(values, axes=("a", "b"))
+    for route in routes.values():
+        found = ucle.quantile(x, 0.3, keepdims=True).to_numpy(database=route)
+        np.testing.assert_allclose(found, np.quantile(values, 0.3, keepdims=True))
+        found = ucle.median(x, where=x > 0).item(route)
+        np.testing.assert_allclose(found, np.median(values[values > 0]))
 
 
 def test_a_mask_of_fewer_axes(connection: duckdb.DuckDBPyConnection) -> None:

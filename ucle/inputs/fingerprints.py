@@ -110,7 +110,7 @@ def _of_sparse(value: Any) -> int:
 def _of_frame(frame: Any) -> int:
     """Fingerprint a frame; pandas hashes the columns that are not NumPy arrays, row by row."""
     hash_pandas_object = sys.modules["pandas"].util.hash_pandas_object
-    columns = [frame.index, *(frame.iloc[:, n] for n in range(frame.shape[1]))]
+    columns = [frame.index, *(column for _, column in frame.items())]
     held = [isinstance(x.dtype, np.dtype) for x in columns]
     arrays = [
         column.to_numpy() if whole else np.asarray(hash_pandas_object(column, index=False))

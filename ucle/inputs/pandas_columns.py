@@ -43,9 +43,9 @@ def frame_table(where: str, frame: Any, needed: frozenset[str] | None) -> pa.Tab
     """
     names = _distinct([str(name) for name in frame.columns])
     columns = {}
-    for n, name in enumerate(names):
+    for name, (_, column) in zip(names, frame.items(), strict=True):
         try:
-            columns[name] = column_array(f"{where}, column {name}", frame.iloc[:, n])
+            columns[name] = column_array(f"{where}, column {name}", column)
         except UcleError:
             if needed is None or fold_name(name) in needed:
                 raise

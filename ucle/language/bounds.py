@@ -17,6 +17,7 @@ from ucle.errors import BoundError, LabelError, did_you_mean
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Coordinates, Label
 from ucle.language.index_bounds import DerivedBound, Reach, derive, moved_along, reaches
+from ucle.language.rank_bounds import EqualBound, size_ranks
 from ucle.language.syntax import Access, First, Reindexed, Site, Size, Statement, accesses, walk
 
 
@@ -58,8 +59,9 @@ class Bounds:
 
     sizes: Mapping[Site, int]
     dictionaries: Mapping[Site, str]
-    derived: tuple[DerivedBound, ...] = ()
-    """Bounds that follow from index arithmetic, each after those that it depends on."""
+    derived: tuple[DerivedBound | EqualBound, ...] = ()
+    """Bounds that follow from others by index arithmetic, and those of ranks of all entries along
+    an axis, each after those that it depends on."""
 
     def change_sizes(self, sizes: Mapping[Site, int]) -> Bounds:
         """Replace the sizes of some sites, and update the bounds that depend on them."""
@@ -192,8 +194,10 @@ def infer_bounds(
         bounds_of.setdefault(classes.find(site), []).append(bound)
 
     resolved = {root: _resolve(bounds) for root, bounds in bounds_of.items()}
+    ranks = size_ranks(statements, classes.find, resolved)
     reads = list(reaches(statements, classes.find))
     added = derive(reads, resolved)
+    more_ranks = size_ranks(statements, classes.find, resolved)
     for moved, axis in moved_along(statements):
         one, other = classes.find(moved), classes.find(axis)
         if other in resolved and one not in resolved:
@@ -221,14 +225,19 @@ def infer_bounds(
                 if (size := resolved.get(classes.find(label))) is None:
                     raise _unknown_bound(name, statement.target)
                 sizes[label] = size
-    if not reads:
-        return Bounds(sizes, dictionary)
-    names = {classes.find(site): str(site[1]) for site in sizes if isinstance(site[1], str)}
-    for read in reads:
-        read.check(resolved.__getitem__, names)
-    return Bounds(
-        sizes, dictionary, tuple(_build_derived_bound(sizes, classes, *each) for each in added)
-    )
+    equal = [
+        tuple(
+            EqualBound(tuple(site for site in sizes if classes.find(site) == rank), along)
+            for rank, along in group
+        )
+        for group in (ranks, more_ranks)
+    ]
+    if reads:
+        names = {classes.find(site): str(site[1]) for site in sizes if isinstance(site[1], str)}
+        for read in reads:
+            read.check(resolved.__getitem__, names)
+    reached = tuple(_build_derived_bound(sizes, classes, *each) for each in added)
+    return Bounds(sizes, dictionary, (*equal[0], *reached, *equal[1]))
 
 
 def _build_derived_bound(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ucle.errors import UnsupportedError
 from ucle.lazy.axes import AxisLike, find_axis
 from ucle.lazy.reductions import first_entries
 from ucle.lazy.tensor import FirstEntries, Tensor, as_tensor
@@ -92,14 +91,7 @@ def _order_entries(least: str, greatest: str, x: Any, axis: AxisLike, descending
     tensor = as_tensor(x).lazy
     place = find_axis(tensor, axis, name)
     size = tensor.axes[place].size
-    if size is None:
-        raise UnsupportedError(
-            "the size of the axis is not known before the program is compiled",
-            where=name,
-            expected="an axis of a known size",
-            found=str(tensor),
-            hint="state it: ucle.table(..., bounds=[...])",
-        )
     if size == 0:
         return Tensor(tensor).astype("int64") if name == "argsort" else Tensor(tensor)
-    return Tensor(first_entries(greatest if descending else least, tensor, axis, size))
+    first = greatest if descending else least
+    return Tensor(first_entries(first, tensor, axis, size, every=size is None))

@@ -13,7 +13,8 @@ from ucle.lazy.axes import AxisLike, find_axis, with_names
 from ucle.lazy.constants import make_range
 from ucle.lazy.elementwise import elementwise
 from ucle.lazy.nodes import Axis, Lazy
-from ucle.lazy.rearranging import known_count, reshape_tensor
+from ucle.lazy.positions_in_order import ordinals
+from ucle.lazy.rearranging import reshape_tensor
 from ucle.lazy.reductions import first_entries, reduce_tensor
 from ucle.lazy.stored import count_entries, mask_along
 from ucle.operators import (
@@ -44,13 +45,13 @@ def quantile_along(
         tensor: a tensor of real numbers.
         mask: the entries; None for all.
         q: the part of the entries that is not greater, from 0 to 1.
-        axis: an axis of a known size; None for all entries.
+        axis: an axis; None for all entries, along axes of known sizes.
         keepdims: as in NumPy.
         function: its name, for messages.
 
     Raises:
         ArgumentError: `q` is not from 0 to 1.
-        BoundError: only the data of a table determines the size of the axis.
+        BoundError: only the data of a table determines the sizes of axes, and `axis` is None.
     """
     if not 0 <= q <= 1:
         raise ArgumentError(
@@ -58,20 +59,21 @@ def quantile_along(
         )
     mask = None if mask is None else mask_along(tensor, mask)
     if axis is None and len(tensor.axes) != 1:
-        rank = len(tensor.axes)
+        kept = tuple(Axis(each.name, 1) for each in tensor.axes)
+        nameless = [None] * len(kept)
+        tensor = with_names(tensor, nameless)
+        mask = None if mask is None else with_names(mask, nameless)
         tensor = reshape_tensor(tensor, (-1,))
         mask = None if mask is None else reshape_tensor(mask, (-1,))
         found = quantile_along(tensor, mask, q, 0, False, function)
-        return Lazy(found.node, (Axis(None, 1),) * rank) if keepdims else found
+        return Lazy(found.node, kept) if keepdims else found
     place = find_axis(tensor, 0 if axis is None else axis, function)
-    size = known_count(tensor, place, function)
     names = [each.name for each in tensor.axes]
     found = _of_axis(
         with_names(tensor, [None] * len(names)),
         None if mask is None else with_names(mask, [None] * len(names)),
         q,
         place,
-        size,
     )
     if not keepdims:
         del names[place]
@@ -79,7 +81,7 @@ def quantile_along(
     return with_names(found, names)
 
 
-def _of_axis(tensor: Lazy, mask: Lazy | None, q: float, place: int, size: int) -> Lazy:
+def _of_axis(tensor: Lazy, mask: Lazy | None, q: float, place: int) -> Lazy:
     """The quantile along an axis of a tensor without names, which keeps the axis with size 1."""
     numbers = elementwise(MULT.name, tensor, 1.0)
     is_nan = elementwise(ISNAN.name, numbers)
@@ -87,9 +89,13 @@ def _of_axis(tensor: Lazy, mask: Lazy | None, q: float, place: int, size: int) -
     if mask is not None:
         entries = elementwise(WHEN_HIGHEST.name, mask, numbers)
         is_nan = elementwise(WHEN.name, mask, is_nan)
-    # Of all entries, the positions are known, and nothing behind them is sorted.
-    most = size if mask is not None else min(math.floor((size - 1) * q) + 2, size)
-    ordered = first_entries("bottom_k", entries, place, most)
+    size = tensor.axes[place].size
+    if size is None:  # only the data of a table determines it
+        ordered = first_entries("bottom_k", entries, place, every=True)
+    else:
+        # Of all entries, the positions are known, and nothing behind them is sorted.
+        most = size if mask is not None else min(math.floor((size - 1) * q) + 2, size)
+        ordered = first_entries("bottom_k", entries, place, most)
     count = count_entries(tensor, mask, place, True)
     last = elementwise(SUB.name, count, 1)
     at = elementwise(MULT.name, last, q)
@@ -111,10 +117,13 @@ def _of_axis(tensor: Lazy, mask: Lazy | None, q: float, place: int, size: int) -
 
 def _entry_at(ordered: Lazy, place: int, position: Lazy) -> Lazy:
     """The entries at computed positions of an axis, which keeps size 1."""
-    size = ordered.axes[place].size or 0
+    size = ordered.axes[place].size
     if size == 1:
         return ordered
-    axes = tuple(Axis(size=size if n == place else 1) for n in range(len(ordered.axes)))
-    own = Lazy(make_range(size).node, axes)
+    if size is None:
+        own = elementwise(SUB.name, ordinals(ordered, place), 1)
+    else:
+        axes = tuple(Axis(size=size if n == place else 1) for n in range(len(ordered.axes)))
+        own = Lazy(make_range(size).node, axes)
     there = elementwise(EQUAL.name, own, position)
     return reduce_tensor(SUM.name, elementwise(WHEN.name, there, ordered), place, True)

@@ -157,7 +157,12 @@ def along_axes(function: str, tensor: Lazy, axis: Along) -> Lazy:
 
 
 def first_entries(
-    function: str, tensor: Lazy, axis: AxisLike | None, count: int | None = None
+    function: str,
+    tensor: Lazy,
+    axis: AxisLike | None,
+    count: int | None = None,
+    *,
+    every: bool = False,
 ) -> Lazy:
     """The first entries along an axis, or their positions, by a top-k function of the language.
 
@@ -167,6 +172,7 @@ def first_entries(
         axis: the axis; None is for a tensor of one axis, or for all entries in their order.
         count: the number of entries, which are ranked along a new axis in the place of `axis`. None
             returns only the first, without a new axis.
+        every: True for all entries, however many the data of a table has; `count` is None.
 
     Raises:
         BoundError: there are fewer entries.
@@ -188,12 +194,13 @@ def first_entries(
             found=f"{1 if count is None else count} of {tensor}",
         )
     if along.unit:
-        return _of_one(tensor, place, row.gives, count)
+        return _of_one(tensor, place, row.gives, 1 if every else count)
     made, output = list(tensor.axes), list(range(len(tensor.axes)))
-    rank = None if count is None or count == 1 else len(tensor.axes)
+    ranked = every or count is not None
+    rank = len(tensor.axes) if every or (count or 1) > 1 else None
     if row.gives is not Gives.MEMBERS:
-        made[place : place + 1] = _ranks(tensor, count)
-        output[place : place + 1] = () if count is None else (len(tensor.axes),)
+        made[place : place + 1] = _ranks(tensor, count, every)
+        output[place : place + 1] = (len(tensor.axes),) if ranked else ()
     read = tensor.operand(range(len(tensor.axes)))
     result = apply(None, [read], made, output)
     assert isinstance(result.node, Apply)
@@ -201,9 +208,11 @@ def first_entries(
     return Lazy(replace(result.node, first=first), result.axes)
 
 
-def _ranks(tensor: Lazy, count: int | None) -> tuple[Axis, ...]:
-    """The axis of ranks, if there is one."""
-    return () if count is None else (Axis("rank" if tensor.named else None, count),)
+def _ranks(tensor: Lazy, count: int | None, every: bool = False) -> tuple[Axis, ...]:
+    """The axis of ranks, if there is one; of all entries, the data may tell its size."""
+    if count is None and not every:
+        return ()
+    return (Axis("rank" if tensor.named else None, count),)
 
 
 def _of_one(tensor: Lazy, place: int, gives: Gives, count: int | None) -> Lazy:
