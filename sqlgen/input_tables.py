@@ -398,13 +398,21 @@ def placed_list(source: TableSource, lists: exp.Expr, ids: exp.Expr, size: int) 
     fill = number(source.missing, source.dtype)
     with_fill = function("list_append", lists, fill)
     nothing = integer(len(source.wide) + 1)
-    place = function("list_position", texts(source.wide), column("value"))
-    found = exp.Case(
-        ifs=[exp.If(this=exp.GT(this=place, expression=integer(0)), true=place.copy())],
-        default=nothing.copy(),
+    # A join, as looking for each name in the list would take the square of their number.
+    count = function("range", integer(1), nothing.copy())
+    pairs = select(_each(source.wide).as_("name"), function("unnest", count).as_("place"))
+    place = either(column("place"), nothing.copy())
+    ordered = exp.Order(this=place, expressions=ascending(column("id")).expressions)
+    places = (
+        select(function("list", ordered))
+        .from_(ids)
+        .join(
+            subquery(pairs, "names"),
+            on=exp.EQ(this=column("name"), expression=column("value")),
+            join_type="left",
+        )
+        .subquery()
     )
-    ordered = exp.Order(this=found, expressions=ascending(column("id")).expressions)
-    places = select(function("list", ordered)).from_(ids).subquery()
     return function(
         "list_select", with_fill, function("list_resize", places, integer(size), nothing)
     )

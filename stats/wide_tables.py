@@ -21,6 +21,12 @@ from ucle.sqlgen.input_queries import Distinct
 from ucle.sqlgen.input_tables import is_null
 from ucle.stats.arrays import Fetch, known_ends
 
+MANY_COLUMNS = 100
+"""With fewer columns, one aggregate for all of them saves less than its queries cost."""
+
+FEW_ROWS = 10_000
+"""Above twice as many rows, aggregates of single columns are faster than one for all of them."""
+
 
 @dataclass(frozen=True)
 class WideColumns:
@@ -49,21 +55,58 @@ def wide_columns(
     Raises:
         ValueTypeError: a value is NULL, and missing values are not allowed.
     """
+    if len(source.wide) >= MANY_COLUMNS:
+        ((is_few,),) = fetch(sql.few_rows_query(source, FEW_ROWS, prefix))
+        if is_few:
+            return _of_few_rows(fetch, tensor, source, fill, distinct, prefix)
     (row,) = fetch(sql.entries_query(source, fill, distinct, prefix))
     keys, values = row[1 : 1 + 4 * len(source.keys)], row[1 + 4 * len(source.keys) :]
     width = len(source.wide)
     entries, *others = (values[n : n + width] for n in range(0, len(values), width))
     if source.nulls is Nulls.REFUSED and any(others.pop()):
         check_no_nulls(fetch, tensor, source, prefix)
-    ends = None
-    finite = True
-    if row[0] and others and others[0][0] is not None:
-        lows, highs = others
+    return _facts(source, row[0], keys, entries, others)
+
+
+def _of_few_rows(
+    fetch: Fetch, tensor: str, source: TableSource, fill: Scalar, distinct: Distinct, prefix: str
+) -> WideColumns:
+    """Examine a table with many columns and few rows; arguments are those of `wide_columns`."""
+    ((rows, *keys),) = fetch(sql.keys_query(source, distinct, prefix))
+    found = fetch(sql.numbers_query(source, fill, prefix))
+    if not found:
+        return _facts(source, rows, keys, [0] * len(source.wide), [])
+    entries, nulls, *ends = zip(*found, strict=True)
+    if source.nulls is Nulls.REFUSED and any(nulls):
+        check_no_nulls(fetch, tensor, source, prefix)
+    return _facts(source, rows, keys, entries, ends)
+
+
+def _facts(
+    source: TableSource,
+    rows: Any,
+    keys: Sequence[Any],
+    entries: Sequence[Any],
+    ends: Sequence[Sequence[Any]],
+) -> WideColumns:
+    """Combine what queries have found, for columns in any order.
+
+    Args:
+        source: the table.
+        rows: the number of its rows.
+        keys: as in `WideColumns`.
+        entries: T of each column.
+        ends: the least and the largest number of each column; empty for booleans.
+    """
+    known, finite = None, True
+    if rows and ends and ends[0][0] is not None:
+        lows, highs = ends
         # NaN is DuckDB's largest number, and the smallest only of columns that hold nothing else.
         low, high = min(lows), max(highs, key=lambda x: (math.isnan(x), x))
         finite = source.dtype.kind != "f" or all(map(math.isfinite, (*lows, *highs)))
-        ends = known_ends(low, high)
-    return WideColumns(int(row[0]), keys, tuple(map(int, entries)), finite, ends)
+        known = known_ends(low, high)
+    counts = tuple(int(count or 0) for count in entries)  # NULL without rows
+    return WideColumns(int(rows), keys, counts, finite, known)
 
 
 def check_no_nulls(fetch: Fetch, tensor: str, source: TableSource, prefix: str = "") -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,12 @@ import pytest
 
 import ucle
 from ucle.errors import ArgumentError, ArgumentTypeError, InputError, LabelError, ValueTypeError
+from ucle.foundation.dtypes import DType
 from ucle.inputs.table_options import table
+from ucle.plan.sources import Nulls, TableSource
+from ucle.sqlgen.input_queries import Distinct
+from ucle.stats import wide_tables
+from ucle.stats.wide_tables import wide_columns
 
 NAMES = ["b", "a", "two words", 'with "quotes"', "it's", "select", "Ünicode", "z.y", "10", "9"]
 """Names of value columns, in no order."""
@@ -260,6 +266,47 @@ def test_large_tables_are_measured_by_their_columns(
         ucle.einsum_program(
             "t[f] += X[i,f]", X=table(path, ["id"], columns_as="f"), database=connection
         )
+
+
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("nulls", [Nulls.MISSING, Nulls.REFUSED, Nulls.OBSERVED])
+@pytest.mark.parametrize("seed", range(20))
+def test_many_columns_are_measured_as_few(
+    seed: int, nulls: Nulls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One aggregate for all columns finds what an aggregate for each of them finds."""
+    rng = np.random.default_rng(seed)
+    frame = random_frame(rng, rows=int(rng.integers(1, 12)))
+    if seed % 2:
+        frame = frame.dropna()
+    if seed % 5 == 1:
+        infinite = rng.choice([1.5, np.inf, -np.inf], len(frame))
+        frame.insert(1, "infinite", pd.array(infinite, dtype="Float64"))
+    X = table(as_parquet(frame, tmp_path), ["id"], columns_as="f", nulls="missing", dtype=float)
+    program = ucle.einsum_program("t[f] += X[i,f]", X=X)
+    source = program.compiled.front.inputs["X"].source
+    assert isinstance(source, TableSource)
+    masks = nulls is Nulls.OBSERVED
+    source = replace(source, nulls=nulls, dtype=DType.BOOL if masks else source.dtype)
+    found: list[Any] = []
+    # All columns at once; one by one, for many rows; one by one, for few columns.
+    for columns, rows in ((1, len(frame)), (1, len(frame) - 1), (10**6, len(frame))):
+        monkeypatch.setattr(wide_tables, "MANY_COLUMNS", columns)
+        monkeypatch.setattr(wide_tables, "FEW_ROWS", rows)
+        try:
+            made = wide_columns(
+                lambda text: duckdb.sql(text).fetchall(), "X", source, 0, Distinct.EXACT
+            )
+            found.append(replace(made, keys=list(made.keys), entries=sorted(made.entries)))
+        except ValueTypeError as error:
+            found.append(str(error))
+    assert all(each == found[0] for each in found)
+    values = frame.drop(columns="id")
+    if nulls is Nulls.REFUSED and values.isna().to_numpy().any():
+        assert "a value is NULL" in found[0]
+    else:
+        stored = values.notna() if masks else numbers(frame).fillna(0) != 0
+        assert found[0].entries == sorted(stored.to_numpy().sum(axis=0))
 
 
 @pytest.mark.parametrize("rows", [5, 4_000])

@@ -13,10 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ucle.database.data_versions import file_state
 from ucle.database.engine_errors import EngineError, error_text, gist
 from ucle.database.session import Session
 from ucle.database.table_names import find_relation
 from ucle.errors import InputError, UcleError, ValueTypeError, did_you_mean
+from ucle.foundation.caches import BoundedCache
 from ucle.foundation.dtypes import DType
 from ucle.inputs.column_types import Column
 from ucle.inputs.columns import table_source
@@ -37,6 +39,9 @@ from ucle.plan.sources import (
 )
 from ucle.sqlgen import input_queries as sql
 from ucle.sqlgen.database_queries import KEPT, SCHEMA, first_file_query, relations_query
+
+_schemas = BoundedCache[list[tuple[Any, ...]]](1 << 22)
+"""The columns of Parquet files, by path and state of the file: at most 4 MB."""
 
 
 def find_columns(
@@ -112,7 +117,12 @@ def table_columns(
         )
         rows = found[origin]
     else:
-        rows = _describe(session, name, source, prefix)
+        # DuckDB takes as long to describe a file with thousands of columns as to read some of them.
+        state = file_state(origin.path) if isinstance(origin, ParquetFile) and whole else None
+        rows = _schemas.get_or_make(
+            None if state is None else (origin, state),
+            lambda: _describe(session, name, source, prefix),
+        )
     return tuple(Column(row[0], row[1]) for row in rows), table and whole
 
 

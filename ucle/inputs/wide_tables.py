@@ -75,13 +75,13 @@ def assign_wide(
         values = [x for x in columns if x not in keys and x.name not in foreign]
     else:
         values = [find_column(columns, where, name) for name in spec.values]
-    names = [fold_name(column.name) for column in (*keys, *values)]
-    if twice := [x.name for n, x in enumerate((*keys, *values)) if names.index(names[n]) < n]:
+    names = [column.name for column in (*keys, *values)]
+    if (twice := _first_repeated(names)) is not None:
         raise InputError(
-            f"the column {twice[0]!r} has two roles",
+            f"the column {names[twice[1]]!r} has two roles",
             where=where,
             expected="each column once, as a key or as a value",
-            found=", ".join(x.name for x in (*keys, *values))[:200],
+            found=", ".join(names)[:200],
         )
     if not values:
         raise InputError(
@@ -93,21 +93,28 @@ def assign_wide(
     return keys, values
 
 
+def _first_repeated(names: Sequence[str]) -> tuple[int, int] | None:
+    """The positions of a name and of the next one that is the same where case is ignored."""
+    first: dict[str, int] = {}
+    for n, name in enumerate(names):
+        if (before := first.setdefault(fold_name(name), n)) < n:
+            return before, n
+    return None
+
+
 def check_distinct_names(names: Sequence[str], where: str) -> None:
     """Check that no two columns of a wide table have one name, as DuckDB ignores case.
 
     Raises:
         InputError: two have, so that their coordinates would be other names.
     """
-    folded = [fold_name(name) for name in names]
-    twice = [n for n, name in enumerate(folded) if folded.index(name) < n]
-    if twice:
-        first = names[folded.index(folded[twice[0]])]
+    if (twice := _first_repeated(names)) is not None:
+        first, second = (names[n] for n in twice)
         raise InputError(
             "two columns have the same name",
             where=where,
             expected="different names, also where case is ignored: they are coordinates",
-            found=f"{first!r} and {names[twice[0]]!r}",
+            found=f"{first!r} and {second!r}",
             hint="rename one of them",
         )
 
