@@ -240,6 +240,36 @@ def category_correlation(folder: Path, rng: np.random.Generator) -> None:
     pq.write_table(pa.table(table), folder / "people.parquet")
 
 
+def value_at_risk(folder: Path, rng: np.random.Generator) -> None:
+    days, papers, books, held = 750, 2_000, 300, 30_000
+    names = _names("paper", papers)
+    returns = dict(zip(names, 0.01 * rng.standard_t(4, (papers, days)), strict=True))
+    _write(folder / "returns.parquet", day=FIRST_DAY + np.arange(days), **returns)
+    book, paper = np.divmod(rng.choice(books * papers, held, replace=False), papers)
+    _write(
+        folder / "positions.parquet",
+        book=_names("book", books)[book],
+        paper=names[paper],
+        amount=rng.normal(0, 1e5, held).round(),
+    )
+
+
+def survival(folder: Path, rng: np.random.Generator) -> None:
+    patients = 200_000
+    _write(
+        folder / "trial.parquet",
+        arm=np.array(["control", "drug a", "drug b"])[rng.integers(3, size=patients)],
+        days=np.minimum(rng.exponential(400, patients).astype(int) + 1, 1_500),
+        died=rng.random(patients) < 0.7,
+    )
+
+
+def nearest_shop(folder: Path, rng: np.random.Generator) -> None:
+    for table, count in (("customer", 20_000), ("shop", 500)):
+        places = {"lat": rng.uniform(45, 55, count), "lon": rng.uniform(5, 15, count)}
+        _write(folder / f"{table}s.parquet", **{table: _names(table, count)}, **places)
+
+
 MAKERS: Mapping[str, Callable[[Path, np.random.Generator], None]] = {
     function.__name__: function
     for function in (
@@ -263,6 +293,9 @@ MAKERS: Mapping[str, Callable[[Path, np.random.Generator], None]] = {
         customer_ridge,
         odd_readings,
         category_correlation,
+        value_at_risk,
+        survival,
+        nearest_shop,
     )
 }
 """What makes the files of each job, by the name of its module."""
