@@ -21,8 +21,12 @@ from ucle.sqlgen.input_queries import Distinct
 from ucle.sqlgen.input_tables import is_null
 from ucle.stats.arrays import Fetch, known_ends
 
-MANY_COLUMNS = 100
-"""With fewer columns, one aggregate for all of them saves less than its queries cost."""
+MANY_COLUMNS = range(100, 1_500)
+"""The numbers of columns with which one aggregate for all of them is faster.
+
+Of fewer columns, it saves less than its queries cost. DuckDB turns longer rows into columns in a
+time that grows with the square of their length.
+"""
 
 FEW_ROWS = 10_000
 """Above twice as many rows, aggregates of single columns are faster than one for all of them."""
@@ -55,7 +59,7 @@ def wide_columns(
     Raises:
         ValueTypeError: a value is NULL, and missing values are not allowed.
     """
-    if len(source.wide) >= MANY_COLUMNS:
+    if len(source.wide) in MANY_COLUMNS:
         ((is_few,),) = fetch(sql.few_rows_query(source, FEW_ROWS, prefix))
         if is_few:
             return _of_few_rows(fetch, tensor, source, fill, distinct, prefix)
