@@ -45,8 +45,8 @@ WIDE_TABLES: tuple[Mutation, ...] = (
     Mutation(
         "wide-mask-of-the-fill",
         "sqlgen/input_tables.py",
-        "        return exp.not_(is_null(name))\n    value =",
-        "        return is_null(name)\n    value =",
+        "        return exp.not_(_is_null(value))\n    value =",
+        "        return _is_null(value)\n    value =",
         "the mask is True where values are missing",
         (f"{_TESTS}test_large_tables_are_measured_by_their_columns[native]",),
     ),
@@ -61,8 +61,8 @@ WIDE_TABLES: tuple[Mutation, ...] = (
     Mutation(
         "wide-nulls-of-large-tables",
         "stats/wide_tables.py",
-        "    _refuse_nulls(fetch, tensor, source, nulls, prefix)\n    ends = None\n",
-        "    ends = None\n",
+        "    if source.nulls is Nulls.REFUSED and any(others.pop()):\n",
+        "    if source.nulls is Nulls.REFUSED and not others.pop():\n",
         "NULLs of large wide tables are not refused",
         (f"{_TESTS}test_large_tables_are_measured_by_their_columns[native]",),
     ),
@@ -85,10 +85,18 @@ WIDE_TABLES: tuple[Mutation, ...] = (
     Mutation(
         "wide-same-names",
         "ucle/inputs/wide_tables.py",
-        "if folded.index(name) < n]\n    if twice:\n        first",
-        "if folded.index(name) < n]\n    if False:\n        first",
+        "    if (twice := _first_repeated(names)) is not None:\n        first",
+        "    if (twice := None) is not None:\n        first",
         "two columns of one name become two coordinates",
         (f"{_TESTS}test_names_that_are_not_different_are_refused[data0]",),
+    ),
+    Mutation(
+        "wide-nulls-of-few-rows",
+        "stats/wide_tables.py",
+        "    if source.nulls is Nulls.REFUSED and any(nulls):\n",
+        "    if source.nulls is Nulls.REFUSED and not nulls:\n",
+        "NULLs of wide tables with few rows are not refused",
+        (f"{_TESTS}test_many_columns_are_measured_as_few",),
     ),
     Mutation(
         "wide-infinite-columns",

@@ -40,7 +40,7 @@ def size_ranks(
     Returns:
         The classes of these ranks, each with the axis of a tensor along which it ranks.
     """
-    made = []
+    made: list[tuple[Site, Site]] = []
     for statement in statements:
         pairs = statement.expression
         if not isinstance(pairs, Pairs):
