@@ -33,10 +33,17 @@ MOST_STATES = 16
 """The most programs that are considered."""
 
 LEAST_STATES = 6
-"""The least budget, in programs, of a search that runs at all."""
+"""The least budget, in programs, of a search among many programs."""
 
-WORTH_LOOKING = 3e6
+FEWEST_STATES = 2
+"""The least budget of a search that runs at all: that of the normal form, in which sums of sums are
+one sum, with one step beside it."""
+
+WORTH_LOOKING = 1e6
 """The plan cost from which other programs are considered."""
+
+WORTH_SEARCHING = 3e6
+"""The plan cost from which many of them are."""
 
 WORTH_MEASURING = 3e7
 """The plan cost from which forms that have to be measured are considered: a search of its own."""
@@ -258,7 +265,8 @@ class _RewritingSearch:
     def _effort(self) -> float:
         """Return the number of programs of usual size that may be considered."""
         fewer = self._least / self._written if 0 < self._written < math.inf else 1
-        return min(MOST_STATES, max(LEAST_STATES, self._cost * fewer / STATE_COST))
+        least = LEAST_STATES if self._cost >= WORTH_SEARCHING else FEWEST_STATES
+        return min(MOST_STATES, max(least, self._cost * fewer / STATE_COST))
 
     def best(self) -> list[Candidate]:
         """Return the few cheapest programs; of programs that are alike, the simplest."""
