@@ -7,13 +7,13 @@ Each program runs in a process of its own: once where it may take so much more t
 is compiled: of addresses (``ulimit -v``), or of memory in a control group, where Linux kills a
 process that needs more; and once without a limit. It should give the same answer, or raise
 MemoryLimitError before its first statement. Where it is refused, it runs without the check as it
-was planned, and as it is planned for less memory: if one of these runs, it was refused wrongly. An
-error while it runs is late. Sizes are in MB.
+was planned, and as it is planned for less memory, each in a new process, as allocators keep what an
+attempt has freed: if one of these runs, it was refused wrongly. An error while it runs is late.
+Sizes are in MB.
 """
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import json
 import math
@@ -34,10 +34,11 @@ import numpy as np
 import scipy.sparse as sp
 
 import ucle
-from benchmarks.memory import FAMILIES, Drawn
+from benchmarks import memory
+from benchmarks.memory import Drawn
 from benchmarks.peaks import MB, status
 from benchmarks.stored import input_tables
-from ucle.errors import MemoryLimitError, UcleError
+from ucle.errors import MemoryLimitError
 from ucle.foundation.free_memory import PER_THREAD, reserve_no_addresses
 from ucle.pipeline import memory_check
 from ucle.program import EinsumProgram
@@ -78,7 +79,7 @@ def _pairs(rng: np.random.Generator, size: float) -> Drawn:
 def _entries(rng: np.random.Generator, size: float) -> Drawn:
     """Draw a sum of two sparse matrices, which is a full join, and its sums by rows."""
     entries = int(size / 24)
-    rows = int(rng.uniform(1e3, 1e5))
+    rows = max(int(rng.uniform(1e3, 1e5)), math.isqrt(2 * entries))
     A, B = (
         sp.random_array((rows, rows), density=entries / rows / rows, rng=rng, format="csr")
         for _ in range(2)
@@ -86,12 +87,14 @@ def _entries(rng: np.random.Generator, size: float) -> Drawn:
     return "S[i,j] = A[i,j] + B[i,j]; Z[j] max= S[i,j]", {"A": A, "B": B}
 
 
+FAMILIES = (*memory.FAMILIES, _pairs, _entries)
+
+
 def draw(seed: int) -> tuple[str, Drawn, float]:
     """Draw the name of a family, a program with its inputs, and the factor of its limit."""
     rng = np.random.default_rng(seed)
     factor = float(np.exp(rng.uniform(np.log(LEAST), np.log(MOST))))
-    families = (*FAMILIES, _pairs, _entries)
-    family = families[int(rng.integers(len(families)))]
+    family = FAMILIES[int(rng.integers(len(FAMILIES)))]
     return (
         family.__name__.strip("_"),
         family(rng, float(rng.uniform(SMALLEST, LARGEST)) * MB),
@@ -108,8 +111,15 @@ class Trial:
     sums: Mapping[str, float] | None = None
 
 
-def run(seed: int, by: str) -> Iterator[dict[str, Any]]:
-    """Run a program here under its limit; yield what comes out, each time more is known."""
+def run(seed: int, by: str, share: float | None = None) -> Iterator[dict[str, Any]]:
+    """Run a program here under its limit; yield what comes out, each time more is known.
+
+    Args:
+        seed: the seed of the program and of the factor of its limit.
+        by: what is limited.
+        share: run it without the check, as it is planned for this share of what is free; 0 to run
+            it as it was planned.
+    """
     _, (text, inputs), factor = draw(seed)
     if by == "addresses":
         resource.setrlimit(resource.RLIMIT_AS, (UNRESERVED, resource.RLIM_INFINITY))
@@ -127,24 +137,20 @@ def run(seed: int, by: str) -> Iterator[dict[str, Any]]:
         if by == "addresses":
             predicted += THREADS * PER_THREAD
         free = max(factor * predicted, memory_check.ALWAYS_FREE)
-        limited = try_under(by, free, program, connection)
         found: dict[str, Any] = {"predicted": predicted / MB, "free": free / MB}
+        if share is not None:
+            memory_check.ALWAYS_FREE = math.inf
+            other = compiled(memory_limit=int(share * free)) if share else program
+            ran = try_under(by, free, other, connection)
+            yield {**found, "seconds": ran.seconds, "kind": "late" if ran.error else "right"}
+            return
+        limited = try_under(by, free, program, connection)
         found["seconds"] = limited.seconds
-        if limited.error is not None and not _is_early(limited.error):
-            yield {**found, "kind": "late", "why": limited.error.message}
+        if limited.error is not None:
+            kind = "refused" if _is_early(limited.error) else "late"
+            yield {**found, "kind": kind, "why": limited.error.message}
             return
         always, memory_check.ALWAYS_FREE = memory_check.ALWAYS_FREE, math.inf
-        if limited.error is not None:
-            yield {**found, "kind": "refused"}
-            for share in (None, *LESS):
-                limit = {} if share is None else {"memory_limit": int(share * free)}
-                with contextlib.suppress(UcleError):
-                    other = compiled(**limit)
-                    if try_under(by, free, other, connection).error is None:
-                        why = f"runs if planned for {share} of it" if share else "runs as planned"
-                        yield {**found, "kind": "refused wrongly", "why": why}
-                        return
-            return
         plain = try_under("none", 0.0, program, connection)
         memory_check.ALWAYS_FREE = always
         assert limited.sums is not None
@@ -226,8 +232,24 @@ def make_group() -> Path | str:
 
 
 def classify(seed: int, by: str, group: Path | None) -> dict[str, Any]:
-    """Return what a program does under its limit, in a process of its own."""
+    """Return what a program does under its limit; if it is refused, whether that is right."""
+    found = in_its_own_process(seed, by, group)
+    if found["kind"] != "refused":
+        return found
+    for share in (0.0, *LESS):
+        if in_its_own_process(seed, by, group, share)["kind"] == "right":
+            why = f"runs if planned for {share} of it" if share else "runs as planned"
+            return {**found, "kind": "refused wrongly", "why": why}
+    return {**found, "why": ""}
+
+
+def in_its_own_process(
+    seed: int, by: str, group: Path | None, share: float | None = None
+) -> dict[str, Any]:
+    """Return what `run` finds in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.memory_limits", "--one", str(seed), "--by", by]
+    if share is not None:
+        command += ["--share", str(share)]
     environment = dict(os.environ)
     if group is not None:
         environment["UCLE_GROUP"] = str(group)
@@ -242,7 +264,7 @@ def classify(seed: int, by: str, group: Path | None) -> dict[str, Any]:
             process.kill()
             out, err = process.communicate()
             return json.loads(out.splitlines()[-1]) if out else {"kind": "slow"}
-    if out:  # if it was killed later, that was while it ran without the check
+    if out:
         found: dict[str, Any] = json.loads(out.splitlines()[-1])
         return found
     if process.returncode < 0:
@@ -261,10 +283,11 @@ def classify(seed: int, by: str, group: Path | None) -> dict[str, Any]:
     help="What is limited.",
 )
 @click.option("--one", type=int, help="Run this one here, and print what is found.")
-def main(programs: int, first: int, by: str, one: int | None) -> None:
+@click.option("--share", type=float, help="Run it unchecked, planned for this share of its limit.")
+def main(programs: int, first: int, by: str, one: int | None, share: float | None) -> None:
     """Run random programs under limits, and print what comes of them."""
     if one is not None:
-        for found in run(one, by):
+        for found in run(one, by, share):
             print(json.dumps(found), flush=True)
         return
     group = None
@@ -293,7 +316,9 @@ def main(programs: int, first: int, by: str, one: int | None) -> None:
 
 def draw_name(seed: int) -> str:
     """Return the family of a random program."""
-    return draw(seed)[0]
+    rng = np.random.default_rng(seed)
+    rng.uniform()  # the factor
+    return FAMILIES[int(rng.integers(len(FAMILIES)))].__name__.strip("_")
 
 
 if __name__ == "__main__":

@@ -237,6 +237,15 @@ class ProgramStatistics:
             return 24.0 + 4.0 * lines + (8.0 + type_.dtype.bytes) * tensor.runs / tuples
         return 24.0 + 4.0 * lines + (4.0 + type_.dtype.bytes) * tensor.entries / tuples
 
+    def expanded_bytes(self, name: str, layout: Layout) -> float:
+        """Bytes of a compressed tuple once its runs have become entries; 0 if it has no runs."""
+        type_, tensor = self.program.types[name], self.tensor(name)
+        if not tensor.runs or layout.compressed != type_.rank - 1:
+            return 0.0
+        more = (4.0 + type_.dtype.bytes) * tensor.entries - (8.0 + type_.dtype.bytes) * tensor.runs
+        tuples = max(self.rows(name, layout).estimate, 1.0)
+        return self.payload_bytes(name, layout) + more / tuples
+
     def join_rows(self, vertex: Vertex, decomposition: Decomposition) -> float:
         """Tuples that the join of a vertex (or the scan of a unary one) emits."""
         if decomposition.tiled:

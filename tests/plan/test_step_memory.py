@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import duckdb
 import numpy as np
 import pyarrow as pa
@@ -25,7 +27,7 @@ from ucle.plan.memory_model import (
     statement,
 )
 from ucle.plan.relation_nodes import FusedStep
-from ucle.plan.step_memory import slot_bytes
+from ucle.plan.step_memory import plan_peak, slot_bytes
 from ucle.testing.check_matrix import some_decompositions
 from ucle.testing.generate import random_case
 
@@ -162,3 +164,45 @@ def test_compressed_matrices_inside_statements(
     store = ["A"] if stored else False
     program = ucle.einsum_program(text, inputs=inputs, database=native, store=store)
     assert program.compiled.peak_memory < 1e9
+
+
+@pytest.mark.parametrize(
+    ("text", "layout", "expanded"),
+    [
+        ("y[i] += A[i,j] * M[i,j]", ["0{j}"], True),
+        ("y[i,j] = A[i,j] * x[j]", ["0{j}", "result{j}"], True),
+        ("y[i] += A[i,j] * x[j]", ["0{j}"], False),
+    ],
+)
+def test_runs_count_where_kernels_expand_them(
+    text: str, layout: list[str], expanded: bool, native: duckdb.DuckDBPyConnection
+) -> None:
+    length = 200_000
+    columns = {"r": [0, 1], "a": [0, 5], "b": [length, length - 5], "v": [2.0, 3.0]}
+    runs = ucle.table(pa.table(columns), ["r", "a"], "v", ends="b", bounds=(2, length))
+    given = {"M": np.ones((2, length)), "x": np.ones(length)}
+    inputs = {"A": runs, **{name: array for name, array in given.items() if name in text}}
+    program = ucle.einsum_program(text, inputs=inputs, database=native, decomposition={"y": layout})
+    assert "stack_runs" in program.to_sql()
+    compiled = program.compiled
+    as_stored = replace(compiled.memory_estimates, expanded=lambda *_: 0.0)
+    more = compiled.peak_memory - plan_peak(compiled.physical, as_stored)
+    entries = 2 * length - 10
+    assert (more >= 12 * entries) is expanded
+    assert (more == 0) is not expanded
+
+
+def test_gathered_runs_count(native: duckdb.DuckDBPyConnection) -> None:
+    """Arrays of them are states of an aggregation."""
+    rows = np.arange(50_000)
+    columns = {"r": rows // 50, "a": rows % 50 * 10, "b": rows % 50 * 10 + 9, "v": rows * 1.0}
+    runs = ucle.table(pa.table(columns), ["r", "a"], "v", ends="b", bounds=(1000, 500))
+    program = ucle.einsum_program(
+        "y[i] += A[i,j] * x[j]",
+        A=runs,
+        x=np.ones(500),
+        database=native,
+        decomposition={"y": ["0{j}"]},
+    )
+    assert "stack_runs" in program.to_sql()
+    assert program.compiled.peak_memory >= FIXED + 16 * len(rows)

@@ -149,6 +149,7 @@ class Planned:
         return Estimates(
             lambda tensor, layout: of(statistics.rows(tensor, layout)),
             statistics.payload_bytes,
+            statistics.expanded_bytes,
             self.threads,
             kernel_limits().state_bytes,
         )

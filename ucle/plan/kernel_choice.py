@@ -303,6 +303,9 @@ def _general(pattern: _Pattern, stem: str) -> ChosenKernel:
 RUN_KERNELS = frozenset({"csr_mat", "csr_reduce_rows", "csr_reduce"})
 """Kernels that read a run of one value in a few steps; others look at each of its entries."""
 
+KERNELS_OF_RUNS = RUN_KERNELS | {"csr_scale_rows"}
+"""Kernels that read runs as they are stored; others make entries of them in their own memory."""
+
 
 def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKernel:
     """Return the kernel of a vertex with a compressed tensor.

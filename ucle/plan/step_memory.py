@@ -9,6 +9,7 @@ from itertools import pairwise, repeat
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Layout
+from ucle.plan.kernel_choice import KERNELS_OF_RUNS
 from ucle.plan.memory_model import (
     Account,
     ChunkCopies,
@@ -29,8 +30,10 @@ from ucle.plan.relation_nodes import (
     ByReference,
     ColumnExpressions,
     Compress,
+    Compute,
     Decompose,
     Densify,
+    Expand,
     FusedMaps,
     FusedStep,
     Gather,
@@ -46,6 +49,7 @@ from ucle.plan.relation_nodes import (
     Relation,
     Slot,
     Stack,
+    TableScan,
     TopKEntries,
     WindowOfTimes,
 )
@@ -57,10 +61,14 @@ Sizes = Callable[[str, Layout], float]
 
 @dataclass(frozen=True)
 class Estimates:
-    """Estimates of tuples in a layout and of bytes of each value; threads and inline states."""
+    """Estimates of tuples in a layout and of bytes of each value; threads and inline states.
+
+    `expanded` are the bytes of a value after a kernel has made entries of its runs of one value.
+    """
 
     rows: Sizes
     payload: Sizes
+    expanded: Sizes
     threads: int
     inline: float
 
@@ -182,7 +190,11 @@ def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
 
     for node in nodes(step.relation):
         rows, each = size(node)
+        yield from _build_expanded_runs(step, node, estimates)
         match node:
+            case TableScan() if node.gathers:
+                before = estimates.rows(step.tensor, node.source.layout)
+                yield build_states(before, node, stacked=True)
             case Stack() | Compress() | Gather() | BlockRepartition():
                 (source,) = inputs(node)
                 before, _ = size(source)
@@ -238,6 +250,30 @@ def _build_join_parts(
     for one, other in pairwise(keyed):
         yield JoinTable(*one, *other)
         yield ChunkCopies(max(one[0], other[0]), one[1] + other[1], threads)
+
+
+def _build_expanded_runs(step: Step, node: Relation, estimates: Estimates) -> Iterator[Part]:
+    """Yield the entries that a kernel makes of its operands' runs: one value in each thread."""
+    made = node.tensors if isinstance(node, FusedStep) else {}
+    for each in (*node.lines, node) if isinstance(node, FusedStep) else (node,):
+        for operand in _expanded_operands(each):
+            name = made.get(operand.number) if isinstance(operand, Slot) else _tensor(step, operand)
+            if name is None or operand.layout.compressed is None:
+                continue
+            if size := estimates.expanded(name, operand.layout):
+                rows = min(estimates.rows(name, operand.layout), estimates.threads)
+                yield RowVectors(rows, size, estimates.threads)
+
+
+def _expanded_operands(node: Relation) -> tuple[Relation, ...]:
+    """Return the operands of whose runs the kernel of a relation makes entries."""
+    match node:
+        case Aggregate(Compute(kernel=kernel)):
+            reads_runs = kernel.name is None or kernel.name in KERNELS_OF_RUNS
+            return () if reads_runs else inputs(node)
+        case MultiwayJoin() | Gather() | Expand():
+            return inputs(node)
+    return ()
 
 
 def _inner_tensors(step: Step) -> dict[int, str]:
