@@ -33,6 +33,7 @@
 #   make settings     every program under each setting of a session, on both DuckDBs
 #   make memory       the peak of PROGRAMS random programs with large tensors, against what is predicted
 #   make memory-limits  what comes of LIMITED random programs that may take 0.3 to 3 times of what is predicted
+#   make spellings    whether SPELLED random programs cost the same in four spellings; takes 20 minutes
 #   make bench        the benchmarks; takes minutes
 #   make history      what they came to at each commit, for docs/comparisons.md
 #   make grad-torch   gradients, and losses of the training examples, against PyTorch
@@ -74,7 +75,7 @@ ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
 
 .PHONY: demo test test-all test-load kill-matrix test-oldest dialect-test extension extension-test wheel wheel-test coverage suites examples sqlmesh \
 	gallery spark-test sail-test spark-bench \
-	mutations lint types docs pages screenshots sanitize kills fuzz settings memory memory-limits bench bench-paper history grad-torch \
+	mutations lint types docs pages screenshots sanitize kills fuzz settings memory memory-limits spellings bench bench-paper history grad-torch \
 	environments clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -214,6 +215,10 @@ memory-limits: LIMITED = 150
 memory-limits: .venv/installed-test
 	.venv/bin/python -m benchmarks.memory_limits --programs $(LIMITED) $(ARGS)
 	.venv/bin/python -m benchmarks.memory_limits --programs $(LIMITED) --by cgroup $(ARGS)
+
+spellings: SPELLED = 2000
+spellings: .venv/installed-test
+	.venv/bin/python -m benchmarks.spellings --programs $(SPELLED) $(ARGS)
 
 kills: .venv/installed-test
 	.venv/bin/python tests/kills.py $(KILLS)
