@@ -213,9 +213,17 @@ MAINTENANCE: tuple[Mutation, ...] = (
     Mutation(
         "coordinates-that-no-row-has",
         "ucle/maintenance/chosen_tensors.py",
-        "    if not kept.encoded:",
-        "    if kept.encoded or not kept.encoded:",
+        "        if not each.encoded or not any(depends_on_sizes(x, is_zero) for x in readers):",
+        "        if list(readers) or not each.encoded:",
         "others are computed from a kept tensor without the coordinates at which it is the fill",
+        ("tests/maintenance/test_coordinates_without_rows.py::test_a_new_coordinate_of_an_output",),
+    ),
+    Mutation(
+        "coordinates-that-no-row-of-another-has",
+        "ucle/maintenance/chosen_tensors.py",
+        "            if name not in given:\n                computed.add(name)\n",
+        "",
+        "what is computed by way of another tensor misses coordinates at which that is the fill",
         ("tests/maintenance/test_coordinates_without_rows.py::test_a_new_coordinate_of_an_output",),
     ),
 )

@@ -490,17 +490,26 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
     Mutation(
         "scattered-rows-for-nothing",
         "ucle/plan/prices.py",
-        "    if whole > SHARED and count * POINTER > POINTED:\n"
+        "    if _is_far(whole, count):\n"
         "        return profile.far + size * profile.read * SCATTERED\n",
         "",
         "rows and states anywhere in main memory cost what they cost in a cache",
         (f"{MEMORY}::test_long_lists_of_edges_are_cut_into_tiles[1000000]",),
     ),
     Mutation(
+        "shared-rows-for-nothing",
+        "ucle/plan/prices.py",
+        "            if built > CACHED and not _is_far(built, kept):\n"
+        "                each += built / kept * profile.read  # from the cache that cores share\n",
+        "",
+        "arrays that lie anywhere in the cache that cores share are read for nothing",
+        (f"{MEMORY}::test_arrays_are_fetched_from_the_cache_that_cores_share",),
+    ),
+    Mutation(
         "few-long-rows-for-something",
         "ucle/plan/prices.py",
-        "if whole > SHARED and count * POINTER > POINTED:",
-        "if whole > SHARED:",
+        "return whole > SHARED and count * POINTER > POINTED",
+        "return whole > SHARED",
         "a table of few long rows costs what one of many short ones costs",
         (f"{MEMORY}::test_few_long_tuples_are_fetched_in_time",),
     ),

@@ -95,6 +95,16 @@ def test_few_long_tuples_are_fetched_in_time() -> None:
     assert few == cost(JoinWork(1e6, 8.0, 1024.0, built=cached, kept=kept), ENGINE)
 
 
+def test_arrays_are_fetched_from_the_cache_that_cores_share() -> None:
+    """A product of 238,000 edges in no order with 64 columns took 1.8 times that of tiles."""
+    rows, size = 238_000.0, 512.0
+    own, shared = (
+        cost(JoinWork(rows, 8.0, size, built=built, kept=built / size), ENGINE)
+        for built in (CACHED / 2, 2 * CACHED)
+    )
+    assert shared - own == pytest.approx(rows * (ENGINE.near + size * ENGINE.read))
+
+
 def test_entries_go_into_few_groups_or_many() -> None:
     few, many = (cost(RecodeWork(1e6, 8.0, 1e6, n), ENGINE) for n in (OPEN, OPEN + 1))
     assert many - few == pytest.approx(1e6 * ENGINE.far)
