@@ -24,7 +24,7 @@ class Profile:
     `fixed` is charged per tuple out of a join or into an aggregation, `scan` per tuple that a join
     reads, `group` per group that an aggregation makes and `state` per byte of all its states.
     `transfer` is charged per byte that a kernel reads, and `read` in addition where an array is
-    longer than `CACHED`; `write` per byte of a tensor that is made, and `fresh` in addition where a
+    longer than `CACHED`, or lies anywhere in a hash table that is; `write` per byte of a tensor that is made, and `fresh` in addition where a
     vector of them takes more than `REUSED`; `position` per place where a decomposition looks for an
     entry. A floating point operation costs `flop` in a streaming kernel, `dot` in an inner product
     and `gemm` where it batches into a matrix product. It costs `sparse` where entries of a
