@@ -796,8 +796,6 @@ def test_errors_of_tables(graph: duckdb.DuckDBPyConnection, tmp_path: Path) -> N
             call()
     with pytest.raises(PositionError, match="at least 0"):
         edges[-1]
-    with pytest.raises(UnsupportedError, match="bounds="):
-        ucle.sort(edges, axis="src")
     other = ucle.tensor("edges", axes=("src", "dst"), database=str(tmp_path / "x.duckdb"))
     with pytest.raises(DatabaseError, match="different databases"):
         (edges + other).compute()
