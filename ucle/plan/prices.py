@@ -24,17 +24,18 @@ class Profile:
     `fixed` is charged per tuple out of a join or into an aggregation, `scan` per tuple that a join
     reads, `group` per group that an aggregation makes and `state` per byte of all its states.
     `transfer` is charged per byte that a kernel reads, and `read` in addition where an array is
-    longer than `CACHED`, or lies anywhere in a hash table that is; `write` per byte of a tensor that is made, and `fresh` in addition where a
-    vector of them takes more than `REUSED`; `position` per place where a decomposition looks for an
-    entry. A floating point operation costs `flop` in a streaming kernel, `dot` in an inner product
-    and `gemm` where it batches into a matrix product. It costs `sparse` where entries of a
-    compressed array, each of which costs `listed`, point to rows of the other operand, and `pair`
-    where they meet those of another compressed array. At the places of a mask these two are
-    `masked` and `compared`. Sorting an entry into a compressed array costs `entry`. Waiting for an
-    address that no core's own cache holds costs `near`, and `far` where no cache holds it at all.
-    `step` is charged for an aggregation or a repartition, however small; `view` for any vertex in
-    which key columns take part (without them, it is a call in another vertex's query); and
-    `statement` for a table of its own where a view could be repeated.
+    longer than `CACHED`, or lies anywhere in a hash table that is; `write` per byte of a tensor
+    that is made, and `fresh` in addition where a vector of them takes more than `REUSED`;
+    `position` per place where a decomposition looks for an entry. A floating point operation costs
+    `flop` in a streaming kernel, `dot` in an inner product and `gemm` where it batches into a
+    matrix product. It costs `sparse` where entries of a compressed array, each of which costs
+    `listed`, point to rows of the other operand, and `pair` where they meet those of another
+    compressed array. At the places of a mask these two are `masked` and `compared`. Sorting an
+    entry into a compressed array costs `entry`. Waiting for an address that no core's own cache
+    holds costs `near`, and `far` where no cache holds it at all. `step` is charged for an
+    aggregation or a repartition, however small; `view` for any vertex in which key columns take
+    part (without them, it is a call in another vertex's query); and `statement` for a table of its
+    own where a view could be repeated.
 
     `inputs_free` means that an input may be read in any layout at no cost. `once` means that an
     operand that is a single tuple moves once per vector of rows and not once per row.
