@@ -500,3 +500,23 @@ def test_bounds_of_a_wide_table_are_for_all_of_its_axes() -> None:
         ucle.tensor(ucle.table(rows, ["who"], columns_as="f", bounds=[3]))
     whole = ucle.tensor(ucle.table(rows, ["who"], columns_as="f", bounds=[3, None]))
     assert whole.to_numpy().tolist() == [[1.0, 2.0], [2.0, 1.0], [4.0, 3.0]]
+
+
+@pytest.mark.parametrize("order", [(False, True), (True, False)])
+def test_columns_of_files_are_those_of_the_session(
+    order: tuple[bool, bool], tmp_path: Path
+) -> None:
+    """Binary keys are text in one session, and refused in another, whichever comes first."""
+    path = tmp_path / "binary.parquet"
+    pq.write_table(pa.table({"k": pa.array([b"a", b"b"], pa.binary()), "v": [1.0, 2.0]}), path)
+    table = ucle.table(str(path), ["k"], "v")
+    for as_text in order:
+        with ucle.connect() as connection:
+            connection.execute(f"SET binary_as_string = {as_text}").fetchall()
+            if not as_text:
+                with pytest.raises(ValueTypeError, match="coordinates"):
+                    ucle.einsum_program("y[k] = 2 * x[k]", x=table, database=connection)
+                continue
+            program = ucle.einsum_program("y[k] = 2 * x[k]", x=table, database=connection)
+            with program.execute() as result:
+                assert sorted(result["y"].relation.fetchall()) == [("a", 2.0), ("b", 4.0)]

@@ -796,6 +796,8 @@ def test_errors_of_tables(graph: duckdb.DuckDBPyConnection, tmp_path: Path) -> N
             call()
     with pytest.raises(PositionError, match="at least 0"):
         edges[-1]
+    found = ucle.sort(edges, axis="src").to_numpy()
+    np.testing.assert_array_equal(found, np.sort(edges.to_numpy(), axis=0))
     other = ucle.tensor("edges", axes=("src", "dst"), database=str(tmp_path / "x.duckdb"))
     with pytest.raises(DatabaseError, match="different databases"):
         (edges + other).compute()

@@ -41,7 +41,7 @@ from ucle.sqlgen import input_queries as sql
 from ucle.sqlgen.database_queries import KEPT, SCHEMA, first_file_query, relations_query
 
 _schemas = BoundedCache[list[tuple[Any, ...]]](1 << 22)
-"""The columns of Parquet files, by path and state of the file: at most 4 MB."""
+"""The columns of Parquet files, by path, state of the file and what is text there: 4 MB."""
 
 
 def find_columns(
@@ -120,7 +120,7 @@ def table_columns(
         # DuckDB takes as long to describe a file with thousands of columns as to read some of them.
         state = file_state(origin.path) if isinstance(origin, ParquetFile) and whole else None
         rows = _schemas.get_or_make(
-            None if state is None else (origin, state),
+            None if state is None else (origin, state, session.setting("binary_as_string")),
             lambda: _describe(session, name, source, prefix),
         )
     return tuple(Column(row[0], row[1]) for row in rows), table and whole
