@@ -521,6 +521,17 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
         "entries in any order go into thousands of tiles",
         (f"{MEMORY}::test_entries_go_into_few_groups_or_many",),
     ),
+    Mutation(
+        "calls-for-nothing",
+        "ucle/plan/prices.py",
+        "                each += profile.call + (profile.made if made_bytes else 0.0)\n",
+        "                pass\n",
+        "a kernel may be called for each of a million short rows",
+        (
+            "tests/optimiser/test_sparse_einsum.py"
+            "::test_kernels_that_are_called_for_many_tuples_cost_something",
+        ),
+    ),
     # ---- Searches that end early ----
     Mutation(
         "cheapest-first",

@@ -36,8 +36,8 @@ def test_constants_are_found_again() -> None:
     rng = np.random.default_rng(0)
     builtin = np.array([getattr(ENGINE, name) for name in CONSTANTS])
     truth = builtin * np.resize([2.0, 0.5, 3.0, 1.0, 0.7, 1.5, 4.0, 0.8], len(CONSTANTS))
-    charges = rng.random((10_000, len(CONSTANTS))) / builtin
-    seconds = dict(zip(map(str, range(10_000)), charges @ truth / 1e9, strict=True))
+    charges = rng.random((20_000, len(CONSTANTS))) / builtin
+    seconds = dict(zip(map(str, range(20_000)), charges @ truth / 1e9, strict=True))
     found = fit(charges, seconds)
     fitted = [getattr(found.profile, name) for name in CONSTANTS]
     np.testing.assert_allclose(fitted, truth, rtol=0.05)

@@ -201,20 +201,32 @@ def test_large_operands_are_not_copied_for_every_row() -> None:
 
 def test_memory_that_serves_again_costs_less() -> None:
     """Bytes cost more where a vector of tuples takes more than is kept at hand."""
-    vectors = KernelWork(2**16, 0.0, made_bytes=2**11)
-    whole = KernelWork(1, 0.0, made_bytes=2**27)
+    vectors = KernelWork(2**16, 0.0, made_bytes=2**11, called=False)
+    whole = KernelWork(1, 0.0, made_bytes=2**27, called=False)
     assert cost(whole, ENGINE) == cost(vectors, ENGINE) * (1 + ENGINE.fresh / ENGINE.write)
 
 
 def test_threads_that_wait_cost_something() -> None:
     flops = 10 * ENGINE.spread / ENGINE.gemm
     one, eight = (
-        cost(KernelWork(rows, flops / rows, batched=True, threads=8), ENGINE) for rows in (1, 8)
+        cost(KernelWork(rows, flops / rows, batched=True, threads=8, called=False), ENGINE)
+        for rows in (1, 8)
     )
     assert eight == pytest.approx(10 * ENGINE.spread)
     assert one == pytest.approx(eight + 7 * 9 * ENGINE.spread)
     short = ENGINE.spread / ENGINE.gemm
-    assert cost(KernelWork(1, short, batched=True, threads=8), ENGINE) == ENGINE.spread
+    alone = KernelWork(1, short, batched=True, threads=8, called=False)
+    assert cost(alone, ENGINE) == ENGINE.spread
+
+
+def test_kernels_that_are_called_for_many_tuples_cost_something() -> None:
+    """Each tuple takes a call, and each tensor that it makes becomes a BLOB; SQL needs neither."""
+    alone, called, made = (
+        cost(KernelWork(1000, 2.0, made_bytes=size, called=called), ENGINE)
+        for size, called in ((0.0, False), (0.0, True), (8.0, True))
+    )
+    assert called - alone == pytest.approx(1000 * ENGINE.call)
+    assert made - called == pytest.approx(1000 * (ENGINE.made + 8 * ENGINE.write))
 
 
 @pytest.mark.parametrize("shape", [(60_000, 128, 256), (2048, 2048, 2048)])

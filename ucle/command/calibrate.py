@@ -31,8 +31,8 @@ from ucle.plan.prices import ENGINE, Profile
 from ucle.program import EinsumProgram, einsum_program
 
 CHARGED = (
-    "fixed", "group", "transfer", "read", "write", "fresh", "state", "flop", "gemm", "dot", "scan",
-    "position", "near", "far", "step", "view",
+    "fixed", "group", "transfer", "read", "write", "fresh", "call", "made", "state", "flop", "gemm",
+    "dot", "scan", "position", "near", "far", "step", "view",
 )  # fmt: skip
 """Constants that the cost of a plan is made of."""
 

@@ -159,7 +159,8 @@ static bool aggregate_group(call *c, size_t group, size_t length) {
     element start;
     bool done = true, totals = kernel_has_totals(c->kernel);
     for (size_t i = 0; i < length && done; i++) {
-        addend x = {.terms = 1};
+        addend x;
+        addend_clear(&x);
         if (watch_stops(&c->watch, 64)) fail_with(c, INTERRUPTED);
         if (!c->failed && !row_valid(c, i)) continue;
         done = !c->failed && c->kernel->prepare(c, i, &x);

@@ -158,8 +158,13 @@ struct addend {
     element c;
     size_t m, n, k;
     size_t terms;  /* that are added to each entry one by one */
-    strided place; /* of stack kernels */
+    strided place; /* of stack kernels, which set it; the others never read it */
 };
+/* An addend before its row was read. Clearing the place, too, takes longer than adding a short row. */
+static inline void addend_clear(addend *x) {
+    memset(x, 0, offsetof(addend, place));
+    x->terms = 1;
+}
 
 static inline bool kernel_has_tail(const kernel *k) { return strchr(k->signature, 'v') != NULL; }
 static inline bool kernel_is_aggregate(const kernel *k) {

@@ -172,7 +172,8 @@ static bool state_own(const registered *a, call *c, state *s) {
 static inline bool has_start(const kernel *k) { return k->op >= MERGE_STACK; }
 
 static bool state_add(const registered *a, call *c, size_t row, state *s) {
-    addend x = {.terms = 1};
+    addend x;
+    addend_clear(&x);
     if (watch_stops(&c->watch, 64)) return fail_with(c, INTERRUPTED);
     if (!a->kernel->prepare(c, row, &x)) return false;
     if (s->length < 0) {
