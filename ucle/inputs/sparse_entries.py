@@ -9,7 +9,7 @@ read.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -110,16 +110,7 @@ class SparseEntries:
             row, column, values = row[stored], column[stored], values[stored]
         rows, width = type_.shape[layout.row], type_.shape[axis]
         whole = Csr.at_places(rows, width, row, column, values)
-        parts = dict(whole.cut(layout.tile if layout.tiled else rows))
-        blobs = [part.to_bytes() for part in parts.values()]
-        ends = np.cumsum([0, *map(len, blobs)], dtype=np.int64)
-        joined = blobs[0] if len(blobs) == 1 else b"".join(blobs)
-        buffers = [None, pa.py_buffer(ends), pa.py_buffer(joined)]
-        arrays = pa.Array.from_buffers(pa.large_binary(), len(blobs), buffers)
-        if not layout.tiled:
-            return pa.table({VALUE: arrays})
-        numbers = np.array(list(parts), Coordinates.of(rows).numpy)
-        return pa.table({key_columns(type_)[layout.row]: arrow_array(numbers), VALUE: arrays})
+        return compressed_table(whole.cut(layout.tile if layout.tiled else rows), type_, layout)
 
     def only_list(self, type_: TensorType, layout: Layout, most: int) -> bytes | None:
         """Return the compressed array of all entries; None without entries, or above `most` bytes.
@@ -128,6 +119,33 @@ class SparseEntries:
         """
         table = self.lists(type_, layout)
         return None if not len(table) or table.nbytes > most else bytes(table[VALUE][0].as_py())
+
+
+def compressed_table(
+    parts: Iterable[tuple[int, Csr]], type_: TensorType, layout: Layout
+) -> pa.Table:
+    """Return compressed arrays as a tensor relation.
+
+    Args:
+        parts: the arrays of tiles that have entries, with their numbers; that of all if the layout
+            has no tiles.
+        type_: the type of the matrix.
+        layout: which axis is listed, and whether the other one is tiled.
+    """
+    numbers: list[int] = []
+    blobs: list[bytes] = []
+    for number, part in parts:
+        numbers.append(number)
+        blobs.append(part.to_bytes())
+    ends = np.cumsum([0, *map(len, blobs)], dtype=np.int64)
+    joined = blobs[0] if len(blobs) == 1 else b"".join(blobs)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(joined)]
+    arrays = pa.Array.from_buffers(pa.large_binary(), len(blobs), buffers)
+    if not layout.tiled:
+        return pa.table({VALUE: arrays})
+    coordinates = Coordinates.of(type_.shape[layout.row])
+    keys = arrow_array(np.array(numbers, coordinates.numpy))
+    return pa.table({key_columns(type_)[layout.row]: keys, VALUE: arrays})
 
 
 def plain_columns(table: Any) -> tuple[Column, ...] | None:

@@ -11,7 +11,7 @@ from ucle.foundation.arrow_numbers import arrow_array
 from ucle.foundation.dtypes import differs_from
 from ucle.foundation.libraries import pa
 from ucle.inputs.inputs import value_array
-from ucle.inputs.sparse_entries import SparseEntries
+from ucle.inputs.sparse_entries import SparseEntries, compressed_table
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.sqlgen.sql_trees import key_columns
@@ -66,14 +66,9 @@ def _compressed_table(array: NDArray[Any], type_: TensorType, layout: Layout) ->
     assert axis is not None
     matrix = array.transpose(layout.row, axis)
     tile = layout.tile if layout.tiled else max(len(matrix), 1)
-    starts = range(0, len(matrix), tile)
-    lists = [Csr.of(matrix[start : start + tile], type_.fill) for start in starts]
-    stored = [n for n, each in enumerate(lists) if len(each.values)]
-    values = pa.array([lists[n].to_bytes() for n in stored], pa.large_binary())
-    if not layout.tiled:
-        return pa.table([values], names=["val"])
-    keys = arrow_array(np.array(stored, Coordinates.of(type_.shape[layout.row]).numpy))
-    return pa.table([keys, values], names=[key_columns(type_)[layout.row], "val"])
+    tiles = (matrix[start : start + tile] for start in range(0, len(matrix), tile))
+    lists = enumerate(Csr.of(each, type_.fill) for each in tiles)
+    return compressed_table(((n, x) for n, x in lists if len(x.values)), type_, layout)
 
 
 def _tile_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Table:
