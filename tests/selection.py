@@ -27,7 +27,7 @@ from pathlib import Path
 import pytest
 from mutations.catalogue import MUTATIONS
 
-FEW = 8
+FEW = 6
 """The number of instances that are chosen of a test function."""
 
 Values = Mapping[str, Hashable]
