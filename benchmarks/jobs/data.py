@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -270,6 +272,44 @@ def nearest_shop(folder: Path, rng: np.random.Generator) -> None:
         _write(folder / f"{table}s.parquet", **{table: _names(table, count)}, **places)
 
 
+def correlated_returns(folder: Path, rng: np.random.Generator) -> None:
+    days, tickers = 1_000, 300
+    moves = rng.normal(0, 0.01, (days, tickers)) + rng.normal(0, 0.01, (days, 1))
+    prices = (50 * np.exp(moves.cumsum(axis=0))).round(4)
+    day, ticker = np.divmod(np.arange(prices.size), tickers)
+    frame = pd.DataFrame(
+        {
+            "date": FIRST_DAY + day,
+            "ticker": _names("ticker", tickers)[ticker],
+            "close": np.where(rng.random(prices.size) < 0.01, np.nan, prices.ravel()),
+        }
+    )
+    frame.to_csv(folder / "closes.csv", index=False)
+
+
+def page_transitions(folder: Path, rng: np.random.Generator) -> None:
+    others = ["home", "search", "item", "cart", *_names("category", 40)]
+    pages = np.array([*others, "pay", "left"])
+    lengths = rng.integers(2, 12, 100_000)
+    visit = np.repeat(np.arange(len(lengths)), lengths)
+    step = np.arange(len(visit)) - np.repeat(lengths.cumsum() - lengths, lengths)
+    page = rng.integers(len(others), size=len(visit))
+    last = np.append(visit[1:] != visit[:-1], True)
+    page[last] = len(others) + (rng.random(len(lengths)) < 0.8)
+    _write(folder / "clicks.parquet", visit=visit, step=step, page=pages[page])
+
+
+def parts_needed(folder: Path, rng: np.random.Generator) -> None:
+    counts = (200, 1_000, 3_000, 5_000)
+    lines = ["part,component,quantity"]
+    for level, (count, below) in enumerate(pairwise(counts)):
+        for part in range(count):
+            for component in rng.choice(below, 6, replace=False):
+                quantity = rng.integers(1, 5)
+                lines.append(f"part-{level}-{part},part-{level + 1}-{component},{quantity}")
+    (folder / "parts.csv").write_text("\n".join(lines) + "\n")
+
+
 MAKERS: Mapping[str, Callable[[Path, np.random.Generator], None]] = {
     function.__name__: function
     for function in (
@@ -296,6 +336,9 @@ MAKERS: Mapping[str, Callable[[Path, np.random.Generator], None]] = {
         value_at_risk,
         survival,
         nearest_shop,
+        correlated_returns,
+        page_transitions,
+        parts_needed,
     )
 }
 """What makes the files of each job, by the name of its module."""
