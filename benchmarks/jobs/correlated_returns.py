@@ -1,4 +1,4 @@
-"""The ticker whose daily returns correlate most with those of each other one; prices are missing."""
+"""For each ticker, the one with the most correlated daily returns; some prices are missing."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import ucle
+from ucle.database.temporary_tables import FetchedRows
 
 Array = np.ndarray[Any, Any]
 NAN, INF = np.nan, np.inf
@@ -173,3 +174,37 @@ def test_no_plan_counts_on_states_without_nan_if_a_step_makes_it(
             with np.errstate(invalid="ignore"):
                 D = change(A, D)
             np.testing.assert_array_equal(run()["M"].to_numpy(), D)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("text", [SHORTEST, LONGEST])
+def test_infinite_fills_of_fetched_states_are_no_doubt(
+    text: str, dtype: str, connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps make no table of a state to look for numbers that are not finite, but of the fill."""
+    step, fill = LOOPS[text]
+    tables = 0
+    make = FetchedRows.table
+
+    def counted(self: FetchedRows) -> Any:
+        nonlocal tables
+        tables += 1
+        return make(self)
+
+    monkeypatch.setattr(FetchedRows, "table", counted)
+    A, D = (x.astype(dtype) for x in case(text, 2))
+    D[1:] = fill  # so that some places are still out of reach
+    program = ucle.einsum_program(
+        text, A=stored(A, fill), D=ucle.table(D, fill=fill), outputs=["M"], database=connection
+    )
+    with program.prepare(carry={"D": "M"}) as run:
+        run()
+        second = run()["M"]
+        assert not tables
+        np.testing.assert_array_equal(second.to_numpy(), step(A, step(A, D)))
+        for wrong in (NAN, -fill):
+            other = np.where(np.arange(len(D)) == 1, wrong, D).astype(dtype)
+            with np.errstate(invalid="ignore"):
+                expected = step(A, step(A, other))
+            run(D=other)
+            np.testing.assert_array_equal(run()["M"].to_numpy(), expected)

@@ -378,7 +378,7 @@ class _Execution:
 
 def _are_finite(rows: Sequence[tuple[Any, ...]], query: RowQuery) -> bool:
     columns = list(enumerate(query.columns.values(), query.keys))
-    return all(is_finite(row[n], dtype) for row in rows for n, dtype in columns)
+    return all(is_finite(row[n], dtype, fill) for row in rows for n, (dtype, fill) in columns)
 
 
 @contextlib.contextmanager

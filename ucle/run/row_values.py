@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucle.foundation.arrow_numbers import arrow_array
-from ucle.foundation.dtypes import DType, differs_from
+from ucle.foundation.dtypes import DType, Scalar, differs_from
 from ucle.foundation.libraries import pa
 from ucle.inputs.inputs import value_array
 from ucle.ir.layouts import Coordinates, Layout
@@ -36,13 +36,21 @@ def only_value(array: NDArray[Any], type_: TensorType, layout: Layout) -> Any:
     return {"re": number.real, "im": number.imag} if isinstance(number, complex) else number
 
 
-def is_finite(value: Any, dtype: DType) -> bool:
-    """True if no number of a value is NaN or infinite."""
+def is_finite(value: Any, dtype: DType, fill: Scalar) -> bool:
+    """True if no number of a value is NaN, or infinite where the fill is another number.
+
+    >>> [is_finite(math.inf, DType.FLOAT64, fill) for fill in (0.0, math.inf, -math.inf)]
+    [False, True, False]
+    """
     if dtype.kind not in "fc":
         return True
     if isinstance(value, bytes):
-        return bool(np.isfinite(np.frombuffer(value, dtype.numpy)).all())
-    return all(map(math.isfinite, value.values() if isinstance(value, dict) else (value,)))
+        numbers = np.frombuffer(value, dtype.numpy)
+        finite = np.isfinite(numbers)
+        return bool(finite.all() or (finite | (numbers == fill)).all())
+    if isinstance(value, dict):
+        return all(map(math.isfinite, value.values()))
+    return math.isfinite(value) or value == fill
 
 
 def dense_array(value: Any, type_: TensorType, layout: Layout) -> NDArray[Any]:

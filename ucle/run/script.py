@@ -10,7 +10,7 @@ from functools import cached_property
 
 from ucle.foundation.caches import BoundedCache
 from ucle.foundation.dataclasses import dataclass
-from ucle.foundation.dtypes import DType
+from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.exact_key import ExactKey, Same
 from ucle.ir.layouts import Coordinates
 from ucle.plan import relation_nodes as plans
@@ -77,8 +77,8 @@ class RowQuery:
     """
 
     query: ParameterQuery
-    columns: Mapping[str, DType]
-    """The columns of values, with the types of their elements."""
+    columns: Mapping[str, tuple[DType, Scalar]]
+    """The columns of values, with the types of their elements and their fills."""
     types: Mapping[str, str]
     """The SQL types of all columns, keys first."""
     keys: int = 0
@@ -222,7 +222,8 @@ def _row_queries(plan: Plan, steps: Sequence[SqlStep], *, keyed: bool) -> Iterat
         if asked is None or set(asked.columns) != set(types):
             continue
         if set(asked.columns[: len(keys)]) == set(keys):
-            values = {name: results[name].type.dtype for name in asked.columns if name in results}
+            tensors = {name: results[name].type for name in asked.columns if name in results}
+            values = {name: (type_.dtype, type_.fill) for name, type_ in tensors.items()}
             yield RowQuery(asked, values, {x: types[x] for x in asked.columns}, len(keys))
 
 
