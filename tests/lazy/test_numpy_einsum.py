@@ -501,6 +501,20 @@ def test_the_next_arrays_of_the_same_shapes_compile_nothing(kind: str, caplog: A
         caplog.clear()
 
 
+@pytest.mark.parametrize("optimize", [True, "greedy"])
+def test_the_next_arrays_of_a_large_network_compile_nothing(optimize: Any, caplog: Any) -> None:
+    random = np.random.default_rng(6)
+    terms = "abc,cde,efg,gha,bi,di,fj,hj->ai"
+    for n in range(3):
+        shapes = [(3,) * len(term) for term in terms.split("->", maxsplit=1)[0].split(",")]
+        arrays = [random.normal(size=shape) for shape in shapes]
+        with caplog.at_level("INFO", logger="ucle.compile"):
+            found = ucle.einsum(terms, *arrays, optimize=optimize)
+        np.testing.assert_allclose(found, np.einsum(terms, *arrays, optimize=True), rtol=1e-9)
+        assert bool(caplog.records) == (n == 0)
+        caplog.clear()
+
+
 def test_what_a_kept_program_is_not_for() -> None:
     """Each is compiled for its arrays, between two that are not."""
     whole, broken = np.ones((2, 2)), np.array([[np.nan, np.inf], [0.0, 1.0]])
