@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp, select
 
-from ucle.sqlgen.cached_texts import cached_text
+from ucle.sqlgen.cached_texts import AnyQuery, cached_rows, cached_text, tree_of
 from ucle.sqlgen.maintained_tables import KEY, Name, with_facts_of_keys
 from ucle.sqlgen.sql_trees import cast, column, function, identifier, integer, table
 from ucle.sqlgen.write_statements import create_table
@@ -18,7 +18,8 @@ POSITION = "INTEGER"
 """The type of numbers of coordinates, of which there are few."""
 
 
-def number_keys(target: Name, masks: Sequence[tuple[exp.Query, str]]) -> str:
+@cached_text
+def number_keys(target: Name, masks: Sequence[tuple[AnyQuery, str]]) -> str:
     """Return CREATE TABLE of coordinates and their numbers.
 
     Args:
@@ -27,7 +28,7 @@ def number_keys(target: Name, masks: Sequence[tuple[exp.Query, str]]) -> str:
     """
     own = identifier(KEY.format(0))
     sides = [
-        select(column(key).as_(own.copy(), quoted=True)).from_(query.copy().subquery("mask"))
+        select(column(key).as_(own.copy(), quoted=True)).from_(tree_of(query).subquery("mask"))
         for query, key in masks
     ]
     found: exp.Query = exp.union(*sides) if len(sides) > 1 else sides[0].distinct()
@@ -37,8 +38,9 @@ def number_keys(target: Name, masks: Sequence[tuple[exp.Query, str]]) -> str:
     return create_table(target, rows.from_(found.subquery("found")), replace=True, temporary=True)
 
 
+@cached_text
 def rows_at_keys(
-    target: Name, rows: exp.Query, columns: Sequence[str], place: int, keys: Name
+    target: Name, rows: AnyQuery, columns: Sequence[str], place: int, keys: Name
 ) -> str:
     """Return CREATE TABLE of the rows at numbered coordinates, with numbers in place of these.
 
@@ -55,13 +57,14 @@ def rows_at_keys(
         for x in columns
     ]
     same = exp.EQ(this=column(own, "rows"), expression=column(KEY.format(0), "keys"))
-    query = select(*found).from_(rows.copy().subquery("rows"))
+    query = select(*found).from_(tree_of(rows).subquery("rows"))
     query = query.join(table(*keys, alias="keys"), on=same)
     return create_table(target, query, replace=True, temporary=True)
 
 
-def with_keys(
-    rows: exp.Query, columns: Sequence[str], place: int, keys: Name, names: Sequence[str]
+@cached_rows
+def rows_with_keys(
+    rows: AnyQuery, columns: Sequence[str], place: int, keys: Name, names: Sequence[str]
 ) -> exp.Select:
     """Return the rows of a query with coordinates in place of their numbers, under other names."""
     own = columns[place]
@@ -72,7 +75,7 @@ def with_keys(
         for x, y in zip(columns, names, strict=True)
     ]
     same = exp.EQ(this=column(own, "rows"), expression=column(PLACE, "keys"))
-    query = select(*found).from_(rows.copy().subquery("rows"))
+    query = select(*found).from_(tree_of(rows).subquery("rows"))
     return query.join(table(*keys, alias="keys"), on=same)
 
 
@@ -80,4 +83,5 @@ def with_keys(
 def describe_rows(name: Name, keys: Sequence[str]) -> str:
     """Return a query for the number of rows of a table, and for V and the most rows of each key."""
     count = exp.Count(this=exp.Star())
-    return with_facts_of_keys([count], table(*name), name, keys, (), differs_by=False)
+    facts = [count], table(*name), name, keys, ()
+    return with_facts_of_keys(*facts, differs_by=False, distinct=False)

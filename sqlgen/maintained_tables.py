@@ -9,7 +9,7 @@ from sqlglot import exp, select
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.plan.sources import TableSource
-from ucle.sqlgen.cached_texts import cached_text
+from ucle.sqlgen.cached_texts import AnyQuery, Rows, cached_rows, cached_text, tree_of
 from ucle.sqlgen.input_queries import digest_of
 from ucle.sqlgen.input_tables import source_table
 from ucle.sqlgen.script import sql_text
@@ -84,22 +84,22 @@ def _state_columns(source: TableSource) -> list[exp.Expr]:
     return columns
 
 
-def absent_keys(name: Name, key: str, rows: exp.Query) -> str:
+@cached_text
+def absent_keys(name: Name, key: str, rows: AnyQuery) -> str:
     """Return a query that has a row if a key of a table is that of no row of a query."""
-    others = rows.copy().subquery(alias=identifier("rows"))
+    others = tree_of(rows).subquery(alias=identifier("rows"))
     same = exp.EQ(this=column(key, "rows"), expression=column(key, "kept"))
     found = exp.Exists(this=select(integer(1)).from_(others).where(same))
     absent = exp.not_(found, copy=False)
     return sql_text(select(integer(1)).from_(table(*name, alias="kept")).where(absent).limit(1))
 
 
-@cached_text
+@cached_text(varying=["last"])
 def count_behind(name: Name, last: int) -> str:
     """Return a query for the number of rows of a table behind a row."""
     return sql_text(select(exp.Count(this=exp.Star())).from_(table(*name)).where(_behind(last)))
 
 
-@cached_text
 def rows_and_last(name: Name, last: int = -1) -> str:
     """Return a query for the number of rows of a table, and for the last rowid.
 
@@ -107,15 +107,20 @@ def rows_and_last(name: Name, last: int = -1) -> str:
     stands the number of rows behind the row `last`, and only these are looked at: the number of
     all rows is known. Then comes the number of those of them that have no rowid yet that lasts.
     """
+    return _rows_and_last(name, last, local=last >= FIRST_LOCAL)
+
+
+@cached_text(varying=["last"])
+def _rows_and_last(name: Name, last: int, *, local: bool) -> str:
     lasts = exp.LT(this=column("rowid"), expression=integer(FIRST_LOCAL))
     most = exp.Filter(this=exp.Max(this=column("rowid")), expression=exp.Where(this=lasts))
     every = select(exp.Count(this=exp.Star())).from_(table(*name)).subquery()
     lasting: exp.Expr = function("coalesce", most, integer(last))
-    if last >= FIRST_LOCAL:  # a row of this transaction, before which there are others
+    if local:  # a row of this transaction, before which there are others
         before = function("coalesce", most, integer(-1))
         lasting = select(before).from_(table(*name)).subquery()
-    local = exp.GTE(this=column("rowid"), expression=integer(FIRST_LOCAL))
-    pending = exp.Filter(this=exp.Count(this=exp.Star()), expression=exp.Where(this=local))
+    behind = exp.GTE(this=column("rowid"), expression=integer(FIRST_LOCAL))
+    pending = exp.Filter(this=exp.Count(this=exp.Star()), expression=exp.Where(this=behind))
     found = [every, lasting, exp.Count(this=exp.Star()), pending]
     return sql_text(select(*found).from_(table(*name)).where(_behind(last)))
 
@@ -137,22 +142,22 @@ def state_behind(source: TableSource, last: int | exp.Expr, most: int | None = N
     return query if most is None else query.where(up_to(most))
 
 
-def with_names(query: exp.Query, columns: Sequence[str], names: Sequence[str]) -> exp.Select:
+def with_names(query: AnyQuery, columns: Sequence[str], names: Sequence[str]) -> exp.Select:
     """Return some columns of a query under other names."""
     pairs = zip(columns, names, strict=True)
     found = [column(old).as_(identifier(new), quoted=True) for old, new in pairs]
-    return select(*found).from_(query.copy().subquery("rows"))
+    return select(*found).from_(tree_of(query).subquery("rows"))
 
 
-def without_value(query: exp.Query, value: Scalar) -> exp.Select:
+def without_value(query: AnyQuery, value: Scalar) -> exp.Select:
     """Return the rows of a query whose ``val`` is another one; NaN is one value."""
     dtype = DType.COMPLEX128 if isinstance(value, complex) else DType.FLOAT64
     other = exp.NullSafeNEQ(this=column(VALUE), expression=number(value, dtype))
-    return select(exp.Star()).from_(query.subquery("entries")).where(other)
+    return select(exp.Star()).from_(tree_of(query).subquery("entries")).where(other)
 
 
 def changed_rows(
-    now: exp.Query, before: exp.Query, keys: Sequence[str], value: str | None, weight: Scalar | None
+    now: AnyQuery, before: AnyQuery, keys: Sequence[str], value: str | None, weight: Scalar | None
 ) -> exp.Select:
     """Return the keys of the rows that one of two queries has more often than the other.
 
@@ -170,7 +175,7 @@ def changed_rows(
     columns = [*keys, value] if value is not None else list(keys)
     sides = [
         select(*map(column, columns), integer(sign).as_(SIDE, quoted=True)).from_(
-            query.copy().subquery("rows")
+            tree_of(query).subquery("rows")
         )
         for query, sign in ((now, 1), (before, -1))
     ]
@@ -190,7 +195,7 @@ def changed_rows(
 
 
 def changed_entries(
-    now: exp.Query, before: exp.Query, keys: Sequence[str], weight: Scalar | None
+    now: AnyQuery, before: AnyQuery, keys: Sequence[str], weight: Scalar | None
 ) -> exp.Select:
     """Return the keys of a tensor's entries that differ between two queries.
 
@@ -199,7 +204,7 @@ def changed_entries(
     are not wanted.
     """
     sides = [
-        query.copy().subquery(alias=identifier(name))
+        tree_of(query).subquery(alias=identifier(name))
         for query, name in ((now, NOW), (before, BEFORE))
     ]
     new, old = (column(VALUE, name) for name in (NOW, BEFORE))
@@ -241,6 +246,7 @@ def rows_behind(source: TableSource, last: int) -> exp.Select:
     return select(*map(column, source.columns)).from_(source_table(source)).where(_behind(last))
 
 
+@cached_text(varying=["last"])
 def repeated_keys(source: TableSource, new: Name, last: int, first: str | None = None) -> str:
     """Return a query for the keys of a row of a table that a row up to another one has, too.
 
@@ -302,6 +308,7 @@ def with_facts_of_keys(
     positions: Sequence[str],
     *,
     differs_by: bool,
+    distinct: bool = True,
 ) -> str:
     """Return a query with one row: some aggregates, and facts about a table of keys behind them.
 
@@ -316,15 +323,20 @@ def with_facts_of_keys(
         keys: its columns of keys.
         positions: those that are positions.
         differs_by: True if differences are wanted.
+        distinct: False if several rows may have the same keys.
     """
     found = [*columns, *(exp.Max(this=column(x)) for x in positions)]
     if differs_by:
         finite = function("bool_and", function("isfinite", cast(column(DELTA), "DOUBLE")))
         found += [each(this=column(DELTA)) for each in (exp.Count, exp.Min, exp.Max)]
         found.append(finite)
+    alone = distinct and len(keys) == 1  # each row has a coordinate of its own
+    if alone:
+        count = exp.Count(this=exp.Star())
+        found += [count, function("least", count.copy(), integer(1))]
     named = [add_alias(x, f"fact {n}") for n, x in enumerate(found)]
     query = select(exp.Star()).from_(select(*named).from_(rows).subquery("facts"))
-    for n, key in enumerate(keys):
+    for n, key in enumerate(() if alone else keys):
         times = add_alias(exp.Count(this=exp.Star()), "times")
         groups = select(times).from_(table(*name)).group_by(column(key)).subquery("groups")
         ends = exp.Count(this=exp.Star()), exp.Max(this=column("times"))
@@ -350,7 +362,7 @@ def with_rows(query: exp.Select, name: str, rows: exp.Query) -> exp.Select:
     return query.with_(identifier(name), rows, materialized=True)
 
 
-def rows_at(query: exp.Query, *masks: tuple[Name | exp.Query, Sequence[str]]) -> exp.Select:
+def rows_at(query: AnyQuery, *masks: tuple[Name | exp.Query, Sequence[str]]) -> exp.Select:
     """Return the rows of a query whose keys are those of a row of one of some tables or queries.
 
     Each of these is given with the columns that it shares with the query.
@@ -364,8 +376,14 @@ def rows_at(query: exp.Query, *masks: tuple[Name | exp.Query, Sequence[str]]) ->
             source = table(*mask, alias="mask")
         rows = select(integer(1)).from_(source).where(*same)
         found.append(exp.Exists(this=rows))
-    kept = query.copy().subquery(alias=identifier("kept"))
+    kept = tree_of(query).subquery(alias=identifier("kept"))
     return select(exp.Star()).from_(kept).where(exp.or_(*found, copy=False))
+
+
+def _rows_at_keys_of(query: AnyQuery, keys: Name | AnyQuery, columns: Sequence[str]) -> exp.Select:
+    """Return the rows of a query whose keys are those of a row of a table or a query."""
+    assert not isinstance(keys, Rows)
+    return rows_at(query, (keys, columns))
 
 
 @cached_text
@@ -380,12 +398,13 @@ def drop_table(name: Name) -> str:
     return sql_text(exp.Drop(tables=[table(*name)], kind="TABLE", exists=True))
 
 
-def digest_of_rows(query: exp.Query, columns: Sequence[str]) -> str:
+@cached_text
+def digest_of_rows(query: AnyQuery, columns: Sequence[str]) -> str:
     """Return a query for the number of rows of another one, and a digest of these columns.
 
     It does not depend on the order of the rows.
     """
-    return sql_text(digest_of(query.copy().subquery("rows"), columns))
+    return sql_text(digest_of(tree_of(query).subquery("rows"), columns))
 
 
 @cached_text
@@ -435,9 +454,11 @@ def create_registry(name: Name, columns: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def insert_texts(name: Name, row: Sequence[str]) -> str:
-    """Return INSERT of one row of texts."""
-    values = exp.Values(expressions=[exp.Tuple(expressions=[text(x) for x in row])])
+@cached_text
+def insert_texts(name: Name, columns: int) -> str:
+    """Return INSERT of one row of texts, which are parameters."""
+    row = exp.Tuple(expressions=[exp.Placeholder() for _ in range(columns)])
+    values = exp.Values(expressions=[row])
     return sql_text(exp.Insert(this=table(*name), expression=values))
 
 
@@ -507,3 +528,14 @@ def warm_start(
     sides = [x.copy().subquery(alias=identifier(y)) for x, y in ((begun, NOW), (kept, BEFORE))]
     joined = select(*columns, cast(last, dtype).as_(identifier(VALUE))).from_(sides[0])
     return joined.join(sides[1], on=exp.and_(*same, copy=False), join_type="full")
+
+
+named_rows, rows_but_value = cached_rows(with_names), cached_rows(without_value)
+entries_that_changed = cached_rows(changed_entries)
+rows_that_changed, rows_at_keys_of = cached_rows(changed_rows), cached_rows(_rows_at_keys_of)
+state_rows = cached_rows(state_query, varying=["last"])
+state_rows_behind = cached_rows(state_behind, varying=["last", "most"])
+rows_behind_last, appended_after = (
+    cached_rows(x, varying=["last"]) for x in (rows_behind, appended_rows)
+)
+"""Texts of queries, which are remembered."""

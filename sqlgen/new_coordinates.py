@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp, select
 
 from ucle.plan.sources import TableSource
+from ucle.sqlgen.cached_texts import cached_text
 from ucle.sqlgen.input_tables import source_table
 from ucle.sqlgen.maintained_tables import KEY, Name, up_to
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import cast, column, function, identifier, integer, table
 
 
+@cached_text(varying=["last"])
 def count_new_keys(source: TableSource, last: int, changed: Name, axes: Sequence[int]) -> str:
     """Return a query for the number of values of some keys that no row up to another one has.
 
@@ -35,6 +37,7 @@ def count_new_keys(source: TableSource, last: int, changed: Name, axes: Sequence
     return sql_text(select(*found))
 
 
+@cached_text
 def absent_coordinates(source: TableSource, axis: int, size: int) -> str:
     """Return a query for the positions of an axis that no row of a table has, in order."""
     ends = integer(0), integer(size - 1)
@@ -48,6 +51,7 @@ def absent_coordinates(source: TableSource, axis: int, size: int) -> str:
     return sql_text(found.where(absent).order_by(column("place")))
 
 
+@cached_text
 def now_present(changed: Name, absent: Mapping[int, Sequence[int]]) -> str:
     """Return a query for those of some coordinates that a table of changed keys has.
 

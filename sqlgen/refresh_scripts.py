@@ -12,6 +12,7 @@ from functools import cache
 from sqlglot import ErrorLevel, exp, parse_one, select
 from sqlglot.errors import SqlglotError
 
+from ucle.sqlgen.cached_texts import cached_text
 from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.input_queries import digest_of
 from ucle.sqlgen.maintained_tables import Name
@@ -48,23 +49,17 @@ def create_notes(name: Name) -> str:
     return sql_text(exp.Create(this=made, kind="TABLE", exists=True))
 
 
-def insert_notes(name: Name, notes: Sequence[Note]) -> str:
-    """Return INSERT of rows of the notes."""
-    rows = [exp.Tuple(expressions=[_literal(x) for x in note]) for note in notes]
+@cached_text
+def insert_notes(name: Name, count: int) -> str:
+    """Return INSERT of a number of notes, whose values are parameters, one note after another."""
+    rows = [exp.Tuple(expressions=[exp.Placeholder() for _ in NOTES]) for _ in range(count)]
     return sql_text(exp.Insert(this=table(*name), expression=exp.Values(expressions=rows)))
 
 
+@cached_text
 def notes_of(name: Name, program: str) -> str:
     """Return a query for the notes about a program."""
     return sql_text(select(*map(column, NOTES)).from_(table(*name)).where(_is("program", program)))
-
-
-def _literal(value: str | bool | int | None) -> exp.Expr:
-    if value is None:
-        return exp.null()
-    if isinstance(value, bool):
-        return exp.true() if value else exp.false()
-    return text(value) if isinstance(value, str) else integer(value)
 
 
 def _is(name: str, value: str) -> exp.Expr:

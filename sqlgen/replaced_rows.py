@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from sqlglot import exp, select
 
 from ucle.foundation.dtypes import Scalar
-from ucle.sqlgen.cached_texts import cached_text
+from ucle.sqlgen.cached_texts import AnyQuery, cached_text, tree_of
 from ucle.sqlgen.input_queries import put_together
 from ucle.sqlgen.maintained_tables import (
     BEFORE,
@@ -37,7 +37,6 @@ from ucle.sqlgen.sql_trees import (
     table,
 )
 from ucle.sqlgen.write_statements import (
-    Query,
     all_rows,
     create_table,
     delete_rows,
@@ -70,12 +69,13 @@ def create_differing(target: Name, kept: Name, keys: Sequence[str], weight: Scal
     return create_table(target, rows, replace=True, temporary=True)
 
 
+@cached_text
 def insert_differing(
     target: Name,
     kept: Name,
     keys: Sequence[str],
-    now: Query,
-    masks: Sequence[tuple[Query, Sequence[str]]] | None,
+    now: AnyQuery,
+    masks: Sequence[tuple[AnyQuery, Sequence[str]]] | None,
     weight: Scalar | None,
 ) -> str:
     """Return INSERT of the entries at which the rows of a query differ from those of a tensor.
@@ -92,9 +92,11 @@ def insert_differing(
     before = _rows_of(kept, keys)
     if masks and len(masks) == 1 and len(masks[0][1]) == 1:
         ((query, (key,)),) = masks
-        before = rows_with(before, key, query)
+        values = tree_of(query)
+        assert isinstance(values, exp.Select)
+        before = rows_with(before, key, values)
     elif masks:
-        before = rows_at(before, *masks)
+        before = rows_at(before, *((tree_of(query), own) for query, own in masks))
     new, old = column(VALUE, NOW), column(VALUE, BEFORE)
     columns: list[exp.Expr] = [
         function("coalesce", column(x, BEFORE), column(x, NOW)).as_(identifier(x)) for x in keys
@@ -102,16 +104,17 @@ def insert_differing(
     columns += _values(old, new)
     if weight is not None:
         columns.append(difference_of(new, old, weight).as_(DELTA, quoted=True))
-    joined = _join(select(*columns), now, before, keys, "full")
+    joined = _join(select(*columns), tree_of(now), before, keys, "full")
     differing = joined.where(exp.NullSafeNEQ(this=new.copy(), expression=old.copy()))
     return insert_rows(target, differing)
 
 
+@cached_text
 def insert_grown(
     target: Name,
     kept: Name,
     keys: Sequence[str],
-    grown: Query,
+    grown: AnyQuery,
     first: Sequence[str],
     weight: Scalar | None,
 ) -> str:
@@ -134,7 +137,7 @@ def insert_grown(
     few = _rows_of(kept, keys)
     for key in first:
         few = rows_with(few, key, all_rows((GROWN,), [key]))
-    return insert_rows(target, with_rows(with_rows(differing, GROWN, grown), FEW, few))
+    return insert_rows(target, with_rows(with_rows(differing, GROWN, tree_of(grown)), FEW, few))
 
 
 def _rows_of(kept: Name, keys: Sequence[str]) -> exp.Select:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp, select
 
+from ucle.sqlgen.cached_texts import AnyQuery, cached_rows, cached_text, tree_of
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import ascending, column, identifier, integer, table, text
 
@@ -15,9 +16,10 @@ Query = exp.Select
 NEW, OLD = "new_rows", "old_rows"
 
 
+@cached_text
 def create_table(
     target: Sequence[str],
-    query: exp.Query,
+    query: AnyQuery,
     *,
     replace: bool,
     temporary: bool = False,
@@ -29,7 +31,7 @@ def create_table(
         exp.Create(
             this=table(*target),
             kind="TABLE",
-            expression=query,
+            expression=tree_of(query),
             replace=replace,
             properties=properties,
         ),
@@ -37,28 +39,39 @@ def create_table(
     )
 
 
-def insert_rows(target: Sequence[str], query: exp.Query) -> str:
+@cached_text
+def insert_rows(target: Sequence[str], query: AnyQuery) -> str:
     """Return INSERT; columns are matched by name."""
-    return sql_text(exp.Insert(this=table(*target), expression=query, by_name=True))
+    return sql_text(exp.Insert(this=table(*target), expression=tree_of(query), by_name=True))
 
 
-def delete_rows(target: Sequence[str], query: exp.Query, on: Sequence[str]) -> str:
+@cached_text
+def delete_rows(target: Sequence[str], query: AnyQuery, on: Sequence[str]) -> str:
     """Return DELETE for rows that have the same values in some columns as a row of the query."""
     same = [exp.EQ(this=column(name, NEW), expression=column(name, OLD)) for name in on]
-    rows = query.subquery(alias=identifier(NEW))
+    rows = tree_of(query).subquery(alias=identifier(NEW))
     matching = select(integer(1)).from_(rows).where(*same)
     where = exp.Where(this=exp.Exists(this=matching))
     return sql_text(exp.Delete(this=table(*target, alias=OLD), where=where))
 
 
-def describe(query: exp.Query) -> str:
+@cached_text
+def describe(query: AnyQuery) -> str:
     """Names and types of the columns of a query."""
-    return sql_text(exp.Describe(this=query))
+    return sql_text(exp.Describe(this=tree_of(query)))
 
 
 def all_rows(target: Sequence[str], columns: Sequence[str] = ()) -> exp.Select:
     """All rows of a table, or some of their columns."""
     return select(*(map(column, columns) if columns else [exp.Star()])).from_(table(*target))
+
+
+def _none_of(target: Sequence[str], columns: Sequence[str] = ()) -> exp.Select:
+    return all_rows(target, columns).limit(0)
+
+
+table_rows, none_of_rows = cached_rows(all_rows), cached_rows(_none_of)
+"""All rows of a table, or some of their columns, as a text that is remembered; and none of them."""
 
 
 def order_rows(query: exp.Select, order: Sequence[str]) -> exp.Select:

@@ -74,6 +74,29 @@ def test_nothing_is_compiled_again(way: str, compiled: list[object]) -> None:
         assert len(compiled) > before
 
 
+def test_what_fits_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a program fits other facts is asked once for these facts."""
+    asked: list[bool] = []
+    fits_data = kept_programs.fits_data
+
+    def ask(*arguments: Any) -> bool:
+        asked.append(fits_data(*arguments))
+        return asked[-1]
+
+    monkeypatch.setattr(kept_programs, "fits_data", ask)
+    with new_database() as connection:
+        program = ucle.einsum_program(TEXT, A="A", H="H", database=connection)
+        kept = program.maintain("kept", connection)
+        found = []
+        for number, value in enumerate((2.0, 3.0, 3.0, 2.5, 4.0, 4.0)):  # new largest values
+            connection.execute(f"INSERT INTO A VALUES (19, {3 * number + 1}, {value})")
+            asked.clear()
+            kept.refresh(way="from scratch")
+            found.append(list(asked))
+            check(connection)
+    assert [set(x) for x in found] == [set(), {True}, set(), set(), {True}, set()]
+
+
 @pytest.mark.parametrize("way", ["affected keys", "differences", "from scratch"])
 @pytest.mark.parametrize(
     "change",

@@ -93,7 +93,7 @@ MAINTENANCE: tuple[Mutation, ...] = (
     Mutation(
         "local-rows-come-last",
         "sqlgen/maintained_tables.py",
-        "    if last >= FIRST_LOCAL:  # a row of this transaction, before which there are others",
+        "    if local:  # a row of this transaction, before which there are others",
         "    if False:",
         "a row that a transaction has inserted counts as the last one after its end",
         ("tests/maintenance/test_told.py::test_rows_of_others_at_the_same_time",),
@@ -179,12 +179,12 @@ MAINTENANCE: tuple[Mutation, ...] = (
         (f"{QUOTIENTS}[auto]",),
     ),
     Mutation(
-        "a-name-for-all-new-rows",
-        "ucle/maintenance/facts.py",
-        '("temp", "main", f"{fresh_prefix()}appended")',
-        '("temp", "main", "ucle_appended")',
-        "the new rows of one table are taken for those of another",
-        ("tests/maintenance/test_refresh.py::test_tables_that_only_grow[outer-1]",),
+        "what-is-kept-fits-any-data",
+        "ucle/maintenance/kept_programs.py",
+        "        if source in (known.fits, known.compiled.front.source):",
+        "        if source:",
+        "a kept program runs on data that it does not fit",
+        ("tests/maintenance/test_kept_programs.py::test_other_data",),
     ),
     Mutation(
         "every-step-shortens",

@@ -5,6 +5,7 @@ differences     what a sum of products grows by, from what its factors differ by
 extremes        minima and maxima that meet new terms
 restricted      statements that are computed at these keys alone
 renumbered      the same program over the affected coordinates of one axis
+least_affected  how many coordinates a change affects at least
 affected_rows   the rows of tables at these coordinates, with numbers in place of them
 finiteness      expressions that are finite where what they read is
 facts           facts about inputs, brought up to date by changed rows

@@ -17,7 +17,7 @@ from ucle.sqlgen.maintained_tables import (
     FIRST_LOCAL,
     rowid_behind,
     rows_and_last,
-    state_behind,
+    state_rows_behind,
 )
 
 
@@ -56,7 +56,7 @@ def _with_pending(
     assert watched.appended is not None
     if not rows:
         return replace(watched, pending=())
-    pending = read_digest(session, state_behind(source, watched.appended[1]), source)
+    pending = read_digest(session, state_rows_behind(source, watched.appended[1]), source)
     return replace(watched, pending=pending if pending[0] else ())
 
 
@@ -70,7 +70,7 @@ def settle(session: Session, watched: WatchedInput, source: TableSource) -> Watc
         return watched
     (rows, last), place = watched.appended, watched.pending[0] or 0
     ((found, most),) = session.fetch(rowid_behind(_table_of(source), last, place))
-    seen = found == place and read_digest(session, state_behind(source, last, most), source)
+    seen = found == place and read_digest(session, state_rows_behind(source, last, most), source)
     if seen == watched.pending:
         return replace(watched, appended=(rows, most), pending=())
     return replace(watched, appended=(rows - place, last), pending=(), facts="", trusts=True)

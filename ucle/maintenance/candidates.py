@@ -32,19 +32,21 @@ from ucle.maintenance.bound_program import BoundProgram
 from ucle.maintenance.derivation import AFFECTED, DIFFERENCES, Derivation
 from ucle.maintenance.document import Document, KeptTensor, Parts
 from ucle.maintenance.kept_programs import KeptProgram, kept_program
+from ucle.maintenance.least_affected import least_true
 from ucle.maintenance.renumbered import Part, renumber
 from ucle.operators import ANY
 from ucle.plan.forms import EVERY_ROW, NONFILL, WrittenForm
 from ucle.plan.sources import TableSource
 from ucle.run.results import TensorRelation
+from ucle.sqlgen.cached_texts import AnyQuery
 from ucle.sqlgen.maintained_tables import (
+    named_rows,
     state_keys,
-    state_query,
+    state_rows,
     state_value,
-    with_names,
 )
 from ucle.sqlgen.sql_trees import VALUE, key_columns
-from ucle.sqlgen.write_statements import Query, all_rows
+from ucle.sqlgen.write_statements import table_rows
 from ucle.stats.measure import MeasuredInput
 
 PREFIX = "ucle_refresh_"
@@ -200,6 +202,11 @@ class Candidates(Derivation):
             MOST_AFFECTED * self._types[kept.tensor].shape[axis],
             f"refresh, {kept.tensor}",
         )
+        least = max(
+            least_true(x.tensor, x.axes.index(axis), own, self._given) for x in affected.masks
+        )
+        if self.way == AUTO and least > most:
+            return None
         with contextlib.ExitStack() as stack:
             found = self._read_masks(affected.masks, own, axis)
             if found is None:
@@ -221,12 +228,12 @@ class Candidates(Derivation):
 
     def _read_masks(
         self, masks: Sequence[Mask], own: Mapping[str, Statement], axis: int
-    ) -> list[tuple[Query, str]] | None:
+    ) -> list[tuple[AnyQuery, str]] | None:
         """Return queries for the coordinates of an axis that masks have, with their columns.
 
         None if one of them is more than what has changed in a table.
         """
-        found = []
+        found = list[tuple[AnyQuery, str]]()
         for mask in masks:
             statement = resolve(own[mask.tensor])
             read, label = statement.expression, statement.target.labels[mask.axes.index(axis)]
@@ -239,7 +246,7 @@ class Candidates(Derivation):
                 return None
             column = str((given.columns or ())[read.labels.index(label)])
             parts = parse_table_name(given.relation, "refresh").parts
-            found.append((all_rows(parts, [column]), column))
+            found.append((table_rows(parts, [column]), column))
         return found
 
     def _copied(self, part: Part, at: AffectedRows, where: str) -> TableInput:
@@ -250,14 +257,14 @@ class Candidates(Derivation):
         value: str | None = VALUE
         if part.tensor in self._statements:
             (kept,) = (x for x in self.kept if x.tensor == part.tensor)
-            query, keys = all_rows(kept.table, (*kept.keys, VALUE)), kept.keys
+            query, keys = table_rows(kept.table, (*kept.keys, VALUE)), kept.keys
             values = type_.every
             if values.finite and not values.overflows:
                 whole = MeasuredInput(type_.shape, True, 0.0, None, (), exact=False)
         else:
             source = self.whole.inputs[part.tensor].source
             assert isinstance(source, TableSource)
-            query, whole = state_query(source), self.whole.facts[part.tensor]
+            query, whole = state_rows(source), self.whole.facts[part.tensor]
             keys, value = tuple(state_keys(source)), state_value(source)
         table = self._temporary_table(part.name)
         rows = copy_rows(self.session, table, query, keys, value, place, at, where)
@@ -287,11 +294,11 @@ class Candidates(Derivation):
 
     def _keys_of(
         self, stack: contextlib.ExitStack, found: TensorRelation, mask: Mask, kept: KeptTensor
-    ) -> tuple[Query, list[str]]:
+    ) -> tuple[AnyQuery, list[str]]:
         """Return a query for where a mask is true, with the columns of the kept tensor."""
         keys = [kept.keys[axis] for axis in mask.axes]
-        query = stack.enter_context(found.query(entries_form(found, f"refresh, {mask.tensor}")))
-        return with_names(query, key_columns(found.type), keys), keys
+        query = stack.enter_context(found.text_of(entries_form(found, f"refresh, {mask.tensor}")))
+        return named_rows(query, key_columns(found.type), keys), keys
 
 
 def entries_form(tensor: TensorRelation, where: str) -> WrittenForm:

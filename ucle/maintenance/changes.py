@@ -30,21 +30,22 @@ from ucle.maintenance.states import (
 )
 from ucle.maintenance.told import ToldRows, keep_told, told_difference
 from ucle.plan.sources import Nulls, TableSource
+from ucle.sqlgen.cached_texts import AnyQuery
 from ucle.sqlgen.maintained_tables import (
     DELTA,
     KEY,
     absent_keys,
-    appended_rows,
-    changed_rows,
+    appended_after,
     count_changed,
     drop_table,
-    rows_at,
+    rows_at_keys_of,
+    rows_that_changed,
     state_columns,
     state_keys,
-    state_query,
+    state_rows,
     state_value,
 )
-from ucle.sqlgen.write_statements import Query, all_rows, create_table, delete_rows, insert_rows
+from ucle.sqlgen.write_statements import create_table, delete_rows, insert_rows, table_rows
 
 
 @dataclass(frozen=True)
@@ -144,16 +145,16 @@ def find_change(
     if watched.appended is not None:
         _, last = watched.appended
         now = rows_now(session, watched, source)
-        query = appended_rows(source, last, weight)
-        sides = [state_query(source.keys_alone, last)]
+        query: AnyQuery = appended_after(source, last, weight)
+        sides = [state_rows(source.keys_alone, last)]
     else:
         assert watched.state is not None
         now = replace(watched, digest=_digest(session, source), trusts=False)
         if now.digest == watched.digest:
             return now, None
         check_state(session, watched, source)
-        sides = [state_query(source), all_rows(watched.state, state_columns(source))]
-        query = changed_rows(sides[0], sides[1], keys, state_value(source), weight)
+        sides = [state_rows(source), table_rows(watched.state, state_columns(source))]
+        query = rows_that_changed(*sides, keys, state_value(source), weight)
     changed = _change(session, now, source, query, name, sides, weight is not None)
     now = replace(now, trusts=False)
     return now, None if changed is None else replace(changed, trusted=not watched.trusts)
@@ -174,12 +175,12 @@ def find_told(
     assert told.removed is not None
     columns = state_columns(source)
     come, went = (
-        read_digest(session, all_rows(x, columns), source) for x in (told.inserted, told.removed)
+        read_digest(session, table_rows(x, columns), source) for x in (told.inserted, told.removed)
     )
     now = replace(watched, digest=combine_digests(watched.digest, come, went), trusts=True)
     weight = weight_of(source, fill)
     query = told_difference(told, state_value(source), weight)
-    sides = [told.now, all_rows(watched.state, columns)]
+    sides = [told.now, table_rows(watched.state, columns)]
     changed = _change(session, now, source, query, name, sides, weight is not None)
     return now, None if changed is None else replace(changed, told=told)
 
@@ -188,9 +189,9 @@ def _change(
     session: Session,
     now: WatchedInput,
     source: TableSource,
-    query: Query,
+    query: AnyQuery,
     name: str,
-    sides: Sequence[Query],
+    sides: Sequence[AnyQuery],
     differs_by: bool,
 ) -> ChangedInput | None:
     """Keep the changed keys that a query finds as a table; `sides` are all keys, now and before."""
@@ -223,12 +224,12 @@ def keep_change(
         return
     where, keys = f"refresh, input {watched.name}", state_keys(source)
     if not has_types_of_input(session, watched.state, source):
-        session.run(create_table(watched.state, state_query(source), replace=True), where)
+        session.run(create_table(watched.state, state_rows(source), replace=True), where)
     elif change is not None and change.told is not None:
         keep_told(session, change.told)
     elif change is not None:
-        session.run(delete_rows(watched.state, all_rows(change.table), keys), where)
-        rows = rows_at(state_query(source), (change.table, keys))
+        session.run(delete_rows(watched.state, table_rows(change.table), keys), where)
+        rows = rows_at_keys_of(state_rows(source), change.table, keys)
         session.run(insert_rows(watched.state, rows), where)
 
 
@@ -252,9 +253,9 @@ def keep_state(session: Session, watched: WatchedInput, bound: BoundInput) -> Wa
     if watched.appended is not None:
         return last_rows(session, watched, source)
     assert watched.state is not None
-    session.run(create_table(watched.state, state_query(source), replace=True), where)
+    session.run(create_table(watched.state, state_rows(source), replace=True), where)
     return replace(watched, digest=_digest(session, source))
 
 
 def _digest(session: Session, source: TableSource) -> Digest:
-    return read_digest(session, state_query(source), source)
+    return read_digest(session, state_rows(source), source)

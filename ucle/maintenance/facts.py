@@ -15,13 +15,12 @@ from ucle.database.statistics_cache import count_facts, cover_facts, known_facts
 from ucle.database.statistics_store import facts_text, read_facts
 from ucle.errors import DuplicateCoordinatesError
 from ucle.foundation.dtypes import Scalar
-from ucle.foundation.names import fresh_prefix
 from ucle.inputs.table_input import Measure
 from ucle.maintenance.changes import ChangedInput
 from ucle.maintenance.document import WatchedInput
 from ucle.maintenance.told import ToldRows
 from ucle.plan.sources import Nulls, TableName, TableSource
-from ucle.sqlgen.maintained_tables import drop_table, repeated_keys, rows_behind
+from ucle.sqlgen.maintained_tables import drop_table, repeated_keys, rows_behind_last
 from ucle.sqlgen.new_coordinates import absent_coordinates, count_new_keys, now_present
 from ucle.sqlgen.told_changes import ends_of_rows
 from ucle.sqlgen.write_statements import create_table
@@ -208,8 +207,9 @@ def _measure_new_rows(
     assert watched.appended is not None
     assert change.watched.appended is not None
     (rows, last), name = watched.appended, watched.name
-    where, table = f"input {name}", ("temp", "main", f"{fresh_prefix()}appended")
-    added = rows_behind(source, last)
+    own = name.encode().hex()  # names of tensors may differ in capitals alone
+    where, table = f"input {name}", ("temp", "main", f"ucle_appended_{own}")
+    added = rows_behind_last(source, last)
     session.run(create_table(table, added, replace=False, temporary=True), where)
     try:
         new = replace(source, origin=TableName(table), table=True)

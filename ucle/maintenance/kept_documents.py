@@ -12,8 +12,7 @@ from ucle.maintenance.document import Document, Parts
 from ucle.maintenance.notes import forget_notes, with_notes, write_notes
 from ucle.sqlgen.database_queries import SCHEMA
 from ucle.sqlgen.maintained_tables import create_registry, delete_named, insert_texts
-from ucle.sqlgen.script import sql_text
-from ucle.sqlgen.write_statements import all_rows
+from ucle.sqlgen.write_statements import table_rows
 
 REGISTRY: Parts = (SCHEMA, "maintained")
 COLUMNS = ("name", "document")
@@ -44,9 +43,8 @@ def read_document(session: Session, name: str) -> Document:
 
 def list_documents(session: Session) -> dict[str, str]:
     """Return the texts of all descriptions, by the names of the programs."""
-    query = all_rows(REGISTRY, COLUMNS)
     try:
-        return dict(sorted(session.read(sql_text(query))))
+        return dict(sorted(session.read(table_rows(REGISTRY, COLUMNS).text)))
     except InputError:  # there is no such table
         return {}
 
@@ -55,7 +53,7 @@ def write_document(session: Session, document: Document) -> None:
     """Write the description of a program in place of the one that is there."""
     session.run(delete_named(REGISTRY, COLUMNS[0], document.name), "maintain")
     row = document.name, document.to_json()
-    session.run(insert_texts(REGISTRY, row), "maintain")
+    session.run(insert_texts(REGISTRY, len(row)), "maintain", values=row)
     write_notes(session, document)
 
 

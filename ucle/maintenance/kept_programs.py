@@ -17,6 +17,7 @@ from ucle.foundation.exact_key import ExactKey
 from ucle.inputs.states import BoundInput
 from ucle.inputs.table_input import TableInput
 from ucle.language.syntax import Statement
+from ucle.lowering.syntax_to_logical import ResolvedProgram
 from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled
 from ucle.pipeline.resize import fits_data
@@ -39,6 +40,8 @@ class KeptProgram:
 
     prepared: Prepared
     entries: Mapping[str, float]
+    fits: ResolvedProgram | None = None
+    """What was known last about its inputs, if that was not what it was compiled for."""
 
     @property
     def compiled(self) -> Compiled:
@@ -80,9 +83,12 @@ def kept_program(
     key = ExactKey.find((resolved, facts, options))
     entries = {name: _entries(x) for name, x in sized.bound.items()}
     known = None if key is None else _programs.get(key)
-    alike = known is not None and _is_like(known.entries, entries)
-    if alike and known is not None and fits_data(known.compiled, sized, source):
-        return known
+    if known is not None and key is not None and _is_like(known.entries, entries):
+        if source in (known.fits, known.compiled.front.source):
+            return known
+        if fits_data(known.compiled, sized, source):
+            _programs.put(key, replace(known, fits=source))
+            return known
     compiled = compile_sized(session, resolved, sized, options)
     made = KeptProgram(Prepared(compiled, options), entries)
     if key is not None:

@@ -49,7 +49,8 @@ def write_notes(session: Session, document: Document) -> None:
             rows, last = each.appended
             digest = each.pending[0] if each.pending else None
         notes.append((document.name, part_of(each), made, False, last, rows, digest, total))
-    session.run(insert_notes(TABLE, notes), "maintain")
+    values = [x for note in notes for x in note]
+    session.run(insert_notes(TABLE, len(notes)), "maintain", values=values)
 
 
 def forget_notes(session: Session, name: str) -> None:

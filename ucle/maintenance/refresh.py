@@ -46,21 +46,21 @@ from ucle.maintenance.states import Digest
 from ucle.plan.forms import EVERY_ROW
 from ucle.plan.sources import TableSource
 from ucle.run.results import Result, TensorRelation
-from ucle.sqlgen.affected_rows import with_keys
+from ucle.sqlgen.affected_rows import rows_with_keys
+from ucle.sqlgen.cached_texts import Rows
 from ucle.sqlgen.database_queries import SCHEMA, indexes_of
 from ucle.sqlgen.maintained_tables import (
     DELTA,
     KEY,
-    changed_entries,
     delete_all,
     drop_table,
+    entries_that_changed,
+    named_rows,
     rows_and_last,
-    with_names,
-    without_value,
+    rows_but_value,
 )
-from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import VALUE, key_columns
-from ucle.sqlgen.write_statements import Query, all_rows, create_table, insert_rows
+from ucle.sqlgen.write_statements import create_table, insert_rows, table_rows
 from ucle.stats.measure import MeasuredInput
 
 CHEAP = 0.25
@@ -349,8 +349,8 @@ class Refresh(Candidates):
         with contextlib.ExitStack() as stack:
             query = self._entries(stack, tensor, kept, grows=False)
             columns, key = (*key_columns(tensor.type), VALUE), kept.keys[keys.axis]
-            query = with_keys(query, columns, keys.axis, keys.table, (*kept.keys, VALUE))
-            masks = [(with_names(all_rows(keys.table), [KEY.format(0)], [key]), [key])]
+            query = rows_with_keys(query, columns, keys.axis, keys.table, (*kept.keys, VALUE))
+            masks = [(named_rows(table_rows(keys.table), [KEY.format(0)], [key]), [key])]
             return self._replace(kept, NewRows(query, masks))
 
     def _store(
@@ -394,7 +394,7 @@ class Refresh(Candidates):
 
     def _entries(
         self, stack: contextlib.ExitStack, found: TensorRelation, kept: KeptTensor, *, grows: bool
-    ) -> Query:
+    ) -> Rows:
         """Return a query for the entries of a tensor that differ from its fill.
 
         A part of a program may have another fill than the whole, by which rows are kept.
@@ -404,8 +404,8 @@ class Refresh(Candidates):
         other = not grows and not same_value(found.type.fill, kept.fill)
         if other and found.type.rank:
             form = found.form(None, EVERY_ROW, NO_LIMIT, where)
-        query = stack.enter_context(found.query(form))
-        return without_value(query, kept.fill) if other else query
+        query = stack.enter_context(found.text_of(form))
+        return rows_but_value(query, kept.fill) if other else query
 
     def _is_compared(self, before: KeptTensor) -> bool:
         """True if all entries of a tensor, computed anew, are compared with those before.
@@ -428,11 +428,11 @@ class Refresh(Candidates):
         )
         return bool(found[table])
 
-    def _create(self, kept: KeptTensor, rows: Query) -> int:
+    def _create(self, kept: KeptTensor, rows: Rows) -> int:
         """Make the table of a kept tensor anew; return the number of its rows."""
         run, where = self.session.run, f"refresh, {kept.tensor}"
         columns = (*kept.keys, VALUE)
-        run(create_table(kept.table, with_names(rows, columns, columns), replace=True), where)
+        run(create_table(kept.table, named_rows(rows, columns, columns), replace=True), where)
         forget_relation(self.session, kept.table)
         self._note(kept, ())
         self._changed[kept.tensor] = (EVERYTHING,)
@@ -443,13 +443,13 @@ class Refresh(Candidates):
         """Note the digest of a tensor whose rows were replaced; none if it is not known."""
         self.kept[-1] = replace(self.kept[-1], digest=digest)
 
-    def _replace_number(self, kept: KeptTensor, query: Query) -> int:
+    def _replace_number(self, kept: KeptTensor, query: Rows) -> int:
         """Replace the value of a tensor without axes; return 1 if it is another one."""
         run, where = self.session.run, f"refresh, {kept.tensor}"
         new = self._temporary_table(kept.tensor)
         run(create_table(new, query, replace=True, temporary=True), where)
-        now, before = (all_rows(x, (VALUE,)) for x in (new, kept.table))
-        if not self.session.fetch(sql_text(changed_entries(now, before, (), None))):
+        now, before = (table_rows(x, (VALUE,)) for x in (new, kept.table))
+        if not self.session.fetch(entries_that_changed(now, before, (), None).text):
             return 0
         run(delete_all(kept.table), where)
         run(insert_rows(kept.table, now), where)

@@ -6,14 +6,15 @@ from ucle.database.session import Session
 from ucle.errors import InputError, MaintenanceError
 from ucle.maintenance.document import Parts, WatchedInput
 from ucle.plan.sources import TableSource
-from ucle.sqlgen.maintained_tables import digest_of_rows, state_columns, state_query
-from ucle.sqlgen.write_statements import Query, all_rows, describe
+from ucle.sqlgen.cached_texts import AnyQuery
+from ucle.sqlgen.maintained_tables import digest_of_rows, state_columns, state_rows
+from ucle.sqlgen.write_statements import describe, table_rows
 
 Digest = tuple[int | None, ...]
 """The number of some rows, and a digest of them."""
 
 
-def read_digest(session: Session, query: Query, source: TableSource) -> Digest:
+def read_digest(session: Session, query: AnyQuery, source: TableSource) -> Digest:
     """Return the digest of a query with the columns of the state of a source."""
     ((count, *digest),) = session.read(digest_of_rows(query, state_columns(source)))
     return (int(count), *(None if x is None else int(x) for x in digest))
@@ -36,7 +37,7 @@ def check_state(session: Session, watched: WatchedInput, source: TableSource) ->
     """
     assert watched.state is not None
     try:
-        found = read_digest(session, all_rows(watched.state, state_columns(source)), source)
+        found = read_digest(session, table_rows(watched.state, state_columns(source)), source)
     except InputError:  # it is gone, or has other columns
         found = ()
     if found != watched.digest:
@@ -51,6 +52,6 @@ def check_state(session: Session, watched: WatchedInput, source: TableSource) ->
 
 def has_types_of_input(session: Session, state: Parts, source: TableSource) -> bool:
     """True if the columns of a state have the types that those of the input have now."""
-    sides = (state_query(source), all_rows(state, state_columns(source)))
+    sides = (state_rows(source), table_rows(state, state_columns(source)))
     now, before = ([x[:2] for x in session.read(describe(side))] for side in sides)
     return now == before

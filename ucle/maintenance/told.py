@@ -28,28 +28,35 @@ from ucle.inputs.relations import register_table, table_columns
 from ucle.maintenance.document import Document, Parts, WatchedInput, known_inputs
 from ucle.maintenance.states import check_state, has_types_of_input
 from ucle.plan.sources import CsvFile, Nulls, TableName, TableSource
+from ucle.sqlgen.cached_texts import Rows
 from ucle.sqlgen.maintained_tables import (
-    changed_rows,
     count_behind,
-    rows_at,
-    rows_behind,
+    rows_at_keys_of,
+    rows_behind_last,
+    rows_that_changed,
     state_columns,
     state_keys,
-    state_query,
+    state_rows,
 )
 from ucle.sqlgen.told_changes import (
+    all_of_both,
     broken_numbers,
+    changed_state,
     columns_as,
     count_rows,
     first_row,
+    missing_rows,
     no_rows,
-    rows_after,
-    rows_not_at,
-    rows_of_both,
+    rows_too_many,
     stored_keys,
-    surplus_rows,
 )
-from ucle.sqlgen.write_statements import Query, all_rows, create_table, delete_rows, insert_rows
+from ucle.sqlgen.write_statements import (
+    create_table,
+    delete_rows,
+    insert_rows,
+    none_of_rows,
+    table_rows,
+)
 
 KINDS = ("inserted", "deleted")
 BROKEN = ("FLOAT", "DOUBLE", "DECIMAL")
@@ -83,15 +90,15 @@ class ToldRows:
         return state_keys(self.source)
 
     @property
-    def now(self) -> Query:
+    def now(self) -> Rows:
         """The state as it is after the change."""
         assert self.watched.state is not None
         before, inserted = (
-            all_rows(x, state_columns(self.source)) for x in (self.watched.state, self.inserted)
+            table_rows(x, state_columns(self.source)) for x in (self.watched.state, self.inserted)
         )
         if not self.deletes:
-            return rows_of_both(before, inserted)
-        return rows_after(before, self.keys, all_rows(self.deleted, self.keys), inserted)
+            return all_of_both(before, inserted)
+        return changed_state(before, self.keys, table_rows(self.deleted, self.keys), inserted)
 
     @property
     def tables(self) -> list[Parts]:
@@ -144,15 +151,15 @@ def apply_told(session: Session, told: ToldRows) -> None:
     if told.deletes:
         keys = stored_keys(told.deleted_rows)
         session.run(delete_rows(table, keys, told.source.keys), where)
-    session.run(insert_rows(table, all_rows(_parts_of(told.inserted_rows))), where)
+    session.run(insert_rows(table, table_rows(_parts_of(told.inserted_rows))), where)
 
 
-def told_difference(told: ToldRows, value: str | None, weight: int | float | None) -> Query:
+def told_difference(told: ToldRows, value: str | None, weight: int | float | None) -> Rows:
     """Return the keys at which rows were told to differ, as `changed_rows` does."""
     assert told.removed is not None
     columns = state_columns(told.source)
-    sides = [all_rows(x, columns) for x in (told.inserted, told.removed)]
-    return changed_rows(sides[0], sides[1], told.keys, value, weight)
+    sides = [table_rows(x, columns) for x in (told.inserted, told.removed)]
+    return rows_that_changed(*sides, told.keys, value, weight)
 
 
 def keep_told(session: Session, told: ToldRows) -> None:
@@ -161,9 +168,9 @@ def keep_told(session: Session, told: ToldRows) -> None:
         return
     where = f"refresh, input {told.watched.name}"
     if told.deletes:
-        deleted = all_rows(told.deleted, told.keys)
+        deleted = table_rows(told.deleted, told.keys)
         session.run(delete_rows(told.watched.state, deleted, told.keys), where)
-    session.run(insert_rows(told.watched.state, all_rows(told.inserted)), where)
+    session.run(insert_rows(told.watched.state, table_rows(told.inserted)), where)
 
 
 def _check_tables(sources: Mapping[str, TableSource]) -> None:
@@ -227,16 +234,16 @@ class _Reader:
         tables = []
         for each, kind in ((there, "came"), (gone, "went")):
             tables.append(self._name(kind))
-            rows = state_query(each)
+            rows = state_rows(each)
             session.run(create_table(tables[-1], rows, replace=True, temporary=True), where)
         removed, state = None, self._watched.state
         if state is not None:
             removed = self._name("removed")
-            rows = all_rows(state, state_columns(source))
+            rows = table_rows(state, state_columns(source))
             if deleted is None:
-                rows = rows.limit(0)
+                rows = none_of_rows(state, state_columns(source))
             else:
-                rows = rows_at(rows, (tables[1], state_keys(source)))
+                rows = rows_at_keys_of(rows, tables[1], state_keys(source))
             session.run(create_table(removed, rows, replace=True, temporary=True), where)
         deletes, (came, went) = deleted is not None, tables
         return ToldRows(self._watched, source, there, gone, valued, came, went, removed, deletes)
@@ -320,7 +327,7 @@ class _Check:
     def __init__(self, session: Session, told: ToldRows, applied: bool) -> None:
         self._session, self._told, self._applied = session, told, applied
         self._columns = state_columns(told.source)
-        self._inserted = all_rows(told.inserted, self._columns)
+        self._inserted = table_rows(told.inserted, self._columns)
 
     def run(self) -> None:
         if self._told.watched.appended is not None:
@@ -343,15 +350,15 @@ class _Check:
         told = self._told
         assert told.watched.state is not None
         assert told.removed is not None
-        before = all_rows(told.watched.state, self._columns)
+        before = table_rows(told.watched.state, self._columns)
         if told.source.nulls is Nulls.REFUSED or told.valued:
-            deleted = all_rows(told.deleted, told.keys)
-            if row := self._first(rows_not_at(deleted, told.keys, before)):
+            deleted = table_rows(told.deleted, told.keys)
+            if row := self._first(missing_rows(deleted, told.keys, before)):
                 self._refuse_deleted("a deleted row is not there", "a row", row)
         if told.valued:
-            rows = [all_rows(x, self._columns) for x in (told.deleted, told.removed)]
+            rows = [table_rows(x, self._columns) for x in (told.deleted, told.removed)]
             for one, other in (rows, rows[::-1]):
-                if row := self._first(surplus_rows(one, other)):
+                if row := self._first(rows_too_many(one, other)):
                     self._refuse_deleted(
                         "a deleted row has another value", "the rows as they were", row
                     )
@@ -361,10 +368,10 @@ class _Check:
         assert told.watched.state is not None
         if told.source.sum_duplicates:
             return
-        before = all_rows(told.watched.state, told.keys)
-        taken = rows_at(before, (told.inserted, told.keys))
+        before = table_rows(told.watched.state, told.keys)
+        taken = rows_at_keys_of(before, told.inserted, told.keys)
         if told.deletes:
-            taken = rows_not_at(taken, told.keys, all_rows(told.deleted, told.keys))
+            taken = missing_rows(taken, told.keys, table_rows(told.deleted, told.keys))
         if row := self._first(taken):
             raise DuplicateCoordinatesError(
                 "several rows claim the same coordinates",
@@ -381,17 +388,17 @@ class _Check:
         assert told.removed is not None
         expected = told.watched.digest[0] or 0
         if self._applied:
-            expected += self._count(self._inserted) - self._count(all_rows(told.removed))
-        now = state_query(told.source)
+            expected += self._count(self._inserted) - self._count(table_rows(told.removed))
+        now = state_rows(told.source)
         if (found := self._count(now)) != expected:
             self._refuse_others(f"{expected:,} rows", f"{found:,}")
         if not self._applied:
             return
         own = [told.inserted, *([told.deleted] if told.deletes else [])]
-        keys = rows_of_both(*(all_rows(x, told.keys) for x in own)) if told.deletes else own[0]
-        sides = [rows_at(x, (keys, told.keys)) for x in (now, told.now)]
+        keys = all_of_both(*(table_rows(x, told.keys) for x in own)) if told.deletes else own[0]
+        sides = [rows_at_keys_of(x, keys, told.keys) for x in (now, told.now)]
         for kind, (one, other) in (("no", sides), ("a", sides[::-1])):
-            if row := self._first(surplus_rows(one, other)):
+            if row := self._first(rows_too_many(one, other)):
                 there = "a row" if kind == "no" else "none"
                 position = self._position(row)
                 self._refuse_others(f"{kind} row with the told value at {position}", there)
@@ -400,7 +407,7 @@ class _Check:
         """Check rows that are told of a table to which rows are only appended."""
         told = self._told
         assert told.watched.appended is not None
-        if self._first(all_rows(told.deleted)):
+        if self._first(table_rows(told.deleted)):
             raise ArgumentError(
                 "rows are deleted from a table to which they are only appended",
                 where=f"refresh, deleted rows of input {told.watched.name}",
@@ -414,10 +421,10 @@ class _Check:
         if new != expected:
             self._refuse_others(f"{expected:,} new rows", f"{new:,}")
         if self._applied:
-            now = rows_behind(told.source, last)
-            come = all_rows(_parts_of(told.inserted_rows), told.source.columns)
+            now = rows_behind_last(told.source, last)
+            come = table_rows(_parts_of(told.inserted_rows), told.source.columns)
             for one, other in ((now, come), (come, now)):
-                if row := self._first(surplus_rows(one, other)):
+                if row := self._first(rows_too_many(one, other)):
                     self._refuse_others("the told rows", f"others, such as {row}")
 
     def _first(self, query: Any) -> tuple[Any, ...] | None:
