@@ -516,6 +516,48 @@ def test_the_dearest_statement_is_searched_first(monkeypatch: pytest.MonkeyPatch
         assert first == {"Z"}
 
 
+LOSS = "L += square(X[i,j] - sum[f](U[i,f] * V[j,f]))"
+LOSS_BY_HAND = """
+a += square(X[i,j]); b += X[i,j] * U[i,f] * V[j,f]
+C[f,g] += U[i,f] * U[i,g]; D[f,g] += V[j,f] * V[j,g]; d += C[f,g] * D[f,g]; L = a - 2 * b + d
+"""
+
+
+def test_products_that_rewriting_makes_are_ordered(routes: Routes) -> None:
+    """All of them are at one place in the text, and what measures the loss repeats them."""
+    rng = np.random.default_rng(1)
+    X = sp.random_array((1600, 1200), density=0.03, rng=rng, format="csr")
+    arrays = {"X": X, "U": rng.random((1600, 10)), "V": rng.random((1200, 10))}
+    programs = [
+        ucle.einsum_program(text, inputs=arrays, outputs=["L"], rewrite=rewrite)
+        for text, rewrite in ((LOSS, "auto"), (LOSS, "algebraic"), (LOSS_BY_HAND, "auto"))
+    ]
+    assert programs[0].compiled.program.condition_numbers
+    *costs, by_hand = [program.cost for program in programs]
+    assert max(costs) <= 1.2 * by_hand
+    expected = np.square(X.toarray() - arrays["U"] @ arrays["V"].T).sum()
+    for connection in routes.values():
+        for program in programs[:2]:
+            with program.execute(connection) as result:
+                assert_equal(result["L"].to_numpy(), expected, LOSS)
+
+
+def test_equal_products_change_together(routes: Routes) -> None:
+    """A product that two outputs read is computed once in the cheapest order, too."""
+    product = "X[i,j] * U[i,f] * V[j,f]"
+    lines = [f"a += {product}", f"b = 1 + sum[f,i,j]({product})"]
+    rng = np.random.default_rng(2)
+    X = sp.random_array((1600, 1200), density=0.03, rng=rng, format="csr")
+    arrays = {"X": X, "U": rng.random((1600, 10)), "V": rng.random((1200, 10))}
+    one, two = (ucle.einsum_program("\n".join(x), inputs=arrays) for x in (lines[:1], lines))
+    assert two.cost <= 1.2 * one.cost
+    a = np.einsum("ij,if,jf->", X.toarray(), arrays["U"], arrays["V"], optimize=True)
+    for connection in routes.values():
+        with two.execute(connection) as result:
+            assert_equal(result["a"].to_numpy(), a, lines[0])
+            assert_equal(result["b"].to_numpy(), a + 1, lines[1])
+
+
 def test_statements_that_cost_nothing_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     priced = []
     price = join_order._Search._price

@@ -305,7 +305,16 @@ class _Contraction:
         if len(leaves(tree)) != len(factors):  # the tree of another chain, as types have changed
             tree = written
         self.products.append(
-            ContractedProduct(key, step.combine, tuple(factors), written, tree, ranked)
+            ContractedProduct(
+                key,
+                step.combine,
+                tuple(factors),
+                frozenset(x.name for x in step.over),
+                step.reduce,
+                written,
+                tree,
+                ranked,
+            )
         )
         return tree
 

@@ -6,8 +6,10 @@ A product is a step of the logical program whose factors have become operands.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 
 from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
@@ -19,7 +21,7 @@ from ucle.lowering.joined_parts import Parts
 from ucle.lowering.logical import Contraction
 from ucle.lowering.pairwise import Pairwise, leaf
 from ucle.lowering.product_orders import exact_order, greedy_orders
-from ucle.operators import Combine
+from ucle.operators import Combine, Reduce
 from ucle.stats.estimate import Estimator, Statistics
 
 ProductKey = tuple[str, int]
@@ -30,6 +32,7 @@ ProductKey = tuple[str, int]
 class ContractedProduct:
     """A product that was contracted: its factors, and the tree in which they were joined.
 
+    Labels of `over` are aggregated by `reduce`.
     `written` is the tree of the text. `ranked` holds the trees that were compared, if any; the
     first one sends the fewest tuples through joins.
     """
@@ -37,9 +40,35 @@ class ContractedProduct:
     key: ProductKey
     combine: Combine
     factors: tuple[Operand, ...]
+    over: frozenset[str]
+    reduce: Reduce | None
     written: Tree
     tree: Tree
     ranked: tuple[Tree, ...] = ()
+
+    @cached_property
+    def work(self) -> tuple[object, ...]:
+        """What is computed, whatever labels are called; equal for products that compute the same.
+
+        The order of factors counts.
+        """
+        order: dict[str, int] = {}
+        for factor in self.factors:
+            for name in factor.names:
+                order.setdefault(name, len(order))
+        places = [(x.tensor, tuple(order[name] for name in x.names)) for x in self.factors]
+        over = frozenset(order[name] for name in self.over if name in order)
+        return self.combine, self.reduce, tuple(places), over
+
+
+def equal_products(
+    products: Sequence[ContractedProduct],
+) -> dict[ProductKey, list[ContractedProduct]]:
+    """Return for each product, by its key, those that compute the same, itself included."""
+    groups: defaultdict[object, list[ContractedProduct]] = defaultdict(list)
+    for product in products:
+        groups[product.work].append(product)
+    return {product.key: groups[product.work] for product in products}
 
 
 def ranked_orders(

@@ -26,14 +26,14 @@ from itertools import chain
 from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.contraction_trees import Tree, fold, in_order, rotations, tree_text
-from ucle.ir.vertices import Program, Span
+from ucle.ir.vertices import Program
 from ucle.lowering.applied_rewrites import AppliedRewrite
 from ucle.lowering.contract import Contracted, KnownContractions, contract
 from ucle.lowering.contraction_orders import joined_tuples
 from ucle.lowering.find_inlinable import find_merges, may_merge_all
 from ucle.lowering.inline_statements import KnownMerges, Merges, merge
 from ucle.lowering.logical import LogicalProgram
-from ucle.lowering.products import ContractedProduct, ProductKey
+from ucle.lowering.products import ContractedProduct, ProductKey, equal_products
 from ucle.options import Optimisations
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.stats.estimate import ProgramStatistics
@@ -224,6 +224,8 @@ class _Search:
         self._work = work
         self._merges: Merges = {}
         self._takers: frozenset[str] = frozenset()
+        self._equal: Mapping[ProductKey, Sequence[ContractedProduct]] = {}
+        """For each product of the program with all merges those that compute the same."""
         self._tried: dict[JoinOrder, _Tried] = {}
         self._left = effort
         self._least_work = least_work
@@ -266,6 +268,7 @@ class _Search:
     def improve_order(self, best: _Tried) -> _Tried:
         """Change one product at a time, from the best order so far and from all merged."""
         merged = self.contract_order(JoinOrder(self._takers))
+        self._equal = equal_products(merged.products)
         trees = _trees(merged)
         all_merged = JoinOrder(self._takers & {tensor for tensor, _ in trees}, trees)
         contracted = merged if all_merged.merged == self._takers else None
@@ -313,33 +316,52 @@ class _Search:
         return sorted(known, key=lambda product: -costs[self._taker(product.key[0])])
 
     def _computed(self, program: Program) -> Mapping[str, str]:
-        """For each vertex the tensor whose statement it is a part of, after all merges."""
-        targets: dict[Span | None, str] = {}
-        for statement in self._logical.statements:
-            targets[statement.span] = self._taker(statement.target)
-        return {vertex.name: targets.get(vertex.span, vertex.name) for vertex in program.vertices}
+        """For each vertex the tensor whose statement it is a part of, after all merges.
+
+        A statement's vertices end with its name's. Places in the text would not tell: statements
+        that rewriting makes have that of the written one.
+        """
+        targets: dict[str, str] = {}
+        own: list[str] = []
+        for vertex in program.vertices:
+            own.append(vertex.name)
+            if vertex.name in self._logical.by_name:
+                targets.update(dict.fromkeys(own, self._taker(vertex.name)))
+                own = []
+        return {**targets, **{name: name for name in own}}
 
     def _vary_tree(self, order: JoinOrder, product: ContractedProduct) -> Iterator[JoinOrder]:
-        """Yield orders that merge a product's statements and differ from `order` in its tree."""
+        """Yield orders that merge a product's statements and differ from `order` in its tree.
+
+        Equal products change with it, so that they are still computed once.
+        """
         tensor = product.key[0]
         taking = order.merged | ({tensor} & self._takers)
         if taking != order.merged:
             order = self._plain(order, tensor)
+        apart = self._takers - taking
+        equal = [x for x in self._equal[product.key] if x.key[0] not in apart]
         now = order.trees.get(product.key, product.written)
         labels = [frozenset(factor.names) for factor in product.factors]
         near = (
             tree for tree in (*product.ranked[1:TREES], *rotations(now)) if _is_joined(tree, labels)
         )
         for tree in chain(product.ranked[:1], near):
-            trees = {**order.trees, product.key: in_order(tree)}
-            if in_order(tree) == product.written:
-                del trees[product.key]
+            trees = {**order.trees, **{each.key: in_order(tree) for each in equal}}
+            for each in equal:
+                if in_order(tree) == each.written:
+                    del trees[each.key]
             if any(key[0] == tensor for key in trees):  # otherwise nothing needs to be merged
                 yield JoinOrder(taking, trees)
 
     def _plain(self, order: JoinOrder, taker: str) -> JoinOrder:
-        """Return an order with a statement, and all that is merged into it, as written."""
-        trees = {key: tree for key, tree in order.trees.items() if self._taker(key[0]) != taker}
+        """Return an order with a statement, and all that is merged into it, as written.
+
+        Products of other statements that are equal to its own are as written, too.
+        """
+        own = [key for key in order.trees if self._taker(key[0]) == taker]
+        left = {*own, *(x.key for key in own for x in self._equal.get(key, ()))}
+        trees = {key: tree for key, tree in order.trees.items() if key not in left}
         return JoinOrder(order.merged - {taker}, trees)
 
     def _taker(self, name: str) -> str:
