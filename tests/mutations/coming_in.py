@@ -154,6 +154,14 @@ COMING_IN: tuple[Mutation, ...] = (
         "what a positional join copies is missing from the memory that is predicted",
         ("tests/plan/test_step_memory.py::test_what_is_put_in_one_row_is_copied",),
     ),
+    Mutation(
+        "rows-alone-beside-themselves",
+        "ucle/plan/parameters.py",
+        "(*direct, *nested)",
+        "{*direct, *nested}",
+        "a table that a positional join has twice counts as one that nothing copies",
+        ("tests/plan/test_step_memory.py::test_a_parameter_is_no_row_beside_others",),
+    ),
     # ---- Sparse arrays in memory ----
     Mutation(
         "lists-with-what-is-not-stored",

@@ -373,7 +373,7 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
     ),
     Mutation(
         "large-parameters",
-        "ucle/run/script.py",
+        "ucle/plan/parameters.py",
         "        if total > MOST_PARAMETER_BYTES:\n            break",
         "        if total < 0:\n            break",
         "large tensors are parameters, too",

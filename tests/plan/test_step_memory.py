@@ -28,8 +28,9 @@ from ucle.plan.memory_model import (
 )
 from ucle.plan.relation_nodes import FusedStep
 from ucle.plan.step_memory import plan_peak, slot_bytes
-from ucle.testing.check_matrix import some_decompositions
+from ucle.testing.check_matrix import Routes, some_decompositions
 from ucle.testing.generate import random_case
+from ucle.testing.oracle import evaluate
 
 
 @pytest.mark.parametrize(
@@ -111,6 +112,36 @@ def test_what_is_put_in_one_row_is_copied(native: duckdb.DuckDBPyConnection) -> 
     )
     assert "POSITIONAL JOIN" in program.to_sql()
     assert program.compiled.peak_memory >= FIXED + 2 * x.nbytes
+
+
+@pytest.mark.parametrize(
+    ("text", "copied"),
+    [
+        ("Z[i] += x[i,j] * w[j]", 0),
+        ("P[i,k] += x[i,j] * y[j,k]; Z[k] += P[i,k] * P[i,k]", 0),
+        ("Z[i] += x[i,j] * x[i,j]", 2),
+        ("Z[i] += x[i,j] * v[i,j]", 2),
+    ],
+)
+def test_a_parameter_is_no_row_beside_others(
+    text: str, copied: int, native: duckdb.DuckDBPyConnection, routes: Routes
+) -> None:
+    """Beside small arrays, which are parameters, nothing is copied."""
+    rng = np.random.default_rng(0)
+    x, v = rng.random((500, 900)), rng.random((500, 900))
+    given = {"x": x, "v": v, "w": rng.random(900), "y": rng.random((900, 3))}
+    inputs = {name: array for name, array in given.items() if f"{name}[" in text}
+    names = ["Z", "Z_1", "Z_2"]
+    program = ucle.einsum_program(text, inputs=inputs, outputs=["Z"], database=native)
+    whole: dict[str, list[str]] = {x: [] for x in names if x in program.compiled.program.by_name}
+    program = program.with_decomposition(whole)
+    assert "POSITIONAL JOIN" in program.to_sql()
+    least = FIXED + RETAINED * copied * x.nbytes
+    assert least <= program.compiled.peak_memory < least + RETAINED * 0.5 * x.nbytes
+    expected = evaluate(text, given)["Z"]
+    for connection in routes.values():
+        with program.execute(connection) as result:
+            np.testing.assert_allclose(result["Z"].to_numpy(), expected)
 
 
 @pytest.mark.parametrize("make", [random_case, levelled_case])

@@ -16,6 +16,7 @@ from sqlglot import parse_one
 import ucle
 from ucle import errors
 from ucle.database.session import Session
+from ucle.plan import parameters as small_parameters
 from ucle.run import execute, script
 from ucle.sqlgen.parameter_query import parameter_query
 
@@ -117,7 +118,7 @@ def test_tables_beside_arrays(
 ) -> None:
     """A query that reads tables has arrays as parameters, or registered where they are larger."""
     monkeypatch.setattr(script, "MOST_ROW_BYTES", most)
-    monkeypatch.setattr(script, "MOST_PARAMETER_BYTES", most)
+    monkeypatch.setattr(small_parameters, "MOST_PARAMETER_BYTES", most)
     ucle.clear_caches()
     made = "SELECT x % 7 AS i, x % 6 AS j, x + 0.5 AS v FROM range(40) t(x)"
     connection.execute(
@@ -294,7 +295,7 @@ def test_larger_ones_are_in_tables(
         del rows[:], registered[:]
         ucle.clear_caches()
         monkeypatch.setattr(script, "MOST_ROW_BYTES", most)
-        monkeypatch.setattr(script, "MOST_PARAMETER_BYTES", parameters)
+        monkeypatch.setattr(small_parameters, "MOST_PARAMETER_BYTES", parameters)
         answers(TEXTS[0], {"P": P, "Q": Q}, connection)
         assert bool(rows) == (most >= 240)
         assert len(registered) == names

@@ -24,6 +24,7 @@ from ucle.plan.memory_model import (
     peak,
     statement,
 )
+from ucle.plan.parameters import find_parameters, joins_rows
 from ucle.plan.relation_nodes import (
     Aggregate,
     BlockRepartition,
@@ -75,7 +76,8 @@ class Estimates:
 
 def plan_peak(plan: Plan, estimates: Estimates, account: Account = Account.ALL) -> float:
     """Return the most bytes of an account that a plan holds at a time, beyond those held before."""
-    return peak([statement_bytes(step, estimates, account) for step in plan.steps])
+    given = find_parameters(plan)
+    return peak([statement_bytes(step, estimates, account, given) for step in plan.steps])
 
 
 def most_states(plan: Plan, estimates: Estimates) -> float:
@@ -90,9 +92,19 @@ def _states(step: Step, estimates: Estimates) -> list[GroupStates]:
 
 
 def statement_bytes(
-    step: Step, estimates: Estimates, account: Account = Account.ALL
+    step: Step,
+    estimates: Estimates,
+    account: Account = Account.ALL,
+    given: Collection[str] = (),
 ) -> tuple[float, float]:
-    """Return the bytes that a statement holds while it runs, and the bytes that it leaves."""
+    """Return the bytes that a statement holds while it runs, and the bytes that it leaves.
+
+    Args:
+        step: the statement.
+        estimates: the sizes of what it reads and makes.
+        account: what is counted.
+        given: the tables that its only query takes as parameters.
+    """
     if step.role is Role.INPUT:
         return _loaded_bytes(step, estimates)
     steps = (*step.views, step)
@@ -101,7 +113,9 @@ def statement_bytes(
     first = _uses(steps, {name: then[name] for name in whole & then.keys()})
     total = statement(
         _used_parts(steps, first, estimates),
-        _used_parts(steps, Counter({x: n for x, n in then.items() if x not in whole}), estimates),
+        _used_parts(
+            steps, Counter({x: n for x, n in then.items() if x not in whole}), estimates, given
+        ),
         account,
     )
     if account is not Account.ALL or step.role is not Role.TABLE:
@@ -163,18 +177,31 @@ def _uses(
 
 
 def _used_parts(
-    steps: tuple[Step, ...], uses: Mapping[str, int], estimates: Estimates
+    steps: tuple[Step, ...],
+    uses: Mapping[str, int],
+    estimates: Estimates,
+    given: Collection[str] = (),
 ) -> Iterator[Part]:
     """Yield the parts of steps, as often as each step is computed."""
     for each in steps:
         times = uses.get(each.name, 0)
-        for part in parts(each, estimates):
+        for part in parts(each, estimates, given):
             yield from repeat(part, min(times, 1) if each.role is Role.TABLE else times)
 
 
-def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
-    """Yield the memory of a step itself, including its intermediate relations."""
+def parts(step: Step, estimates: Estimates, given: Collection[str] = ()) -> Iterator[Part]:
+    """Yield the memory of a step itself, including its intermediate relations.
+
+    Without tables that are parameters (`given`), a step may read one table of one row alone, which
+    no join then copies.
+    """
     inner = _inner_tensors(step)
+    alone = bool(given) and not joins_rows(step, given)
+
+    def join_rows(
+        operands: tuple[Relation, ...], sizes: list[tuple[float, float]]
+    ) -> Iterator[Part]:
+        return iter(()) if alone else _build_join_parts(operands, sizes, estimates.threads)
 
     def size(relation: Relation) -> tuple[float, float]:
         return _size(step, relation, estimates, inner.get(id(relation)))
@@ -202,14 +229,14 @@ def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
             case Aggregate(_, operation):
                 operands = inputs(node)
                 sizes = [size(operand) for operand in operands]
-                yield from _build_join_parts(operands, sizes, estimates.threads)
+                yield from join_rows(operands, sizes)
                 if operation is not None:
                     met = max((count for count, _ in sizes), default=rows)
                     yield build_states(met, node, stacked=False)
                 elif not node.layout.scalar:
                     yield RowVectors(rows, each, estimates.threads)
             case MultiwayJoin(operands, held=held):
-                yield from _build_join_parts(operands, list(map(size, operands)), estimates.threads)
+                yield from join_rows(operands, list(map(size, operands)))
                 yield RowVectors(1, held, estimates.threads)
                 # A matrix of unknown length grows in the kernel before it is copied.
                 grown = 1 if node.layout.compressed is None else 2
@@ -217,22 +244,30 @@ def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
             case LookupJoin(operands):
                 for other in operands[1:]:
                     pair = operands[0], other
-                    yield from _build_join_parts(pair, list(map(size, pair)), estimates.threads)
+                    yield from join_rows(pair, list(map(size, pair)))
                 if not node.layout.scalar:
                     yield RowVectors(rows, each, estimates.threads)
             case FusedMaps(operands):
-                yield from _build_join_parts(operands, list(map(size, operands)), estimates.threads)
+                yield from join_rows(operands, list(map(size, operands)))
                 yield RowVectors(rows, each, estimates.threads)
             case FusedStep(operands):
-                yield from _build_join_parts(operands, list(map(size, operands)), estimates.threads)
+                yield from join_rows(operands, list(map(size, operands)))
                 for each in slot_bytes(node, estimates)[len(operands) :]:
                     yield RowVectors(1.0, each, estimates.threads)
             case Decompose(ByReference() as source):
                 yield CrossJoined(size(source)[1])
                 yield RowVectors(rows, each, estimates.threads)
-            case Decompose() | Recode() | Reindex() | TopKEntries() | Densify() | Nested():
-                yield RowVectors(rows, each, estimates.threads)
-            case PackedForest() | ColumnExpressions() | WindowOfTimes():
+            case (
+                Decompose()
+                | Recode()
+                | Reindex()
+                | TopKEntries()
+                | Densify()
+                | Nested()
+                | PackedForest()
+                | ColumnExpressions()
+                | WindowOfTimes()
+            ):
                 yield RowVectors(rows, each, estimates.threads)
 
 

@@ -37,12 +37,12 @@ from ucle.inputs.sparse_entries import SparseEntries
 from ucle.inputs.states import BoundInput
 from ucle.pipeline.artifacts import Compiled
 from ucle.plan import relation_nodes as plans
+from ucle.plan.parameters import MOST_PARAMETER_BYTES
 from ucle.plan.passes import ONE_BY_ONE
 from ucle.plan.sources import InMemory, TableSource
 from ucle.run.array_tables import array_table, in_batches, is_shared
 from ucle.run.row_values import is_finite, only_value
 from ucle.run.script import (
-    MOST_PARAMETER_BYTES,
     PLACEHOLDER,
     RowQuery,
     Script,

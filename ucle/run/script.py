@@ -14,6 +14,7 @@ from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.exact_key import ExactKey, Same
 from ucle.ir.layouts import Coordinates
 from ucle.plan import relation_nodes as plans
+from ucle.plan.parameters import MOST_ROW_BYTES, small_enough
 from ucle.plan.relation_tree import inputs, nodes
 from ucle.plan.sources import ListsSource
 from ucle.plan.steps import Plan, Role, Step
@@ -186,14 +187,8 @@ def script_of(
     return Script(tuple(statements), functions, loads, questions, asked, queries)
 
 
-MOST_PARAMETER_BYTES = 1 << 20
-"""Bytes of the parameters of a `RowQuery`. Above it copies take longer than tables."""
-
 MOST_ROWS = 1 << 10
 """Rows of a `RowQuery`."""
-
-MOST_ROW_BYTES = 1 << 24
-"""Bytes of all of these rows."""
 
 
 def _row_queries(plan: Plan, steps: Sequence[SqlStep], *, keyed: bool) -> Iterator[RowQuery]:
@@ -248,13 +243,8 @@ def _keys(results: Mapping[str, plans.Read]) -> dict[str, str] | None:
 
 def _small(given: Mapping[Place, plans.Load | plans.Held]) -> dict[Place, plans.Load | plans.Held]:
     """The tensors that are small enough to be parameters together, the smallest first."""
-    dense = {x: y for x, y in given.items() if y.layout.compressed is None}
-    chosen, total = {}, 0
-    for place, relation in sorted(dense.items(), key=lambda x: _tuple_bytes(x[1])):
-        total += _tuple_bytes(relation)
-        if total > MOST_PARAMETER_BYTES:
-            break
-        chosen[place] = relation
+    dense = {x: _tuple_bytes(y) for x, y in given.items() if y.layout.compressed is None}
+    chosen = {place: given[place] for place in small_enough(dense)}
     # A held row is one table, of which all columns are parameters or none is.
     kept = {table for table, _ in given.keys() - chosen.keys()}
     return {place: relation for place, relation in chosen.items() if place[0] not in kept}
