@@ -155,11 +155,11 @@ COMING_IN: tuple[Mutation, ...] = (
         ("tests/plan/test_step_memory.py::test_what_is_put_in_one_row_is_copied",),
     ),
     Mutation(
-        "rows-alone-beside-themselves",
+        "parameters-are-rows",
         "ucle/plan/parameters.py",
-        "(*direct, *nested)",
-        "{*direct, *nested}",
-        "a table that a positional join has twice counts as one that nothing copies",
+        " if x not in parameters]) > 1",
+        "]) > 1",
+        "a small array that is a parameter counts as a row, beside which others are copied",
         ("tests/plan/test_step_memory.py::test_a_parameter_is_no_row_beside_others",),
     ),
     # ---- Sparse arrays in memory ----

@@ -10,6 +10,7 @@ from .mutation import Mutation
 COUNTS = "tests/ir/test_rounding_bounds.py"
 NUMBERS = "tests/lowering/test_condition_numbers.py"
 FORMS = "tests/lowering/test_rewriting.py"
+ORDERS = "tests/optimiser/test_join_order.py"
 
 PROVEN_FORMS: tuple[Mutation, ...] = (
     Mutation(
@@ -99,5 +100,21 @@ PROVEN_FORMS: tuple[Mutation, ...] = (
         "measuring = tuple(y for x in numbers.values() for y in x)",
         "a statement that has no reader left is computed to be measured",
         (f"{NUMBERS}::test_statements_without_readers_are_not_measured",),
+    ),
+    Mutation(
+        "products-change-alone",
+        "ucle/optimiser/join_order.py",
+        "equal = [x for x in self._equal[product.key] if x.key[0] not in apart]",
+        "equal = [product]",
+        "of two equal products one alone changes its order, so that both are computed",
+        (f"{ORDERS}::test_equal_products_change_together",),
+    ),
+    Mutation(
+        "costs-of-the-last-statement",
+        "ucle/optimiser/join_order.py",
+        "            own.append(vertex.name)\n",
+        "            own = [vertex.name]\n",
+        "the cost of a statement is that of its last vertex, and costly products are not searched",
+        (f"{ORDERS}::test_products_that_rewriting_makes_are_ordered",),
     ),
 )
