@@ -17,6 +17,8 @@ from random_programs.product_chains import chain_case
 import ucle
 from ucle.errors import InputError, NameResolutionError
 from ucle.ir.contraction_trees import every_tree, in_order, leaves, rotations, tree_of, tree_text
+from ucle.lowering.contract import contract
+from ucle.lowering.products import equal_products
 from ucle.lowering.syntax_to_logical import syntax_to_logical
 from ucle.optimiser import join_order
 from ucle.options import ASSOCIATIONS, Optimisations
@@ -556,6 +558,17 @@ def test_equal_products_change_together(routes: Routes) -> None:
         with two.execute(connection) as result:
             assert_equal(result["a"].to_numpy(), a, lines[0])
             assert_equal(result["b"].to_numpy(), a + 1, lines[1])
+
+
+def test_equal_products_have_equal_sums() -> None:
+    """Names of labels do not matter, but what is summed does."""
+    text = "a += X[i,j] * U[i,f] * V[j,f]; b += X[k,l] * U[k,g] * V[l,g]"
+    text += "; c[i] += X[i,j] * U[i,f] * V[j,f]"
+    arrays = {"X": np.ones((4, 3)), "U": np.ones((4, 2)), "V": np.ones((3, 2))}
+    source = ucle.einsum_program(text, inputs=arrays).compiled.front.source
+    equal = equal_products(contract(syntax_to_logical(source)).products)
+    found = {name: {x.key[0] for x in others} for (name, _), others in equal.items()}
+    assert found == {"a": {"a", "b"}, "b": {"a", "b"}, "c": {"c"}}
 
 
 def test_statements_that_cost_nothing_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
