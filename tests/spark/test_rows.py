@@ -14,7 +14,8 @@ import pytest
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.errors import CoordinateError, ExecutionError, UnsupportedError
-from ucle.partitions.run_fragment import Task, partition_of
+from ucle.partitions.divide import partition_of
+from ucle.partitions.run_fragment import Task
 from ucle.plan.placement_rules import REPLICATED, Placement
 from ucle.plan.steps import Plan
 from ucle.run.execute import NaNError
@@ -228,7 +229,7 @@ def test_a_worker_does_not_import_pandas() -> None:
     script = """
 import sys
 import numpy as np, pyarrow as pa
-from ucle.partitions.run_fragment import partition_of
+from ucle.partitions.divide import partition_of
 from ucle.plan.placement_rules import Placement
 from ucle.spark.packs import PlacePacks
 from ucle.spark.tasks import PlaceTask, TaskContext, binary_value, made_batch, pack

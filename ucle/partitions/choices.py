@@ -21,6 +21,7 @@ from typing import Protocol
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Layout
 from ucle.options import RUNS
+from ucle.partitions.placed_files import PlacedFiles
 from ucle.plan.placement_rules import (
     SINGLE,
     SOURCES,
@@ -28,6 +29,7 @@ from ucle.plan.placement_rules import (
     Spread,
     Way,
     leaves,
+    raw_columns,
     source_placements,
     ways,
 )
@@ -125,8 +127,12 @@ class Problem:
         network: Network,
         partitions: int,
         repeated: Repeated = ONCE,
+        files: Mapping[str, PlacedFiles] | None = None,
     ) -> None:
-        """State a problem, of one run or of the repeated ones."""
+        """State a problem, of one run or of the repeated ones.
+
+        `files` are the files of inputs that lie where some placements want their rows.
+        """
         self.plan = plan
         self.kept = repeated.kept
         self._carried = repeated.carried
@@ -144,6 +150,9 @@ class Problem:
         self.inner = [step for step in plan.steps if step.name not in self.sources]
         self.reads = {step.name: leaves(step.relation) for step in self.inner}
         self.ways = {step.name: self._possible(step) for step in self.inner}
+        self._files = files or {}
+        self._at: dict[tuple[str, Placement], tuple[PlacedFiles, tuple[str, ...]] | None] = {}
+        """What `files_at` has found, with the columns of the placement."""
 
     @cached_property
     def work(self) -> float:
@@ -185,6 +194,26 @@ class Problem:
         most = min(made.count * self.partitions, aggregated)
         return made.bytes / max(made.count, 1.0) * most
 
+    def files_at(self, name: str, wanted: Placement) -> PlacedFiles | None:
+        """Return the files of a source if they lie where a placement wants its rows."""
+        found = self._find_files(name, wanted)
+        return None if found is None else found[0]
+
+    def _find_files(
+        self, name: str, wanted: Placement
+    ) -> tuple[PlacedFiles, tuple[str, ...]] | None:
+        if not self._files or name not in self.sources:
+            return None
+        asked = name, wanted
+        if asked not in self._at:
+            step, self._at[asked] = self.steps[name], None
+            files, scan = self._files.get(step.tensor), step.relation
+            if files is not None and isinstance(scan, TableScan) and wanted.axes:
+                columns = raw_columns(scan, wanted)
+                if columns is not None and files.place(columns):
+                    self._at[asked] = files, columns
+        return self._at[asked]
+
     def alone(self) -> dict[str, Way]:
         """Return the choice of one partition for everything."""
         chosen = {}
@@ -208,7 +237,18 @@ class Problem:
         """Price a step where it runs."""
         if way.makes.spread in (Spread.SINGLE, Spread.REPLICATED) and not way.combined:
             return step.cost
-        return step.cost / min(self.network.workers, self.partitions)
+        return step.cost * max(
+            1.0 / min(self.network.workers, self.partitions), self._fullest(step, way)
+        )
+
+    def _fullest(self, step: Step, way: Way) -> float:
+        """The share that the fullest partition has of the rows of files, if a step reads any."""
+        if not self._files:
+            return 0.0
+        pairs = zip(self.reads[step.name], way.reads, strict=True)
+        there = (self._find_files(read.step, wanted) for read, wanted in pairs)
+        shares = (x[0].largest_share(x[1], self.partitions) for x in there if x is not None)
+        return max(shares, default=0.0)
 
     def stages(self, choice: Choice) -> dict[str, tuple[int, int]]:
         """Compute the first and the last stage of each step; tuples move between stages."""
@@ -234,8 +274,10 @@ class Problem:
             for read, wanted in zip(self.reads[step.name], way.reads, strict=True):
                 source = read.step in self.sources
                 if source or stages[read.step][1] < begin:
+                    files = self.files_at(read.step, wanted)
                     stays = source and self._stays(read.step, wanted, choice)
                     size = 0.0 if stays else self.size(read.step)
+                    size = size if files is None else files.names_bytes
                     found[Shuffled(read.step, begin, wanted)] = size
             if way.combined:
                 found[Shuffled(step.name, end, way.makes)] = self.partial(step.name)
@@ -294,7 +336,9 @@ class Problem:
         best: Mapping[str, Mapping[Placement, tuple[float, Way]]],
     ) -> tuple[float, Placement | None]:
         """Price having a tensor in a placement; return its cost and the place where it is made."""
-        exchange = self._share(name) * self.price_move(self.size(name), wanted)
+        files = self.files_at(name, wanted)
+        size = self.size(name) if files is None else files.names_bytes
+        exchange = self._share(name) * self.price_move(size, wanted)
         if name in self.sources:
             return exchange, None
         exchange += self.network.job

@@ -161,7 +161,10 @@ class _Cutter:
         (rows,) = unique_names([f"rows of {step.name}"], self._taken)
         columns = raw_columns(scan, placement) if placement.axes else ()
         assert columns is not None
-        self._incoming.append(FragmentInput(rows, placement, columns, scan, step.tensor, size))
+        files = self._problem.files_at(step.name, placement)
+        self._incoming.append(
+            FragmentInput(rows, placement, columns, scan, step.tensor, size, files=files)
+        )
         source = replace(scan.source, origin=TableName((rows,)), table=True)
         return replace(scan, source=source)
 

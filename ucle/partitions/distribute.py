@@ -6,7 +6,7 @@ program.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Coordinates, Layout
@@ -14,6 +14,7 @@ from ucle.options import Options
 from ucle.partitions.choices import ONCE, Network, Problem, Repeated, Tuples
 from ucle.partitions.cut import cut
 from ucle.partitions.fragments import DistributedPlan
+from ucle.partitions.placed_files import PlacedFiles
 from ucle.pipeline.artifacts import Compiled, Planned
 from ucle.pipeline.replan import cheapest_decompositions, plan_decomposed
 from ucle.plan.relation_nodes import TableScan
@@ -54,7 +55,11 @@ class EstimatedSizes:
 
 
 def distribute(
-    planned: Planned, network: Network, partitions: int, repeated: Repeated = ONCE
+    planned: Planned,
+    network: Network,
+    partitions: int,
+    repeated: Repeated = ONCE,
+    files: Mapping[str, PlacedFiles] | None = None,
 ) -> DistributedPlan:
     """Cut the plan of a program into fragments.
 
@@ -63,8 +68,10 @@ def distribute(
         network: what moving costs.
         partitions: the number of partitions.
         repeated: what many runs of it have in common.
+        files: those of inputs, in folders that are named by keys.
     """
-    problem = Problem(planned.plan, EstimatedSizes(planned), network, partitions, repeated)
+    sizes = EstimatedSizes(planned)
+    problem = Problem(planned.plan, sizes, network, partitions, repeated, files)
     starts = problem.by_dynamic_program(), problem.alone()
     chosen = min(map(problem.improve_choice, starts), key=problem.cost)
     return cut(problem, chosen)
@@ -87,8 +94,11 @@ def candidates(compiled: Compiled, options: Options, count: int) -> list[Compile
 
 
 def distribute_cheapest(
-    tried: Iterable[Compiled], network: Network, partitions: int
+    tried: Iterable[Compiled],
+    network: Network,
+    partitions: int,
+    files: Mapping[str, PlacedFiles] | None = None,
 ) -> tuple[Compiled, DistributedPlan]:
     """Return the cheapest pair of decomposition and distribution among the candidates."""
-    pairs = ((each, distribute(each, network, partitions)) for each in tried)
+    pairs = ((each, distribute(each, network, partitions, files=files)) for each in tried)
     return min(pairs, key=lambda pair: pair[1].seconds)

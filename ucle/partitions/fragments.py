@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
 from ucle.foundation.dataclasses import dataclass
+from ucle.partitions.placed_files import PlacedFiles
 from ucle.plan.placement_rules import SINGLE, Placement, Spread
 from ucle.plan.relation_nodes import Load, Read, TableScan
 from ucle.plan.sources import Dictionary, TableSource
@@ -20,7 +21,8 @@ class FragmentInput:
     `origin` says what it is: the rows of an input, an array from memory, the table of a dictionary,
     or the result of an earlier fragment, by its name. `bytes` is the estimated number of bytes that
     move: where every partition gets a copy, those of one copy. If it is `kept`, its rows are the
-    same in every run of a loop and stay where they are.
+    same in every run of a loop and stay where they are. Of rows in `files`, the names of files are
+    brought, and each partition reads its own.
     """
 
     name: str
@@ -30,6 +32,7 @@ class FragmentInput:
     tensor: str
     bytes: float = 0.0
     kept: bool = False
+    files: PlacedFiles | None = None
 
     @property
     def table(self) -> TableSource | None:
@@ -136,7 +139,8 @@ class DistributedPlan:
                 if each.columns:
                     where = "by " + ", ".join(each.columns)
                 once = ", once" if each.kept else ""
-                yield f"  {each.tensor} comes {where}: {each.bytes:,.0f} bytes{once}"
+                files = ", its files stay there" if each.files else ""
+                yield f"  {each.tensor} comes {where}: {each.bytes:,.0f} bytes{once}{files}"
             for step in fragment.plan.steps:
                 yield f"  {step.name}: {step.comment}"
             for made in fragment.made:

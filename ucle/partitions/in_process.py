@@ -13,14 +13,10 @@ import numpy as np
 from ucle.database.session import Session
 from ucle.foundation.libraries import pa
 from ucle.inputs.states import BoundInput
+from ucle.partitions.divide import divide_rows, partition_of
 from ucle.partitions.fragments import Fragment, FragmentInput
-from ucle.partitions.run_fragment import (
-    Task,
-    divide_rows,
-    open_partition,
-    partition_of,
-    run_on_tables,
-)
+from ucle.partitions.placed_files import rows_of_files
+from ucle.partitions.run_fragment import Task, open_partition, run_on_tables
 from ucle.partitions.tables import dictionary_rows, rows_of
 from ucle.pipeline.artifacts import Compiled
 from ucle.plan.placement_rules import SCATTERED, Spread
@@ -66,6 +62,8 @@ class InProcess:
         """Return the rows of an input, scattered."""
         origin = incoming.origin
         assert not isinstance(origin, str)
+        if incoming.files is not None:
+            return self._scatter_rows(incoming.files.names)
         if isinstance(origin, Load):
             data = self._inputs[origin.source.tensor].loaded
             return self._scatter_rows(array_table(data, origin.type, origin.layout))
@@ -93,6 +91,11 @@ class InProcess:
         if isinstance(frame, Made) and frame.placement.serves(incoming.placement):
             return frame
         whole = pa.concat_tables(frame)
+        if incoming.files is not None:
+            parts = partition_of(whole, incoming.columns, self.partitions)
+            return [
+                self._rows(each, incoming) for each in divide_rows(whole, parts, self.partitions)
+            ]
         match incoming.placement.spread:
             case Spread.REPLICATED:
                 return [whole] * self.partitions
@@ -102,6 +105,13 @@ class InProcess:
                 return self._scatter_rows(whole)
         parts = partition_of(whole, incoming.columns, self.partitions)
         return divide_rows(whole, parts, self.partitions)
+
+    def _rows(self, files: pa.Table, incoming: FragmentInput) -> pa.Table:
+        """The rows of a partition's files, with the columns that the table has here."""
+        source = incoming.table
+        assert source is not None
+        schema = rows_of(self._session, source, self._inputs).schema
+        return pa.concat_tables([schema.empty_table(), *rows_of_files(files, schema)])
 
     def map(self, fragment: Fragment, placed: Mapping[str, Frame]) -> dict[str, Frame]:
         """Run a fragment on one partition after the other."""

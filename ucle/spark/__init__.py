@@ -1,6 +1,6 @@
 """Programs on Spark: Spark moves rows, and a DuckDB on each partition computes.
 
-program, sources, spark_facts
+program, sources, lake_tables, spark_facts
                 compiled programs, their inputs, and how these are measured
 engine, driver, frames, by_frames, by_rdds, labels, result_limits, actions, failures
                 the engines for fragments, and jobs of Spark

@@ -107,6 +107,8 @@ class SparkEngine:
         frame, columns = self._inputs[incoming.tensor], source.columns
         kinds = {f.name: f.dataType.simpleString() for f in frame.schema.fields}
         schema = pa.schema([(name, arrow_type(kinds[name])) for name in columns])
+        if incoming.files is not None:
+            return Frame(incoming.files.names, schema, self._frames, files=True)
         rows = frame.select(*(frame[f"`{name}`"] for name in columns))
         rows = rows.coalesce(self._tasks)  # there may be many small partitions
         return Frame(rows, schema, self._frames)
@@ -155,7 +157,7 @@ class SparkEngine:
         route = self._route(placed)
         tables = fragment.tables
         incoming = (
-            TaskInput(name, tables[name], each.frame.schema, each.kept)
+            TaskInput(name, tables[name], each.frame.schema, each.kept, each.frame.files)
             for name, each in placed.items()
         )
         task = FragmentTask(

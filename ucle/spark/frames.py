@@ -38,6 +38,7 @@ class Frame:
     """A relation: rows in a DataFrame or a table of this process, or packs that fragments made.
 
     Packs are in a DataFrame, or in an RDD of pairs: the number of a relation, and some of its rows.
+    `schema` is that of the rows, also where the data are the names of `files` that have them.
     """
 
     data: Any
@@ -51,6 +52,7 @@ class Frame:
     """The number of the run that made packs in an RDD."""
     placement: Placement | None = None
     """Where its packs are, if that is known."""
+    files: bool = False
 
     @property
     def key(self) -> Any:

@@ -26,6 +26,7 @@ from ucle.partitions.choices import Network, Repeated
 from ucle.partitions.distribute import EstimatedSizes, candidates, distribute, distribute_cheapest
 from ucle.partitions.engine import PartitionEngine, dictionary_tables, run_distributed
 from ucle.partitions.fragments import DistributedPlan
+from ucle.partitions.placed_files import PlacedFiles
 from ucle.partitions.run_fragment import Task
 from ucle.partitions.step_plans import Cut, StepPlans
 from ucle.partitions.steps import OnPartitions, StepOutputs
@@ -120,7 +121,7 @@ class SparkProgram:
     def _distributed(self) -> tuple[Compiled, DistributedPlan]:
         build, cluster = self._build, self.cluster
         tried = candidates(build.compiled, build.options, CANDIDATES)
-        return distribute_cheapest(tried, cluster.network, cluster.partitions)
+        return distribute_cheapest(tried, cluster.network, cluster.partitions, self._files)
 
     @property
     def compiled(self) -> Compiled:
@@ -131,6 +132,11 @@ class SparkProgram:
     def plan(self) -> DistributedPlan:
         """The fragments of one execution."""
         return self._distributed[1]
+
+    @cached_property
+    def _files(self) -> Mapping[str, PlacedFiles]:
+        """The files of inputs in folders that are named by keys."""
+        return {x: each.files for x, each in self._inputs.items() if each.files is not None}
 
     @property
     def carry(self) -> Mapping[str, str]:
@@ -226,7 +232,8 @@ class SparkProgram:
         on_cluster, engine = self._engines(compiled, alone=alone)
         plan = self.plan
         if alone or compiled is not self.compiled:
-            plan = distribute(compiled, self.cluster.network, engine.partitions)
+            files = None if alone else self._files
+            plan = distribute(compiled, self.cluster.network, engine.partitions, files=files)
         try:
             frames = run_distributed(plan, engine)
             engine.compute(frames, ())
@@ -355,10 +362,11 @@ class SparkProgram:
     def _cut(self, partitions: int) -> Cut:
         """The function that cuts plans for so many partitions."""
         stays = has_rdds(self._spark)
+        files = self._files if partitions > 1 else None
 
         def cut_plan(planned: Planned, repeated: Repeated) -> DistributedPlan:
             own = repeated if stays else replace(repeated, carried={})
-            return distribute(planned, self.cluster.network, partitions, own)
+            return distribute(planned, self.cluster.network, partitions, own, files)
 
         return cut_plan
 

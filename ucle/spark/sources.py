@@ -21,9 +21,11 @@ from ucle.foundation.libraries import pa
 from ucle.inputs.objects import is_on_spark
 from ucle.inputs.relations import input_dtype
 from ucle.inputs.table_input import TableInput
+from ucle.partitions.placed_files import PlacedFiles
 from ucle.plan.sources import Nulls
 from ucle.spark.actions import action
 from ucle.spark.kinds import arrow_type
+from ucle.spark.lake_tables import files_of_path, files_of_table
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import identifier
 
@@ -33,11 +35,15 @@ MOST_IDS = 50_000_000
 
 @dataclass(frozen=True)
 class SparkInput:
-    """An input on Spark: its DataFrame, the way it is read, and the table that represents it."""
+    """An input on Spark: its DataFrame, the way it is read, and the table that represents it.
+
+    `files` are those of a table in folders that are named by keys.
+    """
 
     frame: Any
     spec: TableInput
     table: str
+    files: PlacedFiles | None = None
 
     @property
     def standing(self) -> TableInput:
@@ -57,8 +63,20 @@ def spark_inputs(spark: Any, inputs: Mapping[str, Any]) -> dict[str, SparkInput]
         _refuse_wide(name, spec)
         frame = _frame(spark, name, spec.relation)
         if frame is not None:
-            found[name] = SparkInput(frame, spec, f"spark {name}")
+            found[name] = SparkInput(frame, spec, f"spark {name}", _files(frame, spec.relation))
     return found
+
+
+def _files(frame: Any, value: Any) -> PlacedFiles | None:
+    """The files of a named table in folders; a DataFrame may have other rows than its files."""
+    if is_on_spark(value):
+        return None
+    text = os.fspath(value)
+    return files_of_path(frame, text) if _is_path(text) else files_of_table(frame, text)
+
+
+def _is_path(text: str) -> bool:
+    return "/" in text or text.endswith(".parquet")
 
 
 def _refuse_wide(name: str, spec: TableInput) -> None:
@@ -94,7 +112,7 @@ def _frame(spark: Any, name: str, value: Any) -> Any:
     if not isinstance(value, str | os.PathLike):
         return None
     text = os.fspath(value)
-    path = "/" in text or text.endswith(".parquet")
+    path = _is_path(text)
     try:
         frame = spark.read.parquet(text) if path else spark.table(text)
         frame.schema  # noqa: B018  # with Spark Connect, this asks the server

@@ -23,7 +23,9 @@ from ucle.database.session import Session
 from ucle.errors import ExecutionError, UcleError
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.version import __version__
-from ucle.partitions.run_fragment import Task, divide_rows, partition_of, run_fragment
+from ucle.partitions.divide import divide_rows, partition_of
+from ucle.partitions.placed_files import rows_of_files
+from ucle.partitions.run_fragment import Task, run_fragment
 from ucle.plan.placement_rules import Placement, Spread
 from ucle.run.execute import NaNError
 from ucle.spark.failures import pack_error
@@ -239,13 +241,22 @@ def scattered(rows: pa.Table, partitions: int) -> NDArray[np.int64]:
 class TaskInput:
     """An input of a task: a relation, its name there, and the columns of its table.
 
-    `kept` is True if its rows are the same each time.
+    `kept` is True if its rows are the same each time, and `files` if names of files are brought in
+    which the task finds them.
     """
 
     name: str
     table: str
     schema: pa.Schema
     kept: bool = False
+    files: bool = False
+
+    def rows(self, brought: pa.Table) -> Iterator[pa.Table]:
+        """Yield the rows of what is brought, in parts."""
+        if self.files:
+            yield from rows_of_files(brought, self.schema)
+        else:
+            yield brought
 
 
 @dataclass(frozen=True)
@@ -292,7 +303,8 @@ class FragmentTask:
                 if number == SEED:
                     there.add(part)
                 elif not (self.incoming[number].kept and worker.holds(self.task.key, part)):
-                    store.put(self._table(number, part), unpack(value))
+                    for rows in self.incoming[number].rows(unpack(value)):
+                        store.put(self._table(number, part), rows)
             store.flush()
             for part in sorted(there):
                 self._complete(store, worker, part)
