@@ -13,6 +13,7 @@
 #   make examples     ucle in jobs, a dbt project, a notebook and beside Ibis (docs/pipelines.md), training
 #   make sqlmesh      the same in a project of SQLMesh
 #   make spark-test   programs on a Spark of two workers of this machine, with Java 17
+#   make spark-connect-test   the same over Spark Connect, on a server of Spark's own
 #   make sail-test    the same on Sail, a server of Spark Connect without Java
 #   make spark-bench  what they take there, and what moves, beside plain Spark SQL; with
 #                     BENCH=spark_memory a table of four times the executors' memory
@@ -74,7 +75,7 @@ ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
 	plan/test_nesting whole_programs/test_matrix))
 
 .PHONY: demo test test-all test-load kill-matrix test-oldest dialect-test extension extension-test wheel wheel-test coverage suites examples sqlmesh \
-	gallery spark-test sail-test spark-bench \
+	gallery spark-test spark-connect-test sail-test spark-bench \
 	mutations lint types docs pages screenshots sanitize kills fuzz settings memory memory-limits spellings bench bench-paper history grad-torch \
 	environments clean
 .DELETE_ON_ERROR:
@@ -152,6 +153,11 @@ sqlmesh: .venv-sqlmesh/installed .venv/installed
 spark-test: .venv-spark/installed
 	@command -v java >/dev/null || { echo "Spark needs Java 17: apt-get install openjdk-17-jre-headless" >&2; exit 1; }
 	.venv-spark/bin/python -m pytest -n 0 --all tests/spark $(ARGS)
+
+# The session is a client, which starts a server of the same workers.
+spark-connect-test: .venv-spark/installed
+	@command -v java >/dev/null || { echo "Spark needs Java 17: apt-get install openjdk-17-jre-headless" >&2; exit 1; }
+	UCLE_SPARK_REMOTE='local-cluster[2,1,1024]' .venv-spark/bin/python -m pytest -n 0 --all tests/spark $(ARGS)
 
 # Sail is another server of the same interface, which needs no Java. What fails there is reported.
 sail-test: .venv-sail/installed
@@ -297,7 +303,7 @@ wheel-test: wheel .venv/installed-test
 
 .venv-spark/installed: $(BUILD)
 	$(call environment,.venv-spark)
-	.venv-spark/bin/python -m pip install $(PIP_OPTIONS) --editable '.[test,spark]'
+	.venv-spark/bin/python -m pip install $(PIP_OPTIONS) --editable '.[test,spark]' 'pyspark[connect]>=4.0'
 	touch $@
 
 .venv-sail/installed: $(BUILD)

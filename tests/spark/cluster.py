@@ -8,7 +8,13 @@ from pathlib import Path
 MASTER = os.environ.get("UCLE_SPARK_MASTER", "local-cluster[2,1,1024]")
 
 REMOTE = os.environ.get("UCLE_SPARK_REMOTE")
-"""The address of a server of Spark Connect, such as ``sc://localhost:50051``: Spark's or Sail's."""
+"""The address of a server of Spark Connect, such as ``sc://localhost:50051``: Spark's or Sail's.
+
+A master such as ``local-cluster[2,1,1024]`` has a server of Spark's own started here.
+"""
+
+ELSEWHERE = REMOTE is not None and "://" in REMOTE
+"""True if the server was started by someone else, and notes no events here."""
 
 
 def settings(log: Path) -> dict[str, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster import MASTER, REMOTE, settings
+from cluster import ELSEWHERE, MASTER, REMOTE, settings
 
 
 @pytest.fixture(scope="session")
@@ -22,14 +22,19 @@ def event_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark(event_log: Path) -> Iterator[Any]:
     sql = pytest.importorskip("pyspark.sql", reason="`make spark-test` runs it")
-    if REMOTE is None and shutil.which("java") is None:
-        pytest.skip("`make spark-test` runs it: there is no Java")
-    if REMOTE is not None:
+    if ELSEWHERE:
         yield sql.SparkSession.builder.remote(REMOTE).getOrCreate()
         return
+    if shutil.which("java") is None:
+        pytest.skip("`make spark-test` runs it: there is no Java")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     warnings.simplefilter("ignore", FutureWarning)
-    builder = sql.SparkSession.builder.master(MASTER).appName("ucle")
+    if REMOTE is not None:
+        # The server has these settings when it starts, and then refuses to change them.
+        warnings.filterwarnings("ignore", "Failed to set", UserWarning)
+        builder = sql.SparkSession.builder.remote(REMOTE).appName("ucle")
+    else:
+        builder = sql.SparkSession.builder.master(MASTER).appName("ucle")
     session = builder.config(map=settings(event_log)).getOrCreate()
     yield session
     session.stop()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cluster import REMOTE
+from cluster import ELSEWHERE
 from events import shuffled
 from on_spark import entries
 
@@ -57,7 +57,7 @@ def test_files_stay_where_they_are(decomposition: Any, spark: Any, lake: Path) -
         np.testing.assert_allclose(result["Z"].to_numpy(), MATRIX @ FEATURES, rtol=1e-9)
 
 
-@pytest.mark.skipif(REMOTE is not None, reason="it notes no events here")
+@pytest.mark.skipif(ELSEWHERE, reason="it notes no events here")
 def test_their_rows_are_not_shuffled(spark: Any, lake: Path, event_log: Path) -> None:
     moved = {}
     for read in ("true", "false"):

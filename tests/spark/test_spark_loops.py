@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cluster import REMOTE
+import scipy.sparse as sp
+from cluster import ELSEWHERE, REMOTE
 from events import jobs, shuffled
 from on_spark import arrays, entries, on_spark
 from random_programs.indices import indexed_case
@@ -102,7 +103,7 @@ def test_page_rank_until_it_converges(engine: str, spark: Any) -> None:
         assert found["r"].relation.count() == NODES
 
 
-@pytest.mark.skipif(REMOTE is not None, reason="it notes no events here")
+@pytest.mark.skipif(REMOTE is not None, reason="Spark Connect has no RDDs")
 def test_a_step_moves_nothing_that_is_there(spark: Any, event_log: Path) -> None:
     """The graph moves once, the state not at all, and a step is one job with one stage."""
     program = ranks(spark, transition())
@@ -119,7 +120,7 @@ def test_a_step_moves_nothing_that_is_there(spark: Any, event_log: Path) -> None
     assert begun[1:] == [1] * 7
 
 
-@pytest.mark.skipif(REMOTE is not None, reason="it notes no events here")
+@pytest.mark.skipif(ELSEWHERE, reason="it notes no events here")
 def test_a_step_moves_what_is_estimated(spark: Any, event_log: Path) -> None:
     """Copies of the weights for all partitions, and what each of them adds to the gradient."""
     rows, width = 200_000, 40
@@ -148,6 +149,31 @@ def test_a_step_moves_what_is_estimated(spark: Any, event_log: Path) -> None:
             np.testing.assert_allclose(result["w_next"].to_numpy(), expected, rtol=1e-9)
     later, heads = moved[1:], 6_000  # of Arrow's streams and Spark's blocks, which are small here
     assert max(later) <= plan.bytes + heads
+
+
+@pytest.mark.skipif(REMOTE is None or ELSEWHERE, reason="it asks a server of Spark Connect")
+def test_a_step_over_connect_moves_its_state_alone(spark: Any, event_log: Path) -> None:
+    """The graph moves before the first step; each later one moves the same bytes."""
+    nodes = 4_000
+    i, j = RNG.integers(nodes, size=(2, 12 * nodes))
+    matrix = sp.csr_array((np.full(len(i), 0.05), (i, j)), shape=(nodes, nodes))
+    program = einsum_program(
+        "r[i] += A[i,j] * p[j]",
+        A=table(entries(spark, matrix, "i", "j"), bounds=[nodes, nodes]),
+        p=RNG.random(nodes),
+        outputs=["r"],
+        database=spark,
+        engine="spark",
+    )
+    plan, moved = program.step_plan({"p": "r"}), []
+    assert plan.bytes_once > 5 * plan.bytes > 0
+    with program.prepare(carry={"p": "r"}) as run:
+        for _ in range(5):
+            before = shuffled(event_log)
+            run()
+            moved.append(shuffled(event_log) - before)
+    assert max(moved[2:]) <= 1.02 * min(moved[2:])
+    assert plan.bytes / 1.5 <= max(moved[2:]) <= 1.5 * plan.bytes
 
 
 def test_frames_of_earlier_steps_go(spark: Any) -> None:

@@ -37,6 +37,7 @@ from ucle.run.carried import check_carry
 from ucle.run.current_data import Preparations, Prepared
 from ucle.run.iterate import Loop, iterate
 from ucle.run.prepared_program import PreparedProgram
+from ucle.spark.actions import action
 from ucle.spark.by_rdds import has_rdds
 from ucle.spark.driver import Driver
 from ucle.spark.engine import SparkEngine
@@ -80,11 +81,19 @@ class Cluster:
             with contextlib.suppress(Exception):  # Spark Connect has no context
                 cores = spark.sparkContext.defaultParallelism
         if cores is None:
-            cores = min(int(setting("spark.sql.shuffle.partitions", 8)), 64)
+            cores = _cores(spark) or min(int(setting("spark.sql.shuffle.partitions", 8)), 64)
         partitions = int(setting("spark.ucle.partitions", cores))
         gigabits = float(setting("spark.ucle.gigabits", Network.gigabits))
         network = Network(workers=int(cores), gigabits=gigabits)
         return Cluster(partitions, setting("spark.ucle.memoryLimit", None), network)
+
+
+def _cores(spark: Any) -> int | None:
+    """The partitions into which a server divides a range: one for each core, as Spark does."""
+    with contextlib.suppress(Exception), action(spark, "count cores"):
+        ids = spark.range(1 << 12).selectExpr("max(spark_partition_id())")
+        return int(ids.collect()[0][0]) + 1
+    return None
 
 
 TASKS = 4
