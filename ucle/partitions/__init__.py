@@ -4,8 +4,8 @@ In: a planned program, and an engine that holds tables in partitions. Out: `dist
 fragments and shuffles (tensor_relational_algebra.txt, section 4), `run_distributed`, which runs it,
 and `OnPartitions`, which runs the steps of prepared programs and loops. An engine moves tuples in
 its own way; each fragment is a script of SQL on a DuckDB of the partition's own. Files in folders
-that are named by keys are read where their rows are wanted (`ucle.partitions.placed_files`). May
-import: all packages up to `ucle.run`.
+that are named by keys are read where their rows are wanted (`ucle.partitions.placed_files`).
+May import: all packages up to `ucle.run`.
 """
 
 from ucle.partitions.choices import NETWORK, Network
