@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cluster import ELSEWHERE, MASTER
+from cluster import MASTER, REMOTE
 from on_spark import arrays
 
 import ucle
 from ucle import einsum_program
 
 pytestmark = pytest.mark.skipif(
-    ELSEWHERE or not MASTER.startswith("local-cluster"),
+    REMOTE is not None or not MASTER.startswith("local-cluster"),
     reason="there are no executors of their own",
 )
 

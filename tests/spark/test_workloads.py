@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from cluster import ELSEWHERE, REMOTE
+from cluster import REMOTE
 from events import jobs, shuffled
 from graph_data import attention, gcn, load
 from on_spark import arrays, entries
@@ -148,7 +148,7 @@ def test_names_of_a_table_in_memory(spark: Any, engine: str, outputs: list[str])
         assert {x: made[x].to_numpy().tolist() for x in outputs}.items() <= expected.items()
 
 
-@pytest.mark.skipif(ELSEWHERE, reason="it notes no events here")
+@pytest.mark.skipif(REMOTE is not None, reason="it notes no events here")
 def test_bytes_and_jobs_are_as_estimated(spark: Any, event_log: Path) -> None:
     """Shuffled bytes are within a factor of 1.5 of the estimate, and no product moves."""
     folder = GRAPHS / "amazon_photo"
