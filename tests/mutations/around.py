@@ -30,7 +30,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "parts-have-their-own-keys",
-        "ucle/partitions/run_fragment.py",
+        "ucle/partitions/divide.py",
         "mixed = (mixed ^ key) * np.uint64(0x9E3779B97F4A7C15)  # derived from the golden ratio",
         "mixed = (mixed ^ key) * np.uint64(len(rows))",
         "rows of two tables with the same keys lie on different partitions",
