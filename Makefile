@@ -49,6 +49,9 @@
 # An environment without kernels would hide what is wrong with them.
 export UCLE_KERNELS ?= required
 
+# Tests, pages and examples start many processes, each of which would compile anew all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 WORKERS ?= $(shell getconf _NPROCESSORS_ONLN)
 LOAD ?= 4

@@ -89,24 +89,42 @@ def imports(module: str, *, typing: bool = False) -> set[str]:
         typing: whether to give what only type checkers read (``if TYPE_CHECKING:``), and not
             what runs.
     """
+    return set(_imports_of(module)[typing])
+
+
+@cache
+def _imports_of(module: str) -> tuple[frozenset[str], frozenset[str]]:
+    """What a module imports when it runs, and what for type checkers alone."""
     path = modules()[module]
-    if module == "ucle" and not typing:
-        path = path.with_suffix(".pyi")  # the names that it imports when they are first used
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    guarded = {
-        id(node)
-        for block in ast.walk(tree)
-        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.unparse(block.test)
-        for statement in block.body
-        for node in ast.walk(statement)
-    }
-    nodes = (node for node in ast.walk(tree) if (id(node) in guarded) == typing)
-    return {name for node in nodes for name in _imported(node)} - {module}
+    runs, typed = _read_imports(path)
+    if module == "ucle":
+        # The names that it imports when they are first used are those that type checkers see.
+        runs, _ = _read_imports(path.with_suffix(".pyi"))
+    return runs - {module}, typed - {module}
+
+
+def _read_imports(path: Path) -> tuple[frozenset[str], frozenset[str]]:
+    nodes: list[tuple[ast.AST, bool]] = [(ast.parse(path.read_text(encoding="utf-8")), False)]
+    found: tuple[set[str], set[str]] = set(), set()
+    for node, guarded in nodes:
+        found[guarded].update(_imported(node))
+        inner = guarded
+        for name, value in ast.iter_fields(node):
+            if isinstance(node, ast.If):
+                inner = guarded or (name == "body" and "TYPE_CHECKING" in ast.unparse(node.test))
+            children = value if isinstance(value, list) else [value]
+            nodes += [(each, inner) for each in children if isinstance(each, ast.AST)]
+    runs, typed = map(frozenset, found)
+    return runs, typed
 
 
 def _imported(node: ast.AST) -> Iterator[str]:
     """The modules of ucle that a statement imports, or ``LateModule("...")`` on first use."""
-    if isinstance(node, ast.Call) and ast.unparse(node.func) == "LateModule":
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "LateModule"
+    ):
         yield from (
             x.value for x in node.args if isinstance(x, ast.Constant) and x.value in modules()
         )

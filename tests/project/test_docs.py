@@ -25,6 +25,7 @@ RUNNING = [
 ]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("page", RUNNING)
 def test_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -25,7 +25,7 @@ from layers import (
 
 from ucle.sqlgen import ARROW, NATIVE, PLAIN
 
-PACKAGES = sorted(package_arrows())
+PACKAGES = sorted({package_of(module) for module in modules()})
 FOLDERS = sorted(
     name for name, path in modules().items() if path.name == "__init__.py" and name != "ucle"
 )

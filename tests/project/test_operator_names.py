@@ -90,6 +90,7 @@ def test_literals_are_whole_strings() -> None:
     }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", sorted(NAMES))
 def test_few_modules_name_an_operator(name: str, modules: dict[str, set[str]]) -> None:
     named = sorted(modules[name].difference(OTHER_MEANINGS.get(name, {})))
