@@ -208,6 +208,14 @@ def csr_csr_at(tag: str, combine: str, a: Csr, b: Csr) -> Csr:
     return _matrix(tag, a.rows, a.cols, both)
 
 
+def csr_csr_filled(tag: str, combine: str, a: Csr, b: Csr, fill: Any) -> Csr:
+    """Each value combined with what another matrix has at its place, or with the fill."""
+    by, other = combination(tag, combine), {(i, j): value for i, j, value in entries(b)}
+    filled = ELEMENT_TYPES[tag].dtype.type(fill)
+    made = {(i, j): by(value, other.get((i, j), filled)) for i, j, value in entries(a)}
+    return _matrix(tag, a.rows, a.cols, made)
+
+
 def _products(by: Semiring, a: Csr, b: Csr) -> dict[tuple[int, int], Any]:
     """A product of two compressed matrices, wherever a pair of entries comes to something."""
     lines: dict[int, list[tuple[int, Any]]] = {}

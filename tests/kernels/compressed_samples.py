@@ -59,12 +59,16 @@ def specs(tag: str) -> list[str]:
     return [*pairs, *swapped, *([] if tag == "bool" else [""])]
 
 
+OF_PLACES = ("csr_scale_rows", "csr_scale_cols", "csr_at", "csr_csr_at", "csr_csr_filled")
+"""Kernels whose operations combine and reduce nothing."""
+
+
 def operations(plain: str, tag: str, every: bool) -> list[str]:
     """Values of a kernel's first argument: every one, or some that no integers overflow with."""
     default = [] if tag == "bool" else [""]
     if plain.startswith("csr_reduce"):
         return [*(word for word in REDUCES[tag] if every or word != "prod"), *default]
-    if plain in ("csr_scale_rows", "csr_scale_cols", "csr_at", "csr_csr_at"):
+    if plain in OF_PLACES:
         return [*COMBINES[tag], *(f"r{word}" for word in ORDERED if word in COMBINES[tag]), ""]
     towers = tag == "i64" and plain in ("csr_sddmm", "csr_csr_masked", "csr_csr_t_masked")
     grow = ("pow", "left_shift", "prod.bit")
@@ -97,6 +101,10 @@ def operands(
             yield [exact(rng, tag, rows * cols)]
         case "csr_csr_at":
             yield [sparse(rng, tag, rows, cols)]
+        case "csr_csr_filled":
+            fill = FILLS[ELEMENT_TYPES[tag].dtype.kind][0]
+            yield [sparse(rng, tag, rows, cols), fill]
+            yield [compressed_meanings.csr_with(x, exact(rng, tag, len(x.idx))), fill]
         case _:
             yield []
 

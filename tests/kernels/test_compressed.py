@@ -9,9 +9,9 @@ import duckdb
 import numpy as np
 import pytest
 from compressed_meanings import csr_with
-from compressed_samples import sparse
+from compressed_samples import OF_PLACES, sparse
 from kernel_routes import EXTENSION_CONFIG, Route, to_sql
-from kernel_table import KERNELS, compressed_arguments
+from kernel_table import KERNELS, base, compressed_arguments
 
 from ucle.udf_kernels import (
     ELEMENT_TYPES,
@@ -80,7 +80,7 @@ def call_with(route: Route, name: str, place: int, blob: str) -> str:
     arguments = [filler[kind] for kind in kernel.parameters]
     if kernel.parameters[0] == "VARCHAR" and name.startswith("csr_reduce"):
         arguments[0] = "'max'" if kernel.tag == "bool" else "''"
-    if "scale" in name or name.removesuffix("_bool").removesuffix("_c64").endswith("_at"):
+    if base(name) in OF_PLACES:
         arguments[0] = "'mult'"
     for j in compressed_arguments(kernel.name):
         arguments[j] = blob if j == place else f"from_hex('{other}')"
@@ -151,6 +151,7 @@ BAD_CALLS = {
     "csr_scale_cols('', {x}, pack([1, 2]))": "3 elements",
     "csr_at('', {x}, pack([1, 2]))": "6 elements",
     "csr_csr_at('', {x}, {e})": "as many rows",
+    "csr_csr_filled('', {x}, {e}, 1)": "as many rows",
     "csr_csr('', {x}, {x})": "as many rows in the second operand",
     "csr_csr_masked('', {x}, {x}, {x})": "as many rows in the second operand",
     "csr_csr_masked('', {x}, csr_transpose({x}), {x})": "as many rows in the mask",
@@ -289,6 +290,10 @@ def test_long_rows_against_short_ones(route: Route) -> None:
             "SELECT csr_csr_at('', ?::BLOB, ?::BLOB)", [first.to_bytes(), second.to_bytes()]
         ).fetchall()
         assert got == compressed_meanings.csr_csr_at("f64", "", first, second).to_bytes()
+        ((got,),) = route.connection.execute(
+            "SELECT csr_csr_filled('', ?::BLOB, ?::BLOB, 3)", [first.to_bytes(), second.to_bytes()]
+        ).fetchall()
+        assert got == compressed_meanings.csr_csr_filled("f64", "", first, second, 3.0).to_bytes()
     mask = Csr.of(np.ones((4, 4)), 0.0)
     ((got,),) = route.connection.execute(
         "SELECT csr_csr_t_masked('', ?::BLOB, ?::BLOB, ?::BLOB)",

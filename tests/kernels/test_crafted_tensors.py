@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from compressed_samples import exact, operands, sparse
+from compressed_samples import OF_PLACES, exact, operands, sparse
 from kernel_meanings import MEANINGS
 from kernel_routes import Route, from_sql
 from kernel_table import KERNELS, base, compressed_arguments
@@ -112,7 +112,7 @@ def row_of(kernel: Kernel, rng: np.random.Generator) -> list[Any]:
         word = f"{reduce}.{combine}" if tag == "bool" else ""
         if plain.startswith("csr_reduce"):
             word = reduce
-        elif plain in ("csr_scale_rows", "csr_scale_cols", "csr_at", "csr_csr_at"):
+        elif plain in OF_PLACES:
             word = combine
         return [word, x, *next(iter(operands(plain, rng, tag, x, 0.5, True)))]
     others = {

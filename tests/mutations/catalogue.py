@@ -423,6 +423,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         "an operand that is compressed and the second one is divided by the first",
     ),
     Mutation(
+        "absent-entries-as-zeros",
+        "ucle/plan/kernel_choice.py",
+        "absent=(right, left)[first].fill,",
+        "absent=0,",
+        "what a compressed operand does not list is 0 where its fill is another number",
+    ),
+    Mutation(
         "mask-by-its-columns",
         "ucle/ir/masked_products.py",
         "kept = reader.labels in ((row, column), (row,), ())",

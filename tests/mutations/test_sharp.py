@@ -48,6 +48,7 @@ PROGRAMS = {
     "last-tile-as-long": "T[i,j] = X[i,j] + Y[i,j]",
     "tiles-in-one-piece": "P[i,j] = X[i,j] + 1; T[i,j] = P[i,j] * Y[i,j]",
     "compressed-operand-not-reversed": "T[i,j] = when(Y[i,j], X[i,j])",
+    "absent-entries-as-zeros": "T[i,j] = X[i,j] * (Y[i,j] + 1)",
     "mask-by-its-columns": "S[i,j] += X[k,i] * Y[k,j]; T[j] += A[i,j] * S[i,j]",
     "full-join-keys": "T[i,j] = X[i,j] + Y[i,j]",
     "absent-sides-swapped": "T[i,j] = X[i,j] * (Y[i,j] + 1)",

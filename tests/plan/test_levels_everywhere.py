@@ -105,6 +105,42 @@ def test_what_is_not_finite_meets_zeros(value: float, routes: Routes) -> None:
     check_everywhere(case, routes, seed=0, sample=16)
 
 
+ONE_SIDED = {
+    "P[i,j] = exp(C[i,j]); {target} A[i,j] * P[i,j]": "float64",
+    "P[i,j] = exp(C[i,j]); {target} P[i,j] * A[i,j]": "float64",
+    "P[i,j] = C[i,j] + 2; {target} A[i,j] / P[i,j]": "float64",
+    "P[i,j] = C[i,j] - 3; {target} when(A[i,j], P[i,j])": "float64",
+    "P[i,j] = C[i,j] + 1; {target} A[i,j] * P[i,j]": "int64",
+    "P[i,j] = 2 - C[i,j]; {target} P[i,j] * A[i,j]": "complex128",
+}
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("rows", [5, 700])
+@pytest.mark.parametrize("target", ["Z[i,j] =", "z[i] +=", "z[j] +=", "z[] +="])
+@pytest.mark.parametrize("text", ONE_SIDED)
+def test_entries_that_one_side_lacks(text: str, target: str, rows: int, routes: Routes) -> None:
+    """The fill of one side absorbs, that of the other does not; whole tiles of either are empty."""
+    rng = np.random.default_rng(len(text) + rows)
+    arrays = {name: _array(rng, (rows, 4), ONE_SIDED[text], 0.4) for name in "AC"}
+    arrays["A"][256:512] = arrays["C"][512:] = 0
+    case = Case(text.format(target=target), arrays, arrays, {})
+    program, expected = case.compile(routes["native"]), case.expected()
+    (name,) = program.outputs
+    ways = [
+        way
+        for way in some_decompositions(program, 0, 10_000)
+        if {"0{j}", "1{j}"} <= way[name] or {"0{i}", "1{i}"} <= way[name]
+    ]
+    assert ways
+    for way in ways[:: max(len(ways) // 4, 1)]:
+        chosen = program.with_decomposition(way)
+        assert "csr_csr_filled" in chosen.to_sql()
+        for connection in routes.values():
+            with chosen.execute(connection) as result:
+                assert_equal(result[name].to_numpy(), expected[name], f"{case.text}, {way}")
+
+
 MASKED = [
     "S[i,j] += Q[i,k] * K[j,k]; {target} M[i,j] * S[i,j]",
     "S[i,j] += Q[i,k] * K[j,k]; {target} S[i,j] * M[i,j]",

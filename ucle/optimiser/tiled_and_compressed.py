@@ -249,14 +249,17 @@ def _with_result(vertex: Vertex, *drivers: tuple[int, str]) -> Drivers:
 def _entry_by_entry(
     vertex: Vertex, number: int, own: Operand, other: Operand, *, both: bool
 ) -> Iterator[tuple[Label, Drivers]]:
-    """Yield drivers for ⊗ of a matrix's entries with a number for each row, column or place."""
+    """Yield drivers for ⊗ of a matrix's entries with a number for each row, column or place.
+
+    If the numbers are entries themselves, those that are not listed have their fill.
+    """
     if not set(other.names) <= set(own.names):
         return
     for row, column in _ways(vertex, own):
         in_order = other.names == own.names == (row.name, column.name)
         if in_order or other.names in ((row.name,), (column.name,)):
             yield row, _with_result(vertex, (number, column.name))
-        if both and number == 0 and other.names == own.names:
+        if other.names == own.names and not (both and number == 1):  # twice the same
             yield row, _with_result(vertex, (0, column.name), (1, column.name))
 
 

@@ -10,14 +10,17 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from ucle.foundation.dataclasses import dataclass
-from ucle.foundation.dtypes import DType
+from ucle.foundation.dtypes import DType, Scalar
+from ucle.ir.fills import absorbed_sides
 from ucle.ir.forests import NAME as FOREST
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.masked_products import MaskedProduct
+from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
 from ucle.operators import (
     MAX,
@@ -65,7 +68,8 @@ class ChosenKernel:
     argument of `mat_mat_mult`. `scalar` is True if the result is a number. `fusible` means that an
     aggregate exists that multiplies and adds in one pass. `batched` means that the call can become
     a matrix product. The `ragged` sizes are those of tiles, of which the last may be smaller. A
-    `compressed` kernel has a specification and no sizes; `finish` reduces its result.
+    `compressed` kernel has a specification and no sizes; `finish` reduces its result. `absent` is
+    what a kernel takes for entries that its second operand does not have.
     """
 
     name: str | None
@@ -81,6 +85,7 @@ class ChosenKernel:
     compressed: bool = False
     finish: tuple[str, str] | None = None
     """The kernel and its specification."""
+    absent: Scalar | None = None
 
     @property
     def exists(self) -> bool:
@@ -303,6 +308,9 @@ def _general(pattern: _Pattern, stem: str) -> ChosenKernel:
 RUN_KERNELS = frozenset({"csr_mat", "csr_reduce_rows", "csr_reduce"})
 """Kernels that read a run of one value in a few steps; others look at each of its entries."""
 
+IN_BOTH = "csr_csr_at"
+"""The kernel of entries that two compressed arrays have at the same places."""
+
 KERNELS_OF_RUNS = RUN_KERNELS | {"csr_scale_rows"}
 """Kernels that read runs as they are stored; others make entries of them in their own memory."""
 
@@ -332,7 +340,7 @@ def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKer
     if set(other.names) <= set(own.names):
         name = {
             (drivers[first],): "csr_scale_cols",
-            own.names: "csr_csr_at" if 1 - first in drivers else "csr_at",
+            own.names: IN_BOTH if 1 - first in drivers else "csr_at",
         }.get(other.names, "csr_scale_rows")
         finish = None if vertex.reduce is None else _finish(vertex, own)
         scalar = not vertex.labels
@@ -342,6 +350,35 @@ def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKer
         return ChosenKernel("csr_csr", False, swap, words, compressed=True)
     columns = math.prod(x.bound for x in vertex.labels if x.name in other.names)
     return ChosenKernel("csr_mat", False, swap, words, inner=columns, compressed=True)
+
+
+def at_absent_places(
+    kernel: ChosenKernel, vertex: Vertex, left: TensorType, right: TensorType
+) -> ChosenKernel:
+    """Return the kernel of a vertex for the fills of its operands.
+
+    If both are compressed and the fill of one alone absorbs what it meets, the result has entries
+    where that operand has, and these meet the fill of the other where it has none.
+
+    Args:
+        kernel: what `choose_kernel` returned.
+        vertex: its vertex.
+        left: type of the first operand.
+        right: type of the second operand.
+    """
+    if kernel.name != IN_BOTH:
+        return kernel
+    absorbing = absorbed_sides(vertex, left, right)
+    if all(absorbing):
+        return kernel
+    first = absorbing.index(True)
+    return replace(
+        kernel,
+        name="csr_csr_filled",
+        swap=first == 1,
+        specification=_combination(vertex, first),
+        absent=(right, left)[first].fill,
+    )
 
 
 def masked_kernel(product: MaskedProduct, right: Layout) -> ChosenKernel:

@@ -17,7 +17,7 @@ from ucle.ir.vertices import Operand, Vertex
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.early_ends import may_end_early, never_raises
 from ucle.plan.every_tuple import has_every_tuple
-from ucle.plan.kernel_choice import choose_kernel, masked_kernel
+from ucle.plan.kernel_choice import at_absent_places, choose_kernel, masked_kernel
 from ucle.plan.lookups import LookupPlan
 from ucle.plan.multiway import MultiwayPlan
 from ucle.plan.relation_nodes import (
@@ -133,6 +133,7 @@ class _Planner:
             self.vertex_reads[vertex.name] = self._first_entries(vertex, vertex.top, inputs[0])
             return
         source: Join | Relation
+        kernel = choose_kernel(vertex, decomposition)
         if vertex.forest is not None:
             source = self._join_forest(vertex, *inputs)
         elif len(inputs) == 1:
@@ -141,6 +142,7 @@ class _Planner:
                 source = Densify(source)
         else:
             left, right = inputs
+            kernel = at_absent_places(kernel, vertex, left.type, right.type)
             rule = join_rule(vertex, left.type, right.type, decomposition)
             source = Join(
                 rule.kind,
@@ -152,7 +154,7 @@ class _Planner:
         compute = Compute(
             source,
             vertex.inputs[0].names,
-            choose_kernel(vertex, decomposition),
+            kernel,
             vertex.combine,
             vertex.maps,
         )

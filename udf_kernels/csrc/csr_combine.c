@@ -84,16 +84,24 @@ static trouble combine_pairs(const element_type *type, const semiring *by, size_
     return bad;
 }
 
+/* Operations and two compressed matrices of one shape. */
+static bool read_two(call *c, size_t row, semiring *by, csr *a, csr *b) {
+    return read_combination(c, 0, row, by) && read_csr(c, 1, row, a) && read_csr(c, 2, row, b) &&
+           expect_shape(c, "as many rows in argument 3 as in argument 2:", a->rows, b->rows) &&
+           expect_shape(c, "as many columns in argument 3 as in argument 2:", a->cols, b->cols);
+}
+
+/* Whether two rows have entries at the same places. */
+static bool same_places(size_t n, const u32 *a, size_t m, const u32 *b) {
+    return n == m && (n == 0 || memcmp(a, b, n * sizeof(u32)) == 0);
+}
+
 size_t apply_csr_csr_at(call *c, size_t row) {
     const element_type *type = c->type;
     semiring by;
     csr a, b;
     csr_built out;
-    if (!read_combination(c, 0, row, &by) || !read_csr(c, 1, row, &a) || !read_csr(c, 2, row, &b) ||
-        !expect_shape(c, "as many rows in argument 3 as in argument 2:", a.rows, b.rows) ||
-        !expect_shape(c, "as many columns in argument 3 as in argument 2:", a.cols, b.cols) ||
-        !csr_build(c, a.rows, &out))
-        return 0;
+    if (!read_two(c, row, &by, &a, &b) || !csr_build(c, a.rows, &out)) return 0;
     trouble bad = 0;
     for (size_t r = 0; r < a.rows && !bad; r++) {
         size_t s = a.ptr[r], t = b.ptr[r], n = csr_row_length(&a, r), m = csr_row_length(&b, r);
@@ -109,4 +117,45 @@ size_t apply_csr_csr_at(call *c, size_t row) {
         out.ptr[r + 1] = (u32)out.nnz;
     }
     return settle(c, bad) ? csr_build_end(c, row, a.rows, a.cols, &out) : 0;
+}
+
+/* The values of a row of b at the n places of a row of a, fill where b has none; NULL after an error. */
+static void *values_at(call *c, size_t n, const u32 *places, const csr *b, size_t r,
+                       const element *fill) {
+    const element_type *type = c->type;
+    size_t t = b->ptr[r], m = csr_row_length(b, r), most = n < m ? n : m;
+    u32 *pairs = (u32 *)call_work(c, WORK_LIST, 2 * most * sizeof(u32));
+    char *line = (char *)call_work(c, WORK_VALUES, n * type->size);
+    if (pairs == NULL || line == NULL) return NULL;
+    type->fill(n, fill, line);
+    size_t found = csr_intersect(n, places, m, b->idx + t, pairs, pairs + most);
+    element picked[CSR_BLOCK];
+    for (size_t e = 0, k; e < found; e += k) {
+        k = found - e < CSR_BLOCK ? found - e : CSR_BLOCK;
+        type->csr->pick(k, at(type, b->values, t), pairs + most + e, picked);
+        type->csr->place(k, picked, pairs + e, line);
+    }
+    return line;
+}
+
+size_t apply_csr_csr_filled(call *c, size_t row) {
+    const element_type *type = c->type;
+    semiring by;
+    csr a, b;
+    element fill;
+    csr_parts out;
+    if (!read_two(c, row, &by, &a, &b) || !read_element(c, 3, row, &fill) ||
+        !csr_room_like(c, row, &a, &out))
+        return 0;
+    trouble bad = 0;
+    for (size_t r = 0; r < a.rows && !bad; r++) {
+        size_t s = a.ptr[r], t = b.ptr[r], n = csr_row_length(&a, r), m = csr_row_length(&b, r);
+        if (watch_stops(&c->watch, 8 + 4 * (n + m))) return fail_with(c, INTERRUPTED);
+        const void *other = at(type, b.values, t);
+        if (!same_places(n, a.idx + s, m, b.idx + t)) other = values_at(c, n, a.idx + s, &b, r, &fill);
+        if (other == NULL) return 0;
+        bad = combine_swapped(type, &by, n, at(type, a.values, s), 1, other, 1,
+                              at_out(type, out.values, s));
+    }
+    return settle(c, bad) ? csr_take(c, row, &out) : 0;
 }

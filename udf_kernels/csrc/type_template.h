@@ -118,6 +118,7 @@ static const kernel kernels[] = {
     TO_CSR(csr_scale_cols, "sbb>b")
     TO_CSR(csr_at, "sbb>b")
     TO_CSR(csr_csr_at, "sbb>b")
+    TO_CSR(csr_csr_filled, "sbbe>b")
     TO_CSR(csr_csr, "sbb>b")
     TO_CSR(csr_csr_masked, "sbbb>b")
     TO_CSR(csr_csr_t_masked, "sbbb>b")
