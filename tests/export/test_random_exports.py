@@ -102,6 +102,7 @@ def test_open_axes(kind: str, seed: int, native: duckdb.DuckDBPyConnection) -> N
         np.testing.assert_allclose(value, own, rtol=digits, atol=digits, err_msg=str(case))
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(25))
 @pytest.mark.parametrize("kind", GENERATORS)
 def test_there_and_back(kind: str, seed: int, native: duckdb.DuckDBPyConnection) -> None:

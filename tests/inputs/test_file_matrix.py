@@ -44,7 +44,7 @@ def parts(case: Case) -> list[pa.Table]:
 TYPED = ("parquet", "pattern", "feather", "arrow", "table", "view", "relation")
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", TYPED)
 def test_files_and_relations_with_types(
     kind: str, native: duckdb.DuckDBPyConnection, tmp_path: Path
@@ -94,7 +94,7 @@ OF_TEXT = [
 """Cases that text files can express; they do not tell text from numbers."""
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("suffix", DELIMITERS)
 @pytest.mark.parametrize("header", [True, False], ids=["header", "rows"])
 def test_text_files(

@@ -48,6 +48,7 @@ def keyed(name: str) -> Any:
     return ucle.table(name, ["a"], "v", coordinates="dictionary")
 
 
+@pytest.mark.sample(1)
 def test_types_of_one_kind_are_one_type_and_others_are_refused(
     fresh: duckdb.DuckDBPyConnection,
 ) -> None:
@@ -150,6 +151,7 @@ def test_wide_integers_meet_narrow_ones(connection: duckdb.DuckDBPyConnection) -
         assert [int(x) for x in result["T"].coordinates("a").to_pylist()] == [*ids, 2**63]
 
 
+@pytest.mark.sample(1)
 def test_other_inputs_and_changed_tables_are_held_to_the_rule(
     fresh: duckdb.DuckDBPyConnection,
 ) -> None:

@@ -61,6 +61,7 @@ def check(found: Any, expected: pd.DataFrame, database: Any = None) -> None:
     np.testing.assert_allclose(wide.to_numpy(dtype=float), expected.to_numpy())
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", ["table", "pandas", "polars", "arrow", "parquet", "csv", "view"])
 def test_kinds_of_tables(

@@ -141,7 +141,7 @@ def _lists(program: ucle.EinsumProgram) -> int:
     return sum(isinstance(load.source, ListsSource) for load in loads)
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
 @pytest.mark.parametrize("text", PRODUCTS)
 @pytest.mark.parametrize("shape", [(40, 30), (3, 500), (700, 9)])

@@ -102,7 +102,7 @@ SOURCES: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
 }
 
 
-@pytest.mark.sample(14)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("seed", range(24))
 def test_missing_values_as_in_pandas(

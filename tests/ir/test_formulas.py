@@ -228,6 +228,7 @@ def powers(x: Array, y: Array) -> Array:
     return np.array([int(a) ** int(b) for a, b in zip(x, y, strict=True)])
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("dtype", DType, ids=lambda t: t.value)
 def test_combines(dtype: DType, native: duckdb.DuckDBPyConnection) -> None:
     names = [name for name, row in COMBINES.items() if dtype.kind in row.kinds and row.compiled]

@@ -108,6 +108,7 @@ def test_the_one_infinity_is_that_of_numpy(ends: tuple[float, float]) -> None:
     assert kept == (None if ends[1] not in (ends[0], 1) else ends[0])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("sign", "+-*/")
 def test_fills_and_infinities(sign: str, routes: Routes) -> None:
     """A fill absorbs the one infinity that it meets, or gives NaN with it, as in NumPy."""

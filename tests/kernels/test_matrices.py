@@ -91,7 +91,7 @@ def symmetric_matrices(rng: np.random.Generator, n: int) -> Iterator[Array]:
     yield np.diag(middle) + np.eye(n, k=1) + np.eye(n, k=-1)
 
 
-@pytest.mark.sample(None)
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("first", range(0, len(SIZES), 13))
 def test_random_matrices_of_all_sizes(route: Route, first: int) -> None:
     rng = np.random.default_rng(first)
@@ -201,6 +201,7 @@ def test_large_entries_before_tiny_ones(route: Route) -> None:
     np.testing.assert_allclose(values, np.linalg.eigvalsh(matrix), rtol=0, atol=1e-12)
 
 
+@pytest.mark.sample(1)
 def test_memory_of_matrices_is_bounded(route: Route) -> None:
     """Four copies are more than may be held, which is at least a quarter of a GiB."""
     refused = pytest.raises(duckdb.Error, match="may hold at a time")

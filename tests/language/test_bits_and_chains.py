@@ -131,7 +131,7 @@ def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, *, shift
     return np.where(rng.random(shape) < 0.4, 0, array)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("types", [(x, y) for x in TYPES for y in TYPES], ids="-".join)
 @pytest.mark.parametrize("form", OPERATORS)
 def test_bits(form: str, types: tuple[str, str], routes: Routes) -> None:

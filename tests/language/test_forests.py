@@ -107,6 +107,7 @@ def test_rows_that_are_not_stored(
         np.testing.assert_array_equal(result["E"].to_numpy(), sum_forest(whole, packed))
 
 
+@pytest.mark.sample(1)
 def test_a_table_with_a_column_of_arrays(fresh: duckdb.DuckDBPyConnection) -> None:
     """Its rows stay key columns, and the forest is packed once."""
     x = random_rows(RNG, 3000, N)

@@ -80,6 +80,7 @@ def test_sums_are_compared_whatever_they_call_their_labels() -> None:
     assert "one_if_zero" not in other
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("expression", [*GUARDED, *LEFT_ALONE])
 def test_answers_are_those_of_the_text(expression: str, routes: Routes) -> None:
     """Numbers of all kinds: the oracle reads the statement as it is written."""
@@ -151,6 +152,7 @@ def _type_of(expression: str, arrays: dict[str, np.ndarray[Any, Any]]) -> object
     return program.compiled.program.types["s"].dtype
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "expression",
     [

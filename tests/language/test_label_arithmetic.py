@@ -200,6 +200,7 @@ def test_the_oracle_agrees_with_numpy(text: str) -> None:
     np.testing.assert_allclose(found, BY_HAND[text]())
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("text", PROGRAMS)
 def test_everywhere(text: str, routes: Routes) -> None:
     """On both routes over NumPy arrays, and on one of them over inputs of other kinds."""

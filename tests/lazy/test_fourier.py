@@ -65,7 +65,7 @@ def test_any_number_of_points(name: str, points: int, routes: Routes) -> None:
         check(made, getattr(np.fft, name)(x, n), routes, WAYS[:1])
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("dtype", ["float64", "complex128", "float32"])
 @pytest.mark.parametrize("name", SEVERAL)
 def test_along_several_axes(name: str, dtype: str, routes: Routes) -> None:

@@ -29,6 +29,7 @@ def series(request: pytest.FixtureRequest, connection: Any) -> ucle.Tensor:
     return ucle.tensor(ucle.table("stated_sizes", ["day"], "v", bounds=[4]), axes=("day",))
 
 
+@pytest.mark.sample(3)
 def test_along_the_axis(series: ucle.Tensor, connection: Any) -> None:
     floats = {"fill_value": np.nan}
     for tensor, expected in (

@@ -63,7 +63,7 @@ def by_key(found: Any, key: str, database: Any) -> pd.Series:
     return frame.set_index(key)["val"].dropna().sort_index()
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("type_", TYPES)
 @pytest.mark.parametrize("seed", range(6))
@@ -89,6 +89,7 @@ def test_random_tables(
     assert ucle.count(x, stored=True).item(connection) == len(frame)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(5))
 def test_random_arrays_and_masks(seed: int, routes: dict[str, Any]) -> None:
     rng = np.random.default_rng(seed)

@@ -55,6 +55,7 @@ def tensor(connection: duckdb.DuckDBPyConnection) -> ucle.Tensor:
     return ucle.tensor("events", axes=("t", "who"), database=connection)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("type_", TYPES)
 @pytest.mark.parametrize("seed", range(12))
 def test_windows_of_positions(type_: str, seed: int, connection: duckdb.DuckDBPyConnection) -> None:
@@ -155,6 +156,7 @@ def as_pandas(length: Any) -> Any:
     return length.upper() if isinstance(length, str) and length[-1] in "dw" else length
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("type_", ["DATE", "TIMESTAMP", "TIMESTAMP_MS"])
 @pytest.mark.parametrize("seed", range(8))
 def test_lengths_of_time(type_: str, seed: int, connection: duckdb.DuckDBPyConnection) -> None:
@@ -267,6 +269,7 @@ def test_steps_follow_the_data(connection: duckdb.DuckDBPyConnection) -> None:
     assert x.resample("2mo", "day").count().to_numpy(database=connection).tolist() == []
 
 
+@pytest.mark.sample(1)
 def test_empty_steps(connection: duckdb.DuckDBPyConnection) -> None:
     """As in pandas they have the sum and the count 0, and NaN otherwise."""
     days = pd.to_datetime(["2024-01-30", "2024-01-31", "2024-04-02"])

@@ -121,6 +121,7 @@ def always(case: Case, connection: Any) -> EinsumProgram:
     return recompiled(case.compile(connection), ALWAYS)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("text", FORMS)
 def test_forms(text: str, routes: Routes) -> None:
     case = case_of(text)
@@ -179,6 +180,7 @@ def test_what_is_not_finite_is_seen_everywhere(text: str, bad: float, routes: Ro
     check_everywhere(case, routes, seed=2, sample=4, optimisations=ALWAYS)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("bad", [np.inf, np.nan])
 @pytest.mark.parametrize(
     "text", ["E[i,j] = when(A[i,j], x[i] - y[j])", "E[i,j] = where(A[i,j] > 0, x[i] - y[j], 0)"]
@@ -256,6 +258,7 @@ def test_integers_that_may_overflow_stay_as_they_are(routes: Routes) -> None:
     check_everywhere(small, routes, seed=6, sample=6, optimisations=ALWAYS)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "text",
     [
@@ -351,6 +354,7 @@ LARGE = [
 ]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("text", LARGE)
 def test_nothing_is_made_dense(text: str) -> None:
     """No tensor has more entries than the mask, by the predicted cost alone.

@@ -84,6 +84,7 @@ def test_digits_come_back_when_rows_are_removed() -> None:
             assert connection.sql("FROM sums ORDER BY i").fetchall() == [(0, 1), (1, 2)]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["DOUBLE", "BIGINT"])
 def test_sums_grow(kind: str) -> None:
     rng = np.random.default_rng(7)

@@ -66,7 +66,7 @@ class Case:
         return self.kept.refresh(way="differences")
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize(
@@ -96,6 +96,7 @@ def test_insertions(route: str, text: str, fill: float, kind: str, source: str) 
             assert rows(connection.table("kept")) == expected(case.program, "T")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize(
     "text",

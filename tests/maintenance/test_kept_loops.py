@@ -105,6 +105,7 @@ class Loop:
         return report.way, steps
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("connect", [ucle.connect, duckdb.connect])
 @pytest.mark.filterwarnings("ignore::ucle.MeaningWarning")
@@ -116,6 +117,7 @@ def test_pagerank_is_always_warm(seed: int, connect: Any) -> None:
         assert loop.refresh()[0] == "warm start"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["components", "paths", "reached"])
 @pytest.mark.filterwarnings("ignore::ucle.MeaningWarning")
@@ -133,6 +135,7 @@ def test_insertions_alone(kind: str, seed: int) -> None:
     assert loop.refresh()[0] == "from scratch"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["components", "paths"])
 @pytest.mark.filterwarnings("ignore::ucle.MeaningWarning")
 def test_new_nodes(kind: str) -> None:
@@ -183,6 +186,7 @@ def _way(text: str, until: str, insert: str = "INSERT INTO links VALUES (3, 1, 0
 MOVED = "moved[] = sum[i](abs(y[i] - x[i]))"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore::ucle.MeaningWarning", "ignore::ucle.NotConvergedWarning")
 @pytest.mark.parametrize(
     ("text", "until", "warm"),
@@ -200,6 +204,7 @@ def test_contractions_are_checked(text: str, until: str, warm: bool) -> None:
     assert (_way(text, until) == "warm start") == warm
 
 
+@pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore::ucle.MeaningWarning", "ignore::ucle.NotConvergedWarning")
 @pytest.mark.parametrize(
     "text",

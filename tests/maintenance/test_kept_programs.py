@@ -46,6 +46,7 @@ def check(connection: duckdb.DuckDBPyConnection) -> None:
     assert repr(sorted(connection.sql("FROM kept").fetchall())) == repr(expected)  # NaN, too
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("way", ["affected keys", "differences", "from scratch"])
 def test_nothing_is_compiled_again(way: str, compiled: list[object]) -> None:
     with new_database() as connection:
@@ -97,6 +98,7 @@ def test_what_fits_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [set(x) for x in found] == [set(), {True}, set(), set(), {True}, set()]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("way", ["affected keys", "differences", "from scratch"])
 @pytest.mark.parametrize(
     "change",

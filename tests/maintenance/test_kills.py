@@ -57,7 +57,7 @@ def kill(path: Path, mode: str, seed: int) -> str:
     return f"statement {step}" if at_step else "a time"
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore::ucle.MeaningWarning")
 @pytest.mark.parametrize("seed", range(KILLS))
 def test_kills(tmp_path: Path, seed: int) -> None:

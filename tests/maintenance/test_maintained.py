@@ -277,6 +277,7 @@ def test_an_appended_number() -> None:
         assert connection.table("kept").fetchall() == [(6.0,)]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "text",
     [

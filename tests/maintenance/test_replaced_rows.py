@@ -48,6 +48,7 @@ def _same(connection: duckdb.DuckDBPyConnection, program: Any, output: str, tabl
     assert sorted(connection.table(table).fetchall()) == expected
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", ["DOUBLE", "BIGINT"])
 @pytest.mark.parametrize("compared", [0, 100_000])
@@ -97,6 +98,7 @@ def test_what_others_read_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
         _same(connection, program, "Z", "kept_Z")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_label_called_rowid(way: str) -> None:
     """A column of that name hides the number of a row."""

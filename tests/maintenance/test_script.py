@@ -111,7 +111,7 @@ def run_scripts(seed: int, route: str, steps: int = 5) -> int:
     return ran
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore::ucle.MeaningWarning")
 @pytest.mark.parametrize("seed", range(2 * len(PROGRAMS)))
 @pytest.mark.parametrize("route", ROUTES)
@@ -155,6 +155,7 @@ def _full(program: ucle.EinsumProgram) -> dict[str, list[Any]]:
         }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kernels", [False, True])
 @pytest.mark.parametrize("applied", [False, True])
 def test_a_bare_client(tmp_path: Path, kernels: bool, applied: bool) -> None:
@@ -238,6 +239,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("rows", REFUSED)
 def test_rows_that_do_not_fit(tmp_path: Path, rows: str) -> None:
     """An error ends the script, and nothing has changed."""
@@ -279,6 +281,7 @@ def test_other_changes(tmp_path: Path) -> None:
         connection.execute(script)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("append_only", [[], ["A"], ["B"]])
 def test_two_inputs_that_are_one_table(append_only: list[str]) -> None:
     with ucle.connect() as connection:

@@ -14,7 +14,7 @@ ROUTES = {"native": ucle.connect, "plain": duckdb.connect}
 FEW = 3 * len(PROGRAMS)
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore::ucle.MeaningWarning")
 @pytest.mark.parametrize("seed", range(FEW))
 @pytest.mark.parametrize("route", ROUTES)

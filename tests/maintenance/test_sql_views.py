@@ -103,7 +103,7 @@ def rows_of(relation: duckdb.DuckDBPyRelation) -> NDArray[np.float64]:
     return np.array(sorted(tuple(map(float, row)) for row in relation.fetchall()))
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("shape", VIEWS)
 def test_a_view_is_maintained(shape: str, way: str) -> None:

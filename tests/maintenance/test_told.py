@@ -73,6 +73,7 @@ FORMS: dict[str, Callable[[duckdb.DuckDBPyConnection, pd.DataFrame], Any]] = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("applied", [False, True])
 def test_told_changes(form: str, applied: bool) -> None:
@@ -201,6 +202,7 @@ def test_rows_that_are_not_as_told() -> None:
         assert rows(connection) == full(connection)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("way", ["affected keys", "differences", "auto"])
 def test_hidden_changes_are_found_later(way: str) -> None:
     """The number of rows hides an update: what was computed from it is computed again."""

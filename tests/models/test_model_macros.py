@@ -82,6 +82,7 @@ def shop(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kernels", [True, False])
 @pytest.mark.parametrize("kind", ["logistic", "forest", "network"])

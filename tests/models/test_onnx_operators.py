@@ -17,7 +17,7 @@ NAMES = (Path(__file__).parent / "node_tests.txt").read_text().split()
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.sample(40)
+@pytest.mark.sample(7)
 def test_a_node_test_of_onnx(name: str, routes: Routes) -> None:
     node_cases = import_module("node_cases")
     if name not in node_cases.cases():

@@ -69,6 +69,7 @@ def pipeline(encoder: str, ending: str) -> Any:
     return make_pipeline(columns, ENDINGS[ending]())
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_a_table_of_the_database(
@@ -219,6 +220,7 @@ def test_the_key_may_be_a_column_that_the_pipeline_was_fitted_with(routes: Route
         assert found.id[found.val == 1].tolist() == ["q"]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("unknown", [-1, np.nan, None])
 def test_ordinal_encoder(unknown: Any, routes: Routes) -> None:
     """Unknown names have the number that was told, or are an error, as in scikit-learn."""

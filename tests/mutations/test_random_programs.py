@@ -15,6 +15,7 @@ PROGRAMS = 150
 DECOMPOSITIONS = 3
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + PROGRAMS))
 def test_random_programs(seed: int, routes: Routes) -> None:
     check_everywhere(random_case(seed, size=5), routes, seed, sample=DECOMPOSITIONS)

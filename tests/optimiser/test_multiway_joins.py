@@ -84,6 +84,7 @@ def joins(program: ucle.EinsumProgram) -> int:
     return len(program.compiled.decomposed.multiway)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["float64", "float32", "int64", "bool"])
 def test_random_products_give_what_numpy_gives(kind: str, routes: Routes) -> None:
     joined = 0

@@ -158,6 +158,7 @@ def ranks(
     return program, links
 
 
+@pytest.mark.sample(1)
 def test_a_loop_ends_as_on_one_machine(fresh: duckdb.DuckDBPyConnection) -> None:
     program, _ = ranks(fresh, damping=0.2)  # with 0.85 it would take 162 steps
     carry = {"p": "r"}

@@ -33,7 +33,7 @@ PROGRAMS = [(draw, seed) for draw, count in DRAWN for seed in range(count)]
 PARTITIONS = (1, 2, 5)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("draw", "seed"), PROGRAMS, ids=[f"{draw.__name__}-{seed}" for draw, seed in PROGRAMS]
 )

@@ -380,6 +380,7 @@ def vary(case: Case, seed: int) -> Case:
     return replace(case, arrays=arrays, inputs=inputs, tables=tables, bounds=bounds)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("make", [exact_case, random_case, special_case])
 def test_random_programs(optimiser: Counted, routes: Routes, make: Callable[[int], Case]) -> None:
     """The answer for data B is NumPy's, whether data A was compiled before or not."""

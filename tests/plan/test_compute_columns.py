@@ -141,7 +141,7 @@ def weights_of(rng: np.random.Generator, width: int) -> dict[str, Array]:
     }
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("missing", ["nothing", "fill", "NaN"])
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("seed", range(3))
@@ -174,7 +174,7 @@ def test_as_in_numpy(
             np.testing.assert_allclose(found[output].to_numpy(), value, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("kind", ["float32", "int64", "bool"])
 @pytest.mark.parametrize("seed", range(4))
 def test_other_types(seed: int, kind: str, connection: duckdb.DuckDBPyConnection) -> None:
@@ -259,6 +259,7 @@ def test_no_dictionary_is_made_for_tables(native: duckdb.DuckDBPyConnection) -> 
     np.testing.assert_allclose([row for _, row in rows], in_order(frame) * [1, 2, 3])
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("fill", [0.0, np.nan])
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_that_another_table_names(

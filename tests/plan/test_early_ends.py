@@ -51,6 +51,7 @@ def _matrices() -> dict[str, Any]:
 MATRICES = _matrices()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", MATRICES)
 @pytest.mark.parametrize("decomposition", ["auto", "relational"])
 def test_results_are_those_of_numpy(name: str, decomposition: str, routes: Routes) -> None:

@@ -77,6 +77,7 @@ def forms(D: Array) -> dict[str, Any]:
     return {"plain": D, "fill inf": entries[INF], "fill -inf": entries[-INF]}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("text", LOOPS)
 @pytest.mark.parametrize("way", ["auto", "relational", "dense"])
 def test_states_are_what_numpy_makes(

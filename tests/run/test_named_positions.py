@@ -53,7 +53,7 @@ def as_tensor(frame: pd.DataFrame, kind: str, connection: duckdb.DuckDBPyConnect
     return ucle.tensor(table, axes=("u", "i"))
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("kind", ["names", "dates", "ids", "positions"])
 @pytest.mark.parametrize("seed", range(8))
 def test_random_matrices(seed: int, kind: str, connection: duckdb.DuckDBPyConnection) -> None:

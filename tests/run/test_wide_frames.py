@@ -84,7 +84,7 @@ def filled(frame: pd.DataFrame) -> pd.DataFrame:
     return made.sort_index()
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("memory", [True, False])
 @pytest.mark.parametrize("seed", range(40))
 def test_frames_come_back(
@@ -130,6 +130,7 @@ def test_frames_come_back(
     )
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(8))
 def test_arrow_and_polars_as_pandas(seed: int, connection: duckdb.DuckDBPyConnection) -> None:
     frame = random_frame(np.random.default_rng(100 + seed))

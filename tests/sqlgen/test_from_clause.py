@@ -122,6 +122,7 @@ def test_keys_of_several_axes(native: duckdb.DuckDBPyConnection) -> None:
     check_program(program, native)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("make", [random_case, levelled_case])
 def test_random_programs(make: Any, native: duckdb.DuckDBPyConnection) -> None:
     for seed in range(8):

@@ -75,6 +75,7 @@ ENGINES = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_each_way_on_each_engine(engine: str, tmp_path: Path) -> None:
     connect, run, options = ENGINES[engine]
