@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
+import sqlglot.dialects.duckdb  # noqa: F401 - or the first statement would wait for it
 from sqlglot import exp, select
 
 from ucle.foundation.names import fold_name, unique_names
