@@ -224,13 +224,23 @@ bool writer_put_tensors(call *c, size_t row, const view *tensors, size_t count);
 void writer_put_element(call *c, size_t row, const void *value);
 bool writer_null(call *c, size_t row);
 
-/* Copies one element, whose size is a constant in each case: no call of memcpy. */
+/* Copies one element, whose size is a constant in each case: no call of memcpy or memcmp. */
 static inline void copy_element(size_t size, const void *from, void *to) {
     switch (size) {
     case 1: memcpy(to, from, 1); break;
     case 4: memcpy(to, from, 4); break;
     case 8: memcpy(to, from, 8); break;
     default: memcpy(to, from, 16); break;
+    }
+}
+
+/* Whether two elements have the same bytes. */
+static inline bool same_element(size_t size, const void *a, const void *b) {
+    switch (size) {
+    case 1: return memcmp(a, b, 1) == 0;
+    case 4: return memcmp(a, b, 4) == 0;
+    case 8: return memcmp(a, b, 8) == 0;
+    default: return memcmp(a, b, 16) == 0;
     }
 }
 
@@ -250,6 +260,13 @@ static inline int64_t list_integer(const list *l, size_t i) {
 static inline bool row_valid(const call *c, size_t row) {
     for (size_t j = 0; j < c->arguments; j++)
         if (!column_valid(&c->args[j], row)) return false;
+    return true;
+}
+
+/* Whether no argument of any row is NULL. */
+static inline bool all_valid(const call *c) {
+    for (size_t j = 0; j < c->arguments; j++)
+        if (c->args[j].validity != NULL) return false;
     return true;
 }
 

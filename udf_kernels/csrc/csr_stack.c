@@ -6,24 +6,15 @@
 
 static size_t record_size(const element_type *type) { return 2 * sizeof(u32) + type->size; }
 
-/* Whether an argument has the very bytes that it has in another row. */
-static inline bool same_element(const call *c, int arg, size_t row, size_t other) {
-    const column *k = &c->args[arg];
-    size_t i = column_index(k, row), j = column_index(k, other), part = c->type->size / 2;
-    if (c->type->parts == 1)
-        return memcmp(at(c->type, k->entries, i), at(c->type, k->entries, j), c->type->size) == 0;
-    for (int p = 0; p < 2; p++) {
-        const char *data = (const char *)k->parts[p].data;
-        size_t shift = k->parts[p].shift;
-        if (memcmp(data + (i + shift) * part, data + (j + shift) * part, part) != 0 ||
-            !bit(k->parts[p].validity, i + shift))
-            return false;
-    }
-    return true;
+/* Whether a row is of a state as it is: the same rows, columns, and bytes of the fill. */
+static inline bool describes(const gathered *g, const call *c, size_t row) {
+    const column *fill = &c->args[5];
+    return c->type->parts == 1 && column_integer(c, 3, row) == (int64_t)g->rows &&
+           column_integer(c, 4, row) == (int64_t)g->cols &&
+           same_element(c->type->size, at(c->type, fill->entries, column_index(fill, row)), &g->fill);
 }
 
-/* The state that takes a row's entry: rows, columns and fill are read only where they are others than
- * in the row before. */
+/* The state that takes a row's entry; NULL after an error. */
 static gathered *state_for(call *c, size_t row, gathered **state) {
     size_t rows, cols;
     element fill = {0};
@@ -36,11 +27,10 @@ static gathered *state_for(call *c, size_t row, gathered **state) {
 static bool add_entries(call *c, size_t row, size_t count, gathered **state) {
     const element_type *type = c->type;
     size_t each = record_size(type);
-    gathered *g = state_for(c, row, state);
-    for (size_t k = row; g != NULL && k < row + count; k++) {
-        bool same = column_integer(c, 3, k) == (int64_t)g->rows &&
-                    column_integer(c, 4, k) == (int64_t)g->cols && same_element(c, 5, k, row);
-        if (!same && state_for(c, k, state) == NULL) return false;
+    gathered *g = *state;
+    for (size_t k = row; k < row + count; k++) {
+        if (g == NULL || !describes(g, c, k)) g = state_for(c, k, state);
+        if (g == NULL) return false;
         uint64_t i = (uint64_t)column_integer(c, 1, k), j = (uint64_t)column_integer(c, 2, k);
         if (i >= g->rows || j >= g->cols)
             return fail(c, "expected entries within %zu x %zu, got one at (%lld, %lld)", g->rows,
@@ -53,7 +43,7 @@ static bool add_entries(call *c, size_t row, size_t count, gathered **state) {
         copy_element(type->size, &value, record + 2 * sizeof(u32));
         g->records++;
     }
-    return g != NULL;
+    return true;
 }
 
 /* Rows of entries in the order in which they came, of which no two may have one place. */

@@ -30,13 +30,14 @@ static void growing_update(void *info, void *chunk, void **states) {
     CALL c;
     open_call(&c, r, chunk);
     if (watch_stops(&c.watch, 32 * c.rows)) fail_with(&c, INTERRUPTED);
+    bool all = all_valid(&c);
     for (size_t row = 0, count; row < c.rows && !c.failed; row += count) {
         growing_state *s = states[one ? 0 : row];
         gathered *g = s->gathered;
         count = 1;
-        if (!row_valid(&c, row)) continue;
+        if (!all && !row_valid(&c, row)) continue;
         while (row + count < c.rows && (one || states[row + count] == s) &&
-               row_valid(&c, row + count))
+               (all || row_valid(&c, row + count)))
             count++;
         r->kernel->growth->add(&c, row, count, &g);
         s->gathered = g;
