@@ -21,6 +21,7 @@ from ucle.sqlgen.sql_trees import (
     ascending,
     cast,
     column,
+    combined_digest,
     function,
     identifier,
     integer,
@@ -338,7 +339,7 @@ def _storage(place: int, name: TableName) -> exp.Select:
     columns: list[exp.Expr] = [
         integer(place),
         rows.subquery(),
-        cast(function("bit_xor", digest), "VARCHAR"),
+        cast(combined_digest(digest), "VARCHAR"),
         function("bool_or", column("has_updates")),
         function("bool_or", column("persistent")),
         function("bool_or", exp.not_(column("persistent"))),

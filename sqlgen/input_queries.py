@@ -40,6 +40,7 @@ from ucle.sqlgen.sql_trees import (
     ascending,
     cast,
     column,
+    combined_digest,
     function,
     integer,
     integers,
@@ -385,8 +386,8 @@ def put_together(name: str) -> list[exp.Expr]:
     """The aggregates that make a digest of those in a column, whatever their order."""
     upper = exp.BitwiseRightShift(this=column(name), expression=integer(24))
     return [
-        function("bit_xor", column(name)),
-        exp.Sum(this=cast(exp.paren(upper), "BIGINT")),  # bit_xor cancels two equal rows
+        combined_digest(column(name)),
+        exp.Sum(this=cast(exp.paren(upper), "BIGINT")),
     ]
 
 

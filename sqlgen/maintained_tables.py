@@ -19,6 +19,7 @@ from ucle.sqlgen.sql_trees import (
     ascending,
     cast,
     column,
+    combined_digest,
     function,
     group_by_keys,
     identifier,
@@ -420,7 +421,7 @@ def short_digest(name: Name, columns: Sequence[str]) -> str:
     They tell a set of rows: other rows of the same number have another one. Equal rows, which
     cancel each other, would have to be more than there were.
     """
-    digest = function("bit_xor", function("hash", *map(column, columns)))
+    digest = combined_digest(function("hash", *map(column, columns)))
     return sql_text(select(exp.Count(this=exp.Star()), digest).from_(table(*name)))
 
 

@@ -54,6 +54,11 @@ def function(name: str, *arguments: exp.Expr) -> exp.Anonymous:
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
+def combined_digest(digests: exp.Expr) -> exp.Anonymous:
+    """One digest for those of all rows, whatever their order; two equal rows cancel each other."""
+    return function("bit_xor", digests)
+
+
 def is_finite(value: exp.Expr) -> exp.Expr:
     """True if a real number is neither infinite nor NaN."""
     return function("isfinite", value)

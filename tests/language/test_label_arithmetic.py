@@ -273,14 +273,12 @@ def test_reads_outside(text: str, message: str, hint: str) -> None:
     [
         ("Z[i] = x[i*i]", "an index of x"),
         ("Z[i] = x[i/2]", "an index of x"),
-        ("Z[i] = x[i] // 2", "// is of something else than labels"),
-        ("Z[i] = s % 2 + x[i]", "% is of something else than labels"),
-        ("Z[i] = x[i//0]", "by something else than a positive integer"),
-        ("Z[i] = x[i//j]", "by something else than a positive integer"),
-        ("Z[i] = x[i%1.5]", "by something else than a positive integer"),
+        ("Z[i] = x[i//0]", "an index of x"),
+        ("Z[i] = x[i//j]", "an index of x"),
+        ("Z[i] = x[i%1.5]", "an index of x"),
         ("Z[i] = x[1.5]", "an index of x"),
         ("Z[i+1] = x[i]", "left side"),
-        ("Z = sum[i+1](x[i])", "something else than labels"),
+        ("Z = sum[i+1](x[i])", "something other than labels"),
     ],
 )
 def test_grammar(text: str, message: str) -> None:

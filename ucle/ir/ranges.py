@@ -1,6 +1,6 @@
 """The values that the entries of each vertex may have: an interval, and NaN and infinity.
 
-`ucle.operators.values.Values` is about the entries that are worth something else than the tensor's
+`ucle.operators.values.Values` is about the entries that are worth something other than the tensor's
 fill, and the row of every operator has a rule that says what it makes of the values of its
 operands; an operator without one may make anything. Two facts are kept apart. A tensor is `finite`
 where no operation makes NaN or infinity of finite numbers (log 0, 1 / 0 and inf - inf do), which

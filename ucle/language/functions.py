@@ -19,9 +19,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
+import numpy as np
+
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
-from ucle.operators import MAPS, PointwiseMap
+from ucle.operators import (
+    ABS,
+    ATAN2,
+    COMBINES,
+    DIV,
+    LOG,
+    MAPS,
+    POW,
+    REMAINDER,
+    ROUND,
+    PointwiseMap,
+)
 
 
 class Direction(Enum):
@@ -150,6 +163,33 @@ class DerivedAlong:
         ('k',)
         """
         return DerivedAlong(self.name, tuple(names.get(x, x) for x in self.labels))
+
+
+OTHER_NAMES: Mapping[str, str] = {
+    **{
+        row.numpy.__name__: row.name
+        for row in (*MAPS.values(), *COMBINES.values())
+        if isinstance(row.numpy, np.ufunc) and row.numpy.__name__ not in (row.name, *FUNCTIONS)
+    },
+    # Those of rows that have a function of their own in place of NumPy's.
+    **dict.fromkeys(("divide", "true_divide"), DIV.name),
+    **dict.fromkeys(("power", "float_power"), POW.name),
+    "arctan2": ATAN2.name,
+    "mod": REMAINDER.name,
+    "rint": ROUND.name,
+    "fabs": ABS.name,
+    "ln": LOG.name,
+}
+"""Names of operators in NumPy, and one in SQL, that are others here."""
+
+
+def own_name(name: str) -> str:
+    """The name of an operator that NumPy calls otherwise; a name that has a row stays.
+
+    >>> own_name("arcsin"), own_name("maximum"), own_name("exp"), own_name("f")
+    ('asin', 'max', 'exp', 'f')
+    """
+    return name if name in MAPS or name in COMBINES else OTHER_NAMES.get(name, name)
 
 
 def function_named(name: str) -> PointwiseMap | DType | str:

@@ -28,7 +28,14 @@ from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING, MatrixMap, Running
 from ucle.ir.forests import NAME as FOREST
 from ucle.ir.vertices import Span
 from ucle.language.forest_calls import forest_call
-from ucle.language.functions import ALONG, ELSEWHERE, FIRST, DerivedAlong, function_named
+from ucle.language.functions import (
+    ALONG,
+    ELSEWHERE,
+    FIRST,
+    DerivedAlong,
+    function_named,
+    own_name,
+)
 from ucle.language.label_arithmetic import LARGEST, affine_of
 from ucle.language.lr_parser import Parser, Token, UnexpectedError, build
 from ucle.language.scatter import rewrite_scatter
@@ -64,6 +71,7 @@ from ucle.operators import (
     BITWISE_RIGHT_SHIFT,
     COMBINES,
     DIV,
+    FLOOR_DIVIDE,
     LESS,
     LESS_EQUAL,
     MULT,
@@ -72,6 +80,7 @@ from ucle.operators import (
     OR,
     POW,
     REDUCES,
+    REMAINDER,
     SUB,
     TRUTHS,
     XOR,
@@ -299,7 +308,7 @@ def _label(part: Expression | _Permissive, span: Span) -> str:
     if isinstance(part, Access) and part.bare:
         return part.tensor
     raise ProgramSyntaxError(
-        "an aggregation is over something else than labels",
+        "an aggregation is over something other than labels",
         where=str(span),
         expected="labels, as in sum[j,k](...)",
         found="another expression",
@@ -333,17 +342,23 @@ def _with_coordinates(target: Access, expression: Expression) -> Expression:
     return fold(expression, put)
 
 
-def _check_splits(expression: Expression) -> None:
-    """Check that ``//`` and ``%`` are applied to labels and integers."""
-    for part in walk(expression):
-        if isinstance(part, LabelDivision) and (accesses(part) or affine_of(part) is None):
-            raise ProgramSyntaxError(
-                f"{part.sign} is of something else than labels",
-                where=str(part.span),
-                expected="a label or a sum of multiples of labels, such as i, or 2*i + 1",
-                found="an expression with " + (str(accesses(part)[0]) if accesses(part) else "/"),
-                hint="floor(x / n) divides numbers",
-            )
+def _of_values(expression: Expression) -> Expression:
+    """Make ``//`` and ``%`` operators on values, unless they are applied to labels alone."""
+    if not any(isinstance(part, LabelDivision) for part in walk(expression)):
+        return expression
+
+    def put(part: Expression, parts: list[Expression]) -> Expression:
+        made = with_children(part, parts)
+        if isinstance(made, LabelDivision) and (accesses(made) or affine_of(made) is None):
+            by = Number(made.by, made.span)
+            return _divided(made.argument, by, remainder=made.remainder)
+        return made
+
+    return fold(expression, put)
+
+
+def _divided(argument: Expression, by: Expression, *, remainder: bool) -> Binary:
+    return Binary(REMAINDER if remainder else FLOOR_DIVIDE, argument, by, argument.span)
 
 
 class _Builder:
@@ -368,7 +383,7 @@ class _Builder:
         if self._bare:
             expression = _with_coordinates(target, expression)
             self._bare.clear()
-        _check_splits(expression)
+        expression = _of_values(expression)
         if accumulate is not None and target.computed:
             return rewrite_scatter(target, accumulate, expression, target.span)
         return Statement(target, accumulate, expression, target.span)
@@ -404,14 +419,15 @@ class _Builder:
         return Number(int(token) if token.isdigit() else float(token), span)
 
     def call(self, children: list[Any]) -> Expression:
-        name, *arguments = children
+        written, *arguments = children
+        name, span = own_name(str(written)), self._span(written)
         if len(arguments) == 2 and (operator := BITS.get(name, COMBINES.get(name))) is not None:
             left, right = arguments
-            return Binary(operator, left, right, self._span(name))
+            return Binary(operator, left, right, span)
         if len(arguments) == 2 and (swapped := SWAPPED.get(name)) is not None:
             left, right = arguments
-            return Binary(swapped, right, left, self._span(name))
-        return Call(function_named(str(name)), tuple(arguments), self._span(name))
+            return Binary(swapped, right, left, span)
+        return Call(function_named(name), tuple(arguments), span)
 
     def arguments(self, children: list[Expression]) -> tuple[Expression, ...]:
         return tuple(children)
@@ -515,23 +531,19 @@ class _Builder:
     def div(self, children: list[Expression]) -> Binary:
         return self._binary(DIV, children)
 
-    def quotient(self, children: list[Expression]) -> LabelDivision:
+    def quotient(self, children: list[Expression]) -> Expression:
         return self._split(children, remainder=False)
 
-    def remainder(self, children: list[Expression]) -> LabelDivision:
+    def remainder(self, children: list[Expression]) -> Expression:
         return self._split(children, remainder=True)
 
-    def _split(self, children: list[Expression], *, remainder: bool) -> LabelDivision:
+    def _split(self, children: list[Expression], *, remainder: bool) -> Expression:
+        """Return a quotient that may be of labels; what has another divisor is of values."""
         argument, by = children
         value = by.value if isinstance(by, Number) else None
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST:
-            raise ProgramSyntaxError(
-                f"{'%' if remainder else '//'} is by something else than a positive integer",
-                where=str(by.span),
-                expected=f"an integer from 1 to {LARGEST}",
-                found="another expression" if value is None else repr(value),
-            )
-        return LabelDivision(argument, value, remainder, argument.span)
+        if type(value) is int and 1 <= value <= LARGEST:
+            return LabelDivision(argument, value, remainder, argument.span)
+        return _divided(argument, by, remainder=remainder)
 
     def pow(self, children: list[Expression]) -> Binary:
         return self._binary(POW, children)
@@ -553,7 +565,7 @@ def _check_target(target: Access, accumulate: Reduce | None) -> None:
     for index in target.indices or ():
         if index.plain is None and (index.entries is None or index.permissive):
             raise ProgramSyntaxError(
-                "the left side of a statement is indexed by something else than labels",
+                "the left side of a statement is indexed by something other than labels",
                 where=str(target.span),
                 expected="labels, as in Z[i,j], or entries of a tensor, as in Z[idx[i],j] += ...",
                 found=str(target),

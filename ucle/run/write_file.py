@@ -95,7 +95,7 @@ def save_partitioned(
             )
     if target.exists() and not _only_partitions(target):
         raise OutputError(
-            "the folder holds something else than partitions",
+            "the folder holds something other than partitions",
             where=str(target),
             expected="no such folder, or one that holds label=value/*.parquet and nothing else",
             found="a file" if target.is_file() else "other files",
