@@ -542,12 +542,18 @@ class _Checks:
         condition = conditions.wrong_length(self.source)
         if example := self._example(condition):
             shape = " x ".join(map(str, self.source.dense))
+            missing = any(_has_null(value) for value in example)
             raise ValueTypeError(
-                "an array does not have the shape of the tensor",
+                "a number in an array is NULL"
+                if missing
+                else "an array does not have the shape of the tensor",
                 where=f"{self._where}, column {self.source.value}",
                 expected=f"{shape} numbers in every row, none of them NULL",
                 found=f"the row {example}",
-                hint="ucle.table(..., ragged='position') reads lists of different lengths",
+                hint=f"a view with list_transform({self.source.value}, lambda x: coalesce(x, 0)) "
+                "has a number there"
+                if missing
+                else "ucle.table(..., ragged='position') reads lists of different lengths",
             )
 
     def keys(self, rows: int, columns: Sequence[Any]) -> tuple[int, ...]:
@@ -639,3 +645,8 @@ class _Checks:
         query = sql.example_query(source.keys_alone, condition, columns, self.prefix)
         rows = self.fetch(query)
         return tuple(rows[0]) if rows else None
+
+
+def _has_null(value: object) -> bool:
+    """Return whether a list, or one inside it, has a NULL."""
+    return isinstance(value, list | tuple) and any(x is None or _has_null(x) for x in value)

@@ -199,3 +199,21 @@ def test_errors_say_what_to_write(native: duckdb.DuckDBPyConnection) -> None:
     A = ucle.table("uneven", ["r"], "v", ragged="R")
     with pytest.raises(errors.InputError, match="'R' is a column already"):
         ucle.einsum_program("y[r] += A[r,p]", A=A, database=native)
+
+
+@pytest.mark.parametrize("types", ["DOUBLE[]", "DOUBLE[2]"])
+def test_a_null_in_a_list_is_told_from_another_length(types: str) -> None:
+    with ucle.connect() as connection:
+        connection.execute(
+            "CREATE TABLE lists AS SELECT i, "
+            f"(CASE WHEN i = 2 THEN [1, NULL] ELSE [1, 2] END)::{types} v FROM range(4) t(i)"
+        )
+        with pytest.raises(errors.ValueTypeError, match="a number in an array is NULL") as raised:
+            ucle.einsum_program("s[k] += D[i,k]", D="lists", database=connection).execute()
+        assert "ragged" not in str(raised.value)
+        query = str(raised.value).split("hint: a view with ")[1].split(" has a number")[0]
+        connection.execute(f"CREATE VIEW whole AS SELECT i, {query} AS v FROM lists")
+        with ucle.einsum_program(
+            "s[k] += D[i,k]", D="whole", database=connection
+        ).execute() as made:
+            assert made["s"].to_numpy().tolist() == [4, 6]
