@@ -125,7 +125,8 @@ def _lift_table(spec: TableInput, axes: Names, ndim: int | None, title: str, dat
             where=f"input {title}",
             expected="axes=('src', 'dst') with their names, or ndim=2 for axes without names",
             found=str(spec.relation)[:80] if isinstance(spec.relation, str) else "a table",
-            hint="ucle.table(relation, columns, value) names the columns of the axes",
+            hint="ucle.table(relation, columns, value) names the columns of the axes, and "
+            "ucle.table(relation, columns_as='name') has columns as an axis",
         )
     names: Sequence[str | None] = axes if axes is not None else _label_names(spec, rank)
     sizes: Sequence[int | None] = spec.bounds or (None,) * rank
