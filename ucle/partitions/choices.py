@@ -274,14 +274,17 @@ class Problem:
             for read, wanted in zip(self.reads[step.name], way.reads, strict=True):
                 source = read.step in self.sources
                 if source or stages[read.step][1] < begin:
-                    files = self.files_at(read.step, wanted)
                     stays = source and self._stays(read.step, wanted, choice)
-                    size = 0.0 if stays else self.size(read.step)
-                    size = size if files is None else files.names_bytes
+                    size = 0.0 if stays else self._moved_bytes(read.step, wanted)
                     found[Shuffled(read.step, begin, wanted)] = size
             if way.combined:
                 found[Shuffled(step.name, end, way.makes)] = self.partial(step.name)
         return found
+
+    def _moved_bytes(self, name: str, wanted: Placement) -> float:
+        """Estimate what moves where a placement wants a relation: rows, or names of their files."""
+        files = self.files_at(name, wanted)
+        return self.size(name) if files is None else files.names_bytes
 
     def _stays(self, source: str, wanted: Placement, choice: Choice) -> bool:
         """True if the rows that take the place of a source are made where they are wanted."""
@@ -336,8 +339,7 @@ class Problem:
         best: Mapping[str, Mapping[Placement, tuple[float, Way]]],
     ) -> tuple[float, Placement | None]:
         """Price having a tensor in a placement; return its cost and the place where it is made."""
-        files = self.files_at(name, wanted)
-        size = self.size(name) if files is None else files.names_bytes
+        size = self._moved_bytes(name, wanted)
         exchange = self._share(name) * self.price_move(size, wanted)
         if name in self.sources:
             return exchange, None

@@ -93,8 +93,10 @@ class InProcess:
         whole = pa.concat_tables(frame)
         if incoming.files is not None:
             parts = partition_of(whole, incoming.columns, self.partitions)
+            empty = self._no_rows(incoming)
             return [
-                self._rows(each, incoming) for each in divide_rows(whole, parts, self.partitions)
+                pa.concat_tables([empty, *rows_of_files(files, empty.schema)])
+                for files in divide_rows(whole, parts, self.partitions)
             ]
         match incoming.placement.spread:
             case Spread.REPLICATED:
@@ -106,12 +108,11 @@ class InProcess:
         parts = partition_of(whole, incoming.columns, self.partitions)
         return divide_rows(whole, parts, self.partitions)
 
-    def _rows(self, files: pa.Table, incoming: FragmentInput) -> pa.Table:
-        """The rows of a partition's files, with the columns that the table has here."""
+    def _no_rows(self, incoming: FragmentInput) -> pa.Table:
+        """The columns that a table in files has here."""
         source = incoming.table
         assert source is not None
-        schema = rows_of(self._session, source, self._inputs).schema
-        return pa.concat_tables([schema.empty_table(), *rows_of_files(files, schema)])
+        return rows_of(self._session, source, self._inputs).schema.empty_table()
 
     def map(self, fragment: Fragment, placed: Mapping[str, Frame]) -> dict[str, Frame]:
         """Run a fragment on one partition after the other."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NoReturn, cast
+from weakref import WeakKeyDictionary
 
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
@@ -88,12 +89,17 @@ class Cluster:
         return Cluster(partitions, setting("spark.ucle.memoryLimit", None), network)
 
 
+_COUNTED: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+"""The cores of the servers of sessions, which it takes a job to count."""
+
+
 def _cores(spark: Any) -> int | None:
     """The partitions into which a server divides a range: one for each core, as Spark does."""
-    with contextlib.suppress(Exception), action(spark, "count cores"):
-        ids = spark.range(1 << 12).selectExpr("max(spark_partition_id())")
-        return int(ids.collect()[0][0]) + 1
-    return None
+    if spark not in _COUNTED:
+        with contextlib.suppress(Exception), action(spark, "count cores"):
+            ids = spark.range(1 << 12).selectExpr("max(spark_partition_id())")
+            _COUNTED[spark] = int(ids.collect()[0][0]) + 1
+    return _COUNTED.get(spark)
 
 
 TASKS = 4
