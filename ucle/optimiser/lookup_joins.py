@@ -212,7 +212,8 @@ class _Lookups:
         if not plan.layout.scalar:
             made = float(plan.type.tuple_bytes(plan.layout))
             call = KernelWork(rows, 2.0 * width, made_bytes=made, threads=costed.resources.threads)
-            kernels = len(plan.operations) * cost(call, profile)
+            on_arrays = sum(not each.kernel.scalar for each in plan.operations)
+            kernels = on_arrays * cost(call, profile)
         own = VertexCost(joins, kernels, self._decomposed.costs[vertex.name].aggregate, moves)
         return costed.per_run(vertex, own)
 

@@ -278,8 +278,8 @@ class CostedProgram(SizedProgram):
             batched = kernel.batched and (kernel.inner is not None or any(once))
             dot = kernel.name == "inner_prod"
             long = self._long_bytes(vertex, decomposition, rows)
-            named = kernel.name is not None
-            done = KernelWork(rows, flops, batched, dot, written, long, threads, named)
+            calls = kernel.name is not None or (bool(vertex.maps) and not output.scalar)
+            done = KernelWork(rows, flops, batched, dot, written, long, threads, calls)
             called = cost(done, self.profile)
         if self.resources.copies:
             copied = rows * self.operand_bytes(vertex, decomposition)
