@@ -33,6 +33,7 @@ from ucle.operators import (
     POW,
     REMAINDER,
     ROUND,
+    Combine,
     PointwiseMap,
 )
 
@@ -165,10 +166,12 @@ class DerivedAlong:
         return DerivedAlong(self.name, tuple(names.get(x, x) for x in self.labels))
 
 
+_ROWS: tuple[Combine | PointwiseMap, ...] = (*MAPS.values(), *COMBINES.values())
+
 OTHER_NAMES: Mapping[str, str] = {
     **{
         row.numpy.__name__: row.name
-        for row in (*MAPS.values(), *COMBINES.values())
+        for row in _ROWS
         if isinstance(row.numpy, np.ufunc) and row.numpy.__name__ not in (row.name, *FUNCTIONS)
     },
     # Those of rows that have a function of their own in place of NumPy's.
