@@ -268,8 +268,7 @@ class KernelCalls:
     ) -> tuple[list[exp.Expr], list[exp.Expr], list[exp.Expr]]:
         ordered = list(reversed(values)) if kernel.swap else list(values)
         inner = [] if kernel.inner is None else [integer(kernel.inner)]
-        if kernel.absent is not None:
-            inner = [number(kernel.absent, dtype)]
+        inner += [number(value, dtype) for value in kernel.absent]
         if kernel.compressed:
             assert kernel.specification is not None
             return [text(kernel.specification)], [value.sql for value in ordered], inner

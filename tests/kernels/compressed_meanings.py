@@ -216,6 +216,18 @@ def csr_csr_filled(tag: str, combine: str, a: Csr, b: Csr, fill: Any) -> Csr:
     return _matrix(tag, a.rows, a.cols, made)
 
 
+def csr_csr_union(tag: str, combine: str, a: Csr, b: Csr, no_a: Any, no_b: Any) -> Csr:
+    """Combine the values at each place where one matrix or the other has an entry."""
+    by, dtype = combination(tag, combine), ELEMENT_TYPES[tag].dtype
+    one, other = ({(i, j): value for i, j, value in entries(x)} for x in (a, b))
+    fills = [dtype.type(fill) for fill in (no_a, no_b)]
+    made = {
+        place: by(one.get(place, fills[0]), other.get(place, fills[1]))
+        for place in {**one, **other}
+    }
+    return _matrix(tag, a.rows, a.cols, made)
+
+
 def _products(by: Semiring, a: Csr, b: Csr) -> dict[tuple[int, int], Any]:
     """A product of two compressed matrices, wherever a pair of entries comes to something."""
     lines: dict[int, list[tuple[int, Any]]] = {}

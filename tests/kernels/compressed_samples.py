@@ -59,7 +59,14 @@ def specs(tag: str) -> list[str]:
     return [*pairs, *swapped, *([] if tag == "bool" else [""])]
 
 
-OF_PLACES = ("csr_scale_rows", "csr_scale_cols", "csr_at", "csr_csr_at", "csr_csr_filled")
+OF_PLACES = (
+    "csr_scale_rows",
+    "csr_scale_cols",
+    "csr_at",
+    "csr_csr_at",
+    "csr_csr_filled",
+    "csr_csr_union",
+)
 """Kernels whose operations combine and reduce nothing."""
 
 
@@ -105,6 +112,10 @@ def operands(
             fill = FILLS[ELEMENT_TYPES[tag].dtype.kind][0]
             yield [sparse(rng, tag, rows, cols), fill]
             yield [compressed_meanings.csr_with(x, exact(rng, tag, len(x.idx))), fill]
+        case "csr_csr_union":
+            fills = FILLS[ELEMENT_TYPES[tag].dtype.kind][:2]
+            yield [sparse(rng, tag, rows, cols), *fills]
+            yield [compressed_meanings.csr_with(x, exact(rng, tag, len(x.idx))), *fills]
         case _:
             yield []
 

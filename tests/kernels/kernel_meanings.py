@@ -329,6 +329,7 @@ OF_COMPRESSED = (
 BY_SPEC = (
     "csr_mat", "csr_t_mat", "csr_csr", "csr_csr_masked", "csr_csr_t_masked", "csr_sddmm",
     "csr_scale_rows", "csr_scale_cols", "csr_at", "csr_csr_at", "csr_csr_filled",
+    "csr_csr_union",
     "csr_reduce_rows", "csr_reduce_cols", "csr_reduce",
 )  # fmt: skip
 """Kernels of compressed tensors whose operations are those of their element type."""

@@ -13,7 +13,7 @@ _COMPRESSED = {
     **dict.fromkeys(("csr_mat", "csr_t_mat", "csr_sddmm", "csr_at"), (1,)),
     **dict.fromkeys(("csr_scale_rows", "csr_scale_cols"), (1,)),
     **dict.fromkeys(("csr_reduce_rows", "csr_reduce_cols", "csr_reduce"), (1,)),
-    **dict.fromkeys(("csr_csr", "csr_csr_at", "csr_csr_filled"), (1, 2)),
+    **dict.fromkeys(("csr_csr", "csr_csr_at", "csr_csr_filled", "csr_csr_union"), (1, 2)),
     **dict.fromkeys(("csr_csr_masked", "csr_csr_t_masked"), (1, 2, 3)),
     **dict.fromkeys(("stack_csr_rows", "sum_csr_t_mat"), (0,)),
 }

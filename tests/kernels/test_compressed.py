@@ -152,6 +152,7 @@ BAD_CALLS = {
     "csr_at('', {x}, pack([1, 2]))": "6 elements",
     "csr_csr_at('', {x}, {e})": "as many rows",
     "csr_csr_filled('', {x}, {e}, 1)": "as many rows",
+    "csr_csr_union('', {x}, {e}, 1, 1)": "as many rows",
     "csr_csr('', {x}, {x})": "as many rows in the second operand",
     "csr_csr_masked('', {x}, {x}, {x})": "as many rows in the second operand",
     "csr_csr_masked('', {x}, csr_transpose({x}), {x})": "as many rows in the mask",
@@ -294,6 +295,12 @@ def test_long_rows_against_short_ones(route: Route) -> None:
             "SELECT csr_csr_filled('', ?::BLOB, ?::BLOB, 3)", [first.to_bytes(), second.to_bytes()]
         ).fetchall()
         assert got == compressed_meanings.csr_csr_filled("f64", "", first, second, 3.0).to_bytes()
+        ((got,),) = route.connection.execute(
+            "SELECT csr_csr_union('sub', ?::BLOB, ?::BLOB, 3, 2)",
+            [first.to_bytes(), second.to_bytes()],
+        ).fetchall()
+        expected = compressed_meanings.csr_csr_union("f64", "sub", first, second, 3.0, 2.0)
+        assert got == expected.to_bytes()
     mask = Csr.of(np.ones((4, 4)), 0.0)
     ((got,),) = route.connection.execute(
         "SELECT csr_csr_t_masked('', ?::BLOB, ?::BLOB, ?::BLOB)",

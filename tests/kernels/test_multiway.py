@@ -41,7 +41,8 @@ def call(connection: duckdb.DuckDBPyConnection, tag: str, program: str, given: l
     name = typed_name("multiway_sca" if number else "multiway", tag)
     blobs = [x.to_bytes() if isinstance(x, Csr) else x.tobytes() for x in given]
     places = ", ".join("?::BLOB" for _ in blobs)
-    return connection.execute(f"SELECT {name}(?, {places})", [program, *blobs]).fetchone()[0]  # type: ignore[index]
+    ((found,),) = connection.execute(f"SELECT {name}(?, {places})", [program, *blobs]).fetchall()
+    return found
 
 
 @pytest.mark.parametrize("tag", TAGS)

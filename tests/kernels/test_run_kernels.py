@@ -100,12 +100,13 @@ def test_other_operands_may_be_runs(route: Route, tag: str) -> None:
         "csr_csr": [word],
         "csr_csr_at": [word.split(".")[1]],
         "csr_csr_filled": [word.split(".")[1]],
+        "csr_csr_union": [word.split(".")[1]],
         "csr_csr_masked": [word, a.entries],
         "csr_csr_t_masked": [word, a.entries],
     }
     for plain, before in calls.items():
         name = typed_name(plain, tag)
-        behind = [_values(tag)[0]] if plain == "csr_csr_filled" else []
+        behind = [_values(tag)[0]] * {"csr_csr_filled": 1, "csr_csr_union": 2}.get(plain, 0)
         expected = _call(route, name, [*before, a.entries, b.entries, *behind])
         assert isinstance(expected, bytes), expected
         for one in (a, a.entries):

@@ -425,8 +425,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "absent-entries-as-zeros",
         "ucle/plan/kernel_choice.py",
-        "absent=(right, left)[first].fill,",
-        "absent=0,",
+        "absent=(fills[1 - first],),",
+        "absent=(0,),",
         "what a compressed operand does not list is 0 where its fill is another number",
     ),
     Mutation(

@@ -49,6 +49,7 @@ def test_tiles_of_any_axis(routes: Routes) -> None:
         "Z[i,j] = A[i,j] * b[j]",
         "Z[i,j] = a[i] * A[i,j]",
         "Z[i,j] = A[i,j] * C[i,j]",
+        "Z[i,j] = A[i,j] * D[j,i]",
         "z[] += A[i,j] * C[i,j]",
         "y[j] += A[i,j] * C[i,j]",
     ],
@@ -57,7 +58,7 @@ def test_products(dtype: str, text: str, routes: Routes) -> None:
     if dtype == "bool":
         text = text.replace("+=", "any=").replace("*", "and")
     rng = np.random.default_rng(len(text))
-    shapes = {"A": (5, 4), "B": (4, 3), "C": (5, 4), "a": (5,), "b": (4,)}
+    shapes = {"A": (5, 4), "B": (4, 3), "C": (5, 4), "D": (4, 5), "a": (5,), "b": (4,)}
     used = {x: shape for x, shape in shapes.items() if f"{x}[" in text}
     arrays = {name: _array(rng, shape, dtype, 0.5) for name, shape in used.items()}
     check_everywhere(Case(text, arrays, arrays, {}), routes, seed=0, sample=16)
@@ -139,6 +140,51 @@ def test_entries_that_one_side_lacks(text: str, target: str, rows: int, routes: 
         for connection in routes.values():
             with chosen.execute(connection) as result:
                 assert_equal(result[name].to_numpy(), expected[name], f"{case.text}, {way}")
+
+
+UNITED = {
+    "{target} A[i,j] + C[i,j]": "float64",
+    "{target} A[i,j] - C[i,j]": "int64",
+    "{target} max(A[i,j], C[i,j])": "float32",
+    "P[i,j] = A[i,j] + 1; R[i,j] = exp(C[i,j]); {target} P[i,j] - R[i,j]": "float64",
+    "{target} A[i,j] + C[i,j] * 2j": "complex128",
+    "{target} A[i,j] or C[i,j]": "bool",
+    "{target} A[i,j] + D[j,i]": "float64",
+}
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("rows", [5, 700])
+@pytest.mark.parametrize("target", ["Z[i,j] =", "z[i] max=", "z[j] +=", "z[] +="])
+@pytest.mark.parametrize("text", UNITED)
+def test_entries_of_either_side(text: str, target: str, rows: int, routes: Routes) -> None:
+    """No fill absorbs: entries of one side meet the fill of the other, in whole tiles, too."""
+    dtype = UNITED[text]
+    if dtype == "complex128":
+        target = target.replace("max", "+")
+    if dtype == "bool":
+        target = target.replace("max=", "any=").replace("+=", "any=")
+    rng = np.random.default_rng(len(text) + rows)
+    arrays = {name: _array(rng, (rows, 4), dtype, 0.4) for name in "AC"}
+    arrays["A"][256:512] = arrays["C"][512:] = 0
+    arrays["D"] = np.ascontiguousarray(arrays["C"].T)
+    arrays = {name: array for name, array in arrays.items() if f"{name}[" in text}
+    case = Case(text.format(target=target), arrays, arrays, {})
+    program, expected = case.compile(routes["native"]), case.expected()
+    (name,) = program.outputs
+    ways = [
+        way
+        for way in some_decompositions(program, 0, 10_000)
+        if {"0{j}", "1{j}"} <= way[name] or {"0{i}", "1{i}"} <= way[name]
+    ]
+    for way in ways[:: max(len(ways) // 4, 1)]:
+        chosen = program.with_decomposition(way)
+        assert "csr_csr_union" in chosen.to_sql()
+        for connection in routes.values():
+            with chosen.execute(connection) as result:
+                assert_equal(result[name].to_numpy(), expected[name], f"{case.text}, {way}")
+    # Sums and maxima of what is not stored are those of the fill, which lists do not have.
+    assert ways or "max=" in target or "P[" in text
 
 
 MASKED = [

@@ -213,11 +213,13 @@ def _drivers(vertex: Vertex, program: Program) -> Iterator[tuple[Label, Drivers]
         yield from _of_one(vertex)
         return
     absorbs = absorbing(vertex, program)
+    if any(absorbs) or not _are_full(vertex, program):
+        yield from _both_entry_by_entry(vertex)
     for number in (0, 1):
         own, other = vertex.inputs[number], vertex.inputs[1 - number]
         if len(own.labels) == 2 and absorbs[number]:
             both = absorbs[1 - number]
-            yield from _entry_by_entry(vertex, number, own, other, both=both)
+            yield from _entry_by_entry(vertex, number, own, other)
             yield from _product(vertex, number, own, other, both=both)
 
 
@@ -247,20 +249,28 @@ def _with_result(vertex: Vertex, *drivers: tuple[int, str]) -> Drivers:
 
 
 def _entry_by_entry(
-    vertex: Vertex, number: int, own: Operand, other: Operand, *, both: bool
+    vertex: Vertex, number: int, own: Operand, other: Operand
 ) -> Iterator[tuple[Label, Drivers]]:
-    """Yield drivers for ⊗ of a matrix's entries with a number for each row, column or place.
-
-    If the numbers are entries themselves, those that are not listed have their fill.
-    """
+    """Yield drivers for ⊗ of a matrix's entries with a number for each row, column or place."""
     if not set(other.names) <= set(own.names):
         return
     for row, column in _ways(vertex, own):
         in_order = other.names == own.names == (row.name, column.name)
         if in_order or other.names in ((row.name,), (column.name,)):
             yield row, _with_result(vertex, (number, column.name))
-        if other.names == own.names and not (both and number == 1):  # twice the same
+
+
+def _both_entry_by_entry(vertex: Vertex) -> Iterator[tuple[Label, Drivers]]:
+    """Yield drivers for ⊗ of the entries of two matrices; those that are not listed are fills."""
+    left, right = vertex.inputs
+    if len(left.labels) == 2 and set(left.names) == set(right.names):
+        for row, column in _ways(vertex, left):
             yield row, _with_result(vertex, (0, column.name), (1, column.name))
+
+
+def _are_full(vertex: Vertex, program: Program) -> bool:
+    """Return whether no operand has entries that are not stored: lists of them save nothing."""
+    return all(program.types[operand.tensor].entries.full for operand in vertex.inputs)
 
 
 def _product(

@@ -68,8 +68,8 @@ class ChosenKernel:
     argument of `mat_mat_mult`. `scalar` is True if the result is a number. `fusible` means that an
     aggregate exists that multiplies and adds in one pass. `batched` means that the call can become
     a matrix product. The `ragged` sizes are those of tiles, of which the last may be smaller. A
-    `compressed` kernel has a specification and no sizes; `finish` reduces its result. `absent` is
-    what a kernel takes for entries that its second operand does not have.
+    `compressed` kernel has a specification and no sizes; `finish` reduces its result. `absent` are
+    the values of entries that its operands do not have, the last operand's last.
     """
 
     name: str | None
@@ -85,7 +85,7 @@ class ChosenKernel:
     compressed: bool = False
     finish: tuple[str, str] | None = None
     """The kernel and its specification."""
-    absent: Scalar | None = None
+    absent: tuple[Scalar, ...] = ()
 
     @property
     def exists(self) -> bool:
@@ -338,10 +338,9 @@ def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKer
         words = _semiring(vertex, combine)
         return ChosenKernel("csr_mat", False, swap, words, inner=1, compressed=True)
     if set(other.names) <= set(own.names):
-        name = {
-            (drivers[first],): "csr_scale_cols",
-            own.names: IN_BOTH if 1 - first in drivers else "csr_at",
-        }.get(other.names, "csr_scale_rows")
+        places = {(drivers[first],): "csr_scale_cols", own.names: "csr_at"}
+        both = 1 - first in drivers
+        name = IN_BOTH if both else places.get(other.names, "csr_scale_rows")
         finish = None if vertex.reduce is None else _finish(vertex, own)
         scalar = not vertex.labels
         return ChosenKernel(name, scalar, swap, combine, compressed=True, finish=finish)
@@ -358,7 +357,8 @@ def at_absent_places(
     """Return the kernel of a vertex for the fills of its operands.
 
     If both are compressed and the fill of one alone absorbs what it meets, the result has entries
-    where that operand has, and these meet the fill of the other where it has none.
+    where that operand has, and these meet the fill of the other where it has none. If neither fill
+    absorbs, the result has entries where one of them has.
 
     Args:
         kernel: what `choose_kernel` returned.
@@ -368,16 +368,18 @@ def at_absent_places(
     """
     if kernel.name != IN_BOTH:
         return kernel
-    absorbing = absorbed_sides(vertex, left, right)
+    absorbing, fills = absorbed_sides(vertex, left, right), (left.fill, right.fill)
     if all(absorbing):
         return kernel
+    if not any(absorbing):
+        return replace(kernel, name="csr_csr_union", absent=fills)
     first = absorbing.index(True)
     return replace(
         kernel,
         name="csr_csr_filled",
         swap=first == 1,
         specification=_combination(vertex, first),
-        absent=(right, left)[first].fill,
+        absent=(fills[1 - first],),
     )
 
 

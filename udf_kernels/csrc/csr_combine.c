@@ -138,6 +138,56 @@ static void *values_at(call *c, size_t n, const u32 *places, const csr *b, size_
     return line;
 }
 
+/* The places that one or the other of two rows has, in order, and in two lines the values there. */
+static size_t unite(const element_type *type, size_t n, const u32 *a, const void *x,
+                    const element *no_x, size_t m, const u32 *b, const void *y,
+                    const element *no_y, u32 *idx, char *of_x, char *of_y) {
+    size_t i = 0, j = 0, count = 0;
+    for (; i < n || j < m; count++) {
+        bool first = j == m || (i < n && a[i] <= b[j]), second = i == n || (j < m && b[j] <= a[i]);
+        idx[count] = first ? a[i] : b[j];
+        copy_element(type->size, first ? at(type, x, i) : no_x, at_out(type, of_x, count));
+        copy_element(type->size, second ? at(type, y, j) : no_y, at_out(type, of_y, count));
+        i += first;
+        j += second;
+    }
+    return count;
+}
+
+size_t apply_csr_csr_union(call *c, size_t row) {
+    const element_type *type = c->type;
+    semiring by;
+    csr a, b;
+    element no_a, no_b;
+    csr_built out;
+    if (!read_two(c, row, &by, &a, &b) || !read_element(c, 3, row, &no_a) ||
+        !read_element(c, 4, row, &no_b) || !csr_build(c, a.rows, &out))
+        return 0;
+    trouble bad = 0;
+    for (size_t r = 0; r < a.rows && !bad; r++) {
+        size_t s = a.ptr[r], t = b.ptr[r], n = csr_row_length(&a, r), m = csr_row_length(&b, r);
+        const void *x = at(type, a.values, s), *y = at(type, b.values, t);
+        if (!csr_build_more(c, &out, n + m)) return 0;
+        if (watch_stops(&c->watch, 8 + 4 * (n + m))) return fail_with(c, INTERRUPTED);
+        u32 *idx = out.idx + out.nnz;
+        size_t count = n;
+        if (same_places(n, a.idx + s, m, b.idx + t)) {
+            if (n > 0) memcpy(idx, a.idx + s, n * sizeof(u32));
+        } else {
+            char *lines = call_work(c, WORK_LIST, 2 * (n + m) * type->size);
+            if (lines == NULL) return 0;
+            char *of_y = at_out(type, lines, n + m);
+            count = unite(type, n, a.idx + s, x, &no_a, m, b.idx + t, y, &no_b, idx, lines, of_y);
+            x = lines;
+            y = of_y;
+        }
+        bad = combine_swapped(type, &by, count, x, 1, y, 1, at_out(type, out.values, out.nnz));
+        out.nnz += count;
+        out.ptr[r + 1] = (u32)out.nnz;
+    }
+    return settle(c, bad) ? csr_build_end(c, row, a.rows, a.cols, &out) : 0;
+}
+
 size_t apply_csr_csr_filled(call *c, size_t row) {
     const element_type *type = c->type;
     semiring by;

@@ -76,6 +76,7 @@ size_t apply_csr_scale_cols(call *c, size_t row);
 size_t apply_csr_at(call *c, size_t row);
 size_t apply_csr_csr_at(call *c, size_t row);
 size_t apply_csr_csr_filled(call *c, size_t row);
+size_t apply_csr_csr_union(call *c, size_t row);
 size_t apply_csr_csr(call *c, size_t row);
 size_t apply_csr_csr_masked(call *c, size_t row);
 size_t apply_csr_csr_t_masked(call *c, size_t row);

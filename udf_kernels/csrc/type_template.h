@@ -119,6 +119,7 @@ static const kernel kernels[] = {
     TO_CSR(csr_at, "sbb>b")
     TO_CSR(csr_csr_at, "sbb>b")
     TO_CSR(csr_csr_filled, "sbbe>b")
+    TO_CSR(csr_csr_union, "sbbee>b")
     TO_CSR(csr_csr, "sbb>b")
     TO_CSR(csr_csr_masked, "sbbb>b")
     TO_CSR(csr_csr_t_masked, "sbbb>b")
