@@ -103,7 +103,18 @@ def test_integers_stay_integers(expression: str, routes: Routes) -> None:
 
 
 @pytest.mark.parametrize(
-    "expression", ["when(m[i], m[i] / x[i])", "when(m[i], x[i] / m[i])", "one_if_zero(m[i])"]
+    "expression",
+    [
+        "when(m[i], m[i] / x[i])",
+        "when(m[i], x[i] / m[i])",
+        "one_if_zero(m[i])",
+        "when(m[i] > 0, x[i] / m[i])",
+        "when(m[i] > 0.5, x[i] / m[i])",
+        "when(m[i] >= 1, x[i] / m[i])",
+        "when(m[i] > -1, x[i] / m[i])",
+        "when(m[i] < 1, x[i] / m[i])",
+        "when(not (m[i] <= 0), x[i] / m[i])",
+    ],
 )
 def test_truth_values_stay_truth_values(expression: str, routes: Routes) -> None:
     """A boolean beside a float32 makes a float32, which an integer does not."""
@@ -130,6 +141,8 @@ PAIRS = (
     ("complex64", "float32"),
 )
 
+BOUNDS = ("> 0", ">= 1", "< 1", "> 0.5")
+
 
 @pytest.mark.sample(6)
 @pytest.mark.parametrize("expression", OPERATORS)
@@ -140,8 +153,10 @@ def test_an_operator_has_its_type_in_a_guard(expression: str) -> None:
         arrays = {name: array for name, array in arrays.items() if f"{name}[" in expression}
         alone = _type_of(expression, arrays)
         for name in arrays:
-            for condition in (f"{name}[i]", f"{name}[i] != 0"):
-                assert _type_of(f"when({condition}, {expression})", arrays) == alone, pair
+            has_order = arrays[name].dtype.kind != "c"
+            for condition in ("", "!= 0", *(BOUNDS if has_order else ())):
+                guarded = f"when({name}[i] {condition}, {expression})"
+                assert _type_of(guarded, arrays) == alone, (pair, condition)
 
 
 def _type_of(expression: str, arrays: dict[str, np.ndarray[Any, Any]]) -> object:

@@ -37,6 +37,7 @@ from ucle.language.promotion import (
 from ucle.language.syntax import (
     Access,
     Binary,
+    Bounded,
     Call,
     Expression,
     ForestCall,
@@ -56,6 +57,7 @@ from ucle.language.syntax import (
 from ucle.operators import (
     AND,
     MULT,
+    ONE_IF_ZERO,
     SUM,
     Combine,
     PointwiseMap,
@@ -150,9 +152,14 @@ class Statements:
             case Retyped(argument, like):
                 inner = yield self._lower(argument)
                 return self._entries(inner, DType.FLOAT64).cast(self._dtype(like))
+            case Bounded(argument, pick, bound):
+                inner = yield self._lower(argument)
+                if not (isinstance(inner, Entries) and inner.dtype is DType.BOOL):
+                    return self._combine(pick, inner, bound)
+                return self._call(ONE_IF_ZERO, inner) if expression.is_nonzero else inner
             case Call(function, (argument,)):
                 inner = yield self._lower(argument)
-                return self._call(expression, function, inner)
+                return self._call(function, inner)
             case Reduction(operator, over, argument) if not operator.picks:
                 if (found := self._product(expression)) is not None:
                     result: Term = yield self._lower_product(found)
@@ -190,14 +197,14 @@ class Statements:
         value = counted.apply("Einsum", equation=equation_of([labels], distinct))
         return Entries(value.cast(entries.dtype), distinct)
 
-    def _call(self, call: Call, function: PointwiseMap | DType | str, inner: Term) -> Term:
+    def _call(self, function: PointwiseMap | DType | str, inner: Term) -> Term:
         if not isinstance(inner, Entries):
             sample = inner.sample if isinstance(inner, Weak) else inner
             known = _known(function, sample)
             if not isinstance(inner, Weak):
                 return known
             dtype = _type_of(sample)
-            made = self._call(call, function, Entries(inner.value.cast(dtype), ()))
+            made = self._call(function, Entries(inner.value.cast(dtype), ()))
             assert isinstance(made, Entries)
             return Weak(made.value, known)
         if isinstance(function, DType):

@@ -18,6 +18,7 @@ from dataclasses import replace
 from ucle.foundation.dataclasses import dataclass
 from ucle.language.syntax import (
     Binary,
+    Bounded,
     Call,
     Expression,
     Number,
@@ -72,20 +73,19 @@ class _Guard:
     """
 
     expression: Expression
-    bound: tuple[Combine, Number] | None
+    bound: tuple[Combine, float] | None
     nonzero: bool
 
     @property
     def is_fractional(self) -> bool:
         """True if integers become floats by the bound."""
-        return self.bound is not None and not isinstance(self.bound[1].value, int)
+        return self.bound is not None and not isinstance(self.bound[1], int)
 
     def apply(self, operand: Expression) -> Expression:
         """Return an operand that is within the bound wherever it is computed."""
         span = operand.span
         if self.bound is not None:
-            pick, number = self.bound
-            operand = Binary(pick, operand, number, span)
+            operand = Bounded(operand, *self.bound, span)
         return Call(ONE_IF_ZERO, (operand,), span) if self.nonzero else operand
 
 
@@ -142,9 +142,10 @@ def _list_guards(condition: Expression, *, holds: bool) -> Iterator[_Guard]:
         case Binary(operator, left, right) if operator in (LESS, LESS_EQUAL):
             strict = (operator is LESS) == holds
             for one, other, above in ((left, right, not holds), (right, left, holds)):
-                if isinstance(other, Number) and not one.constant and _is_real(other):
-                    nonzero = strict and other.value == 0
-                    yield _Guard(one, (GREATEST if above else LEAST, other), nonzero)
+                bound = _real_number(other)
+                if bound is not None and not one.constant:
+                    nonzero = strict and bound == 0
+                    yield _Guard(one, (GREATEST if above else LEAST, bound), nonzero)
         case Binary(operator, left, right) if operator is (NOT_EQUAL if holds else EQUAL):
             for one, other in ((left, right), (right, left)):
                 if isinstance(other, Number) and other.value == 0 and not one.constant:
@@ -155,9 +156,12 @@ def _list_guards(condition: Expression, *, holds: bool) -> Iterator[_Guard]:
             yield _Guard(condition, None, nonzero=True)
 
 
-def _is_real(number: Number) -> bool:
-    value = number.value
-    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+def _real_number(expression: Expression) -> float | None:
+    """Return the number that a literal is; None for others, and for truth values and NaN."""
+    value = expression.value if isinstance(expression, Number) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        return None
+    return value
 
 
 def _guard_value(value: Expression, guard: _Guard) -> Expression:

@@ -17,7 +17,17 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar, nearest, promote
 from ucle.ir.tensor_types import TensorType
 from ucle.language.factors import constant_of_parts
-from ucle.language.syntax import Access, Binary, Call, Expression, Hit, Reduction, Retyped, fold
+from ucle.language.syntax import (
+    Access,
+    Binary,
+    Bounded,
+    Call,
+    Expression,
+    Hit,
+    Reduction,
+    Retyped,
+    fold,
+)
 from ucle.operators import (
     ADD,
     Combine,
@@ -124,6 +134,11 @@ def _part_type(
             return types[like].dtype
         case Access(tensor):
             return types[tensor].dtype
+        case Bounded(pick=pick, bound=bound):
+            (inner,) = parts
+            if inner is DType.BOOL:
+                return inner
+            return combine_signature(pick, inner, bound, where).result
         case Call(DType() | PointwiseMap() as function):
             (inner,) = parts
             assert isinstance(inner, DType)

@@ -21,7 +21,7 @@ from ucle.ir.axis_functions import Along
 from ucle.ir.conditions import Condition
 from ucle.ir.vertices import Span
 from ucle.language.functions import DerivedAlong, Direction, FirstFunction, Gives
-from ucle.operators import AND, Combine, PointwiseMap, Reduce
+from ucle.operators import AND, GREATEST, Combine, PointwiseMap, Reduce
 
 T = TypeVar("T")
 
@@ -374,6 +374,30 @@ class Retyped:
 
 
 @dataclass(frozen=True)
+class Bounded:
+    """The larger or the smaller of an expression and a number; made only by `guard_operands`.
+
+    Truth values stay such: a number beside them would make integers of them.
+    """
+
+    argument: Expression
+    pick: Combine
+    bound: float
+    span: Span
+    constant: ClassVar[bool] = False
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the expression."""
+        return self.argument.labels
+
+    @property
+    def is_nonzero(self) -> bool:
+        """True if no number that is picked is 0."""
+        return self.pick is GREATEST and self.bound > 0
+
+
+@dataclass(frozen=True)
 class Size:
     """The number of entries along labels, which is known when their bounds are."""
 
@@ -473,6 +497,7 @@ Expression = (
     | Reindexed
     | Pairs
     | Retyped
+    | Bounded
 )
 
 
@@ -519,7 +544,7 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return (left, right)
         case Reduction(_, _, argument) | ScanExpression(_, argument) | LabelDivision(argument):
             return (argument,)
-        case First(argument=argument) | Retyped(argument):
+        case First(argument=argument) | Retyped(argument) | Bounded(argument):
             return (argument,)
         case ForestCall(features=features, packed=packed):
             return (features, packed)
@@ -555,7 +580,7 @@ def with_children(expression: Expression, parts: Iterable[Expression]) -> Expres
         case ScanExpression(running, _, span):
             (argument,) = parts
             return ScanExpression(running, argument, span)
-        case First() | Retyped():
+        case First() | Retyped() | Bounded():
             (argument,) = parts
             return replace(expression, argument=argument)
         case LabelDivision(_, by, remainder, span):

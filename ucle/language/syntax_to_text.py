@@ -13,6 +13,7 @@ from ucle.language.functions import Direction
 from ucle.language.syntax import (
     Access,
     Binary,
+    Bounded,
     Call,
     Comparisons,
     Coordinate,
@@ -101,6 +102,8 @@ def _text(expression: Expression) -> tuple[str, int]:
             return f"{name}[{label},{rank}]({expression_text(source)})", ATOM
         case Retyped(argument):
             return _text(argument)
+        case Bounded(argument, pick, bound):
+            return pick.text(expression_text(argument), _number(bound)[0]), ATOM
         case Size(over):
             return f"size[{','.join(over)}]", ATOM
         case Binary(operator, left, right) if operator.binding:

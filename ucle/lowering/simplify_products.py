@@ -22,6 +22,7 @@ from ucle.language.promotion import expression_type
 from ucle.language.syntax import (
     Access,
     Binary,
+    Bounded,
     Call,
     Expression,
     Number,
@@ -90,6 +91,8 @@ def _values(part: Expression, known: list[Values], types: Mapping[str, TensorTyp
             return UNKNOWN if isinstance(value, complex) else point(value, dtype)
         case Binary(operator):
             return combine_values(operator, known[0], known[1], dtype)
+        case Bounded(pick=pick, bound=bound):
+            return combine_values(pick, known[0], point(bound, dtype), dtype)
         case Call(PointwiseMap() as function):
             return map_values(function, known[0], dtype)
         case Call(DType()):

@@ -42,6 +42,7 @@ from ucle.language.statements import choose_outputs
 from ucle.language.syntax import (
     Access,
     Binary,
+    Bounded,
     Call,
     Expression,
     ForestCall,
@@ -75,6 +76,7 @@ from ucle.operators import (
     MAX,
     MIN,
     NEG,
+    ONE_IF_ZERO,
     PICK,
     SUM,
     UNLESS,
@@ -447,6 +449,14 @@ class _Lowering:
             case Retyped(argument, like):
                 uncast = yield self._lower(argument)
                 use = uncast.cast(self.types[like].dtype)
+            case Bounded(argument, pick, bound):
+                inner = yield self._lower(argument)
+                if inner.dtype is not DType.BOOL:
+                    use = with_constant(pick, inner, bound, False, self._span)
+                elif expression.is_nonzero:
+                    use = with_function(ONE_IF_ZERO, inner, expression.span, self._span)
+                else:
+                    use = inner
             case Call(PointwiseMap() as function, (argument,)):
                 inner = yield self._lower(argument)
                 use = with_function(function, inner, expression.span, self._span)
