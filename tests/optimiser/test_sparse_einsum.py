@@ -154,10 +154,12 @@ def test_a_repartition_to_the_same_layout_is_free(product_of_matrices: CostedPro
 def test_cost_of_an_array_from_memory(
     product_of_matrices: CostedProgram, promoted: list[bool], moved: bool
 ) -> None:
-    """Columns are copied out of an array that lies row by row."""
+    """Columns are copied out of an array that lies row by row; those of zeros are looked for."""
     costed, layout = replace(product_of_matrices, profile=ENGINE), Layout.of(promoted)
-    rows, size = (3, 5 * 8) if promoted[0] else (4, 4 * 8)
-    assert costed.repartition_cost("X", None, layout) == cost(LoadWork(rows, size, moved), ENGINE)
+    rows, size, places = (3, 5 * 8, 4) if promoted[0] else (4, 4 * 8, 5)
+    work = LoadWork(rows, size, moved, places)
+    assert costed.repartition_cost("X", None, layout) == cost(work, ENGINE)
+    assert cost(work, ENGINE) > cost(LoadWork(rows, size, moved), ENGINE)
 
 
 @pytest.mark.sample(None)

@@ -104,6 +104,19 @@ def test_no_row_gives_the_value_of_what_is_not_stored(fresh: Any) -> None:
             assert result["y"].to_numpy() == expected, text
 
 
+@pytest.mark.parametrize("dtype", [bool, np.float64])
+def test_entries_are_not_looked_for_in_a_long_array(dtype: type, routes: Routes) -> None:
+    """Its few entries would be cheap rows, but finding them costs more than the whole array."""
+    b = np.zeros(3_000_000, dtype)
+    b[-2:] = 1
+    for text, expected in (("y any= b[i] > 0", True), ("y all= b[i] > 0", False)):
+        program = ucle.einsum_program(text, database=routes["native"], b=b)
+        assert not program.compiled.decomposed.decompositions["y"].promoted
+        for connection in routes.values():
+            with program.execute(connection) as result:
+                assert result["y"].to_numpy() == expected
+
+
 @pytest.mark.parametrize("decomposition", ["auto", "relational"])
 def test_no_overflow_is_hidden(decomposition: str, routes: Routes) -> None:
     """The first entry decides, and the square of the last one is no number of 64 bits."""

@@ -34,8 +34,10 @@ def repartition_cost(
             read = math.prod(type_.shape) * type_.dtype.bytes
             made = rows * sized.payload_bytes(name, target)
             return cost(RecodeWork(rows, read + made, entries), sized.profile)
-        moved = not target.is_in_order
-        return cost(LoadWork(rows, type_.tuple_bytes(target), moved), sized.profile)
+        moved, places = not target.is_in_order, 0.0
+        if not type_.entries.full:
+            places = math.prod(type_.key_range(target, axis) for axis in target.promoted)
+        return cost(LoadWork(rows, type_.tuple_bytes(target), moved, places), sized.profile)
     if _is_free(sized, name, source, target):
         return 0.0
     if stacked_bytes(sized, name, source, target) > sized.resources.memory / 2:

@@ -26,7 +26,8 @@ class Profile:
     `transfer` is charged per byte that a kernel reads, and `read` in addition where an array is
     longer than `CACHED`, or lies anywhere in a hash table that is; `write` per byte of a tensor
     that is made, and `fresh` in addition where a vector of them takes more than `REUSED`;
-    `position` per place where a decomposition looks for an entry. `call` is charged per tuple that
+    `position` per place where a decomposition looks for an entry, and `differs` per place of an
+    array in memory. `call` is charged per tuple that
     a kernel takes, and `made` in addition where it makes a tensor. A floating point operation costs
     `flop` in a streaming kernel, `dot` in an inner product and `gemm` where it batches into a
     matrix product. It costs `sparse` where entries of a compressed array, each of which costs
@@ -61,6 +62,7 @@ class Profile:
     scan: float = 0.0
     read: float = 0.0
     position: float = 0.0
+    differs: float = 0.0
     listed: float = 0.0
     sparse: float = 0.0
     pair: float = 0.0
@@ -139,6 +141,7 @@ ENGINE = Profile(
     dot=0.32,  # an inner product reads twice as much, and each addition waits for the last
     gemm=0.018,  # blocked matrix product, 55 GFlop/s
     position=28.0,  # a row of a cross join, and the check if the array has an entry there
+    differs=1.5,  # an entry of an array in memory is compared with the fill, and its place found
     listed=6.0,  # an entry of a compressed array is read, and its target located
     sparse=0.2,  # multiply and add its target, which lies anywhere
     pair=10.0,  # entries of two compressed arrays meet, and the result is put in order
@@ -261,12 +264,14 @@ class RepartitionWork:
 class LoadWork:
     """The hand-over of `rows` tuples from memory, in a layout that the optimiser chooses.
 
-    `moved` is True if the elements are in another order in memory, and are copied.
+    `moved` is True if the elements are in another order in memory, and are copied. Tuples are
+    looked for among `tried` positions of a dense array; 0 if all of them are there.
     """
 
     rows: float
     bytes: float
     moved: bool = False
+    tried: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -352,11 +357,11 @@ def cost(work: Work, profile: Profile) -> float:
         case RecodeWork(rows, size, in_order, groups):
             entry = profile.entry + (profile.far if groups > OPEN else 0.0)
             return rows * profile.fixed + size * profile.write + in_order * entry + profile.step
-        case LoadWork(rows, size, moved):
+        case LoadWork(rows, size, moved, tried):
             if profile.inputs_free:
                 return 0.0
             each = size * (profile.write if moved else profile.transfer)
-            return rows * (each + profile.fixed)
+            return rows * (each + profile.fixed) + tried * profile.differs
 
 
 def _lookup(whole: float, count: float, size: float, profile: Profile) -> float:

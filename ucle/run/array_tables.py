@@ -135,6 +135,8 @@ def _differing_rows(rows: NDArray[Any], fill: complex) -> NDArray[np.bool_]:
     if not rows.shape[-1]:
         return np.zeros(rows.shape[:-1], np.bool_)
     differs = np.asarray(differs_from(rows[..., 0], fill))  # decides most rows quickly
+    if rows.shape[-1] == 1:
+        return differs
     alike = ~differs
     differs[alike] = differs_from(rows[alike], fill).any(axis=-1)
     return differs
