@@ -1,7 +1,8 @@
 """Find the statements that may be inlined in the one that uses them (`inline_statements`).
 
 A statement is merged if that cannot be noticed: it is a chain with the same ⊗ and ⊕ as the chain in
-which it is a factor, its tensor has no other reader, and both have one element type. Fills must
+which it is a factor, or that an aggregation reads, its tensor has no other reader, and both have
+one element type. Fills must
 absorb in ⊗, so that no order makes sparse tensors dense, and all inputs must be finite. Sums of
 integers may overflow in one order and not in another: if a merged program overflows, it runs again
 as written (`ucle.run.current_data`).
@@ -93,9 +94,11 @@ class _Facts:
     def may_merge(self, inner: LogicalStatement, into: LogicalStatement, place: Place) -> bool:
         """Return whether a statement is a chain that is a factor of one with the same algebra."""
         one, other = inner.chain, place.step
-        if one is None or one.combine is not other.combine or one.combine is None:
+        if one is None or one.combine is None or other.combine not in (one.combine, None):
             return False
         if one.reduce is not None and other.reduce is not None and one.reduce is not other.reduce:
+            return False
+        if other.reduce is not None and other.reduce.name not in one.combine.distributes_over:
             return False
         values = [self._types[target].entries for target in (inner.target, into.target)]
         if self._exact and not all(x.finite for x in values):
@@ -111,7 +114,8 @@ class _Facts:
         fills = [self._type_of(x).fill for x in factors if self._is_read(x, (inner, into))]
         if not all(one.combine.absorbs_left(x) and one.combine.absorbs_right(x) for x in fills):
             return False
-        together = replace(other, reduce=one.reduce or other.reduce, factors=factors)
+        reduce = one.reduce or other.reduce
+        together = replace(other, combine=one.combine, reduce=reduce, factors=factors)
         if one.constants:
             together = replace(together, constants=one.constants)
         return may_chain(together, [self._type_of(factor) for factor in factors], self._exact)

@@ -105,7 +105,7 @@ class Place:
 
 
 def place_of(name: str, statement: LogicalStatement) -> Place | None:
-    """Return the place of a tensor that occurs once as a factor in a chain of a statement."""
+    """Return the place of a tensor that is aggregated, or a factor in a chain, in a statement."""
     diagonal: str | None = None
     labels: tuple[Label, ...] = ()
     for step in statement.steps:
@@ -114,13 +114,19 @@ def place_of(name: str, statement: LogicalStatement) -> Place | None:
                 continue
             if step.is_diagonal and factor.tensor == name:
                 diagonal, labels = step.name, factor.labels
-            elif step.is_chain and not factor.maps:
+            elif (step.is_chain or step.is_plain_aggregate) and not factor.maps:
                 if factor.tensor == name:
                     return Place(step, number, factor.labels)
                 return Place(step, number, labels, diagonal)
             else:
                 return None
     return None
+
+
+def aggregates_alone(name: str, statement: LogicalStatement) -> bool:
+    """Return whether a statement aggregates a tensor that it multiplies with nothing."""
+    place = place_of(name, statement)
+    return place is not None and place.step.is_plain_aggregate
 
 
 # ---- Substitution ----
@@ -207,10 +213,11 @@ def _substitute_factor(step: Contraction, number: int, inner: Contraction) -> Co
     within = [Constant(x.place + number, x.value) for x in inner.constants]
     return replace(
         step,
+        combine=step.combine or inner.combine,
         factors=(*step.factors[:number], *inner.factors, *step.factors[number + 1 :]),
         reduce=step.reduce or inner.reduce,
         over=(*step.over, *inner.over),
-        written=_graft_tree(step.written, number, inner.written, more),
+        written=_graft_tree(step.written if step.is_chain else 0, number, inner.written, more),
         constants=(*before, *within, *after),
     )
 

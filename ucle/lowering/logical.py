@@ -172,6 +172,11 @@ class Contraction:
         """True if the step only reads a tensor under fewer labels than it has axes."""
         return self.combine is None and self.reduce is None and not self.factors[0].maps
 
+    @property
+    def is_plain_aggregate(self) -> bool:
+        """True if the step aggregates a tensor as it is."""
+        return self.combine is None and self.reduce is not None and not self.factors[0].maps
+
     def expression(self, of_use: Callable[[Use], str] = str) -> str:
         """Return the step as a person would write it; `of_use` gives the text of a factor."""
         parts = [of_use(factor) for factor in self.factors]

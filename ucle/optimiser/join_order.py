@@ -31,7 +31,7 @@ from ucle.lowering.applied_rewrites import AppliedRewrite
 from ucle.lowering.contract import Contracted, KnownContractions, contract
 from ucle.lowering.contraction_orders import joined_tuples
 from ucle.lowering.find_inlinable import find_merges, may_merge_all
-from ucle.lowering.inline_statements import KnownMerges, Merges, merge
+from ucle.lowering.inline_statements import KnownMerges, Merges, aggregates_alone, merge
 from ucle.lowering.logical import LogicalProgram
 from ucle.lowering.products import ContractedProduct, ProductKey, equal_products
 from ucle.options import Optimisations
@@ -224,6 +224,8 @@ class _Search:
         self._work = work
         self._merges: Merges = {}
         self._takers: frozenset[str] = frozenset()
+        self._aggregating: frozenset[str] = frozenset()
+        """Those of them that differ from the text in every order: they aggregate what they take."""
         self._equal: Mapping[ProductKey, Sequence[ContractedProduct]] = {}
         """For each product of the program with all merges those that compute the same."""
         self._tried: dict[JoinOrder, _Tried] = {}
@@ -240,6 +242,11 @@ class _Search:
         """Find the statements that may be merged; without this call, none are."""
         self._merges = find_merges(self._logical, base.types, fixed, self._known_merges)
         self._takers = frozenset(self._taker(name) for name in self._merges)
+        self._aggregating = frozenset(
+            self._taker(name)
+            for name, into in self._merges.items()
+            if aggregates_alone(name, self._logical.by_name[into])
+        )
 
     def contract_order(self, order: JoinOrder) -> Contracted:
         """Return the program with an order's merges, each product joined by the fewest tuples."""
@@ -270,7 +277,8 @@ class _Search:
         merged = self.contract_order(JoinOrder(self._takers))
         self._equal = equal_products(merged.products)
         trees = _trees(merged)
-        all_merged = JoinOrder(self._takers & {tensor for tensor, _ in trees}, trees)
+        other_orders = {tensor for tensor, _ in trees} | self._aggregating
+        all_merged = JoinOrder(self._takers & other_orders, trees)
         contracted = merged if all_merged.merged == self._takers else None
         best = min(best, self.price(all_merged, contracted), key=_cost)
         before = math.inf

@@ -63,6 +63,9 @@ Below them it fails at tables of many partitions, each of which has a block in m
 GROWN = 2.0
 """How many times of what is predicted kernels may hold: states double as they grow."""
 
+LEAST_SHARE = 0.25
+"""The share that DuckDB has of what rows leave, where kernels are predicted to need more of it."""
+
 LEAST_TRIED = 8e6
 """The least bytes of DuckDB and of kernels for which it is worth to try a plan."""
 
@@ -168,7 +171,8 @@ class Budget:
         return self._shared(planned, Need.of(planned).unbounded)
 
     def _shared(self, planned: Planned, rows: float) -> Limits | None:
-        engine = (self.free.size - rows) / RETAINED - planned.state_memory
+        left = (self.free.size - rows) / RETAINED
+        engine = max(left - planned.state_memory, LEAST_SHARE * left)
         kernels = self._kernels(planned, engine + rows)
         return Limits(engine, kernels) if min(engine, kernels) >= LEAST_TRIED else None
 
