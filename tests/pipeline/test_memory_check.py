@@ -182,6 +182,18 @@ def test_a_plan_that_may_fit_runs_within_limits(
     assert (engine + kernels <= size) is kills
 
 
+@pytest.mark.parametrize("kills", [True, False])
+def test_margins_count_where_a_process_would_be_killed(
+    native: duckdb.DuckDBPyConnection, kills: bool
+) -> None:
+    """What the plan certainly holds is free, but not what else the system may take for it."""
+    program, _ = product(native)
+    need = Need.of(program.compiled)
+    free = FreeMemory(max(need.certain, need.unbounded) - 1e6, "a test", kills)
+    budget = memory_check.Budget(free, Engine(memory=1e9, disk=1e9))
+    assert memory_check._is_hopeless(program.compiled, budget) is kills
+
+
 def test_what_needs_too_much_is_tried_again_with_another_plan(
     native: duckdb.DuckDBPyConnection, free: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

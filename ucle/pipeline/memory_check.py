@@ -21,7 +21,7 @@ from itertools import islice
 
 from ucle.errors import MemoryLimitError, UcleError
 from ucle.foundation.dataclasses import dataclass
-from ucle.foundation.free_memory import FreeMemory
+from ucle.foundation.free_memory import PER_THREAD, FreeMemory
 from ucle.inputs.states import PlacedInput
 from ucle.optimiser.optimise import program_statistics
 from ucle.options import Options
@@ -164,11 +164,17 @@ class Budget:
         """Return limits within which a plan may run although it is predicted to hold more.
 
         Where the system ends processes that take too much, DuckDB and the kernels share what rows
-        leave. Elsewhere the system refuses memory, and each may have all.
+        leave. Elsewhere the system refuses memory, and each may have all, with what may be lost
+        for threads.
         """
         if not self.free.kills:
-            return Limits(self.free.size, self.free.size)
+            every = self.without_margin(planned.threads)
+            return Limits(every, every)
         return self._shared(planned, Need.of(planned).unbounded)
+
+    def without_margin(self, threads: int) -> float:
+        """Return the bytes that are free if threads lose none of their addresses."""
+        return self.free.size + threads * PER_THREAD
 
     def _shared(self, planned: Planned, rows: float) -> Limits | None:
         left = (self.free.size - rows) / RETAINED
@@ -280,9 +286,17 @@ def _likely_plans(
 
 
 def _is_hopeless(planned: Planned, budget: Budget) -> bool:
-    """Return whether a plan needs more than is free certainly, or by far."""
-    need, free = Need.of(planned), budget.free.size
-    return max(need.certain, need.unbounded, need.peak / HOPELESS) > free
+    """Return whether a plan needs more than is free certainly, or by far.
+
+    Where the system refuses memory, an attempt ends in an error at worst: there only what is
+    certain without any margin counts.
+    """
+    need, free = Need.of(planned), budget.free
+    if need.peak / HOPELESS > free.size:
+        return True
+    if free.kills:
+        return max(need.certain, need.unbounded) > free.size
+    return (need.certain - FIXED) / RETAINED > budget.without_margin(planned.threads)
 
 
 def _plan_smaller(
