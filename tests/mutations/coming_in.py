@@ -141,8 +141,8 @@ COMING_IN: tuple[Mutation, ...] = (
     Mutation(
         "what-may-fit-may-take-all",
         "ucle/pipeline/memory_check.py",
-        "if not self.free.kills:\n            return Limits(",
-        "if True:\n            return Limits(",
+        "if not self.free.kills:\n            every = ",
+        "if True:\n            every = ",
         "DuckDB and the kernels may each take all that is free, and the system ends the process",
         ("tests/pipeline/test_memory_check.py::test_a_plan_that_may_fit_runs_within_limits[True]",),
     ),

@@ -614,3 +614,41 @@ def test_trees() -> None:
         assert near < set(trees) - {tree}
     assert tree_of([(0, 1), (0, 1), (0, 1)], 4) == ((0, 1), (2, 3))
     assert tree_text(((0, 2), 1), "abc", "{} + {}".format) == "(a + c) + b"
+
+
+AGGREGATED: dict[str, tuple[bool, Any]] = {
+    "P[i,j] = X[i,j] * u[i]; Z[j] += P[i,j]": (True, lambda X, Y, u, v: X.T @ u),
+    "P[i,j] = X[i,j] * u[i] * 2; Z[j] += P[i,j]": (True, lambda X, Y, u, v: 2 * (X.T @ u)),
+    "P[i,j] = X[i,j] * v[j] * u[i]; Z += P[i,j]": (True, lambda X, Y, u, v: u @ X @ v),
+    "P[i,j] = X[i,j] * Y[j,i]; Z = sum[i](P[i,i])": (
+        False,
+        lambda X, Y, u, v: (X.diagonal() * Y.diagonal()).sum(),
+    ),
+    "P[i,j] = X[i,j] * u[i]; Z[j] max= P[i,j]": (
+        False,
+        lambda X, Y, u, v: (X.toarray() * u[:, None]).max(axis=0),
+    ),
+    "P[i,k] += X[i,j] * Y[j,k]; Z[i] max= P[i,k]": (
+        False,
+        lambda X, Y, u, v: (X @ Y).toarray().max(axis=1),
+    ),
+}
+
+
+@pytest.mark.parametrize("text", AGGREGATED)
+def test_products_that_are_only_aggregated(text: str, routes: Routes) -> None:
+    """They are one product with a sum; a diagonal and a maximum are something else."""
+    merged, expected = AGGREGATED[text]
+    rng = np.random.default_rng(5)
+    X, Y = (sp.random_array((3000, 3000), density=0.005, rng=rng, format="csr") for _ in range(2))
+    X.setdiag(1.0)
+    Y.setdiag(2.0)
+    u, v = rng.normal(size=(2, 3000))
+    known = {"X": X, "Y": Y, "u": u, "v": v}
+    inputs = {name: value for name, value in known.items() if f"{name}[" in text}
+    program = ucle.einsum_program(text.replace(";", "\n"), database=routes["native"], inputs=inputs)
+    assert bool(program.compiled.front.lowering.merges) is merged
+    for connection in routes.values():
+        with program.execute(connection) as result:
+            found = result["Z"].to_numpy()
+        np.testing.assert_allclose(found, expected(X, Y, u, v), rtol=1e-9, atol=1e-12)
