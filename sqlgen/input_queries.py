@@ -16,6 +16,7 @@ from sqlglot import exp, select
 
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.plan.sources import Dictionary, TableSource
+from ucle.sqlgen.cached_texts import cached_text
 from ucle.sqlgen.entry_rows import ENTRY, entry_rows, key_name, places
 from ucle.sqlgen.input_conditions import is_incomplete, list_parts, wrong_shape
 from ucle.sqlgen.input_tables import (
@@ -96,6 +97,7 @@ def windows_query(source: TableSource, prefix: str = "") -> str:
     return sql_text(count_windows(source.times, stored_table(source.keys_alone, prefix)))
 
 
+@cached_text
 def statistics_query(
     source: TableSource,
     fill: Scalar,

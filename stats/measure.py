@@ -273,17 +273,18 @@ def check(
     exact: bool = False,
     unique: bool = False,
     scan: Scan | None = None,
+    rows: int | None = None,
 ) -> Checked:
     """Check one input table and do nothing more; arguments and errors are those of `measure`.
 
-    Other values are those that `measure` would find: entry by entry for small tables, and for all
-    tables if `exact`.
+    `rows` is the number of its rows, where that is known. Other values are those that `measure`
+    would find: entry by entry for small tables, and for all tables if `exact`.
     """
     checks = _Checks(fetch, tensor, source, "")
     checks.check_narrowing()
     check_ends(fetch, tensor, source, fill)
-    large = elements(fetch, source) > EXACT_ENTRIES
-    survey = None
+    size = elements(fetch, source) if rows is None else rows * math.prod(source.dense)
+    large, survey = size > EXACT_ENTRIES, None
     if scan is not None and large and not exact and not unique:
         survey = _survey_columns(checks, fill, scan, counts=False)
     if survey is None:

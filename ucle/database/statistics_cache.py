@@ -155,13 +155,16 @@ def _measure(
     return measured
 
 
-def count_facts(session: Session, tensor: str, source: TableSource, fill: Scalar) -> Checked:
-    """Count the rows of a source of which it is known that no two have the same coordinates.
+def count_facts(
+    session: Session, tensor: str, source: TableSource, fill: Scalar, rows: int | None = None
+) -> Checked:
+    """Measure a source of which it is known that no two rows have the same coordinates.
 
-    That is one scan. Arguments and errors are those of `check_facts`.
+    That is one scan. Arguments and errors are those of `check_facts`; `rows` is the number of rows,
+    where that is known.
     """
     read = _reader(session, tensor, source)
-    return check(read, _look(session), tensor, source, fill, unique=True)
+    return check(read, _look(session), tensor, source, fill, unique=True, rows=rows)
 
 
 def check_facts(
