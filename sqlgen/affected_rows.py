@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp, select
 
-from ucle.sqlgen.cached_texts import AnyQuery, cached_rows, cached_text, tree_of
+from ucle.sqlgen.cached_texts import Rows, cached_rows, cached_text, rows_of, subquery_of
 from ucle.sqlgen.maintained_tables import KEY, Name, with_facts_of_keys
 from ucle.sqlgen.sql_trees import cast, column, function, identifier, integer, table
 from ucle.sqlgen.write_statements import create_table
@@ -19,7 +19,7 @@ POSITION = "INTEGER"
 
 
 @cached_text
-def number_keys(target: Name, masks: Sequence[tuple[AnyQuery, str]]) -> str:
+def number_keys(target: Name, masks: Sequence[tuple[Rows, str]]) -> str:
     """Return CREATE TABLE of coordinates and their numbers.
 
     Args:
@@ -28,20 +28,19 @@ def number_keys(target: Name, masks: Sequence[tuple[AnyQuery, str]]) -> str:
     """
     own = identifier(KEY.format(0))
     sides = [
-        select(column(key).as_(own.copy(), quoted=True)).from_(tree_of(query).subquery("mask"))
+        select(column(key).as_(own.copy(), quoted=True)).from_(subquery_of(query, "mask"))
         for query, key in masks
     ]
     found: exp.Query = exp.union(*sides) if len(sides) > 1 else sides[0].distinct()
     place = exp.Window(this=function("row_number"))
     number = cast(exp.Sub(this=place, expression=integer(1)), POSITION)
     rows = select(own.copy(), number.as_(identifier(PLACE), quoted=True))
-    return create_table(target, rows.from_(found.subquery("found")), replace=True, temporary=True)
+    numbered = rows.from_(found.subquery("found"))
+    return create_table(target, rows_of(numbered), replace=True, temporary=True)
 
 
 @cached_text
-def rows_at_keys(
-    target: Name, rows: AnyQuery, columns: Sequence[str], place: int, keys: Name
-) -> str:
+def rows_at_keys(target: Name, rows: Rows, columns: Sequence[str], place: int, keys: Name) -> str:
     """Return CREATE TABLE of the rows at numbered coordinates, with numbers in place of these.
 
     Args:
@@ -57,14 +56,14 @@ def rows_at_keys(
         for x in columns
     ]
     same = exp.EQ(this=column(own, "rows"), expression=column(KEY.format(0), "keys"))
-    query = select(*found).from_(tree_of(rows).subquery("rows"))
+    query = select(*found).from_(subquery_of(rows, "rows"))
     query = query.join(table(*keys, alias="keys"), on=same)
-    return create_table(target, query, replace=True, temporary=True)
+    return create_table(target, rows_of(query), replace=True, temporary=True)
 
 
 @cached_rows
 def rows_with_keys(
-    rows: AnyQuery, columns: Sequence[str], place: int, keys: Name, names: Sequence[str]
+    rows: Rows, columns: Sequence[str], place: int, keys: Name, names: Sequence[str]
 ) -> exp.Select:
     """Return the rows of a query with coordinates in place of their numbers, under other names."""
     own = columns[place]
@@ -75,7 +74,7 @@ def rows_with_keys(
         for x, y in zip(columns, names, strict=True)
     ]
     same = exp.EQ(this=column(own, "rows"), expression=column(PLACE, "keys"))
-    query = select(*found).from_(tree_of(rows).subquery("rows"))
+    query = select(*found).from_(subquery_of(rows, "rows"))
     return query.join(table(*keys, alias="keys"), on=same)
 
 

@@ -8,18 +8,19 @@ others each time are put into the remembered text.
 from __future__ import annotations
 
 import inspect
+import re
 import secrets
 from collections.abc import Callable, Collection
 from functools import wraps
 from typing import Any, ParamSpec, overload
 
-from sqlglot import exp, select
+from sqlglot import exp
 
 from ucle.foundation.caches import BoundedCache
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.exact_key import ExactKey, Same
 from ucle.sqlgen.script import sql_text
-from ucle.sqlgen.sql_trees import table
+from ucle.sqlgen.sql_trees import identifier
 
 MOST_BYTES = 1 << 22
 """Bytes of all texts that are kept."""
@@ -42,14 +43,20 @@ class Rows:
     text: str
 
 
-AnyQuery = exp.Query | Rows
-"""A query whose rows a statement reads."""
+def rows_of(query: exp.Query, *, pretty: bool = False) -> Rows:
+    """Return a tree of a query as text, in lines if it is to be read; the tree is used up."""
+    return Rows(sql_text(query, pretty))
 
 
-def tree_of(query: AnyQuery) -> exp.Query:
-    """Return the tree of a query; functions with `cached_text` never get another one."""
-    assert isinstance(query, exp.Query)
-    return query
+def subquery_of(rows: Rows, alias: str | None = None) -> exp.Subquery:
+    """Return a query in parentheses, as a tree."""
+    named_as = None if alias is None else exp.TableAlias(this=identifier(alias))
+    return exp.Subquery(this=text_of(rows), alias=named_as)
+
+
+def text_of(rows: Rows) -> exp.Var:
+    """Return a query as a tree, for places that take no parentheses."""
+    return exp.Var(this=rows.text)
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,7 @@ class _Marked:
     """An argument that is another one each time, in place of which something else is written."""
 
     mark: str
-    """What is written: a number, or the last part of a name."""
+    """What is written: a number, a query, or the last part of a name."""
     kind: type
     qualifiers: tuple[str, ...] = ()
     """The first parts of a name."""
@@ -67,8 +74,10 @@ class _Marked:
         """The argument with which a text is made."""
         if self.kind is int:
             return int(self.mark)
+        if self.kind is str:
+            return self.mark
         if self.kind is Rows:
-            return select(exp.Star()).from_(table(self.mark))
+            return Rows(self.mark)
         return (*self.qualifiers, self.mark)
 
 
@@ -82,27 +91,26 @@ class _Later:
         """Return an argument with marks in place of what is another one each time."""
         number = len(self._texts)
         if isinstance(value, Rows):
-            found = _Marked(f"{_MARK}{number}_", Rows)
-            own = f"({value.text})"
-            self._texts[f'(SELECT * FROM "{found.mark}")'] = own
-            self._texts[f'"{found.mark}"'] = own
-            return found
+            return self._mark(_Marked(f"{_MARK}{number}_", Rows), value.text)
         if varies and type(value) is int:
-            found = _Marked(str(_NUMBER + number), int)
-            self._texts[found.mark] = str(value)
-            return found
+            return self._mark(_Marked(str(_NUMBER + number), int), str(value))
+        if varies and type(value) is str:
+            return self._mark(_Marked(f"{_MARK}{number}_", str), value.replace('"', '""'))
         if varies and value is not None:
             *qualifiers, last = value
             found = _Marked(f"{_MARK}{number}_", tuple, tuple(qualifiers))
-            self._texts[found.mark] = last.replace('"', '""')
-            return found
+            return self._mark(found, last.replace('"', '""'))
         return tuple(map(self.mark, value)) if isinstance(value, tuple | list) else value
 
+    def _mark(self, found: _Marked, text: str) -> _Marked:
+        self._texts[found.mark] = text
+        return found
+
     def put_into(self, text: str) -> str:
-        """Return a text with what stands in place of marks."""
-        for mark, own in self._texts.items():
-            text = text.replace(mark, own)
-        return text
+        """Return a text with what stands in place of marks, which may be marks of other texts."""
+        if not self._texts:
+            return text
+        return re.sub("|".join(self._texts), lambda found: self._texts[found[0]], text)
 
 
 def _unmarked(value: Any) -> Any:
@@ -123,15 +131,17 @@ def cached_text(*, varying: Collection[str]) -> Callable[[Callable[P, str]], Cal
 def cached_text(make: Any = None, *, varying: Collection[str] = ()) -> Any:
     """Remember the texts that a function returns by its arguments.
 
-    These are names, sources and whatever else has an exact key, and queries as `Rows`. With trees
-    of queries among them, the function is called each time.
+    These are names, sources and whatever else has an exact key, and queries as `Rows`. A function
+    may call others whose texts are remembered, too.
 
     Args:
         make: the function.
         varying: parameters that are others each time, and occur in the text as they are: names of
-            tables, and integers.
+            tables, by their parts or as one, and integers.
 
+    >>> from sqlglot import select
     >>> from ucle.sqlgen.script import sql_text
+    >>> from ucle.sqlgen.sql_trees import table
     >>> @cached_text(varying=["last"])
     ... def behind(name, last):
     ...     print("written")
@@ -164,22 +174,32 @@ def _remembered(make: Callable[..., str], varying: Collection[str]) -> Callable[
     return text_of
 
 
+@overload
+def cached_rows(make: Callable[P, exp.Query]) -> Callable[P, Rows]: ...
+
+
+@overload
 def cached_rows(
-    make: Callable[..., exp.Query], *, varying: Collection[str] = ()
-) -> Callable[..., Rows]:
+    *, varying: Collection[str]
+) -> Callable[[Callable[P, exp.Query]], Callable[P, Rows]]: ...
+
+
+def cached_rows(make: Any = None, *, varying: Collection[str] = ()) -> Any:
     """Remember the texts of queries that a function returns, as `cached_text` does."""
-    text_of = _remembered(_text_by(make), varying)
+    if make is None:
+        return lambda function: _rows_by(function, varying)
+    return _rows_by(make, varying)
 
+
+def _rows_by(make: Callable[..., exp.Query], varying: Collection[str]) -> Callable[..., Rows]:
     @wraps(make)
-    def rows_of(*arguments: Any, **named: Any) -> Rows:
-        return Rows(text_of(*arguments, **named))
-
-    return rows_of
-
-
-def _text_by(make: Callable[..., exp.Query]) -> Callable[..., str]:
-    @wraps(make)
-    def text_of(*arguments: Any, **named: Any) -> str:
+    def text_by(*arguments: Any, **named: Any) -> str:
         return sql_text(make(*arguments, **named))
 
-    return text_of
+    remembered = _remembered(text_by, varying)
+
+    @wraps(make)
+    def rows_by(*arguments: Any, **named: Any) -> Rows:
+        return Rows(remembered(*arguments, **named))
+
+    return rows_by

@@ -9,7 +9,7 @@ from sqlglot import exp, select
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.plan.sources import TableSource
-from ucle.sqlgen.cached_texts import AnyQuery, Rows, cached_rows, cached_text, tree_of
+from ucle.sqlgen.cached_texts import Rows, cached_rows, cached_text, rows_of, subquery_of, text_of
 from ucle.sqlgen.input_queries import digest_of
 from ucle.sqlgen.input_tables import source_table
 from ucle.sqlgen.script import sql_text
@@ -53,7 +53,8 @@ SIDE = "which side"
 """A column beside others that bear the names of labels, none of which has a blank."""
 
 
-def state_query(source: TableSource, last: int | None = None) -> exp.Select:
+@cached_rows(varying=["last"])
+def state_rows(source: TableSource, last: int | None = None) -> exp.Select:
     """Return a query for the state of an input: the keys of each row, with its value.
 
     Arrays are replaced by a digest. `last` is the last rowid of those that count.
@@ -67,8 +68,8 @@ def up_to(last: int) -> exp.Expr:
     return exp.LTE(this=column("rowid"), expression=integer(last))
 
 
-def _behind(last: int | exp.Expr) -> exp.Expr:
-    end = integer(last) if isinstance(last, int) else last.copy()
+def _behind(last: int | Rows) -> exp.Expr:
+    end = integer(last) if isinstance(last, int) else subquery_of(last)
     return exp.GT(this=column("rowid"), expression=end)
 
 
@@ -86,11 +87,11 @@ def _state_columns(source: TableSource) -> list[exp.Expr]:
 
 
 @cached_text
-def absent_keys(name: Name, key: str, rows: AnyQuery) -> str:
+def absent_keys(name: Name, key: str, rows: Rows) -> str:
     """Return a query that has a row if a key of a table is that of no row of a query."""
-    others = tree_of(rows).subquery(alias=identifier("rows"))
     same = exp.EQ(this=column(key, "rows"), expression=column(key, "kept"))
-    found = exp.Exists(this=select(integer(1)).from_(others).where(same))
+    others = select(integer(1)).from_(subquery_of(rows, "rows")).where(same)
+    found = exp.Exists(this=others)
     absent = exp.not_(found, copy=False)
     return sql_text(select(integer(1)).from_(table(*name, alias="kept")).where(absent).limit(1))
 
@@ -134,31 +135,58 @@ def rowid_behind(name: Name, last: int, place: int) -> str:
     return sql_text(select(count, most).from_(few.subquery("behind")))
 
 
-def state_behind(source: TableSource, last: int | exp.Expr, most: int | None = None) -> exp.Select:
+@cached_rows(varying=["last", "most"])
+def state_rows_behind(source: TableSource, last: int | Rows, most: int | None = None) -> exp.Select:
     """Return the state of the rows of a table behind a row, up to another one.
 
-    `last` is the rowid of that row, or an expression for it.
+    `last` is the rowid of that row, or a query for it.
     """
     query = select(*_state_columns(source)).from_(source_table(source)).where(_behind(last))
     return query if most is None else query.where(up_to(most))
 
 
-def with_names(query: AnyQuery, columns: Sequence[str], names: Sequence[str]) -> exp.Select:
+@cached_rows
+def named_rows(rows: Rows, columns: Sequence[str], names: Sequence[str]) -> exp.Select:
     """Return some columns of a query under other names."""
     pairs = zip(columns, names, strict=True)
     found = [column(old).as_(identifier(new), quoted=True) for old, new in pairs]
-    return select(*found).from_(tree_of(query).subquery("rows"))
+    return select(*found).from_(subquery_of(rows, "rows"))
 
 
-def without_value(query: AnyQuery, value: Scalar) -> exp.Select:
+@cached_rows
+def rows_but_value(rows: Rows, value: Scalar) -> exp.Select:
     """Return the rows of a query whose ``val`` is another one; NaN is one value."""
     dtype = DType.COMPLEX128 if isinstance(value, complex) else DType.FLOAT64
     other = exp.NullSafeNEQ(this=column(VALUE), expression=number(value, dtype))
-    return select(exp.Star()).from_(tree_of(query).subquery("entries")).where(other)
+    return select(exp.Star()).from_(subquery_of(rows, "entries")).where(other)
 
 
+@cached_rows
+def rows_that_differ(one: Rows, other: Rows, columns: Sequence[str]) -> exp.Select:
+    """Return the rows that one of two queries has more often than the other.
+
+    Behind `columns` stands `SIDE`: how many times more the first one has the row, negative where
+    it has it fewer times.
+    """
+    sides = [
+        select(*map(column, columns), integer(sign).as_(SIDE, quoted=True)).from_(
+            subquery_of(rows, "rows")
+        )
+        for rows, sign in ((one, 1), (other, -1))
+    ]
+    both = exp.union(*sides, distinct=False).subquery("both_sides")
+    surplus = exp.Sum(this=column(SIDE))
+    return (
+        select(*map(column, columns), surplus.as_(SIDE, quoted=True))
+        .from_(both)
+        .group_by(*map(column, columns))
+        .having(exp.NEQ(this=surplus.copy(), expression=integer(0)))
+    )
+
+
+@cached_rows
 def changed_rows(
-    now: AnyQuery, before: AnyQuery, keys: Sequence[str], value: str | None, weight: Scalar | None
+    now: Rows, before: Rows, keys: Sequence[str], value: str | None, weight: Scalar | None
 ) -> exp.Select:
     """Return the keys of the rows that one of two queries has more often than the other.
 
@@ -174,29 +202,17 @@ def changed_rows(
         differences are wanted, `DELTA`, by how much the sum of its values has grown.
     """
     columns = [*keys, value] if value is not None else list(keys)
-    sides = [
-        select(*map(column, columns), integer(sign).as_(SIDE, quoted=True)).from_(
-            tree_of(query).subquery("rows")
-        )
-        for query, sign in ((now, 1), (before, -1))
-    ]
-    both = exp.union(*sides, distinct=False).subquery("both_sides")
-    surplus = exp.Sum(this=column(SIDE))
-    rows = (
-        select(*map(column, columns), surplus.as_(SIDE, quoted=True))
-        .from_(both)
-        .group_by(*map(column, columns))
-        .having(exp.NEQ(this=surplus.copy(), expression=integer(0)))
-    )
+    rows = rows_that_differ(now, before, columns)
     added = exp.GT(this=exp.Min(this=column(SIDE)), expression=integer(0))
     found = [added.as_(ADDED, quoted=True)]
     if weight is not None:
         found.append(_sum_of(value, weight, column(SIDE)).as_(DELTA, quoted=True))
-    return _grouped(keys, found, rows.subquery("differing"))
+    return _grouped(keys, found, subquery_of(rows, "differing"))
 
 
+@cached_rows
 def changed_entries(
-    now: AnyQuery, before: AnyQuery, keys: Sequence[str], weight: Scalar | None
+    now: Rows, before: Rows, keys: Sequence[str], weight: Scalar | None
 ) -> exp.Select:
     """Return the keys of a tensor's entries that differ between two queries.
 
@@ -204,10 +220,7 @@ def changed_entries(
     value that is not NULL, so that one join of both is enough. `weight` is None where differences
     are not wanted.
     """
-    sides = [
-        tree_of(query).subquery(alias=identifier(name))
-        for query, name in ((now, NOW), (before, BEFORE))
-    ]
+    sides = [subquery_of(now, NOW), subquery_of(before, BEFORE)]
     new, old = (column(VALUE, name) for name in (NOW, BEFORE))
     same = [exp.EQ(this=column(key, NOW), expression=column(key, BEFORE)) for key in keys]
     columns: list[exp.Expr] = [
@@ -232,16 +245,29 @@ def difference_of(new: exp.Expr, old: exp.Expr, weight: Scalar) -> exp.Expr:
     return _of_widest_type(exp.Sub(this=ends[0], expression=ends[1]), weight)
 
 
-def appended_rows(source: TableSource, last: int | exp.Expr, weight: Scalar | None) -> exp.Select:
-    """Return the rows of a table behind a row, as `changed_rows` does; `last` is its rowid."""
+@cached_rows(varying=["last"])
+def appended_rows(source: TableSource, last: int | Rows, weight: Scalar | None) -> exp.Select:
+    """Return the rows of a table behind a row, as `changed_rows` does.
+
+    `last` is its rowid, or a query for it.
+    """
+    rows = state_rows_behind(source, last)
+    added = added_rows(rows, state_keys(source), state_value(source), weight)
+    return select(exp.Star()).from_(subquery_of(added, "added"))
+
+
+@cached_rows
+def added_rows(
+    rows: Rows, keys: Sequence[str], value: str | None, weight: Scalar | None
+) -> exp.Select:
+    """Return the rows of a query as `changed_rows` does if there were none before."""
     found: list[exp.Expr] = [exp.true().as_(ADDED, quoted=True)]
     if weight is not None:
-        total = _sum_of(state_value(source), weight, integer(1))
-        found.append(total.as_(DELTA, quoted=True))
-    rows = state_behind(source, last).subquery("appended")
-    return _grouped(state_keys(source), found, rows)
+        found.append(_sum_of(value, weight, integer(1)).as_(DELTA, quoted=True))
+    return _grouped(keys, found, subquery_of(rows, "rows"))
 
 
+@cached_rows(varying=["last"])
 def rows_behind(source: TableSource, last: int) -> exp.Select:
     """Return a query for the rows of a table behind a row, with the columns that a source reads."""
     return select(*map(column, source.columns)).from_(source_table(source)).where(_behind(last))
@@ -259,12 +285,16 @@ def repeated_keys(source: TableSource, new: Name, last: int, first: str | None =
             which takes half the time.
     """
     keys: list[exp.Expr] = [*map(column, source.keys)] or [integer(1)]
-    before = select(*keys).from_(source_table(source)).where(up_to(last))
+    before = rows_of(select(*keys).from_(source_table(source)).where(up_to(last)))
     if first is None:
-        return sql_text(rows_at(before, (new, source.keys)).limit(1))
+        return sql_text(_first(rows_at(before, [(new, source.keys)])))
     few = rows_with(before, first, all_rows(new, [first]))
-    found = rows_at(select(exp.Star()).from_(table(FEW)), (new, source.keys)).limit(1)
+    found = _first(rows_at(all_rows((FEW,)), [(new, source.keys)]))
     return sql_text(with_rows(found, FEW, few))
+
+
+def _first(rows: Rows) -> exp.Select:
+    return select(exp.Star()).from_(subquery_of(rows, "found")).limit(1)
 
 
 def _sum_of(value: str | None, weight: Scalar, times: exp.Expr) -> exp.Expr:
@@ -346,24 +376,26 @@ def with_facts_of_keys(
     return sql_text(query)
 
 
-def rows_with(query: exp.Query, key: str, values: exp.Select) -> exp.Select:
+@cached_rows
+def rows_with(rows: Rows, key: str, values: Rows) -> exp.Select:
     """Return the rows of a query in which a column has one of the values that another query has.
 
     DuckDB looks up integers in a join of this form in an array, where they are near each other.
     """
-    kept, few = identifier("kept"), identifier("few")
-    distinct = values.copy().distinct().subquery(alias=few)
+    distinct = select(exp.Star()).distinct().from_(subquery_of(values, "values"))
     same = exp.EQ(this=column(key, "kept"), expression=column(key, "few"))
-    every = exp.Column(this=exp.Star(), table=kept.copy())
-    return select(every).from_(query.copy().subquery(alias=kept)).join(distinct, on=same)
+    every = exp.Column(this=exp.Star(), table=identifier("kept"))
+    found = select(every).from_(subquery_of(rows, "kept"))
+    return found.join(distinct.subquery(alias=identifier("few")), on=same)
 
 
-def with_rows(query: exp.Select, name: str, rows: exp.Query) -> exp.Select:
+def with_rows(query: exp.Select, name: str, rows: Rows) -> exp.Select:
     """Return a query that reads the rows of another one, computed once, under a name."""
-    return query.with_(identifier(name), rows, materialized=True)
+    return query.with_(identifier(name), text_of(rows), materialized=True)
 
 
-def rows_at(query: AnyQuery, *masks: tuple[Name | exp.Query, Sequence[str]]) -> exp.Select:
+@cached_rows
+def rows_at(rows: Rows, masks: Sequence[tuple[Name | Rows, Sequence[str]]]) -> exp.Select:
     """Return the rows of a query whose keys are those of a row of one of some tables or queries.
 
     Each of these is given with the columns that it shares with the query.
@@ -371,20 +403,10 @@ def rows_at(query: AnyQuery, *masks: tuple[Name | exp.Query, Sequence[str]]) -> 
     found = []
     for mask, keys in masks:
         same = [exp.EQ(this=column(key, "mask"), expression=column(key, "kept")) for key in keys]
-        if isinstance(mask, exp.Query):
-            source: exp.Expr = mask.copy().subquery(alias=identifier("mask"))
-        else:
-            source = table(*mask, alias="mask")
-        rows = select(integer(1)).from_(source).where(*same)
-        found.append(exp.Exists(this=rows))
-    kept = tree_of(query).subquery(alias=identifier("kept"))
+        at = subquery_of(mask, "mask") if isinstance(mask, Rows) else table(*mask, alias="mask")
+        found.append(exp.Exists(this=select(integer(1)).from_(at).where(*same)))
+    kept = subquery_of(rows, "kept")
     return select(exp.Star()).from_(kept).where(exp.or_(*found, copy=False))
-
-
-def _rows_at_keys_of(query: AnyQuery, keys: Name | AnyQuery, columns: Sequence[str]) -> exp.Select:
-    """Return the rows of a query whose keys are those of a row of a table or a query."""
-    assert not isinstance(keys, Rows)
-    return rows_at(query, (keys, columns))
 
 
 @cached_text
@@ -400,33 +422,56 @@ def drop_table(name: Name) -> str:
 
 
 @cached_text
-def digest_of_rows(query: AnyQuery, columns: Sequence[str]) -> str:
+def digest_of_rows(rows: Rows, columns: Sequence[str]) -> str:
     """Return a query for the number of rows of another one, and a digest of these columns.
 
     It does not depend on the order of the rows.
     """
-    return sql_text(digest_of(tree_of(query).subquery("rows"), columns))
+    return sql_text(digest_of(subquery_of(rows, "rows"), columns))
 
 
 @cached_text
-def digest_of_table(name: Name, columns: Sequence[str]) -> str:
-    """Return a query as `digest_of_rows` does, for a table."""
-    return digest_of_rows(all_rows(name), columns)
+def digests_of_tables(tables: Sequence[tuple[Name, Sequence[str]]]) -> str:
+    """Return a query for the digests of columns of tables, as `digest_of_rows` has them.
+
+    There is a row for each table, in order.
+    """
+    return _in_order([digest_of(table(*name), columns) for name, columns in tables])
 
 
 @cached_text
-def short_digest(name: Name, columns: Sequence[str]) -> str:
-    """Return a query for the first two numbers of the digest of a table.
+def short_digests(tables: Sequence[tuple[Name, Sequence[str]]]) -> str:
+    """Return a query for the first two numbers of the digests of tables, in order.
 
     They tell a set of rows: other rows of the same number have another one. Equal rows, which
     cancel each other, would have to be more than there were.
     """
-    digest = combined_digest(function("hash", *map(column, columns)))
-    return sql_text(select(exp.Count(this=exp.Star()), digest).from_(table(*name)))
+    digests = [combined_digest(function("hash", *map(column, own))) for _, own in tables]
+    count = exp.Count(this=exp.Star())
+    return _in_order(
+        [
+            select(count.copy(), digest).from_(table(*name))
+            for digest, (name, _) in zip(digests, tables, strict=True)
+        ]
+    )
+
+
+def _in_order(queries: Sequence[exp.Select]) -> str:
+    """Return a query for the rows of some queries, which have one row each, in their order."""
+    if len(queries) == 1:
+        return sql_text(queries[0])
+    place = "its place"
+    numbered = [
+        select(integer(n).as_(place, quoted=True), exp.Star()).from_(query.subquery("one"))
+        for n, query in enumerate(queries)
+    ]
+    rows = exp.union(*numbered, distinct=False).subquery("rows")
+    every = exp.Star(**{"except_": [identifier(place)]})
+    return sql_text(select(every).from_(rows).order_by(ascending(column(place))))
 
 
 def state_columns(source: TableSource) -> list[str]:
-    """Return the columns of `state_query`."""
+    """Return the columns of `state_rows`."""
     value = state_value(source)
     return [*state_keys(source), *([] if value is None else [value])]
 
@@ -485,10 +530,11 @@ class WarmStart:
     """A table of keys at which there was no entry before: there the start counts."""
 
 
+@cached_rows
 def warm_start(
-    begun: exp.Query,
+    begun: Rows,
     source: TableSource,
-    kept: exp.Query,
+    kept: Rows,
     keys: Sequence[str],
     fills: tuple[Scalar, Scalar],
     dtype: DType,
@@ -497,7 +543,7 @@ def warm_start(
     """Return the state from which a loop goes on.
 
     Args:
-        begun: the rows of its start, as `state_query` has them.
+        begun: the rows of its start, as `state_rows` has them.
         source: the start.
         kept: its last result, with a column ``val``.
         keys: the columns of the keys of that.
@@ -526,17 +572,6 @@ def warm_start(
         exp.EQ(this=column(x, NOW), expression=column(y, BEFORE))
         for x, y in zip(own, keys, strict=True)
     ]
-    sides = [x.copy().subquery(alias=identifier(y)) for x, y in ((begun, NOW), (kept, BEFORE))]
+    sides = [subquery_of(begun, NOW), subquery_of(kept, BEFORE)]
     joined = select(*columns, cast(last, dtype).as_(identifier(VALUE))).from_(sides[0])
     return joined.join(sides[1], on=exp.and_(*same, copy=False), join_type="full")
-
-
-named_rows, rows_but_value = cached_rows(with_names), cached_rows(without_value)
-entries_that_changed = cached_rows(changed_entries)
-rows_that_changed, rows_at_keys_of = cached_rows(changed_rows), cached_rows(_rows_at_keys_of)
-state_rows = cached_rows(state_query, varying=["last"])
-state_rows_behind = cached_rows(state_behind, varying=["last", "most"])
-rows_behind_last, appended_after = (
-    cached_rows(x, varying=["last"]) for x in (rows_behind, appended_rows)
-)
-"""Texts of queries, which are remembered."""

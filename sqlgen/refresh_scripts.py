@@ -12,7 +12,7 @@ from functools import cache
 from sqlglot import ErrorLevel, exp, parse_one, select
 from sqlglot.errors import SqlglotError
 
-from ucle.sqlgen.cached_texts import cached_text
+from ucle.sqlgen.cached_texts import Rows, cached_rows, cached_text, rows_of, subquery_of, text_of
 from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.input_queries import digest_of
 from ucle.sqlgen.maintained_tables import Name
@@ -74,12 +74,12 @@ def note_by_script(name: Name, program: str) -> str:
 
 
 def note_rows(
-    name: Name, program: str, part: str, made: str, query: exp.Query, columns: Sequence[str]
+    name: Name, program: str, part: str, made: str, rows: Rows, columns: Sequence[str]
 ) -> tuple[str, str]:
     """Return the statements that note the rows of a table as they are now."""
     before = [text(program), text(part), text(made), exp.true(), exp.null()]
-    rows = digest_of(query.copy().subquery("rows"), columns, *before)
-    return _forget(name, program, part), sql_text(exp.Insert(this=table(*name), expression=rows))
+    found = digest_of(subquery_of(rows, "rows"), columns, *before)
+    return _forget(name, program, part), sql_text(exp.Insert(this=table(*name), expression=found))
 
 
 def note_last_row(name: Name, program: str, part: str, made: str, source: Name) -> tuple[str, str]:
@@ -96,52 +96,72 @@ def _forget(name: Name, program: str, part: str) -> str:
     return sql_text(exp.Delete(this=table(*name), where=exp.Where(this=own)))
 
 
-def last_noted(name: Name, program: str, part: str, what: str = "last") -> exp.Expr:
-    """Return a number of the notes about a part of a program, as an expression."""
+def last_noted(name: Name, program: str, part: str) -> Rows:
+    """Return a query for the last row of a part of a program that the notes know."""
+    return rows_of(_noted(name, program, part, "last"))
+
+
+def _noted(name: Name, program: str, part: str, what: str) -> exp.Select:
     own = exp.and_(_is("program", program), _is("part", part), copy=False)
-    return select(column(what)).from_(table(*name)).where(own).subquery()
+    return select(column(what)).from_(table(*name)).where(own)
 
 
-def not_as_made(name: Name, program: str, made: str) -> exp.Expr:
-    """Return the condition that a program is not the one that a script was written for."""
+# ---- Checks: queries that fail with a message where something is wrong ----
+
+
+def check_program(name: Name, program: str, made: str, message: str) -> str:
+    """Check that a program is the one that a script was written for."""
     own = exp.and_(_is("program", program), _is("made", made), copy=False)
-    return exp.not_(exp.Exists(this=select(integer(1)).from_(table(*name)).where(own)), copy=False)
+    found = exp.Exists(this=select(integer(1)).from_(table(*name)).where(own))
+    return _check(exp.not_(found, copy=False), message)
 
 
-def has_rows(query: exp.Query) -> exp.Expr:
-    """Return the condition that a query has a row."""
-    return exp.Exists(this=query.copy())
+def check_no_rows(rows: Rows, message: str) -> str:
+    """Check that a query has no row."""
+    return _check(exp.Exists(this=text_of(rows)), message)
 
 
-def is_positive(number: exp.Expr) -> exp.Expr:
-    """Return the condition that a number is greater than 0; NULL is not."""
-    found = function("coalesce", number.copy(), integer(0))
-    return exp.GT(this=found, expression=integer(0))
+def check_none_pending(name: Name, program: str, part: str, message: str) -> str:
+    """Check that all rows of a table to which rows are appended have rowids that last."""
+    pending = _noted(name, program, part, "digest").subquery()
+    found = function("coalesce", pending, integer(0))
+    return _check(exp.GT(this=found, expression=integer(0)), message)
 
 
-def counts_differ(one: exp.Query, others: Sequence[tuple[int, exp.Query]]) -> exp.Expr:
-    """Return the condition that a query has another number of rows than others have together."""
+def check_count(one: Rows, others: Sequence[tuple[int, Rows]], message: str) -> str:
+    """Check that a query has as many rows as others have together, each with a sign."""
     total: exp.Expr = integer(0)
-    for sign, query in others:
+    for sign, rows in others:
         kind = exp.Add if sign > 0 else exp.Sub
-        total = kind(this=total, expression=_count(query))
-    return exp.NEQ(this=_count(one), expression=exp.paren(total))
+        total = kind(this=total, expression=_count(subquery_of(rows, "counted")))
+    count = _count(subquery_of(one, "counted"))
+    return _check(exp.NEQ(this=count, expression=exp.paren(total)), message)
 
 
-def _count(query: exp.Query) -> exp.Expr:
-    counted = query.copy().subquery("counted")
-    return select(exp.Count(this=exp.Star())).from_(counted).subquery()
+def _count(rows: exp.Expr) -> exp.Subquery:
+    return select(exp.Count(this=exp.Star())).from_(rows).subquery()
 
 
-def rows_were_removed(name: Name, noted: exp.Expr, last: exp.Expr) -> exp.Expr:
-    """Return the condition that a table has fewer rows up to the last one than were noted."""
-    before = select(integer(1)).from_(table(*name))
-    before = before.where(exp.LTE(this=column("rowid"), expression=last.copy()))
-    return exp.NEQ(this=_count(before), expression=noted.copy())
+def check_none_removed(name: Name, program: str, part: str, source: Name, message: str) -> str:
+    """Check that a table has as many rows up to the last one that was noted as were noted."""
+    last, noted = (_noted(name, program, part, x).subquery() for x in ("last", "rows"))
+    before = select(integer(1)).from_(table(*source))
+    before = before.where(exp.LTE(this=column("rowid"), expression=last))
+    count = _count(before.subquery("counted"))
+    return _check(exp.NEQ(this=count, expression=noted), message)
 
 
+def _check(condition: exp.Expr, message: str) -> str:
+    found = when(condition, function("error", text(message)), text("as it should be"))
+    return sql_text(select(found.as_("checked")))
+
+
+# ---- Rows ----
+
+
+@cached_rows
 def wrong_rows(
-    query: exp.Query,
+    rows: Rows,
     keys: Sequence[str],
     value: str | None,
     *,
@@ -151,7 +171,7 @@ def wrong_rows(
     """Return the rows of a state that no input may have.
 
     Args:
-        query: the rows.
+        rows: the query.
         keys: their keys.
         value: their value, if they have one.
         positions: those of the keys that are positions.
@@ -162,33 +182,29 @@ def wrong_rows(
     wrong += [exp.LT(this=column(x), expression=integer(0)) for x in positions]
     if finite and value is not None:
         wrong.append(exp.not_(is_finite(column(value)), copy=False))
-    rows = select(integer(1)).from_(query.copy().subquery("rows"))
-    return rows.where(exp.or_(*wrong, copy=False) if wrong else exp.false())
+    found = select(integer(1)).from_(subquery_of(rows, "rows"))
+    return found.where(exp.or_(*wrong, copy=False) if wrong else exp.false())
 
 
-def repeated_rows(query: exp.Query, keys: Sequence[str]) -> exp.Select:
+@cached_rows
+def repeated_rows(rows: Rows, keys: Sequence[str]) -> exp.Select:
     """Return the keys that several rows of a query have."""
     names = [column(x) for x in keys]
-    rows = select(integer(1)).from_(query.copy().subquery("rows"))
+    found = select(integer(1)).from_(subquery_of(rows, "rows"))
     several = exp.GT(this=exp.Count(this=exp.Star()), expression=integer(1))
-    return (rows.group_by(*names) if names else rows).having(several)
+    return (found.group_by(*names) if names else found).having(several)
 
 
+@cached_rows
 def columns_of(name: Name, columns: Sequence[tuple[str, str]]) -> exp.Select:
     """Return columns of a table, each given with the name that it gets."""
     found = [column(old).as_(identifier(new), quoted=True) for old, new in columns]
     return select(*found or [integer(1).as_("row")]).from_(table(*name))
 
 
-def insert_from(target: Name, query: exp.Query) -> str:
+def insert_from(target: Name, rows: Rows) -> str:
     """Return INSERT; columns are matched by their places."""
-    return sql_text(exp.Insert(this=table(*target), expression=query.copy()))
-
-
-def check(condition: exp.Expr, message: str) -> str:
-    """Return a query that fails with a message if a condition holds."""
-    found = when(condition, function("error", text(message)), text("as it should be"))
-    return sql_text(select(found.as_("checked")))
+    return sql_text(exp.Insert(this=table(*target), expression=text_of(rows)))
 
 
 def pretty(statement: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from sqlglot import exp, select
 
 from ucle.foundation.dtypes import Scalar
-from ucle.sqlgen.cached_texts import AnyQuery, cached_text, tree_of
+from ucle.sqlgen.cached_texts import Rows, cached_rows, cached_text, rows_of, subquery_of
 from ucle.sqlgen.input_queries import put_together
 from ucle.sqlgen.maintained_tables import (
     BEFORE,
@@ -66,7 +66,7 @@ def create_differing(target: Name, kept: Name, keys: Sequence[str], weight: Scal
         kind = "DOUBLE" if isinstance(weight, float) else "BIGINT"
         columns.append(cast(exp.null(), kind).as_(identifier(DELTA), quoted=True))
     rows = select(*columns).from_(table(*kept)).limit(0)
-    return create_table(target, rows, replace=True, temporary=True)
+    return create_table(target, rows_of(rows), replace=True, temporary=True)
 
 
 @cached_text
@@ -74,8 +74,8 @@ def insert_differing(
     target: Name,
     kept: Name,
     keys: Sequence[str],
-    now: AnyQuery,
-    masks: Sequence[tuple[AnyQuery, Sequence[str]]] | None,
+    now: Rows,
+    masks: Sequence[tuple[Rows, Sequence[str]]] | None,
     weight: Scalar | None,
 ) -> str:
     """Return INSERT of the entries at which the rows of a query differ from those of a tensor.
@@ -89,14 +89,12 @@ def insert_differing(
             None if they are all there are.
         weight: a number of the type of differences; None where these are not wanted.
     """
-    before = _rows_of(kept, keys)
+    before = _entries(kept, keys)
     if masks and len(masks) == 1 and len(masks[0][1]) == 1:
-        ((query, (key,)),) = masks
-        values = tree_of(query)
-        assert isinstance(values, exp.Select)
+        ((values, (key,)),) = masks
         before = rows_with(before, key, values)
     elif masks:
-        before = rows_at(before, *((tree_of(query), own) for query, own in masks))
+        before = rows_at(before, masks)
     new, old = column(VALUE, NOW), column(VALUE, BEFORE)
     columns: list[exp.Expr] = [
         function("coalesce", column(x, BEFORE), column(x, NOW)).as_(identifier(x)) for x in keys
@@ -104,9 +102,9 @@ def insert_differing(
     columns += _values(old, new)
     if weight is not None:
         columns.append(difference_of(new, old, weight).as_(DELTA, quoted=True))
-    joined = _join(select(*columns), tree_of(now), before, keys, "full")
+    joined = _join(select(*columns), now, before, keys, "full")
     differing = joined.where(exp.NullSafeNEQ(this=new.copy(), expression=old.copy()))
-    return insert_rows(target, differing)
+    return insert_rows(target, rows_of(differing))
 
 
 @cached_text
@@ -114,7 +112,7 @@ def insert_grown(
     target: Name,
     kept: Name,
     keys: Sequence[str],
-    grown: AnyQuery,
+    grown: Rows,
     first: Sequence[str],
     weight: Scalar | None,
 ) -> str:
@@ -134,13 +132,15 @@ def insert_grown(
         columns.append(difference_of(new, old, weight).as_(DELTA, quoted=True))
     joined = _join(select(*columns), grows, all_rows((FEW,)), keys, "left")
     differing = joined.where(exp.NullSafeNEQ(this=new.copy(), expression=old.copy()))
-    few = _rows_of(kept, keys)
+    few = _entries(kept, keys)
     for key in first:
         few = rows_with(few, key, all_rows((GROWN,), [key]))
-    return insert_rows(target, with_rows(with_rows(differing, GROWN, tree_of(grown)), FEW, few))
+    query = with_rows(with_rows(differing, GROWN, grown), FEW, few)
+    return insert_rows(target, rows_of(query))
 
 
-def _rows_of(kept: Name, keys: Sequence[str]) -> exp.Select:
+@cached_rows
+def _entries(kept: Name, keys: Sequence[str]) -> exp.Select:
     """The rows of a tensor, with their rowids."""
     row = column("rowid").as_(ROW, quoted=True)
     return select(*map(column, (*keys, VALUE)), row).from_(table(*kept))
@@ -154,12 +154,8 @@ def _values(old: exp.Expr, new: exp.Expr) -> list[exp.Expr]:
     ]
 
 
-def _join(
-    query: exp.Select, now: exp.Query, before: exp.Query, keys: Sequence[str], kind: str
-) -> exp.Select:
-    sides = [
-        x.copy().subquery(alias=identifier(name)) for x, name in ((now, NOW), (before, BEFORE))
-    ]
+def _join(query: exp.Select, now: Rows, before: Rows, keys: Sequence[str], kind: str) -> exp.Select:
+    sides = [subquery_of(now, NOW), subquery_of(before, BEFORE)]
     same = [exp.EQ(this=column(key, NOW), expression=column(key, BEFORE)) for key in keys]
     return query.from_(sides[0]).join(sides[1], on=exp.and_(*same, copy=False), join_type=kind)
 
@@ -212,4 +208,5 @@ def insert_present(kept: Name, name: Name, keys: Sequence[str]) -> str:
     """Return INSERT of the entries that differ, as they are now."""
     columns = [*map(column, keys), column(VALUE_NOW).as_(identifier(VALUE))]
     there = exp.not_(exp.Is(this=column(VALUE_NOW), expression=exp.null()), copy=False)
-    return insert_rows(kept, select(*columns).from_(table(*name)).where(there))
+    rows = select(*columns).from_(table(*name)).where(there)
+    return insert_rows(kept, rows_of(rows))

@@ -8,17 +8,11 @@ from sqlglot import exp, select
 
 from ucle.foundation.dtypes import Scalar
 from ucle.plan.sources import TableSource
-from ucle.sqlgen.cached_texts import AnyQuery, cached_rows, cached_text, tree_of
+from ucle.sqlgen.cached_texts import Rows, cached_rows, cached_text, subquery_of, text_of
 from ucle.sqlgen.input_tables import source_table, whole_table
 from ucle.sqlgen.maintained_tables import KEY, STATE, Name
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import cast, column, function, identifier, integer, number, table
-
-
-@cached_rows
-def no_rows(source: TableSource, columns: Sequence[str]) -> exp.Select:
-    """Return a query without rows for some columns of a relation, in their types."""
-    return select(*map(column, columns)).from_(whole_table(source)).limit(0)
 
 
 @cached_rows
@@ -44,43 +38,40 @@ def stored_keys(source: TableSource) -> exp.Select:
     return select(*(keys or [integer(1)])).from_(source_table(source))
 
 
-def rows_not_at(query: AnyQuery, keys: Sequence[str], others: AnyQuery) -> exp.Select:
+@cached_rows
+def rows_not_at(rows: Rows, keys: Sequence[str], others: Rows) -> exp.Select:
     """Return the rows of a query whose keys are those of no row of another one."""
-    kept = tree_of(query).subquery(alias=identifier("kept"))
     same = [exp.EQ(this=column(key, "others"), expression=column(key, "kept")) for key in keys]
-    rows = tree_of(others).subquery(alias=identifier("others"))
-    found = exp.Exists(this=select(integer(1)).from_(rows).where(*same))
-    return select(exp.Star()).from_(kept).where(exp.not_(found, copy=False))
+    found = exp.Exists(this=select(integer(1)).from_(subquery_of(others, "others")).where(*same))
+    kept = select(exp.Star()).from_(subquery_of(rows, "kept"))
+    return kept.where(exp.not_(found, copy=False))
 
 
-def surplus_rows(query: AnyQuery, others: AnyQuery) -> exp.Except:
-    """Return the rows that a query has more often than another one."""
-    return exp.except_(tree_of(query).copy(), tree_of(others).copy(), distinct=False)
-
-
-def rows_after(
-    before: AnyQuery, keys: Sequence[str], deleted: AnyQuery, inserted: AnyQuery
-) -> exp.Select:
+@cached_rows
+def rows_after(before: Rows, keys: Sequence[str], deleted: Rows, inserted: Rows) -> exp.Select:
     """Return the rows of a query without those at deleted keys, and with inserted ones."""
-    return rows_of_both(rows_not_at(before, keys, deleted), inserted)
+    both = rows_of_both(rows_not_at(before, keys, deleted), inserted)
+    return select(exp.Star()).from_(subquery_of(both, "rows"))
 
 
-def rows_of_both(one: AnyQuery, other: AnyQuery) -> exp.Select:
+@cached_rows
+def rows_of_both(one: Rows, other: Rows) -> exp.Query:
     """Return the rows of two queries."""
-    both = exp.union(tree_of(one).copy(), tree_of(other).copy(), distinct=False)
-    return select(exp.Star()).from_(both.subquery("rows"))
+    return exp.union(subquery_of(one), subquery_of(other), distinct=False)
 
 
 @cached_text
-def first_row(query: AnyQuery) -> str:
+def first_row(rows: Rows) -> str:
     """Return a query for one of the rows of another one."""
-    return sql_text(select(exp.Star()).from_(tree_of(query).subquery("found")).limit(1))
+    return sql_text(select(exp.Star()).from_(subquery_of(rows, "found")).limit(1))
 
 
 @cached_text
-def count_rows(query: AnyQuery) -> str:
-    """Return a query for the number of rows of another one."""
-    return sql_text(select(exp.Count(this=exp.Star())).from_(tree_of(query).subquery("counted")))
+def look_for(counted: Rows, others: Sequence[Rows]) -> str:
+    """Return a query for the number of rows of a query, and whether each of others has a row."""
+    there = [exp.Exists(this=text_of(x)) for x in others]
+    count = exp.Count(this=exp.Star())
+    return sql_text(select(count, *there).from_(subquery_of(counted, "counted")))
 
 
 @cached_text
@@ -108,8 +99,3 @@ def ends_of_rows(name: Name, source: TableSource, fill: Scalar) -> str:
         for n in range(len(source.keys))
     ]
     return sql_text(select(exp.Count(this=exp.Star()), *filtered, *largest).from_(table(*name)))
-
-
-missing_rows, rows_too_many = cached_rows(rows_not_at), cached_rows(surplus_rows)
-all_of_both, changed_state = cached_rows(rows_of_both), cached_rows(rows_after)
-"""Texts of queries, which are remembered."""

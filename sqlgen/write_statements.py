@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp, select
 
-from ucle.sqlgen.cached_texts import AnyQuery, cached_rows, cached_text, tree_of
+from ucle.sqlgen.cached_texts import Rows, cached_rows, cached_text, subquery_of, text_of
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import ascending, column, identifier, integer, table, text
 
@@ -18,60 +18,52 @@ NEW, OLD = "new_rows", "old_rows"
 
 @cached_text
 def create_table(
-    target: Sequence[str],
-    query: AnyQuery,
-    *,
-    replace: bool,
-    temporary: bool = False,
-    pretty: bool = False,
+    target: Sequence[str], rows: Rows, *, replace: bool, temporary: bool = False
 ) -> str:
-    """Return CREATE TABLE, under the parts of a name; in lines if it is to be read."""
+    """Return CREATE TABLE, under the parts of a name."""
     properties = exp.Properties(expressions=[exp.TemporaryProperty()]) if temporary else None
     return sql_text(
         exp.Create(
             this=table(*target),
             kind="TABLE",
-            expression=tree_of(query),
+            expression=text_of(rows),
             replace=replace,
             properties=properties,
-        ),
-        pretty,
+        )
     )
 
 
 @cached_text
-def insert_rows(target: Sequence[str], query: AnyQuery) -> str:
+def insert_rows(target: Sequence[str], rows: Rows) -> str:
     """Return INSERT; columns are matched by name."""
-    return sql_text(exp.Insert(this=table(*target), expression=tree_of(query), by_name=True))
+    return sql_text(exp.Insert(this=table(*target), expression=text_of(rows), by_name=True))
 
 
 @cached_text
-def delete_rows(target: Sequence[str], query: AnyQuery, on: Sequence[str]) -> str:
+def delete_rows(target: Sequence[str], rows: Rows, on: Sequence[str]) -> str:
     """Return DELETE for rows that have the same values in some columns as a row of the query."""
     same = [exp.EQ(this=column(name, NEW), expression=column(name, OLD)) for name in on]
-    rows = tree_of(query).subquery(alias=identifier(NEW))
-    matching = select(integer(1)).from_(rows).where(*same)
+    matching = select(integer(1)).from_(subquery_of(rows, NEW)).where(*same)
     where = exp.Where(this=exp.Exists(this=matching))
     return sql_text(exp.Delete(this=table(*target, alias=OLD), where=where))
 
 
 @cached_text
-def describe(query: AnyQuery) -> str:
+def describe(rows: Rows) -> str:
     """Names and types of the columns of a query."""
-    return sql_text(exp.Describe(this=tree_of(query)))
+    return sql_text(exp.Describe(this=text_of(rows)))
 
 
+@cached_rows
 def all_rows(target: Sequence[str], columns: Sequence[str] = ()) -> exp.Select:
     """All rows of a table, or some of their columns."""
     return select(*(map(column, columns) if columns else [exp.Star()])).from_(table(*target))
 
 
-def _none_of(target: Sequence[str], columns: Sequence[str] = ()) -> exp.Select:
-    return all_rows(target, columns).limit(0)
-
-
-table_rows, none_of_rows = cached_rows(all_rows), cached_rows(_none_of)
-"""All rows of a table, or some of their columns, as a text that is remembered; and none of them."""
+@cached_rows
+def no_rows(rows: Rows) -> exp.Select:
+    """No rows, with the columns of a query."""
+    return select(exp.Star()).from_(subquery_of(rows, NEW)).limit(0)
 
 
 def order_rows(query: exp.Select, order: Sequence[str]) -> exp.Select:

@@ -7,7 +7,7 @@ become those of the data. Nothing passes through Python.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from sqlglot import exp, select
 
@@ -18,13 +18,13 @@ from ucle.plan import relation_nodes as plan
 from ucle.plan.forms import WrittenForm
 from ucle.plan.plan_program import RELATIONS
 from ucle.plan.repartition_paths import LayoutChange, changes
-from ucle.sqlgen.cached_texts import cached_text
+from ucle.sqlgen.cached_texts import cached_rows
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.missing_tuples import densify
 from ucle.sqlgen.plan_to_sql import select_readable
 from ucle.sqlgen.repartitions import repartition
-from ucle.sqlgen.script import sql_text, tuples_query
+from ucle.sqlgen.script import tuples_query
 from ucle.sqlgen.sql_trees import (
     VALUE,
     add_alias,
@@ -89,21 +89,21 @@ def written_query(
     )
 
 
-@cached_text(varying=["name"])
-def written_text(
-    name: Sequence[str],
+@cached_rows(varying=["name"])
+def written_rows(
+    name: str,
     value: str,
     type_: TensorType,
     layout: Layout,
     form: WrittenForm,
     capabilities: Capabilities,
-) -> str:
-    """Return the text of `written_query` for a tensor without dictionaries.
+) -> exp.Select:
+    """Return `written_query` for a tensor without dictionaries, remembered as text.
 
-    `name` is that of the table that holds it, as a list of one part, and `value` the column of its
-    values. The others are as there.
+    `name` is that of the table that holds it, and `value` the column of its values. The others are
+    as there.
     """
-    return sql_text(written_query((name[-1], value), type_, layout, form, capabilities, {}))
+    return written_query((name, value), type_, layout, form, capabilities, {})
 
 
 def needs_kernels(layout: Layout, form: WrittenForm) -> bool:

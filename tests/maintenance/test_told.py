@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -231,6 +233,81 @@ def test_hidden_changes_are_found_later(way: str) -> None:
         connection.execute("UPDATE A SET val = 6 WHERE i = 1 AND j = 2")
         report = kept.refresh(way="differences")
         assert report.tensors[0].way == "differences"
+
+
+Pairs = list[tuple[int, int]]
+
+
+def _wrongly_told(rng: random.Random, told: Pairs) -> Pairs:
+    """Rows with one that is missing, moved, of another value, or there twice, or with a new one."""
+    told, place = list(told), rng.randrange(len(told)) if told else 0
+    kind = rng.choice(["missing", "moved", "other", "twice", "new"] if told else ["new"])
+    if kind == "new":
+        return [*told, (rng.randrange(12), rng.randrange(1, 4))]
+    i, val = told.pop(place)
+    other = {"moved": [(i + 1, val)], "other": [(i, val + 1)], "twice": [(i, val)] * 2}
+    return told + other.get(kind, [])
+
+
+def _fits(before: Pairs, now: Pairs, inserted: Pairs, deleted: Pairs, *, summed: bool) -> bool:
+    """Whether rows that are told are what has changed at their coordinates, by their definition."""
+    gone, came = ({i for i, _ in x} for x in (deleted, inserted))
+    removed, staying = ([x for x in before if (x[0] in gone) is y] for y in (True, False))
+    expected = staying + inserted
+    at = [[x for x in rows if x[0] in gone | came] for rows in (now, expected)]
+    alike = came & {i for i, _ in staying} or len(came) < len(inserted)
+    return (
+        Counter(deleted) == Counter(removed)
+        and (summed or not alike)
+        and len(now) == len(expected)
+        and Counter(at[0]) == Counter(at[1])
+    )
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("summed", [False, True])
+@pytest.mark.parametrize("seed", range(60))
+def test_every_wrong_telling_is_refused(seed: int, summed: bool) -> None:
+    """By the definition of what fits: tables are changed, and told as they were or not."""
+    rng = random.Random(seed)
+
+    def drawn(keys: list[int]) -> Pairs:
+        return [(i, rng.randrange(1, 4)) for i in keys]
+
+    before = drawn(rng.choices(range(10), k=8) if summed else rng.sample(range(10), 6))
+    keys = sorted({i for i, _ in before})
+    gone = rng.sample(keys, rng.randrange(3))
+    deleted = [x for x in before if x[0] in gone]
+    free = range(12) if summed else [i for i in range(12) if i not in keys or i in gone]
+    inserted = drawn(rng.choices(free, k=3) if summed else rng.sample(free, rng.randrange(4)))
+    now = [x for x in before if x[0] not in gone] + inserted
+    if rng.random() < 0.7:
+        inserted = _wrongly_told(rng, inserted)
+    if rng.random() < 0.3:
+        deleted = _wrongly_told(rng, deleted)
+    with ucle.connect() as connection:
+
+        def relation(rows: Pairs) -> duckdb.DuckDBPyRelation:
+            return connection.from_df(pd.DataFrame(rows, columns=["i", "val"], dtype="int64"))
+
+        relation(before).create("A")
+        given = ucle.table("A", duplicates="sum") if summed else "A"
+        program = ucle.einsum_program("y[i] = 2 * A[i]", A=given, database=connection)
+        kept = program.maintain("kept", connection)
+        connection.execute("DELETE FROM A")
+        relation(now).insert_into("A")
+        told: dict[str, Any] = {"inserted": {"A": relation(inserted)}, "applied": True}
+        if deleted or rng.random() < 0.5:
+            told["deleted"] = {"A": relation(deleted)}
+        if not _fits(before, now, inserted, deleted, summed=summed):
+            with pytest.raises((MaintenanceError, DuplicateCoordinatesError)):
+                kept.refresh(**told)
+        else:
+            kept.refresh(**told)
+        kept.refresh()
+        with program.recompile().execute() as result:
+            expected = sorted(result["y"].shown(rows="nonfill").fetchall())
+        assert rows(connection, "FROM kept") == expected
 
 
 def test_tables_that_only_grow() -> None:

@@ -18,8 +18,8 @@ MAINTENANCE: tuple[Mutation, ...] = (
     Mutation(
         "no-other-side",
         "sqlgen/maintained_tables.py",
-        "for query, sign in ((now, 1), (before, -1))",
-        "for query, sign in ((now, 1), (now, -1))",
+        "for rows, sign in ((one, 1), (other, -1))",
+        "for rows, sign in ((one, 1), (one, -1))",
         "rows are compared with themselves",
         (f"{REFRESH}[aggregation-1]",),
     ),
@@ -61,7 +61,7 @@ MAINTENANCE: tuple[Mutation, ...] = (
     Mutation(
         "changed-by-others",
         "ucle/maintenance/maintained.py",
-        "        if (rows, digest) != kept.digest[:2]:",
+        "        if found != kept.digest[:2]:",
         "        if False:",
         "a kept table that others have changed is brought up to date",
         (f"{KEPT}::test_a_table_that_others_changed_is_refused",),
@@ -101,8 +101,8 @@ MAINTENANCE: tuple[Mutation, ...] = (
     Mutation(
         "unchanged-rows-are-handed-on",
         "sqlgen/replaced_rows.py",
-        "    return insert_rows(target, differing)",
-        "    return insert_rows(target, joined)",
+        "    return insert_rows(target, rows_of(differing))\n\n\n@cached_text\ndef insert_grown",
+        "    return insert_rows(target, rows_of(joined))\n\n\n@cached_text\ndef insert_grown",
         "rows that were computed again and are as before count as changed",
         (f"{KEPT}::test_nothing_is_computed_where_nothing_changed",),
     ),

@@ -9,11 +9,9 @@ import pytest
 from sqlglot import exp, select
 
 import ucle
-from ucle.sqlgen.cached_texts import AnyQuery, Rows, cached_rows, cached_text, tree_of
-from ucle.sqlgen.maintained_tables import changed_rows, rows_that_changed
+from ucle.sqlgen.cached_texts import Rows, cached_rows, cached_text, subquery_of
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import column, integer, table
-from ucle.sqlgen.write_statements import all_rows, create_table, insert_rows, table_rows
 
 
 @pytest.fixture
@@ -48,9 +46,9 @@ def test_numbers_of_other_types_are_other_numbers() -> None:
 
 def test_queries_stand_in_statements(written: list[tuple[Any, ...]]) -> None:
     @cached_text
-    def union(queries: list[tuple[AnyQuery, str]]) -> str:
+    def union(queries: list[tuple[Rows, str]]) -> str:
         written.append(tuple(key for _, key in queries))
-        sides = [select(column(key)).from_(tree_of(x).subquery("q")) for x, key in queries]
+        sides = [select(column(key)).from_(subquery_of(x, "q")) for x, key in queries]
         return sql_text(exp.union(*sides))
 
     connection = duckdb.connect()
@@ -61,25 +59,33 @@ def test_queries_stand_in_statements(written: list[tuple[Any, ...]]) -> None:
     assert len(written) == 1
     many = [(Rows(f"SELECT {n} AS i"), "i") for n in range(12)]
     assert sorted(connection.sql(union(many)).fetchall()) == [(n,) for n in range(12)]
-    written.pop()
-    assert union([(all_rows(["a"]), "i"), (all_rows(["b"]), "i")]).count("FROM") == 4
-    assert union([(all_rows(["b"]), "i"), (all_rows(["a"]), "i")]).startswith('SELECT "i" FROM (')
-    assert len(written) == 3  # trees have no key
+    assert len(written) == 2
 
 
-def test_statements_of_trees_and_of_texts_do_the_same() -> None:
+def test_remembered_texts_of_remembered_texts(written: list[tuple[Any, ...]]) -> None:
+    """Marks of one call are put into the text of another, which has marks of the same names."""
+
+    @cached_rows(varying=["last", "most"])
+    def between(rows: Rows, last: int, most: int) -> exp.Select:
+        written.append(("between",))
+        later = exp.GT(this=column("i"), expression=integer(last))
+        upto = exp.LTE(this=column("i"), expression=integer(most))
+        return select(exp.Star()).from_(subquery_of(rows, "q")).where(later, upto)
+
+    @cached_rows(varying=["name", "last", "most"])
+    def twice(most: int, last: int, rows: Rows, other: Rows, name: str) -> exp.Query:
+        written.append(("twice",))
+        sides = between(other, last, most), between(rows, last, most)
+        own = select(column("i")).from_(table(name))
+        return exp.union(own, *map(subquery_of, sides), distinct=False)
+
     connection = duckdb.connect()
-    connection.execute("CREATE TABLE a AS SELECT i, i + 1 AS val FROM range(4) r(i)")
-    connection.execute("CREATE TABLE b AS SELECT i, 2 * i AS val FROM range(5) r(i)")
-    trees, texts = ([x([y], ("i", "val")) for y in "ab"] for x in (all_rows, table_rows))
-    query = changed_rows(trees[0], trees[1], ["i"], "val", 1)
-    rows = rows_that_changed(*texts, ["i"], "val", 1)
-    found = []
-    for name, each in (("t", query), ("u", rows)):
-        connection.execute(create_table([name], each, replace=False))
-        connection.execute(insert_rows([name], table_rows([name])))
-        found.append(sorted(connection.table(name).fetchall()))
-    assert found[0] == found[1] != []
+    connection.execute("CREATE TABLE t AS SELECT 0 AS i")
+    for last, most in ((1, 4), (6, 9)):
+        one, other = (Rows(f"SELECT i FROM range({n}, {n + 5}) r(i)") for n in (0, 5))
+        found = connection.sql(twice(most, last, one, other, "t").text).fetchall()
+        assert sorted(found) == [(0,), *((i,) for i in range(last + 1, most + 1))]
+    assert [x for (x,) in written] == ["twice", "between"]
 
 
 def test_a_text_is_forgotten_with_other_caches(written: list[tuple[Any, ...]]) -> None:

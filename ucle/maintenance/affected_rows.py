@@ -19,7 +19,7 @@ from ucle.ir.tensor_types import TensorType
 from ucle.maintenance.document import Parts
 from ucle.plan.sources import Nulls, TableSource
 from ucle.sqlgen.affected_rows import describe_rows, number_keys, rows_at_keys
-from ucle.sqlgen.cached_texts import AnyQuery
+from ucle.sqlgen.cached_texts import Rows
 from ucle.stats.measure import MeasuredInput
 
 SHORTEST = 16
@@ -44,7 +44,7 @@ class AffectedRows:
 
 
 def number_affected(
-    session: Session, table: Parts, axis: int, masks: Sequence[tuple[AnyQuery, str]], where: str
+    session: Session, table: Parts, axis: int, masks: Sequence[tuple[Rows, str]], where: str
 ) -> AffectedRows:
     """Number the coordinates that masks have.
 
@@ -82,7 +82,7 @@ class CopiedRows:
 def copy_rows(
     session: Session,
     table: Parts,
-    rows: AnyQuery,
+    rows: Rows,
     keys: tuple[str, ...],
     value: str | None,
     place: int,

@@ -79,8 +79,15 @@ class BoundProgram:
         return sum(x.statistics.entries for x in self.inputs.values())
 
 
-def find_tables(document: Document, session: Session) -> dict[str, tuple[TableSource, Scalar]]:
+def find_tables(
+    document: Document, session: Session, others: Iterable[TableName] = ()
+) -> dict[str, tuple[TableSource, Scalar]]:
     """Return the columns of the inputs of a maintained program as they are now, and their fills.
+
+    Args:
+        document: the program.
+        session: on its database, observing.
+        others: tables that are read later, and looked up together with them.
 
     Raises:
         InputError: a table or a column is gone.
@@ -89,7 +96,7 @@ def find_tables(document: Document, session: Session) -> dict[str, tuple[TableSo
     labels = spell_out(parse_program(document.text), options).labels
     given = {x.name: describe(x.name, input_of(x.spec), x.name) for x in document.inputs}
     named = [x.origin for x in given.values() if isinstance(x, DescribedTable)]
-    observe(session, (), [*named, *(TableName(x.table) for x in document.kept)])
+    observe(session, (), [*named, *(TableName(x.table) for x in document.kept), *others])
     return {
         x.name: find_table(session, x.name, input_of(x.spec), labels[x.name])
         for x in document.inputs

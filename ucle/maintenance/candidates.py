@@ -38,7 +38,7 @@ from ucle.operators import ANY
 from ucle.plan.forms import EVERY_ROW, NONFILL, WrittenForm
 from ucle.plan.sources import TableSource
 from ucle.run.results import TensorRelation
-from ucle.sqlgen.cached_texts import AnyQuery
+from ucle.sqlgen.cached_texts import Rows
 from ucle.sqlgen.maintained_tables import (
     named_rows,
     state_keys,
@@ -46,7 +46,7 @@ from ucle.sqlgen.maintained_tables import (
     state_value,
 )
 from ucle.sqlgen.sql_trees import VALUE, key_columns
-from ucle.sqlgen.write_statements import table_rows
+from ucle.sqlgen.write_statements import all_rows
 from ucle.stats.measure import MeasuredInput
 
 PREFIX = "ucle_refresh_"
@@ -228,12 +228,12 @@ class Candidates(Derivation):
 
     def _read_masks(
         self, masks: Sequence[Mask], own: Mapping[str, Statement], axis: int
-    ) -> list[tuple[AnyQuery, str]] | None:
+    ) -> list[tuple[Rows, str]] | None:
         """Return queries for the coordinates of an axis that masks have, with their columns.
 
         None if one of them is more than what has changed in a table.
         """
-        found = list[tuple[AnyQuery, str]]()
+        found = list[tuple[Rows, str]]()
         for mask in masks:
             statement = resolve(own[mask.tensor])
             read, label = statement.expression, statement.target.labels[mask.axes.index(axis)]
@@ -246,7 +246,7 @@ class Candidates(Derivation):
                 return None
             column = str((given.columns or ())[read.labels.index(label)])
             parts = parse_table_name(given.relation, "refresh").parts
-            found.append((table_rows(parts, [column]), column))
+            found.append((all_rows(parts, [column]), column))
         return found
 
     def _copied(self, part: Part, at: AffectedRows, where: str) -> TableInput:
@@ -257,7 +257,7 @@ class Candidates(Derivation):
         value: str | None = VALUE
         if part.tensor in self._statements:
             (kept,) = (x for x in self.kept if x.tensor == part.tensor)
-            query, keys = table_rows(kept.table, (*kept.keys, VALUE)), kept.keys
+            query, keys = all_rows(kept.table, (*kept.keys, VALUE)), kept.keys
             values = type_.every
             if values.finite and not values.overflows:
                 whole = MeasuredInput(type_.shape, True, 0.0, None, (), exact=False)
@@ -294,7 +294,7 @@ class Candidates(Derivation):
 
     def _keys_of(
         self, stack: contextlib.ExitStack, found: TensorRelation, mask: Mask, kept: KeptTensor
-    ) -> tuple[AnyQuery, list[str]]:
+    ) -> tuple[Rows, list[str]]:
         """Return a query for where a mask is true, with the columns of the kept tensor."""
         keys = [kept.keys[axis] for axis in mask.axes]
         query = stack.enter_context(found.text_of(entries_form(found, f"refresh, {mask.tensor}")))

@@ -28,24 +28,24 @@ from ucle.maintenance.states import (
     has_types_of_input,
     read_digest,
 )
-from ucle.maintenance.told import ToldRows, keep_told, told_difference
+from ucle.maintenance.told_rows import ToldRows, keep_told, told_difference
 from ucle.plan.sources import Nulls, TableSource
-from ucle.sqlgen.cached_texts import AnyQuery
+from ucle.sqlgen.cached_texts import Rows
 from ucle.sqlgen.maintained_tables import (
     DELTA,
     KEY,
     absent_keys,
-    appended_after,
+    appended_rows,
+    changed_rows,
     count_changed,
     drop_table,
-    rows_at_keys_of,
-    rows_that_changed,
+    rows_at,
     state_columns,
     state_keys,
     state_rows,
     state_value,
 )
-from ucle.sqlgen.write_statements import create_table, delete_rows, insert_rows, table_rows
+from ucle.sqlgen.write_statements import all_rows, create_table, delete_rows, insert_rows
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,6 @@ class ChangedInput:
     def keys(self) -> int:
         """The number of changed keys."""
         return self.facts.count
-
-    @property
-    def tables(self) -> list[Parts]:
-        """The temporary tables of the change."""
-        return [self.table, *([] if self.told is None else self.told.tables)]
 
     def lies_within(self, bounds: tuple[int | None, ...]) -> bool:
         """True if no key lies beyond the bounds of the axes, which may have become less."""
@@ -145,7 +140,7 @@ def find_change(
     if watched.appended is not None:
         _, last = watched.appended
         now = rows_now(session, watched, source)
-        query: AnyQuery = appended_after(source, last, weight)
+        query: Rows = appended_rows(source, last, weight)
         sides = [state_rows(source.keys_alone, last)]
     else:
         assert watched.state is not None
@@ -153,8 +148,8 @@ def find_change(
         if now.digest == watched.digest:
             return now, None
         check_state(session, watched, source)
-        sides = [state_rows(source), table_rows(watched.state, state_columns(source))]
-        query = rows_that_changed(*sides, keys, state_value(source), weight)
+        sides = [state_rows(source), all_rows(watched.state, state_columns(source))]
+        query = changed_rows(sides[0], sides[1], keys, state_value(source), weight)
     changed = _change(session, now, source, query, name, sides, weight is not None)
     now = replace(now, trusts=False)
     return now, None if changed is None else replace(changed, trusted=not watched.trusts)
@@ -172,15 +167,11 @@ def find_told(
         now, changed = find_change(session, watched, source, fill, name)
         return now, None if changed is None else replace(changed, told=told)
     assert watched.state is not None
-    assert told.removed is not None
-    columns = state_columns(source)
-    come, went = (
-        read_digest(session, table_rows(x, columns), source) for x in (told.inserted, told.removed)
-    )
-    now = replace(watched, digest=combine_digests(watched.digest, come, went), trusts=True)
+    columns, digests = state_columns(source), (watched.digest, told.come, told.went)
+    now = replace(watched, digest=combine_digests(*digests), trusts=True)
     weight = weight_of(source, fill)
     query = told_difference(told, state_value(source), weight)
-    sides = [told.now, table_rows(watched.state, columns)]
+    sides = [told.now, all_rows(watched.state, columns)]
     changed = _change(session, now, source, query, name, sides, weight is not None)
     return now, None if changed is None else replace(changed, told=told)
 
@@ -189,9 +180,9 @@ def _change(
     session: Session,
     now: WatchedInput,
     source: TableSource,
-    query: AnyQuery,
+    query: Rows,
     name: str,
-    sides: Sequence[AnyQuery],
+    sides: Sequence[Rows],
     differs_by: bool,
 ) -> ChangedInput | None:
     """Keep the changed keys that a query finds as a table; `sides` are all keys, now and before."""
@@ -228,8 +219,8 @@ def keep_change(
     elif change is not None and change.told is not None:
         keep_told(session, change.told)
     elif change is not None:
-        session.run(delete_rows(watched.state, table_rows(change.table), keys), where)
-        rows = rows_at_keys_of(state_rows(source), change.table, keys)
+        session.run(delete_rows(watched.state, all_rows(change.table), keys), where)
+        rows = rows_at(state_rows(source), [(change.table, keys)])
         session.run(insert_rows(watched.state, rows), where)
 
 

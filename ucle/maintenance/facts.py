@@ -18,9 +18,9 @@ from ucle.foundation.dtypes import Scalar
 from ucle.inputs.table_input import Measure
 from ucle.maintenance.changes import ChangedInput
 from ucle.maintenance.document import WatchedInput
-from ucle.maintenance.told import ToldRows
+from ucle.maintenance.told_rows import ToldRows
 from ucle.plan.sources import Nulls, TableName, TableSource
-from ucle.sqlgen.maintained_tables import drop_table, repeated_keys, rows_behind_last
+from ucle.sqlgen.maintained_tables import drop_table, repeated_keys, rows_behind
 from ucle.sqlgen.new_coordinates import absent_coordinates, count_new_keys, now_present
 from ucle.sqlgen.told_changes import ends_of_rows
 from ucle.sqlgen.write_statements import create_table
@@ -55,7 +55,7 @@ def measure_with(
         if now is None:
             now = known_facts(session, tensor, source, fill, asks_for_coverage=coverage)
         elif coverage:
-            now = _count_appended(session, watched, change, source, now)
+            now = _count_grown(session, watched, change, source, now)
             now = cover_facts(session, tensor, source, fill, now)
         found[tensor] = now
         return now
@@ -81,14 +81,14 @@ def _present_facts(
         new = _measure_new_rows(session, watched, change, source, fill, before)
         now: MeasuredInput | None = _joined([before, new])
     elif change.told is not None:
-        now = _with_told(session, watched.name, source, fill, before, change.told)
+        now = _with_told(session, change, change.told, fill, before)
     else:
         return None
     changed_size = now is not None and _has_other_size(watched, now)
     return None if changed_size else now
 
 
-def _count_appended(
+def _count_grown(
     session: Session,
     watched: WatchedInput,
     change: ChangedInput | None,
@@ -101,10 +101,11 @@ def _count_appended(
     each had a row, there is none to be found, and where few had none, these are known.
     """
     before = read_facts(watched.facts, len(source.keys) + len(source.dense), source.dense)
-    if change is None or watched.appended is None or before is None:
+    count = None if change is None or before is None else _rows_before(watched, change)
+    if change is None or before is None or count is None:
         return now
     added = change.facts.count
-    if before.entries != watched.appended[0] or now.entries != before.entries + added:
+    if before.entries != count or now.entries != before.entries + added:
         return now  # some rows are no entries
     counts = {axis: v for axis, v in before.counts.items() if not source.is_encoded(axis)}
     others = [axis for axis, v in counts.items() if v != now.sizes[axis]]
@@ -122,13 +123,23 @@ def _count_appended(
             absent[axis] = tuple(int(x) for (x,) in rows)
             unknown.remove(axis)
     counts |= {axis: float(now.sizes[axis] - len(places)) for axis, places in absent.items()}
-    if unknown:
+    if unknown and watched.appended is None:
+        counts = {axis: v for axis, v in counts.items() if axis not in unknown}
+    elif unknown and watched.appended is not None:
         query = count_new_keys(source, watched.appended[1], change.table, unknown)
         (new,) = session.read(query, where)
         counts |= {axis: counts[axis] + float(x) for axis, x in zip(unknown, new, strict=True)}
     distinct = tuple(counts.get(axis, v) for axis, v in enumerate(now.distinct))
     few = tuple((axis, places) for axis, places in absent.items() if places)
     return replace(now, distinct=distinct, counted=now.counted.union(counts), absent=few)
+
+
+def _rows_before(watched: WatchedInput, change: ChangedInput) -> int | None:
+    """Return the number of rows before some were added to them; None if others were removed."""
+    if watched.appended is not None:
+        return watched.appended[0]
+    only_added = change.told is not None and change.told.deleted_rows is None
+    return watched.digest[0] if only_added else None
 
 
 def _joined(parts: list[MeasuredInput]) -> MeasuredInput:
@@ -141,22 +152,21 @@ def _has_other_size(watched: WatchedInput, now: MeasuredInput) -> bool:
 
 
 def _with_told(
-    session: Session,
-    tensor: str,
-    source: TableSource,
-    fill: Scalar,
-    before: MeasuredInput,
-    told: ToldRows,
+    session: Session, change: ChangedInput, told: ToldRows, fill: Scalar, before: MeasuredInput
 ) -> MeasuredInput | None:
     """Return the facts about an input of which rows were told; None if it has to be measured."""
-    rows = told.inserted_rows
-    new = known_facts(session, tensor, rows, fill, "transient")
-    assert told.removed is not None
-    ((count, entries, low, high, *largest),) = session.read(
-        ends_of_rows(told.removed, source, fill)
+    source, tensor, parts = told.source, told.watched.name, [before]
+    if told.inserted_rows is not None:
+        # With deleted rows, some of the changed keys are those of no inserted one.
+        own = None if told.deleted_rows is not None else change
+        new = _facts_of_new(session, tensor, told.inserted_rows, fill, own, told.come[0] or 0)
+        parts.append(new)
+    if not told.went[0]:
+        return _joined(parts)
+    assert told.removed_rows is not None
+    ((_, entries, low, high, *largest),) = session.read(
+        ends_of_rows(told.removed_rows, source, fill)
     )
-    if not count:
-        return _joined([before, new])
     if not before.finite or source.dtype.kind == "c":
         return None
     ends = before.extremes
@@ -167,7 +177,7 @@ def _with_told(
     if at_end or (lost and not constant):
         # What is the largest now takes a look at all rows.
         checked = count_facts(session, tensor, source, fill)
-        distinct = [v + w for v, w in zip(before.distinct, new.distinct, strict=True)]
+        distinct = [sum(v) for v in zip(*(x.distinct for x in parts), strict=True)]
         limited = zip(distinct, checked.sizes, strict=True)
         return MeasuredInput(
             checked.sizes,
@@ -179,7 +189,43 @@ def _with_told(
         )
     degrees = tuple(min(x, remaining) for x in before.largest)
     kept = replace(before, entries=remaining, exact=False, largest=degrees, counted=frozenset())
-    return _joined([kept, new])
+    return _joined([kept, *parts[1:]])
+
+
+def _facts_of_new(
+    session: Session,
+    tensor: str,
+    source: TableSource,
+    fill: Scalar,
+    change: ChangedInput | None,
+    rows: int,
+) -> MeasuredInput:
+    """Measure and check new rows of an input.
+
+    Args:
+        session: in a transaction.
+        tensor: the name of the input.
+        source: the new rows.
+        fill: the fill of the input.
+        change: their keys; None if there are others among them.
+        rows: the number of rows.
+
+    Raises:
+        UcleError: they do not pass the checks of an input.
+    """
+    if change is None or change.facts.count != rows:
+        return known_facts(session, tensor, source, fill, "transient")
+    # No two of them are alike: what is known of their keys need not be found again.
+    checked, keys = count_facts(session, tensor, source, fill, rows), change.facts
+    return MeasuredInput(
+        checked.sizes,
+        checked.finite,
+        checked.entries,
+        checked.extremes,
+        tuple(min(v, checked.entries) for v in keys.distinct),
+        exact=False,
+        largest=keys.most,
+    )
 
 
 def _measure_new_rows(
@@ -209,25 +255,14 @@ def _measure_new_rows(
     (rows, last), name = watched.appended, watched.name
     own = name.encode().hex()  # names of tensors may differ in capitals alone
     where, table = f"input {name}", ("temp", "main", f"ucle_appended_{own}")
-    added = rows_behind_last(source, last)
+    added = rows_behind(source, last)
     session.run(create_table(table, added, replace=False, temporary=True), where)
     try:
         new = replace(source, origin=TableName(table), table=True)
         keys = change.facts
-        if keys.count == change.watched.appended[0] - rows:  # no two of them are alike
-            checked = count_facts(session, name, new, fill)
-            distinct = tuple(min(v, checked.entries) for v in keys.distinct)
-            measured = MeasuredInput(
-                checked.sizes,
-                checked.finite,
-                checked.entries,
-                checked.extremes,
-                distinct,
-                exact=False,
-                largest=keys.most,
-            )
-        else:
-            measured = known_facts(session, name, new, fill, "transient")
+        measured = _facts_of_new(
+            session, name, new, fill, change, change.watched.appended[0] - rows
+        )
         first = _rarest_key(source, keys.distinct, before.distinct)
         if repeated := session.read(repeated_keys(source, table, last, first), where):
             position = ", ".join(

@@ -12,7 +12,7 @@ from ucle.maintenance.document import Document, Parts
 from ucle.maintenance.notes import forget_notes, with_notes, write_notes
 from ucle.sqlgen.database_queries import SCHEMA
 from ucle.sqlgen.maintained_tables import create_registry, delete_named, insert_texts
-from ucle.sqlgen.write_statements import table_rows
+from ucle.sqlgen.write_statements import all_rows
 
 REGISTRY: Parts = (SCHEMA, "maintained")
 COLUMNS = ("name", "document")
@@ -44,7 +44,7 @@ def read_document(session: Session, name: str) -> Document:
 def list_documents(session: Session) -> dict[str, str]:
     """Return the texts of all descriptions, by the names of the programs."""
     try:
-        return dict(sorted(session.read(table_rows(REGISTRY, COLUMNS).text)))
+        return dict(sorted(session.read(all_rows(REGISTRY, COLUMNS).text)))
     except InputError:  # there is no such table
         return {}
 

@@ -35,7 +35,7 @@ from ucle.run.build import Request, build
 from ucle.run.current_data import Preparations
 from ucle.run.iterate import Loop, iterate
 from ucle.run.step_engine import Iteration
-from ucle.sqlgen.maintained_tables import KEY, WarmStart, state_query, warm_start
+from ucle.sqlgen.maintained_tables import KEY, WarmStart, state_rows, warm_start
 from ucle.sqlgen.sql_trees import VALUE
 from ucle.sqlgen.write_statements import all_rows, create_table
 
@@ -210,7 +210,7 @@ class LoopRefresh(Refresh):
         (watched,) = (x for x in self.document.inputs if x.name == state)
         type_ = self._types[state]
         query = warm_start(
-            state_query(source),
+            state_rows(source),
             source,
             all_rows(kept.table, (*kept.keys, VALUE)),
             kept.keys,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +56,8 @@ from ucle.maintenance.kept_documents import (
     write_document,
 )
 from ucle.maintenance.refresh import Refresh, TensorReport
-from ucle.maintenance.told import apply_told, read_told
+from ucle.maintenance.told import read_told, told_tables
+from ucle.maintenance.told_rows import apply_told
 from ucle.plan.sources import TableName, TableSource
 from ucle.run.build import NOTHING, Build, Request, build
 from ucle.run.current_data import Preparations
@@ -64,10 +65,10 @@ from ucle.run.results import Result
 from ucle.run.write_table import WriteTarget
 from ucle.run.write_table import transaction as in_transaction
 from ucle.sqlgen.maintained_tables import (
-    digest_of_table,
+    digests_of_tables,
     drop_table,
     failing_query,
-    short_digest,
+    short_digests,
 )
 from ucle.stats.measure import MeasuredInput
 
@@ -201,7 +202,7 @@ class Maintained:
         inputs = tuple(
             keep_facts(changed.watched[x.name], x, whole.facts[x.name]) for x in document.inputs
         )
-        kept = tuple(x if x.digest else _with_digest(session, x) for x in refresh.kept)
+        kept = _with_digests(session, refresh.kept)
         document = replace(
             document,
             inputs=inputs,
@@ -379,7 +380,7 @@ def maintain(
                 for x in inputs
             ),
             kept=tuple(
-                replace(_with_digest(session, x), kinds=whole.kinds_of(x.tensor)) for x in kept
+                replace(x, kinds=whole.kinds_of(x.tensor)) for x in _with_digests(session, kept)
             ),
             sizes=whole.sizes,
             finite=whole.finite,
@@ -433,7 +434,7 @@ def _find_changes(
     stack: contextlib.ExitStack,
 ) -> _Changed:
     """Find what has changed; make the changes that are told, and not applied yet."""
-    found = find_tables(document, session)
+    found = find_tables(document, session, told_tables(told))
     inputs = [settle(session, x, found[x.name][0]) for x in document.inputs]
     document = replace(document, inputs=tuple(inputs))
     sources = {name: source for name, (source, _) in found.items()}
@@ -538,17 +539,23 @@ def _watch(
     )
 
 
-def _with_digest(session: Session, kept: KeptTensor) -> KeptTensor:
-    (found,) = session.fetch(digest_of_table(kept.table, (*kept.keys, "val")))
-    return replace(kept, digest=tuple(None if x is None else int(x) for x in found))
+def _with_digests(session: Session, kept: Sequence[KeptTensor]) -> tuple[KeptTensor, ...]:
+    """Return kept tensors with digests of their tables, where these are not known."""
+    tables = {x.tensor: (x.table, (*x.keys, "val")) for x in kept if not x.digest}
+    rows = session.fetch(digests_of_tables(list(tables.values()))) if tables else []
+    found = {
+        tensor: tuple(None if x is None else int(x) for x in row)
+        for tensor, row in zip(tables, rows, strict=True)
+    }
+    return tuple(replace(x, digest=found.get(x.tensor, x.digest)) for x in kept)
 
 
 def _check_kept(session: Session, document: Document) -> None:
     """Check that nobody else has changed what is kept."""
-    for kept in document.kept:
-        query = short_digest(kept.table, (*kept.keys, "val"))  # no two of its rows are equal
-        ((rows, digest),) = session.fetch(query)
-        if (rows, digest) != kept.digest[:2]:
+    # No two rows of a table are equal.
+    query = short_digests([(x.table, (*x.keys, "val")) for x in document.kept])
+    for kept, found in zip(document.kept, session.fetch(query), strict=True):
+        if found != kept.digest[:2]:
             raise MaintenanceError(
                 "a kept table was changed by others",
                 where=f"refresh {document.name!r}",

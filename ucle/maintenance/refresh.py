@@ -52,15 +52,14 @@ from ucle.sqlgen.database_queries import SCHEMA, indexes_of
 from ucle.sqlgen.maintained_tables import (
     DELTA,
     KEY,
+    changed_entries,
     delete_all,
     drop_table,
-    entries_that_changed,
     named_rows,
-    rows_and_last,
     rows_but_value,
 )
 from ucle.sqlgen.sql_trees import VALUE, key_columns
-from ucle.sqlgen.write_statements import create_table, insert_rows, table_rows
+from ucle.sqlgen.write_statements import all_rows, create_table, insert_rows
 from ucle.stats.measure import MeasuredInput
 
 CHEAP = 0.25
@@ -75,7 +74,7 @@ MOST_TOGETHER = 3
 WRITTEN = 50.0
 """The cost of writing a row into a new table."""
 
-COMPARED = 100_000
+COMPARED = 10_000
 """The rows of a tensor that are compared with new ones, if nothing reads it and all are computed
 again; a larger table is made anew."""
 
@@ -350,7 +349,7 @@ class Refresh(Candidates):
             query = self._entries(stack, tensor, kept, grows=False)
             columns, key = (*key_columns(tensor.type), VALUE), kept.keys[keys.axis]
             query = rows_with_keys(query, columns, keys.axis, keys.table, (*kept.keys, VALUE))
-            masks = [(named_rows(table_rows(keys.table), [KEY.format(0)], [key]), [key])]
+            masks = [(named_rows(all_rows(keys.table), [KEY.format(0)], [key]), [key])]
             return self._replace(kept, NewRows(query, masks))
 
     def _store(
@@ -432,11 +431,11 @@ class Refresh(Candidates):
         """Make the table of a kept tensor anew; return the number of its rows."""
         run, where = self.session.run, f"refresh, {kept.tensor}"
         columns = (*kept.keys, VALUE)
-        run(create_table(kept.table, named_rows(rows, columns, columns), replace=True), where)
+        made = create_table(kept.table, named_rows(rows, columns, columns), replace=True)
+        ((count,),) = run(made, where)
         forget_relation(self.session, kept.table)
         self._note(kept, ())
         self._changed[kept.tensor] = (EVERYTHING,)
-        ((count, *_),) = self.session.fetch(rows_and_last(kept.table))
         return int(count)
 
     def _note(self, kept: KeptTensor, digest: Digest) -> None:
@@ -448,8 +447,8 @@ class Refresh(Candidates):
         run, where = self.session.run, f"refresh, {kept.tensor}"
         new = self._temporary_table(kept.tensor)
         run(create_table(new, query, replace=True, temporary=True), where)
-        now, before = (table_rows(x, (VALUE,)) for x in (new, kept.table))
-        if not self.session.fetch(entries_that_changed(now, before, (), None).text):
+        now, before = (all_rows(x, (VALUE,)) for x in (new, kept.table))
+        if not self.session.fetch(changed_entries(now, before, (), None).text):
             return 0
         run(delete_all(kept.table), where)
         run(insert_rows(kept.table, now), where)

@@ -14,7 +14,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.maintenance.changed_keys import ChangedKeys
 from ucle.maintenance.document import KeptTensor, Parts
 from ucle.maintenance.states import Digest, combine_digests
-from ucle.sqlgen.cached_texts import AnyQuery
+from ucle.sqlgen.cached_texts import Rows
 from ucle.sqlgen.replaced_rows import (
     create_differing,
     delete_differing,
@@ -24,7 +24,7 @@ from ucle.sqlgen.replaced_rows import (
     insert_present,
 )
 
-Masks = Sequence[tuple[AnyQuery, Sequence[str]]]
+Masks = Sequence[tuple[Rows, Sequence[str]]]
 """Queries for the keys at which entries may differ, with the columns of a kept tensor."""
 
 
@@ -32,7 +32,7 @@ Masks = Sequence[tuple[AnyQuery, Sequence[str]]]
 class NewRows:
     """The entries of a tensor that may differ, or by how much they grow."""
 
-    query: AnyQuery
+    query: Rows
     """With the columns of the kept tensor."""
     masks: Masks = ()
     """Where they are; none if they are all, and for what entries grow by."""

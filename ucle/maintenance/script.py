@@ -52,18 +52,19 @@ from ucle.run.current_data import Prepared
 from ucle.run.view_sizes import MOST, size_groups
 from ucle.run.views import view_queries
 from ucle.sqlgen import refresh_scripts as sql
+from ucle.sqlgen.cached_texts import Rows, rows_of
 from ucle.sqlgen.guards import AGAIN, guard_messages
 from ucle.sqlgen.maintained_tables import (
     DELTA,
     changed_entries,
     delete_all,
     drop_table,
+    named_rows,
     rows_at,
-    with_names,
-    without_value,
+    rows_but_value,
 )
 from ucle.sqlgen.sql_trees import VALUE, key_columns
-from ucle.sqlgen.write_statements import Query, all_rows, create_table, delete_rows, insert_rows
+from ucle.sqlgen.write_statements import all_rows, create_table, delete_rows, insert_rows, no_rows
 from ucle.stats.measure import MeasuredInput
 
 SHARE = 0.001
@@ -76,11 +77,23 @@ class _Stage:
 
     text: str
     table: Parts
-    query: Query
+    query: Rows
     keys: tuple[str, ...]
     """The columns of its axes."""
     spec: TableInput
     """The table, as an input of the next statements."""
+
+
+@dataclass(frozen=True)
+class _Query:
+    """A query for the entries of a tensor."""
+
+    rows: Rows
+    type: TensorType
+    cost: float
+    """That which is predicted."""
+    lengths: frozenset[str]
+    """The guards of lengths, which end a script where data grows."""
 
 
 @dataclass(frozen=True)
@@ -132,12 +145,6 @@ def write_script(
     return text.replace(AGAIN, "to_sql again")
 
 
-def _lengths(query: Query) -> set[str]:
-    """The guards that end a script where data grows."""
-    grown = {x for x in guard_messages(query) if " grown " in x}
-    return {x for x in grown if f" {MOST};" not in x}
-
-
 def _header(document: Document, told: Told) -> list[str]:
     lines = [f"Brings the maintained program {document.name!r} up to date:"]
     lines += [f"  {x.strip()}" for x in document.text.split(";")]
@@ -170,9 +177,8 @@ class _Script(Derivation):
     def write(self, told: Told) -> list[Line]:
         """Return the statements."""
         name = self.document.name
-        changed_program = sql.check(
-            sql.not_as_made(TABLE, name, self._made), "the program is another one; to_sql again"
-        )
+        message = "the program is another one; to_sql again"
+        changed_program = sql.check_program(TABLE, name, self._made, message)
         lines: list[Line] = [(changed_program, "")]
         sources = {
             x: (bound.source, bound.fill)
@@ -289,7 +295,7 @@ class _Script(Derivation):
         """Yield the statements that replace the rows of a kept tensor, and note its rows."""
         columns = (*kept.keys, VALUE)
         stage = way.stages[-1]
-        now = with_names(all_rows(stage.table), [*stage.keys, VALUE], columns)
+        now = named_rows(all_rows(stage.table), [*stage.keys, VALUE], columns)
         every = all_rows(kept.table, columns)
         part, program = part_of(kept), self.document.name
         noted = sql.note_rows(TABLE, program, part, self._made, every, columns)
@@ -300,11 +306,11 @@ class _Script(Derivation):
         else:
             weight = self._weight_of(kept)
             changed = temporary(f"{kept.tensor}_changed")
-            before = rows_at(every, *way.masks) if way.masks else every
+            before = rows_at(every, way.masks) if way.masks else every
             query = changed_entries(now, before, kept.keys, weight)
             yield self._table(changed, query), f"{kept.tensor}: keys whose rows differ"
             yield delete_rows(kept.table, all_rows(changed), kept.keys), ""
-            yield insert_rows(kept.table, rows_at(now, (changed, kept.keys))), ""
+            yield insert_rows(kept.table, rows_at(now, [(changed, kept.keys)])), ""
             self._hand_on(kept, changed, differs_by=weight is not None)
         yield noted[0], f"{kept.tensor}: a digest of its rows, by which refresh() knows them"
         yield noted[1], ""
@@ -388,7 +394,7 @@ class _Script(Derivation):
         """
         inputs = self._read_by(statements)
         kinds = [self.whole.options.decomposition] if self._kernels else []
-        found: tuple[Query, TensorType, float] | None = None
+        found: _Query | None = None
         for kind in dict.fromkeys((*kinds, "relational")):
             options = replace(self.whole.options, outputs=(tensor,), decomposition=kind)
             # Kernels of one connection alone are for no script, and relational plans call none.
@@ -396,15 +402,15 @@ class _Script(Derivation):
             with contextlib.suppress(*([] if last else [UcleError])):
                 new = self._query(statements, inputs, options, fill)
                 # Arrays have lengths, which would end the script where data grows.
-                if found is None or _lengths(new[0]) < _lengths(found[0]):
+                if found is None or new.lengths < found.lengths:
                     found = new
-            if found is not None and not _lengths(found[0]):
+            if found is not None and not found.lengths:
                 break
         assert found is not None
-        query, type_, cost = found
+        query, type_ = found.rows, found.type
         keys = key_columns(type_)
         if names is not None:
-            query, keys = with_names(query, [*keys, VALUE], [*names, VALUE]), tuple(names)
+            query, keys = named_rows(query, [*keys, VALUE], [*names, VALUE]), tuple(names)
         table, rows_ = temporary(tensor), max(1, int(SHARE * self.whole.entries))
         spec = TableInput(
             quoted_name(table),
@@ -416,7 +422,7 @@ class _Script(Derivation):
             ),
         )
         stage = _Stage(statement_text(statements[-1]), table, query, tuple(keys), spec)
-        return stage, cost
+        return stage, found.cost
 
     def _query(
         self,
@@ -424,8 +430,8 @@ class _Script(Derivation):
         inputs: Mapping[str, TableInput],
         options: Options,
         fill: Scalar | None,
-    ) -> tuple[Query, TensorType, float]:
-        """Return the query for the only output of a program, its type and its predicted cost."""
+    ) -> _Query:
+        """Return the query for the only output of a program."""
         session, (tensor,) = self._session, options.outputs or ()
         resolved, sized = bind_statements(tuple(statements), inputs, session, options)
         compiled = Prepared(compile_sized(session, resolved, sized, options), options).for_views()
@@ -435,19 +441,20 @@ class _Script(Derivation):
         relational = compiled.decomposed.relational
         route = session.offered.relational if relational else session.offered
         queries = view_queries(session, compiled, options, route, rows=rows, qualified=False)
-        query = queries[tensor]
+        grown = {x for x in guard_messages(queries[tensor]) if " grown " in x}
+        lengths = frozenset(x for x in grown if f" {MOST};" not in x)
+        query = rows_of(queries[tensor], pretty=True)
         if other:
             assert fill is not None
-            query = without_value(query, fill)
-        return query, type_, compiled.decomposed.total_cost
+            query = rows_but_value(query, fill)
+        return _Query(query, type_, compiled.decomposed.total_cost, lengths)
 
-    def _table(self, table: Parts, query: Query) -> str:
+    def _table(self, table: Parts, query: Rows) -> str:
         """Return the statement that makes a table; it is created without rows for the next ones."""
         self._create(table, query)
-        return create_table(table, query.copy(), replace=True, temporary=True, pretty=True)
+        return create_table(table, query, replace=True, temporary=True)
 
-    def _create(self, table: Parts, query: Query) -> None:
-        empty = query.copy().limit(0)
-        sql_ = create_table(table, empty, replace=True, temporary=True)
+    def _create(self, table: Parts, query: Rows) -> None:
+        sql_ = create_table(table, no_rows(query), replace=True, temporary=True)
         self._session.run(sql_, "to_sql")
         self.tables.append(table)

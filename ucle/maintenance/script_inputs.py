@@ -21,18 +21,20 @@ from ucle.maintenance.document import Document, Parts, WatchedInput, known_input
 from ucle.maintenance.notes import TABLE, part_of
 from ucle.plan.sources import Nulls, TableName, TableSource
 from ucle.sqlgen import refresh_scripts as sql
+from ucle.sqlgen.cached_texts import Rows
 from ucle.sqlgen.maintained_tables import (
     appended_rows,
     changed_rows,
     rows_at,
-    state_behind,
+    rows_that_differ,
     state_columns,
     state_keys,
-    state_query,
+    state_rows,
+    state_rows_behind,
     state_value,
 )
-from ucle.sqlgen.told_changes import rows_not_at, surplus_rows
-from ucle.sqlgen.write_statements import Query, all_rows, create_table, delete_rows, insert_rows
+from ucle.sqlgen.told_changes import rows_not_at
+from ucle.sqlgen.write_statements import all_rows, create_table, delete_rows, insert_rows, no_rows
 
 Line = tuple[str, str]
 """A statement, with what it does."""
@@ -51,13 +53,13 @@ class ChangedByScript:
     """True if the table says by how much each entry differs."""
     table: Parts
     """The temporary table of changed keys."""
-    query: Query
+    query: Rows
     """Finds them."""
     before: tuple[Line, ...]
     """Statements before that table is made, and the checks among them."""
     after: tuple[Line, ...]
     """Statements that make the state the present one, and note it."""
-    temporary: tuple[tuple[Parts, Query], ...] = ()
+    temporary: tuple[tuple[Parts, Rows], ...] = ()
     """Other temporary tables, with queries for their columns."""
 
 
@@ -194,12 +196,12 @@ class _Input:
     def value(self) -> str | None:
         return state_value(self.source)
 
-    def wrong(self, rows: Query) -> Line:
+    def wrong(self, rows: Rows) -> Line:
         """The check that new rows have keys and values that an input may have."""
         positions = [x for n, x in enumerate(self.keys) if not self.source.is_encoded(n)]
         found = sql.wrong_rows(rows, self.keys, self.value, positions=positions, finite=self.finite)
         message = f"input {self.name}: a new row has NULL, a negative key, or a number not finite"
-        return sql.check(sql.has_rows(found), message), ""
+        return sql.check_no_rows(found, message), ""
 
 
 def _told(given: _Input, told: Told) -> ChangedByScript:
@@ -212,35 +214,35 @@ def _told(given: _Input, told: Told) -> ChangedByScript:
     came, went, removed = (temporary(f"{name}_{x}") for x in ("came", "went", "removed"))
     inserted, deleted, before = all_rows(came, columns), all_rows(went), all_rows(state, columns)
     lines, kinds = list[Line](), [(came, columns)]
-    lines.append((_create(came, before.limit(0)), f"{name}: inserted rows"))
+    lines.append((_create(came, no_rows(before)), f"{name}: inserted rows"))
     if new is not None:
         read = sql.columns_of(new, list(zip(own, columns, strict=True)))
         lines.append((sql.insert_from(came, read), ""))
         message = f"input {name}: a value of an inserted row is not of its type"
-        lines.append((sql.check(sql.has_rows(surplus_rows(read, inserted)), message), ""))
+        lines.append((sql.check_no_rows(rows_that_differ(read, inserted, columns), message), ""))
         lines.append(given.wrong(inserted))
-    remaining, gone = before, before.limit(0)
+    remaining, gone = before, no_rows(before)
     if old is not None:
         kinds += [(went, keys), (removed, columns)]
         pairs = list(zip(source.keys, keys, strict=True))
-        lines.append((_create(went, all_rows(state, keys).limit(0)), f"{name}: deleted keys"))
+        lines.append((_create(went, no_rows(all_rows(state, keys))), f"{name}: deleted keys"))
         lines.append((sql.insert_from(went, sql.columns_of(old, pairs)), ""))
         message = f"input {name}: a deleted row is not there"
-        lines.append((sql.check(sql.has_rows(rows_not_at(deleted, keys, before)), message), ""))
-        rows = rows_at(before, (went, keys))
+        lines.append((sql.check_no_rows(rows_not_at(deleted, keys, before), message), ""))
+        rows = rows_at(before, [(went, keys)])
         lines.append((_create(removed, rows), f"{name}: the rows that are deleted"))
         remaining, gone = rows_not_at(before, keys, deleted), all_rows(removed, columns)
     if not source.sum_duplicates:
         message = f"input {name}: there is a row at the coordinates of an inserted one"
-        taken = rows_at(remaining, (came, keys))
-        lines.append((sql.check(sql.has_rows(taken), message), ""))
+        taken = rows_at(remaining, [(came, keys)])
+        lines.append((sql.check_no_rows(taken, message), ""))
         message = f"input {name}: two inserted rows have the same coordinates"
-        lines.append((sql.check(sql.has_rows(sql.repeated_rows(inserted, keys)), message), ""))
+        lines.append((sql.check_no_rows(sql.repeated_rows(inserted, keys), message), ""))
     parts = [(1, before)]
     if told.applied:
         parts += [(1, inserted), (-1, gone)]
-    differ = sql.counts_differ(state_query(source), parts)
-    lines.append((sql.check(differ, f"input {name}: it has other changes, refresh() first"), ""))
+    message = f"input {name}: it has other changes, refresh() first"
+    lines.append((sql.check_count(state_rows(source), parts, message), ""))
     if not told.applied:
         lines += _apply(given, new, None if old is None else went)
     weight = weight_of(source, given.fill)
@@ -290,25 +292,21 @@ def _appended(given: _Input) -> ChangedByScript:
     """An input to which rows are only appended."""
     source, name, keys = given.source, given.name, given.keys
     part = part_of(given.watched)
-    last, noted, pending = (
-        sql.last_noted(TABLE, given.program, part, x) for x in ("last", "rows", "digest")
-    )
-    weight = weight_of(source, given.fill)
-    query, rows = appended_rows(source, last, weight), state_behind(source, last)
+    noted = TABLE, given.program, part
+    last, weight = sql.last_noted(*noted), weight_of(source, given.fill)
+    query, rows = appended_rows(source, last, weight), state_rows_behind(source, last)
     assert isinstance(source.origin, TableName)
     place = source.origin.parts
-    removed = sql.rows_were_removed(place, noted, last)
     lines = [
-        (sql.check(sql.is_positive(pending), f"input {name}: refresh() first"), ""),
-        (sql.check(removed, f"input {name}: rows were removed"), ""),
+        (sql.check_none_pending(*noted, f"input {name}: refresh() first"), ""),
+        (sql.check_none_removed(*noted, place, f"input {name}: rows were removed"), ""),
         given.wrong(rows),
     ]
     table, check = temporary(f"{name}_changed"), list[Line]()
     if not source.sum_duplicates:
-        every = state_query(source)
         message = f"input {name}: two rows have the same coordinates"
-        several = sql.repeated_rows(rows_at(every, (table, keys)), keys)
-        check.append((sql.check(sql.has_rows(several), message), ""))
+        several = sql.repeated_rows(rows_at(state_rows(source), [(table, keys)]), keys)
+        check.append((sql.check_no_rows(several, message), ""))
     after = sql.note_last_row(TABLE, given.program, part, given.made, place)
     return ChangedByScript(
         given.watched,
@@ -321,5 +319,5 @@ def _appended(given: _Input) -> ChangedByScript:
     )
 
 
-def _create(table: Parts, query: Query) -> str:
-    return create_table(table, query.copy(), replace=True, temporary=True, pretty=True)
+def _create(table: Parts, rows: Rows) -> str:
+    return create_table(table, rows, replace=True, temporary=True)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ucle.database.session import Session
 from ucle.errors import InputError, MaintenanceError
 from ucle.maintenance.document import Parts, WatchedInput
 from ucle.plan.sources import TableSource
-from ucle.sqlgen.cached_texts import AnyQuery
+from ucle.sqlgen.cached_texts import Rows
 from ucle.sqlgen.maintained_tables import digest_of_rows, state_columns, state_rows
-from ucle.sqlgen.write_statements import describe, table_rows
+from ucle.sqlgen.write_statements import all_rows, describe
 
 Digest = tuple[int | None, ...]
 """The number of some rows, and a digest of them."""
 
+NO_ROWS: Digest = (0, None, None)
+"""That of no rows."""
 
-def read_digest(session: Session, query: AnyQuery, source: TableSource) -> Digest:
+
+def read_digest(session: Session, query: Rows, source: TableSource) -> Digest:
     """Return the digest of a query with the columns of the state of a source."""
     ((count, *digest),) = session.read(digest_of_rows(query, state_columns(source)))
     return (int(count), *(None if x is None else int(x) for x in digest))
@@ -25,7 +30,7 @@ def combine_digests(before: Digest, come: Digest, went: Digest) -> Digest:
     counts, digests, totals = zip(*((x or 0 for x in y) for y in (before, come, went)), strict=True)
     count = counts[0] + counts[1] - counts[2]
     if not count:
-        return (0, None, None)
+        return NO_ROWS
     return (count, digests[0] ^ digests[1] ^ digests[2], totals[0] + totals[1] - totals[2])
 
 
@@ -37,7 +42,7 @@ def check_state(session: Session, watched: WatchedInput, source: TableSource) ->
     """
     assert watched.state is not None
     try:
-        found = read_digest(session, table_rows(watched.state, state_columns(source)), source)
+        found = read_digest(session, all_rows(watched.state, state_columns(source)), source)
     except InputError:  # it is gone, or has other columns
         found = ()
     if found != watched.digest:
@@ -52,6 +57,14 @@ def check_state(session: Session, watched: WatchedInput, source: TableSource) ->
 
 def has_types_of_input(session: Session, state: Parts, source: TableSource) -> bool:
     """True if the columns of a state have the types that those of the input have now."""
-    sides = (state_rows(source), table_rows(state, state_columns(source)))
-    now, before = ([x[:2] for x in session.read(describe(side))] for side in sides)
+    sides = [state_rows(source), all_rows(state, state_columns(source))]
+    found = session.look_once(
+        "types of columns", sides, lambda unseen: {x: _types_of(session, x) for x in unseen}
+    )
+    now, before = (found[x] for x in sides)
     return now == before
+
+
+def _types_of(session: Session, rows: Rows) -> list[tuple[Any, ...]]:
+    """The names and the types of the columns of a query."""
+    return [x[:2] for x in session.read(describe(rows))]

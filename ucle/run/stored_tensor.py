@@ -57,11 +57,11 @@ from ucle.run.read_tuples import (
 )
 from ucle.run.row_values import dense_array, rows_batch
 from ucle.run.wide_frames import wide_table
-from ucle.sqlgen.cached_texts import Rows
+from ucle.sqlgen.cached_texts import Rows, rows_of
 from ucle.sqlgen.script import called_functions, count_query, sql_text, values_query
 from ucle.sqlgen.sql_trees import VALUE, key_columns
 from ucle.sqlgen.write_statements import Query, copy_to_folder, count_rows_up_to, order_rows
-from ucle.sqlgen.written_form import needs_kernels, written_query, written_text
+from ucle.sqlgen.written_form import needs_kernels, written_query, written_rows
 from ucle.udf_kernels import Csr
 
 if TYPE_CHECKING:
@@ -458,10 +458,10 @@ class StoredTensor:
         (name, value), type_, own = self._find_place(form)
         if type_.dictionaries or self._by_arrow(own):
             with self.query(form) as query:
-                yield Rows(sql_text(query))
+                yield rows_of(query)
         else:
             offered = self._session.offered
-            yield Rows(written_text((name,), value, type_, self.layout, own, offered))
+            yield written_rows(name, value, type_, self.layout, own, offered)
 
     def _find_place(self, form: WrittenForm) -> tuple[tuple[str, str], TensorType, WrittenForm]:
         """Return the table to read for a form, with its type, and the form to bring it into.

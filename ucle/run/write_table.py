@@ -25,6 +25,7 @@ from ucle.foundation.names import fold_name
 from ucle.inputs.column_types import array_sizes, element_of, nesting
 from ucle.plan.sources import TableName
 from ucle.sqlgen import write_statements as tables
+from ucle.sqlgen.cached_texts import Rows, rows_of
 from ucle.sqlgen.database_queries import current_place_query, databases_query, schemas_query
 from ucle.sqlgen.write_statements import Query
 
@@ -85,20 +86,21 @@ def write_rows(session: Session, query: Query, target: WriteTarget) -> int:
     if kind == "view":
         raise _build_error(target, f"{target.parts[-1]} is a view", "DROP VIEW makes the name free")
     if kind is not None and target.mode in ("append", "upsert"):
-        _check_columns(session, query, full, target)
+        rows = rows_of(query)
+        _check_columns(session, rows, full, target)
         if target.mode == "upsert":
-            return _upsert(session, query, full, target)
-        return _run(session, tables.insert_rows(full, query), target)
-    rows = tables.order_rows(query, target.order)
+            return _upsert(session, rows, full, target)
+        return _run(session, tables.insert_rows(full, rows), target)
+    rows = rows_of(tables.order_rows(query, target.order))
     replace = target.mode == "replace"
     return _run(session, tables.create_table(full, rows, replace=replace), target)
 
 
-def _upsert(session: Session, query: Query, full: tuple[str, ...], target: WriteTarget) -> int:
-    delete = tables.delete_rows(full, query.copy(), target.on)
+def _upsert(session: Session, rows: Rows, full: tuple[str, ...], target: WriteTarget) -> int:
+    delete = tables.delete_rows(full, rows, target.on)
     with transaction(session):
         _run(session, delete, target)
-        return _run(session, tables.insert_rows(full, query), target)
+        return _run(session, tables.insert_rows(full, rows), target)
 
 
 @contextlib.contextmanager
@@ -187,10 +189,10 @@ def _same(name: str, names: Sequence[str] | dict[str, bool]) -> str | None:
 
 
 def _check_columns(
-    session: Session, query: Query, full: tuple[str, ...], target: WriteTarget
+    session: Session, rows: Rows, full: tuple[str, ...], target: WriteTarget
 ) -> None:
     """Check that the columns of a table match those of the rows."""
-    new = _columns(session, tables.describe(query.copy()), target)
+    new = _columns(session, tables.describe(rows), target)
     old = _columns(session, tables.describe(tables.all_rows(full)), target)
     old_kinds = {fold_name(name): kind for name, kind in old.items()}
     fits = new.keys() == old_kinds.keys() or {fold_name(n) for n in new} == old_kinds.keys()
