@@ -197,25 +197,41 @@ def commands_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def below_parts(group: click.Group, context: click.Context) -> Iterator[str]:
+def below_parts(
+    group: click.Group, context: click.Context, told: Collection[Row] | None = None
+) -> Iterator[str]:
     """The commands of a group; options that all that compile a program have come first, once."""
-    contexts = []
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        if command is not None and not command.hidden:
-            contexts.append(click.Context(command, parent=context, info_name=name))
-    compiling = [set(options(c)) for c in contexts if takes_program(c.command)]
-    shared = set.intersection(*compiling) if compiling else set()
-    if shared:
-        named = [f"`{c.command_path}`" for c in contexts if takes_program(c.command)]
-        yield "## Options of commands that compile a program"
-        yield f"{', '.join(named[:-1])} and {named[-1]} have all of these."
-        in_order = next(options(c) for c in contexts if takes_program(c.command))
-        yield table(("option", ""), (row for row in in_order if row in shared))
+    contexts = contexts_below(group, context)
+    if told is None:
+        compiling = [c for c in every_context(contexts) if takes_program(c.command)]
+        told = set.intersection(*(set(options(c)) for c in compiling)) if compiling else set()
+        if told:
+            named = [f"`{c.command_path}`" for c in compiling]
+            yield "## Options of commands that compile a program"
+            yield f"{', '.join(named[:-1])} and {named[-1]} have all of these."
+            yield table(("option", ""), (row for row in options(compiling[0]) if row in told))
     for below in contexts:
-        yield from command_parts(below.command, below, shared)
+        yield from command_parts(below.command, below, told)
         if isinstance(below.command, click.Group):
-            yield from below_parts(below.command, below)
+            yield from below_parts(below.command, below, told)
+
+
+def contexts_below(group: click.Group, context: click.Context) -> list[click.Context]:
+    """The contexts of the commands of a group that are shown."""
+    commands = ((name, group.get_command(context, name)) for name in group.list_commands(context))
+    return [
+        click.Context(command, parent=context, info_name=name)
+        for name, command in commands
+        if command is not None and not command.hidden
+    ]
+
+
+def every_context(contexts: Iterable[click.Context]) -> Iterator[click.Context]:
+    """Some contexts, each followed by those of the commands below it."""
+    for context in contexts:
+        yield context
+        if isinstance(context.command, click.Group):
+            yield from every_context(contexts_below(context.command, context))
 
 
 def takes_program(command: click.Command) -> bool:

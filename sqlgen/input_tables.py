@@ -152,7 +152,8 @@ def whole_table(source: TableSource, prefix: str = "", alias: str | None = None)
             return csv_table(file, alias)
         case DataFile(path) as file:
             united = isinstance(file, ParquetFile) and file.united
-            return parquet_table(path, alias, nan=source.dtype.kind in "fc", united=united)
+            nan = source.dtype.kind in "fc" or source.of_floats
+            return parquet_table(path, alias, nan=nan, united=united)
         case InMemory(_, name):
             return table(prefix + name, alias=alias)
         case OneRow():

@@ -1,7 +1,7 @@
-"""Estimated entries of functions along an axis (`ucle.ir.axis_functions`), and of forests.
+"""Estimated entries of functions along an axis (`ucle.ir.axis_functions`), and of pairs.
 
 A scan leaves a fibre without stored entries as it is; in all others every entry is made. Top-k
-makes every entry of every fibre, and so does a forest.
+makes every entry of every fibre, and so do forests and systems of linear equations.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def running_counts(vertex: Vertex, fibres: float) -> TensorStatistics:
 
 
 def every_entry(vertex: Vertex) -> TensorStatistics:
-    """T and V of the tensor that a vertex with top-k or a forest makes: all entries."""
+    """T and V of the tensor that a vertex with top-k or a pair makes: all entries."""
     sizes = tuple(float(label.bound) for label in vertex.labels)
     return TensorStatistics(math.prod(sizes), sizes)
 

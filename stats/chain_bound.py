@@ -156,7 +156,7 @@ def _derived_degrees(vertex: Vertex, operands: tuple[Statistics, ...]) -> Degree
         return _reindexed_degrees(vertex, _degrees(operands[0]))
     if vertex.along is not None:
         return _running_degrees(vertex, _degrees(operands[0]))
-    if vertex.top is not None or vertex.forest is not None:
+    if vertex.top is not None or vertex.pair is not None:
         counts = every_entry(vertex)
         return Degrees.from_counts(counts.distinct, counts.entries, counts.distinct)
     labels = vertex.all_labels

@@ -55,7 +55,7 @@ class Textbook:
         if vertex.along is not None:
             counts = self._running_counts(vertex, operands[0])
             return Statistics(vertex.tensor.type, counts, derived)
-        if vertex.top is not None or vertex.forest is not None:
+        if vertex.top is not None or vertex.pair is not None:
             return Statistics(vertex.tensor.type, every_entry(vertex), derived)
         cells = math.prod(float(label.bound) for label in vertex.labels)
         entries = min(run(self._projected_rows(derived, set(vertex.names))), cells)

@@ -56,6 +56,9 @@ WELL_KNOWN = (
 )
 """Modules whose neighbours are shown; the names are short, so that a line has room for some."""
 
+FEW = 6
+"""Modules whose neighbours are shown if none of the well-known ones is there, as with a limit."""
+
 EPILOGUE = """
 It is all in {0}; look around with
   import ucle; connection = ucle.connect("{0}")
@@ -150,10 +153,11 @@ def show_neighbours(
 
 
 def neighbours(connection: duckdb.DuckDBPyConnection, count: int = 4) -> list[tuple[str, str]]:
-    """The nearest neighbours of the well-known modules that are there, among those with source.
+    """The nearest neighbours of some modules, among those with source.
 
     Each has as many of `count` as fit into a line, and one at least.
     """
+    chosen = modules_with_neighbours(connection)
     rows = connection.execute(
         """
         WITH named AS (
@@ -172,11 +176,23 @@ def neighbours(connection: duckdb.DuckDBPyConnection, count: int = 4) -> list[tu
         )
         WHERE place <= ? GROUP BY name
         """,
-        [list(WELL_KNOWN), count],
+        [chosen, count],
     ).fetchall()
     room = WIDTH - 4 - max((len(name) for name, _ in rows), default=0)
     shown = [(name, _fitting(others, room)) for name, others in rows]
-    return sorted(shown, key=lambda row: WELL_KNOWN.index(row[0]))
+    return sorted(shown, key=lambda row: chosen.index(row[0]))
+
+
+def modules_with_neighbours(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """The well-known modules that are there with source, or else those with the highest ranks."""
+    rows = connection.execute(
+        """
+        SELECT name FROM pagerank JOIN modules ON id = i
+        WHERE id IN (SELECT module FROM bag) ORDER BY val DESC, name
+        """
+    ).fetchall()
+    ranked = [name for (name,) in rows]
+    return [name for name in WELL_KNOWN if name in ranked] or ranked[:FEW]
 
 
 def _fitting(parts: list[str], room: int) -> str:

@@ -128,3 +128,12 @@ def test_reading_begins_without_the_libraries_of_the_rest() -> None:
     code = f"import sys, ucle.command.start; print([x for x in {heavy} if x in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.usefixtures("_small")
+def test_few_modules_have_neighbours_too(tmp_path: Path) -> None:
+    """None of the well-known ones is among them, as with a small limit."""
+    shown = run(tmp_path, "--limit", "20").output
+    table = shown[shown.index("The nearest modules") :].split("\n\n")[0]
+    assert "asyncio" not in table
+    assert len([line for line in table.splitlines() if "package" in line]) >= 3, shown

@@ -124,7 +124,7 @@ VECTOR = {"x": X}
 HERE, THERE = "line 1, column 1", "line 2, column 1"
 ONE = "one statement for each tensor"
 FUNCTIONS = "one of " + ", ".join(sorted({*MAPS, *CASTS, *DERIVED}))
-REDUCTIONS = "one of " + ", ".join(sorted({*REDUCES, *RUNNING, *MATRIX_MAPS, *ALONG}))
+REDUCTIONS = "one of " + ", ".join(sorted({*REDUCES, *RUNNING, *MATRIX_MAPS, *ALONG, "solve"}))
 SEVERAL = "one of " + ", ".join(sorted(DERIVED))
 NAMES = [
     ("a[i] = b[i]\nb[i] = a[i]", {}, HERE, "definitions without a cycle", "a -> b -> a"),

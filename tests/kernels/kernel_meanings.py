@@ -17,7 +17,7 @@ import compressed_meanings as compressed
 import numpy as np
 from forest_meanings import forest, forest_pack
 from kernel_table import KERNELS
-from matrix_meanings import KERNEL_PARTS, mat_map, mat_parts
+from matrix_meanings import KERNEL_PARTS, mat_map, mat_parts, mat_solve
 from multiway_meanings import multiway
 from numpy.typing import NDArray
 from operator_meanings import COMBINES, MAPS, ORDERED, REDUCES, Array, Function
@@ -422,6 +422,7 @@ def _of_matrices(element: ElementType) -> Iterator[tuple[str, Function]]:
     del element
     for name, parts in KERNEL_PARTS.items():
         yield f"mat_{name}", partial(mat_map if len(parts) == 1 else mat_parts, parts)
+    yield "mat_solve", mat_solve
 
 
 _FAMILIES = {

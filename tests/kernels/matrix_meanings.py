@@ -8,7 +8,7 @@ import numpy as np
 from operator_meanings import Array
 
 from ucle.ir.axis_functions import MATRIX_FUNCTIONS
-from ucle.testing.oracle_operators import MATRICES
+from ucle.testing.oracle_operators import MATRICES, solve_systems
 
 KERNEL_PARTS: Mapping[str, Sequence[str]] = {
     name: [each.name for each in MATRIX_FUNCTIONS.values() if name in (each.part_of or ())]
@@ -44,3 +44,15 @@ def mat_parts(names: Sequence[str], v: Array, parts: int, rows: int, columns: in
     blocks = v.reshape(-1, parts, rows, columns)[:, 0].astype(np.float64)
     made = [_apply(name, block).reshape(-1) for block in blocks for name in names]
     return np.concatenate(made).astype(v.dtype) if made else v[:0]
+
+
+def mat_solve(matrices: Array, sides: Array, n: int) -> Array:
+    """Solutions of some systems of n equations, with as many right-hand sides each."""
+    rows = len(matrices) // n if n else 0
+    if len(matrices) != rows * n or rows % max(n, 1) or (len(sides) % rows if rows else len(sides)):
+        raise ValueError("other numbers of equations")
+    if not len(sides):
+        return sides
+    A = matrices.reshape(-1, n, n).astype(np.float64)
+    solved = solve_systems(A, sides.reshape(len(A), n, -1).astype(np.float64))
+    return solved.reshape(-1).astype(sides.dtype)

@@ -274,7 +274,7 @@ def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
     elif plain == "reindex":
         for constants, program in INDEX_MAPS:
             yield [tensor(rng, tag, 12), constants, program, number(rng, tag)]
-    elif plain.startswith(("cum", "vec_top_", "forest", *OF_MATRICES)):
+    elif plain.startswith(("cum", "vec_top_", "forest", "mat_solve", *OF_MATRICES)):
         yield from _rows_along(plain)(rng, tag)
     elif plain == "element":
         for length in LENGTHS[1:]:
@@ -333,6 +333,8 @@ def _rows_along(plain: str) -> Callable[[np.random.Generator, str], Iterator[lis
     """Return a function that makes arguments of a kernel that works along axes."""
     if plain.startswith("forest"):
         return partial(_rows_of_forests, plain)
+    if plain == "mat_solve":
+        return _rows_of_systems
     if plain in OF_MATRICES:
         return partial(_rows_of_matrices, plain.removeprefix("mat_"))
     return _rows_with_first_entries if plain.startswith("vec_top_") else _running_rows
@@ -370,6 +372,16 @@ def _rows_of_matrices(name: str, rng: np.random.Generator, tag: str) -> Iterator
                 padded = np.repeat(made[:, None, :rows, :columns], parts, axis=1)
                 ends = [rows, columns] if parts == 1 else [parts, rows, columns]
                 yield [padded.reshape(-1).astype(ELEMENT_TYPES[tag].dtype), *ends]
+
+
+def _rows_of_systems(rng: np.random.Generator, tag: str) -> Iterator[list[Any]]:
+    """Some matrices each, as many blocks of right-hand sides, and the number of equations."""
+    dtype = ELEMENT_TYPES[tag].dtype
+    for n, count, sides in product((1, 2, 5, 17, 40), (0, 1, 3), (0, 1, 3, 20)):
+        matrices = rng.normal(size=(count, n, n)) + 2 * n * np.eye(n)[rng.permutation(n)]
+        right = rng.normal(size=count * n * sides)
+        yield [matrices.reshape(-1).astype(dtype), right.astype(dtype), n]
+    yield [np.zeros(0, dtype), np.zeros(0, dtype), 0]
 
 
 def _with_equals(rng: np.random.Generator, tag: str, length: int, special: bool) -> Array:

@@ -90,6 +90,14 @@ BY_HAND: dict[str, Callable[[], Any]] = {
     ),
     "Z[i,r] = arg_top_k[j,r](N[i,j])": lambda: np.tile(np.arange(3), (4, 1)),
     "Z[i,j] = among_bottom_k[j,r](N[i,j])": lambda: members(N, up(N)[:, :3]),
+    "Z[r] = top_k[i,j,r](S[i,j])": lambda: np.sort(S.ravel())[::-1][:3],
+    "Z[r] = arg_bottom_k[j,i,r](S[i,j])": lambda: up(S.T.ravel())[:3],
+    "Z = argmax[i,j](S[i,j])": lambda: np.argmax(S),
+    "Z[h] = argmin[c,a](T[a,h,c])": lambda: T.transpose(1, 2, 0).reshape(5, -1).argmin(axis=1),
+    "Z[c,r] = bottom_k[a,h,r](2 * T[a,h,c] + 1)": lambda: (
+        2 * np.sort(T.reshape(10, 3), axis=0)[:3].T + 1
+    ),
+    "Z[r] = top_k[i,j,r](n[i,j] * x[k])": lambda: np.sort((n * x.sum()).ravel())[::-1][:3],
     "Z[i,r] = arg_top_k[j,r](cumsum[j](S[i,j]))": lambda: down(S.cumsum(axis=1))[:, :3],
 }
 """Each as NumPy says it."""
@@ -235,8 +243,10 @@ def test_members_keep_their_coordinates() -> None:
         ("Z[i,r] = top_k[j,r](S[i,j])", {"r": 0}, BoundError, "r from 1 to 7"),
         ("Z[i,r] = top_k[k,r](S[i,j])", {"r": 1}, LabelError, "not there"),
         ("Z[i] = top_k[j,i](S[i,j])", {}, LabelError, "a label of its argument"),
-        ("Z[i] = top_k[j,r,k](S[i,j])", {}, ProgramSyntaxError, "top_k.j,r."),
-        ("Z[i] = argmax[j,r](S[i,j])", {}, ProgramSyntaxError, "argmax.j."),
+        ("Z[i] = top_k[j,r,k](S[i,j])", {}, LabelError, "'r', which is not there"),
+        ("Z[i] = argmax[j,r](S[i,j])", {}, LabelError, "'r', which is not there"),
+        ("Z[r] = top_k[i,i,r](S[i,j])", {}, ProgramSyntaxError, "a label twice"),
+        ("Z[i,j] = among_top_k[i,j,r](S[i,j])", {}, ProgramSyntaxError, "along one label"),
         ("Z[i] = argmax(S[i,j])", {}, UcleError, "argmax"),
         ("Z[i] = argmax[j](S[i,j] * 1j)", {}, ValueTypeError, "no order"),
     ],

@@ -42,6 +42,7 @@ DATA: dict[str, np.ndarray] = {
     "F": positive(U).astype(np.float32),
     "K": np.array([[4, 1, 0, 0], [1, 3, 0, 0], [0, 0, 2, 1], [0, 0, 1, 5]]),
     "b": RNG.normal(size=(U, N)),
+    "c": RNG.normal(size=N),
     "x": np.array([1.0, 0.0, 2.0]),
     "T": np.swapaxes(positive(U), 0, 1),
     "W": RNG.normal(size=(N, 2)),
@@ -70,7 +71,22 @@ FORMS = [
     "L[u,i,j] = cholesky[i,j](S[u,i,j]); E[u,i,j] = sum[k](L[u,i,k] * L[u,j,k])",
     "E[i,j] = pivots[i,j](A[i,j] - 2 * (i == j))",
     "E[u] += log(abs(pivots[i,j](S[u,i,j])) + (i != j))",
-    "E[u,i,j] = solve[i,j](R[u,i,j])",
+    "E[j] = solve[i,j](A[i,j], c[i])",
+    "E[j,a] = solve[i,j](A[i,j], W[i,a])",
+    "E[a,j] = solve[i,j](A[i,j], W[i,a])",
+    "E[u,j] = solve[i,j](S[u,i,j], b[u,i])",
+    "E[j,u] = solve[i,j](S[u,i,j], c[i])",
+    "E[u,j] = solve[i,j](A[i,j], b[u,i])",
+    "E[u,a,j] = solve[i,j](S[u,j,i] * x[u] + 9 * (i == j), W[i,a] + b[u,i])",
+    "E[j,u,a] = solve[i,j](T[i,u,j], R[u,a,i])",
+    "E[j,u,a] = solve[i,j](A[j,i], R[u,a,i])",
+    "E[u,j,a] = solve[i,j](F[u,i,j], W[i,a])",
+    "E[j] = solve[i,j](K[i,j], B[i,v])",
+    "E[u] = solve[i,j](S[u,i,j], c[i])",
+    "E[k] = 2 * solve[i,j](A[i,j], c[i]) * A[j,k]",
+    "E[j] = solve[i,j](sum[u](S[u,i,j]), S[u,i,k])",
+    "E[i] = solve[k,i](A[k,i], c[k]) + c[i]",
+    "E[j] = solve[i,j](solve[i,k](A[i,k], K[i,j]), c[i])",
     "E[i,a] = singular_values[i,a](W[i,a])",
     "E[u] += singular_values[a,i](R[u,a,i])",
     "E[i,a] = qr_q[i,a](W[i,a])",
@@ -149,6 +165,65 @@ def test_an_inverse_of_names(connection: duckdb.DuckDBPyConnection) -> None:
         ucle.einsum_program("M[a,b] = cholesky[a,b](G[a,b])", G=table, database=connection)
 
 
+@pytest.mark.parametrize("sides", [1, 2])
+def test_systems_of_names(sides: int, connection: duckdb.DuckDBPyConnection) -> None:
+    """Equations and unknowns are in whatever order, and may have different names."""
+    equations, unknowns = ["so", "for", "and"], ["tall", "old", "rich"]
+    A, b = RNG.normal(size=(3, 3)), RNG.normal(size=(3, sides))
+    rows = [(equations[i], unknowns[j], A[i, j]) for i in range(3) for j in range(3)]
+    matrix = pa.table(dict(zip("ijv", map(list, zip(*rows, strict=True)), strict=True)))
+    own = [(equations[i], f"side {k}", b[i, k]) for i in (2, 0, 1) for k in range(sides)]
+    right = pa.table(dict(zip("ikv", map(list, zip(*own, strict=True)), strict=True)))
+    A_table = ucle.table(matrix, ["i", "j"], "v", coordinates={"i": "equation", "j": "unknown"})
+    b_table = ucle.table(right, ["i", "k"], "v", coordinates={"i": "equation", "k": "side"})
+    text = "X[j,k] = solve[i,j](A[i,j], b[i,k])"
+    program = ucle.einsum_program(text, A=A_table, b=b_table, database=connection)
+    with program.execute() as result:
+        found = {(j, k): v for j, k, v in result["X"].relation.fetchall()}
+    for (j, k), value in np.ndenumerate(np.linalg.solve(A, b)):
+        assert found[unknowns[j], f"side {k}"] == pytest.approx(value)
+
+
+@pytest.mark.parametrize("decomposition", ["auto", {"x": ["u"]}, {"x": []}])
+def test_sides_that_are_not_stored(
+    decomposition: Any, connection: duckdb.DuckDBPyConnection
+) -> None:
+    """They are zeros, and so is the solution; a matrix that is not stored is singular."""
+    S, b = DATA["S"], DATA["b"].copy()
+    b[1] = 0
+    rows = [(u, i, b[u, i]) for u in (0, 2) for i in range(N)]
+    table = pa.table(dict(zip("uiv", map(list, zip(*rows, strict=True)), strict=True)))
+    sides = ucle.table(table, ["u", "i"], "v", bounds=[U, N])
+    given = {"b": sides, "database": connection, "decomposition": decomposition}
+    text = "x[u,j] = solve[i,j](S[u,i,j], b[u,i])"
+    with ucle.einsum_program(text, S=S, **given).execute() as result:
+        found = result["x"].to_numpy()
+    np.testing.assert_allclose(found, np.linalg.solve(S, b[..., None])[..., 0], atol=1e-12)
+    entries = [(0, i, j, S[0, i, j]) for i in range(N) for j in range(N)]
+    one = pa.table(dict(zip("uijv", map(list, zip(*entries, strict=True)), strict=True)))
+    missing = ucle.table(one, ["u", "i", "j"], "v", bounds=[U, N, N])
+    program = ucle.einsum_program(text, S=missing, **given)
+    with pytest.raises(ExecutionError, match="singular"):
+        program.execute()
+
+
+def test_views_of_solutions_follow_their_tables() -> None:
+    with ucle.connect() as connection:
+        connection.execute("""
+            CREATE TABLE S AS
+            SELECT u, i, j, 4.0 * (i = j)::INT AS v
+            FROM range(2) c(u), range(3) a(i), range(3) b(j);
+            CREATE TABLE b AS SELECT u, i, 1.0 AS v FROM range(2) c(u), range(3) a(i);
+        """)
+        text = "x[u,j] = solve[i,j](S[u,i,j], b[u,i])"
+        inputs = {"S": "S", "b": "b", "database": connection}
+        program = ucle.einsum_program(text, **inputs, decomposition={"x": ["u"]})
+        program.create_views(rows="nonfill")
+        assert connection.sql("SELECT sum(val) FROM x").fetchall() == [(1.5,)]
+        connection.execute("DELETE FROM b WHERE u = 0 OR i = 2")
+        assert connection.sql("SELECT sum(val) FROM x").fetchall() == [(0.5,)]
+
+
 def test_a_factorisation_is_computed_once() -> None:
     """Its results may be read by different statements."""
     text = "U[i,j] = svd_u[i,j](A[i,j]); S[i] = svd_s[i,j](A[i,j]); V[i,j] = svd_vh[i,j](A[i,j])"
@@ -169,7 +244,13 @@ def test_a_factorisation_is_computed_once() -> None:
         ("E[i] = inv[i,i](A[i,i])", ProgramSyntaxError, "two labels"),
         ("E[i,j] = inv[i,k](A[i,j])", LabelError, "'k'"),
         ("E[u,i] = inv[u,i](b[u,i])", BoundError, "square"),
-        ("E[i,a] = solve[i,a](W[i,a])", BoundError, "wide"),
+        ("E[a] = solve[i,a](W[i,a], c[i])", BoundError, "square"),
+        ("E[a] = solve[i,a](W[i,a])", ProgramSyntaxError, "right-hand sides"),
+        ("E[i] = solve[i](A[i,i], c[i])", ProgramSyntaxError, "right-hand sides"),
+        ("E[j] = solve[i,j](A[i,j], c[j])", LabelError, "equations|labels of solve"),
+        ("E[j] = solve[i,j](A[i,k], c[i])", LabelError, "labels of solve"),
+        ("E[j] = solve[i,j](A[i,j] * 1j, c[i])", ValueTypeError, "real"),
+        ("E[i] = solve(A[i,j], c[i])", NameResolutionError, "over which labels"),
         ("E[i,a] = svd[i,a](W[i,a])", NameResolutionError, "svd"),
         ("E[i,a] = svd_u[i](W[i,a])", ProgramSyntaxError, "two labels"),
         ("E[i,a] = qr_q[i,j](W[i,a])", LabelError, "'j'"),
@@ -260,6 +341,21 @@ def test_names_of_axes() -> None:
     found = ucle.linalg.solve(t, b)
     assert [axis.name for axis in found.lazy.axes] == ["into"]
     np.testing.assert_allclose(found.to_numpy(), np.linalg.solve(A, DATA["b"][0]), atol=1e-12)
+    # Right-hand sides along the other axis are those of the transposed matrix.
+    other = ucle.linalg.solve(t, b.rename({"out": "into"}))
+    assert [axis.name for axis in other.lazy.axes] == ["out"]
+    np.testing.assert_allclose(other.to_numpy(), np.linalg.solve(A.T, DATA["b"][0]), atol=1e-12)
+    # Other axes that both have are aligned, and those of b alone have a solution each.
+    stack = ucle.array(DATA["S"], axes=("who", "out", "into"))
+    sides = ucle.array(RNG.normal(size=(2, N, U)), axes=("day", "out", "who"))
+    several = ucle.linalg.solve(stack, sides)
+    assert [axis.name for axis in several.lazy.axes] == ["who", "into", "day"]
+    expected = np.linalg.solve(DATA["S"], np.moveaxis(sides.to_numpy(), (0, 1, 2), (2, 1, 0)))
+    np.testing.assert_allclose(several.to_numpy(), expected, atol=1e-12)
+    with pytest.raises(LabelError, match="equations"):
+        ucle.linalg.solve(t, ucle.array(np.ones(N), axes=("who",)))
+    with pytest.raises(LabelError, match="names"):
+        ucle.linalg.solve(t, np.ones(N))
 
 
 def test_a_table_of_many_matrices(fresh: duckdb.DuckDBPyConnection) -> None:

@@ -180,7 +180,7 @@ def test_systems(shapes: tuple[tuple[int, ...], tuple[int, ...]], dtype: str) ->
 
 
 def test_systems_of_a_table(fresh: duckdb.DuckDBPyConnection) -> None:
-    """Only its data determine sizes, so that nothing can be put beside it."""
+    """Only its data determine sizes."""
     fresh.execute("""
         CREATE TABLE a AS SELECT i, j, 1.0 + (i = j)::INT AS v FROM range(4) a(i), range(4) b(j)
     """)

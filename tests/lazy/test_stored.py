@@ -16,7 +16,6 @@ import scipy.sparse
 import ucle
 from ucle.errors import (
     ArgumentError,
-    BoundError,
     LabelError,
     MeaningWarning,
     UnsupportedError,
@@ -236,8 +235,6 @@ def test_errors(connection: duckdb.DuckDBPyConnection) -> None:
         ucle.mean(x, "b", stored=True, where=x > 0)
     with pytest.raises(LabelError, match="lacks"):
         ucle.mean(x, "b", where=ucle.array([True], axes=("c",)))
-    with pytest.raises(BoundError, match="is not known"):
-        ucle.median(x, stored=True)
     with pytest.raises(ArgumentError, match="part of a whole"):
         ucle.quantile([1.0, 2.0], 1.5)
     missing = pa.table({"a": [0, 1], "b": [1, 2], "v": [0.0, None]})
@@ -254,6 +251,31 @@ def test_quantiles_of_all_entries_of_named_axes(routes: Any) -> None:
         np.testing.assert_allclose(found, np.quantile(values, 0.3, keepdims=True))
         found = ucle.median(x, where=x > 0).item(route)
         np.testing.assert_allclose(found, np.median(values[values > 0]))
+
+
+@pytest.mark.parametrize("names", [False, True])
+def test_quantiles_of_all_entries_of_a_table(routes: Any, names: bool) -> None:
+    """Only the data tells how many entries there are; names have no positions of their own."""
+    values = np.random.default_rng(6).normal(size=(4, 5)).round(1)
+    values[1, 2:] = 0
+    rows = [(i, j, values[i, j]) for i in range(4) for j in range(5) if values[i, j] or j < 4]
+    if names:
+        rows = [(f"user {i}", f"item {j}", v) for i, j, v in rows]
+    table = pa.table(dict(zip(("a", "b", "v"), map(list, zip(*rows, strict=True)), strict=True)))
+    x = ucle.tensor(ucle.table(table, ["a", "b"], "v"), axes=("a", "b"))
+    stored = [v for *_, v in rows]
+    chosen = np.sort(np.where(values > 0, values, np.nan).ravel())[: (values > 0).sum()]
+    for route in routes.values():
+        for q in (0, 0.3, 0.5, 1):
+            found = ucle.quantile(x, q, keepdims=True).to_numpy(database=route)
+            np.testing.assert_allclose(found, np.quantile(values, q, keepdims=True))
+            found = ucle.quantile(x, q, stored=True).item(route)
+            np.testing.assert_allclose(found, np.quantile(stored, q))
+        found = ucle.median(x, where=x > 0).item(route)
+        np.testing.assert_allclose(found, np.median(chosen))
+        assert np.isnan(ucle.median(x, where=x > 99).item(route))
+        found = ucle.median(2 * x + 1).item(route)
+        np.testing.assert_allclose(found, np.median(2 * values + 1))
 
 
 def test_a_mask_of_fewer_axes(connection: duckdb.DuckDBPyConnection) -> None:

@@ -21,8 +21,8 @@ FORESTS: tuple[Mutation, ...] = (
     Mutation(
         "rows-of-fill-left-out",
         "ucle/plan/plan_program.py",
-        "features if every else Densify(features),",
-        "features,",
+        "left if has_every_tuple(left, self._relations) else Densify(left)",
+        "left",
         "a row that is not stored comes to no leaf",
         (f"{TESTS}::test_rows_that_are_not_stored[native-promoted0]",),
     ),
@@ -45,7 +45,7 @@ FORESTS: tuple[Mutation, ...] = (
     Mutation(
         "features-as-keys",
         "ucle/plan/kernel_choice.py",
-        "return frozenset(promoted) - {*vertex.forest.labels}",
+        "return frozenset(promoted) - {*vertex.pair.labels}",
         "return frozenset(promoted)",
         "a forest may be asked to have its nodes in several tuples",
         (f"{TESTS}::test_what_has_to_be_inside_arrays[promoted0]",),

@@ -427,3 +427,16 @@ def test_memory_that_a_commit_lacks() -> None:
     for kind in (duckdb.TransactionException, duckdb.IOException):
         error = execution_error(kind(f"TransactionContext Error: {text}"), "to_table('t')")
         assert isinstance(error, errors.MemoryLimitError)
+
+
+def test_other_libraries_names_of_arguments(connection: duckdb.DuckDBPyConnection) -> None:
+    """``overwrite=True`` and ``if_exists=`` are answered with the names that do this here."""
+    for tensor in (
+        ucle.einsum_program("y[i] = x[i]", x=[1.0, 2.0], database=connection).execute()["y"],
+        2 * ucle.array([1.0, 2.0]),
+    ):
+        for name, value, here in (("overwrite", True, "replace"), ("if_exists", "append", "mode")):
+            with pytest.raises(errors.ArgumentTypeError) as caught:
+                tensor.to_table("sums", **{name: value})
+            assert caught.value.found == name
+            assert caught.value.hint == f'Did you mean "{here}"?'

@@ -40,6 +40,7 @@ from ucle.language.syntax import (
     Bounded,
     Call,
     Expression,
+    Flat,
     ForestCall,
     Number,
     Outside,
@@ -50,6 +51,7 @@ from ucle.language.syntax import (
     ScanExpression,
     Size,
     Statement,
+    SystemCall,
     fold,
     walk,
     with_children,
@@ -116,8 +118,12 @@ class Statements:
                 return self._pairs(expression)
             case ScanExpression():
                 return self._scan(expression).in_order(labels)
+            case Flat():
+                raise UnsupportedError("a ranking along several labels")
             case ForestCall():
                 raise UnsupportedError("forest, which packs its trees in another way")
+            case SystemCall():
+                raise UnsupportedError("solve, for which ONNX has no operator")
         term = run(self._lower(_with_known_sizes(expression, self.extents)))
         return self._entries(term, DType.FLOAT64).in_order(labels)
 

@@ -19,6 +19,7 @@ from ucle.foundation.dtypes import DType
 from ucle.gradients.masked import Adjoint, Holds, only_scales, product_of
 from ucle.ir.axis_functions import Running
 from ucle.ir.forests import NAME as FOREST
+from ucle.ir.linear_systems import NAME as SOLVE
 from ucle.ir.vertices import Span
 from ucle.language.factors import constant_value
 from ucle.language.functions import FIRST, Direction, Gives
@@ -29,12 +30,14 @@ from ucle.language.syntax import (
     Coordinate,
     Expression,
     First,
+    Flat,
     ForestCall,
     Hit,
     Number,
     Reduction,
     ScanExpression,
     Size,
+    SystemCall,
     accesses,
     children,
     fold,
@@ -95,8 +98,12 @@ def _derivatives(expression: Expression) -> tuple[str, Sequence[str | None]]:
             return along.name, (RUNNING_SUM if summed_up else None,)
         case First(function):
             return function.name, ("g" if function.gives is Gives.VALUES else NONE,)
+        case Flat():
+            return "a ranking along several labels", (None,)
         case ForestCall():
             return FOREST, (None, None)
+        case SystemCall():
+            return SOLVE, (None, None)
     return "", ()
 
 

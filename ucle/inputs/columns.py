@@ -99,12 +99,14 @@ def table_source(
     if tiles:
         tiles += (0,) * (len(keys) - len(tiles))
         _check_tile_columns(tiles, keys, value, where)
+    masks = spec.nulls is Nulls.OBSERVED
+    numbers = not masks and not spec.presence
     constant: Scalar = 1 if isinstance(spec.value, str | None) else spec.value
     stored = value_type(value.type) if value else _constant_type(constant)
+    of_floats = not numbers and value is not None and stored is not None and stored.kind in "fc"
     if spec.presence:
         stored, constant = DType.BOOL, True
     assert stored is not None
-    masks = spec.nulls is Nulls.OBSERVED
     if value is not None and depth and spec.nulls is not Nulls.REFUSED:
         raise ValueTypeError(
             "missing values are not told apart inside arrays",
@@ -114,7 +116,6 @@ def table_source(
         )
     dtype = DType.BOOL if masks else spec.dtype or stored
     constant = True if masks else constant
-    numbers = not masks and not spec.presence
     if not spec.presence:
         _check_real(value, dtype, where)
     if value is None and exact_scalar(constant, dtype) is None:
@@ -145,6 +146,7 @@ def table_source(
         fixed_length=value is not None and not tiles and bool(array_sizes(value.type)),
         ragged=spec.ragged is not None,
         ends=None if ends is None else ends.name,
+        of_floats=of_floats,
     )
     if ends is not None:
         check_runs(source, ends, where)

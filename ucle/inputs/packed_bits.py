@@ -33,12 +33,12 @@ def bits(words: Any, length: int) -> PackedBits:
     sums, ``any`` and ``all`` of them, compute with whole words. Others read the truth values.
 
     Args:
-        words: integers of 64 bits: an array, or a table or anything else that a program takes.
-        length: the positions along the last axis. Bits behind them do not count.
+        words: 64-bit integers: an array, or a table or anything else that a program takes.
+        length: the positions along the last axis. Bits beyond them are ignored.
 
     Raises:
-        ArgumentError: the length is not one, or not that of so many words.
-        ValueTypeError: the words of an array are no integers of 64 bits.
+        ArgumentError: the length is invalid, or does not fit the number of words.
+        ValueTypeError: the words of an array are not 64-bit integers.
 
     >>> import numpy as np, ucle
     >>> image = np.eye(100, dtype=bool)

@@ -113,7 +113,7 @@ def table(
             polars.
         columns: the key columns, one per promoted axis in the order of the axes, or a dict from
             label to column. By default the leading columns; with `columns_as`, the levels of the
-            index of a pandas frame, unless it is one of whole numbers without a name.
+            index of a pandas frame, unless it is an unnamed index of integers.
         value: the value column, with numbers or arrays over the remaining axes; or a number that is
             the value of every row, whatever other columns there are. By default the only column
             besides the keys; several such columns are an error, and a table that has only key
@@ -121,12 +121,13 @@ def table(
             ``ucle.one_hot("colour")`` stands for a column of categories.
         columns_as: the name of one more axis, the last, whose coordinates are the names of the
             value columns: a wide table, with a row for each entity and a column for each feature.
-            The value columns are those in `value`, or all that are no keys. They hold numbers or
-            booleans, which are read in one type, the one that NumPy promotes their types to. Each
+            The value columns are those in `value`, or all columns except the keys. They hold
+            numbers or booleans, which are read in one type, the one that NumPy promotes their types
+            to. Each
             category of a `ucle.one_hot` is a coordinate, such as ``colour_red``, with a boolean.
-        ragged: the name of one more axis, behind those of the keys, for a column of lists of
+        ragged: the name of one more axis, after those of the keys, for a column of lists of
             different lengths. It has the positions in the lists, as many as the longest one;
-            entries behind the end of a list are not stored, which makes them the fill. Lists may
+            entries beyond the end of a list are not stored, which makes them the fill. Lists may
             hold arrays of one shape.
         ends: the column of the position before which a run ends, in a table of runs of one value:
             the last key column has the position where it begins. A row stands for the entries at

@@ -41,18 +41,15 @@ class MatrixShape(Enum):
     """The shapes of matrices that have a function."""
 
     SQUARE = "labels {row} and {column} of one size"
-    WIDE = "a label {row} that is no longer than {column}"
     ANY = "labels {row} and {column}"
 
     def fits(self, rows: int, columns: int) -> bool:
         """Return whether a matrix has this shape.
 
         >>> [shape.fits(2, 3) for shape in MatrixShape]
-        [False, True, True]
+        [False, True]
         """
-        if self is MatrixShape.SQUARE:
-            return rows == columns
-        return self is MatrixShape.ANY or rows <= columns
+        return self is MatrixShape.ANY or rows == columns
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,6 @@ MATRIX_FUNCTIONS: Mapping[str, MatrixFunction] = {
         MatrixFunction("eigenvalues", MatrixShape.SQUARE),
         MatrixFunction("eigenvectors", MatrixShape.SQUARE),
         MatrixFunction("pivots", MatrixShape.SQUARE),
-        MatrixFunction("solve", MatrixShape.WIDE),
         MatrixFunction("singular_values", MatrixShape.ANY),
         MatrixFunction("qr", MatrixShape.ANY, parts=2),
         MatrixFunction("qr_q", MatrixShape.ANY, part_of=("qr", 0)),

@@ -59,7 +59,7 @@ def join_rule(
         right: type of its second input.
         decomposition: the levels of its labels.
     """
-    if vertex.forest is not None:  # the kernel alone knows what trees make of a row of fills
+    if vertex.pair is not None:  # the kernel alone knows what comes of fills
         return JoinRule(JoinKind.INNER, not left.entries.full, not right.entries.full)
     absorbed_by_left, absorbed_by_right = absorbed_sides(vertex, left, right)
     promoted = decomposition.promoted
@@ -88,7 +88,7 @@ def absorbed_sides(vertex: Vertex, left: TensorType, right: TensorType) -> tuple
 
     First whether the left's fill absorbs what the right holds there, then the right's the left's.
     """
-    if vertex.forest is not None:
+    if vertex.pair is not None:
         return False, False
     assert vertex.combine is not None
     fills, dtype = (left.fill, right.fill), vertex.tensor.type.dtype
@@ -179,7 +179,7 @@ def meets_all(vertex: Vertex) -> bool:
         return vertex.index.dense
     if vertex.along is not None:
         return vertex.along.dense
-    if vertex.forest is not None:
+    if vertex.pair is not None:
         return True
     return vertex.reduce is not None and vertex.reduce.repeat is None
 

@@ -21,8 +21,9 @@ rows of F are not stored, is a leaf that adds nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 from ucle.errors import ValueTypeError
 from ucle.foundation.dataclasses import dataclass
@@ -42,6 +43,11 @@ class Forest:
     feature: str
     node: str
     output: str
+    name: ClassVar[str] = NAME
+    kernel: ClassVar[str] = NAME
+    plural: ClassVar[str] = "forests"
+    parts: ClassVar[str] = "the features, the nodes and the outputs of a forest"
+    """The labels that stay inside arrays, in words."""
 
     @property
     def labels(self) -> tuple[str, str, str]:
@@ -53,13 +59,21 @@ class Forest:
         feature, node, output = (names.get(label, label) for label in self.labels)
         return replace(self, feature=feature, node=node, output=output)
 
-    def text(self, features: str, packed: str, feature: str, node: str) -> str:
-        """Return the call on two tensors along two labels, as a person would write it.
+    def operand_names(self, output: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the labels of features and of packed nodes for those of the result.
 
-        >>> Forest("f", "p", "k").text("X[r,f]", "F[p,k]", "f", "p")
+        >>> Forest("f", "p", "k").operand_names(("r", "k"))
+        (('r', 'f'), ('p', 'k'))
+        """
+        return (*output[:-1], self.feature), (self.node, self.output)
+
+    def text(self, features: str, packed: str, spell: Callable[[str], str] = str) -> str:
+        """Return the call on two tensors, as a person would write it.
+
+        >>> Forest("f", "p", "k").text("X[r,f]", "F[p,k]")
         'forest[f,p](X[r,f], F[p,k])'
         """
-        return f"{NAME}[{feature},{node}]({features}, {packed})"
+        return f"{NAME}[{spell(self.feature)},{spell(self.node)}]({features}, {packed})"
 
 
 def forest_dtype(dtype: DType, where: str) -> DType:

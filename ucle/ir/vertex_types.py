@@ -29,6 +29,8 @@ from ucle.ir.forests import NAME as FOREST
 from ucle.ir.forests import Forest
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
+from ucle.ir.linear_systems import NAME as SOLVE
+from ucle.ir.linear_systems import LinearSystem
 from ucle.ir.maps import Cast, Map, Pointwise
 from ucle.ir.ranges import (
     absorbs,
@@ -39,7 +41,7 @@ from ucle.ir.ranges import (
     reduce_values,
 )
 from ucle.ir.tensor_types import NamedTensor, TensorType
-from ucle.ir.vertices import Program, Span, Vertex
+from ucle.ir.vertices import PairFunction, Program, Span, Vertex
 from ucle.operators import Combine, Reduce
 from ucle.operators.values import YES, Values, anything, hull, point
 
@@ -270,6 +272,45 @@ def forest_type(
     return TensorType(labels, packed.dtype, 0.0, replace(values, varies=varies, full=True))
 
 
+def system_type(
+    sources: tuple[TensorType, TensorType], system: LinearSystem, labels: Labels
+) -> TensorType:
+    """Return the type of the solutions of systems of linear equations.
+
+    Args:
+        sources: types of the matrices and of the right-hand sides, of one element type.
+        system: its labels.
+        labels: labels of the result.
+
+    Raises:
+        BoundError: the matrices are not square.
+    """
+    matrix, sides = sources
+    *_, rows, columns = (axis.bound for axis in matrix.axes)
+    if rows != columns:
+        raise BoundError(
+            f"{SOLVE} needs square matrices",
+            where=f"{SOLVE}[{system.row},{system.column}]",
+            expected=f"labels {system.row} and {system.column} of one size",
+            found=f"{system.row}: {rows}, {system.column}: {columns}",
+        )
+    finite = matrix.every.finite and sides.every.finite
+    varies = matrix.every.varies or sides.every.varies
+    values = replace(anything(matrix.dtype, finite=finite), overflows=True, varies=varies)
+    return TensorType(
+        labels, matrix.dtype, matrix.dtype.scalar(0), replace(values, full=True, vague=True)
+    )
+
+
+def pair_type(
+    sources: tuple[TensorType, TensorType], pair: PairFunction, labels: Labels
+) -> TensorType:
+    """Return the type of the result of a forest or of systems of equations; as theirs."""
+    if isinstance(pair, Forest):
+        return forest_type(sources, pair, labels)
+    return system_type(sources, pair, labels)
+
+
 def retype_program(program: Program, inputs: Mapping[str, TensorType]) -> Program:
     """Return the program with new types for its inputs and the types that follow from them.
 
@@ -294,8 +335,8 @@ def vertex_type(vertex: Vertex, types: Mapping[str, TensorType]) -> TensorType:
         return along_type(first, vertex.along, vertex.labels)
     if vertex.top is not None:
         return top_type(first, vertex.top, vertex.inputs[0].labels, vertex.labels)
-    if vertex.forest is not None:
-        return forest_type((first, second[0]), vertex.forest, vertex.labels)
+    if vertex.pair is not None:
+        return pair_type((first, second[0]), vertex.pair, vertex.labels)
     every = tuple(label for operand in vertex.inputs for label in operand.labels)
     signature = every, vertex.labels, vertex.reduce, vertex.span
     if vertex.combine is not None:

@@ -18,9 +18,13 @@ from ucle.ir.axis_functions import Along, MatrixMap, TopK
 from ucle.ir.forests import Forest
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import RESULT, Decomposition, Label, Layout
+from ucle.ir.linear_systems import LinearSystem
 from ucle.ir.maps import Cast, Pointwise
 from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.operators import Combine, Reduce
+
+PairFunction = Forest | LinearSystem
+"""A function of two whole operands that only a kernel computes."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +85,9 @@ class Vertex:
     else."""
     top: TopK | None = None
     """The top-k operation that is applied to the one input. The vertex does nothing else."""
-    forest: Forest | None = None
-    """The forest that is applied to two inputs: features, and the packed forest. The vertex does
-    nothing else."""
+    pair: PairFunction | None = None
+    """The forest or the system of equations that is applied to two inputs: features and the packed
+    forest, or matrices and right-hand sides. The vertex does nothing else."""
 
     def __post_init__(self) -> None:
         if self.index is not None:
@@ -92,8 +96,8 @@ class Vertex:
         if self.top is not None:
             self._check_top(self.top)
             return
-        if self.forest is not None:
-            self._check_forest(self.forest)
+        if self.pair is not None:
+            self._check_pair(self.pair)
             return
         if self.along is not None:
             (operand,) = self.inputs
@@ -131,19 +135,13 @@ class Vertex:
         if len(set(self.names)) != len(self.names):
             raise LabelError(f"vertex {self.name}: output labels are not distinct")
 
-    def _check_forest(self, forest: Forest) -> None:
-        features, packed = self.inputs
-        others = features.names[:-1]
-        fits = features.names == (*others, forest.feature) and self.names == (
-            *others,
-            forest.output,
-        )
-        fits = fits and packed.names == (forest.node, forest.output)
+    def _check_pair(self, pair: PairFunction) -> None:
+        one, other = (operand.names for operand in self.inputs)
+        fits = (one, other) == pair.operand_names(self.names)
         if not fits or self.combine is not None or self.maps or self.reduce is not None:
-            raise LabelError(f"vertex {self.name}: a forest beside something else")
-        every = *features.names, *packed.names
-        if len(set(every)) != len(every):
-            raise LabelError(f"vertex {self.name}: labels of a forest are not distinct")
+            raise LabelError(f"vertex {self.name}: {pair.plural} beside something else")
+        if any(len(set(names)) != len(names) for names in (one, other, self.names)):
+            raise LabelError(f"vertex {self.name}: labels of {pair.plural} are not distinct")
 
     @property
     def name(self) -> str:
@@ -157,12 +155,12 @@ class Vertex:
 
     @property
     def relabels(self) -> bool:
-        """True if labels are replaced and not aggregated: an index map, top-k or a forest."""
-        return self.index is not None or self.top is not None or self.forest is not None
+        """True if labels are replaced and not aggregated: by an index map, top-k or a pair."""
+        return self.index is not None or self.top is not None or self.pair is not None
 
     @property
     def is_product(self) -> bool:
-        """True if the vertex joins, maps and aggregates: no index map, top-k, forest or `along`."""
+        """True if the vertex joins, maps and aggregates: no index map, top-k, pair or `along`."""
         return not self.relabels and self.along is None
 
     @property
@@ -172,8 +170,8 @@ class Vertex:
 
     @property
     def needs_kernel(self) -> bool:
-        """True if SQL cannot express the vertex: a function of matrices, or a forest."""
-        return self.is_of_matrices or self.forest is not None
+        """True if SQL cannot express the vertex: a function of matrices, or a pair."""
+        return self.is_of_matrices or self.pair is not None
 
     @cached_property
     def all_labels(self) -> tuple[Label, ...]:
@@ -237,12 +235,10 @@ class Vertex:
             along = top.label if decomposition is None else decomposition.spell_label(top.label)
             target = Operand(self.name, self.labels).text(decomposition, RESULT)
             return f"{target} = {top.text(operands[0], along)}"
-        if self.forest is not None:
+        if self.pair is not None:
             cased = str if decomposition is None else decomposition.spell_label
-            feature, node = cased(self.forest.feature), cased(self.forest.node)
             target = Operand(self.name, self.labels).text(decomposition, RESULT)
-            features, packed = operands
-            return f"{target} = {self.forest.text(features, packed, feature, node)}"
+            return f"{target} = {self.pair.text(*operands, cased)}"
         if self.combine is not None:
             expression = self.combine.text(*operands)
         else:

@@ -17,7 +17,7 @@ from ucle.errors import BoundError, LabelError, did_you_mean
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Coordinates, Label
 from ucle.language.index_bounds import DerivedBound, Reach, derive, moved_along, reaches
-from ucle.language.rank_bounds import EqualBound, size_ranks
+from ucle.language.rank_bounds import ProductBound, size_ranks
 from ucle.language.syntax import Access, First, Reindexed, Site, Size, Statement, accesses, walk
 
 
@@ -59,7 +59,7 @@ class Bounds:
 
     sizes: Mapping[Site, int]
     dictionaries: Mapping[Site, str]
-    derived: tuple[DerivedBound | EqualBound, ...] = ()
+    derived: tuple[DerivedBound | ProductBound, ...] = ()
     """Bounds that follow from others by index arithmetic, and those of ranks of all entries along
     an axis, each after those that it depends on."""
 
@@ -227,7 +227,7 @@ def infer_bounds(
                 sizes[label] = size
     equal = [
         tuple(
-            EqualBound(tuple(site for site in sizes if classes.find(site) == rank), along)
+            ProductBound(tuple(site for site in sizes if classes.find(site) == rank), along)
             for rank, along in group
         )
         for group in (ranks, more_ranks)

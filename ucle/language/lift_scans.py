@@ -5,8 +5,8 @@ cumsum[i](Z_part[i]); Z[i] = Z_scan[i] + 1``. Top-k entries become pairs of valu
 which one half is read: ``P[i,r] = arg_top_k[j,r](S[i,j])`` becomes ``P_first[i,r,part] =
 top_k[j,r](S[i,j]); P[i,r] = int64(P_first[i,r,1])``. A result of a factorisation is a part of it:
 ``U[i,j] = svd_u[i,j](A[i,j])`` becomes ``U_part[part,i,j] = when(part == 0, A[i,j]);
-U_scan[part,i,j] = svd[part,i,j](U_part[part,i,j]); U[i,j] = U_scan[0,i,j]``. Takes and returns
-resolved statements.
+U_scan[part,i,j] = svd[part,i,j](U_part[part,i,j]); U[i,j] = U_scan[0,i,j]``. Forests and systems
+of equations get two plain tensors. Takes and returns resolved statements.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from ucle.language.syntax import (
     Call,
     Expression,
     First,
+    Flat,
     ForestCall,
     Hit,
     Index,
@@ -38,7 +39,9 @@ from ucle.language.syntax import (
     Reduction,
     Retyped,
     ScanExpression,
+    Site,
     Statement,
+    SystemCall,
     accesses,
     children,
     walk,
@@ -76,7 +79,7 @@ def lift_scans(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
 
 
 def _has_scan(statement: Statement) -> bool:
-    lifted = ScanExpression | First | ForestCall
+    lifted = ScanExpression | First | ForestCall | SystemCall
     return any(isinstance(part, lifted) for part in walk(statement.expression))
 
 
@@ -105,6 +108,11 @@ class _ScanLift:
             for child in children(expression):
                 operands.append(run(self._lift_expression(child)))
             whole = self._name_operands(expression, labels, operands)
+        elif isinstance(expression, SystemCall) and _fits_system(labels, expression):
+            operands = []
+            for child in children(expression):
+                operands.append(run(self._lift_expression(child)))
+            whole = self._name_system(expression, labels, operands)
         else:
             whole = run(self._lift_expression(expression))
         return [*self.made, replace(self.statement, expression=whole)]
@@ -115,9 +123,16 @@ class _ScanLift:
             parts.append((yield self._lift_expression(child)))
         if isinstance(expression, First):
             return self._first(expression, parts[0])
+        if isinstance(expression, Flat):
+            *others, label = expression.labels
+            source = self._name_expression(parts[0], (*others, *expression.over))
+            return self._add("flat", (*others, label), replace(expression, argument=source))
         if isinstance(expression, ForestCall):
             labels = tuple(dict.fromkeys(expression.labels))
             return self._add("forest", labels, self._name_operands(expression, labels, parts))
+        if isinstance(expression, SystemCall):
+            labels = expression.labels
+            return self._add("solved", labels, self._name_system(expression, labels, parts))
         if not isinstance(expression, ScanExpression):
             return with_children(expression, parts) if parts else expression
         labels = tuple(dict.fromkeys(expression.labels))
@@ -167,6 +182,24 @@ class _ScanLift:
             packed=self._name_expression(packed, wanted[1]),
         )
 
+    def _name_system(
+        self, call: SystemCall, labels: tuple[str, ...], operands: Sequence[Expression]
+    ) -> SystemCall:
+        """Return a system of tensors, whose solutions have these labels.
+
+        Sides that all matrices share are repeated for each of them.
+        """
+        place = labels.index(call.column)
+        others, own = labels[:place], labels[place + 1 :]
+        matrix = self._name_expression(operands[0], (*others, call.row, call.column))
+        wanted = *others, call.row, *own
+        shared = {x: (matrix.tensor, n) for n, x in enumerate(others) if x not in call.sides.labels}
+        if shared:
+            sides = self._add("part", wanted, operands[1], like=shared)
+        else:
+            sides = self._name_expression(operands[1], wanted)
+        return replace(call, matrix=matrix, sides=sides)
+
     def _part(
         self,
         scan: ScanExpression,
@@ -210,12 +243,15 @@ class _ScanLift:
         labels: tuple[str, ...],
         expression: Expression,
         sizes: Mapping[str, int] | None = None,
+        like: Mapping[str, Site] | None = None,
     ) -> Access:
         (name,) = unique_names([f"{self.statement.target.tensor}_{suffix}"], self.taken)
         target = Access(name, labels, expression.span)
         made = replace(self.statement, target=target, expression=expression, aggregation=None)
         if sizes is not None:
             made = replace(made, sizes={**made.sizes, **sizes}, lifted=True)
+        if like is not None:
+            made = replace(made, like={**made.like, **like})
         self.made.append(made)
         return target
 
@@ -234,6 +270,12 @@ def _fits_forest(labels: tuple[str, ...], call: ForestCall) -> bool:
     """True if a forest may be the whole statement for a target with these labels."""
     same = len(labels) == len(call.labels) and set(labels) == set(call.labels)
     return same and labels[-1] == output_label(call)
+
+
+def _fits_system(labels: tuple[str, ...], call: SystemCall) -> bool:
+    """True if solutions may be the whole statement for a target with these labels."""
+    place, same = len(call.others), len(labels) == len(call.labels)
+    return same and {*labels[:place]} == {*call.others} and labels[place] == call.column
 
 
 def _coordinate(label: str) -> Affine:

@@ -23,9 +23,11 @@ from ucle.foundation.arguments import text as a_text
 from ucle.foundation.arguments import validated
 from ucle.foundation.caches import BoundedCache
 from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.names import find_free_name
 from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING, MatrixMap, Running
 from ucle.ir.forests import NAME as FOREST
+from ucle.ir.linear_systems import NAME as SOLVE
 from ucle.ir.vertices import Span
 from ucle.language.forest_calls import forest_call
 from ucle.language.functions import (
@@ -33,6 +35,8 @@ from ucle.language.functions import (
     ELSEWHERE,
     FIRST,
     DerivedAlong,
+    FirstFunction,
+    Gives,
     function_named,
     own_name,
 )
@@ -47,6 +51,7 @@ from ucle.language.syntax import (
     Coordinate,
     Expression,
     First,
+    Flat,
     ForestCall,
     Index,
     LabelDivision,
@@ -54,6 +59,7 @@ from ucle.language.syntax import (
     Reduction,
     ScanExpression,
     Statement,
+    SystemCall,
     accesses,
     fold,
     walk,
@@ -61,6 +67,7 @@ from ucle.language.syntax import (
     with_indices,
 )
 from ucle.language.syntax_to_text import expression_text
+from ucle.language.system_calls import system_call
 from ucle.operators import (
     ADD,
     AND,
@@ -328,8 +335,12 @@ def _with_coordinates(target: Access, expression: Expression) -> Expression:
                 labels.update(along.labels)
             case First(label=label):
                 labels.update((label, *part.labels))
+            case Flat(over=own):
+                labels.update(own)
             case ForestCall(feature, node):
                 labels.update((feature, node))
+            case SystemCall(row, column):
+                labels.update((row, column))
     names = {x.tensor for x in accesses(expression) if x.bare}
     if names.isdisjoint(labels):
         return expression
@@ -438,6 +449,8 @@ class _Builder:
         over = tuple(_label(x, span) for x in indices if x is not None)
         if name == FOREST:
             return forest_call(over, arguments, span)
+        if name == SOLVE:
+            return system_call(over, arguments, span)
         if len(arguments) != 1:
             raise ProgramSyntaxError(
                 f"{name} has more than one argument",
@@ -466,6 +479,8 @@ class _Builder:
             return ScanExpression(MatrixMap(str(name), *over), argument, span)
         if name in FIRST:
             function = FIRST[name]
+            if len(over) > 1 + function.several and function.gives is not Gives.MEMBERS:
+                return _first_of_several(function, over, argument, span)
             if not 1 <= len(over) <= 1 + function.several or len(set(over)) < len(over):
                 raise ProgramSyntaxError(
                     f"{name} is along one label"
@@ -595,14 +610,31 @@ def _check_along(name: str, over: tuple[str, ...], argument: Expression, span: S
     )
 
 
+def _first_of_several(
+    function: FirstFunction, over: tuple[str, ...], argument: Expression, span: Span
+) -> First:
+    """The first entries along several labels; with a rank, it is the last label."""
+    along, rank = (over[:-1], over[-1]) if function.several else (over, None)
+    if len(set(over)) < len(over):
+        raise ProgramSyntaxError(
+            f"{function.name} names a label twice",
+            where=str(span),
+            expected=f"{function.name}[i,j{',r' if function.several else ''}](...)",
+            found=f"{function.name}[{','.join(over)}](...)",
+        )
+    label = find_free_name("_".join(along), {*argument.labels, *over})
+    return First(function, label, rank, Flat(along, label, argument, span), span)
+
+
 def _aggregation(name: str, span: Span) -> Reduce:
     if name not in REDUCES:
         raise NameResolutionError(
             f"unknown aggregation {name!r}",
             where=str(span),
-            expected="one of " + ", ".join(sorted({*REDUCES, *RUNNING, *MATRIX_MAPS, *ALONG})),
+            expected="one of "
+            + ", ".join(sorted({*REDUCES, *RUNNING, *MATRIX_MAPS, *ALONG, SOLVE})),
             found=name,
             hint=ELSEWHERE.get(name)
-            or did_you_mean(name, [*REDUCES, *RUNNING, *MATRIX_MAPS, *ALONG]),
+            or did_you_mean(name, [*REDUCES, *RUNNING, *MATRIX_MAPS, *ALONG, SOLVE]),
         )
     return REDUCES[name]

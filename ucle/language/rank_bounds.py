@@ -1,36 +1,38 @@
-"""The sizes of ranks that nothing states: all entries along a label are ranked.
+"""The sizes of labels that rank entries or number them: those of ranks that nothing states.
 
-Takes resolved statements, in which `ucle.language.syntax.Pairs` rank entries. A rank has the size
-of the label along which it ranks, but neither its coordinates nor its dictionary, so that the two
-are in different size classes (`ucle.language.bounds`).
+Takes resolved statements, in which `ucle.language.syntax.Pairs` rank entries and
+`ucle.language.syntax.Flat` numbers those along several labels. A rank has the size of the label
+along which it ranks, but neither its coordinates nor its dictionary, so that the two are in
+different size classes (`ucle.language.bounds`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, MutableMapping
 
 from ucle.foundation.dataclasses import dataclass
-from ucle.language.syntax import Pairs, Site, Statement
+from ucle.language.syntax import Access, Flat, Pairs, Site, Statement
 
 
 @dataclass(frozen=True)
-class EqualBound:
-    """Sites of ranks, and a site whose size they have."""
+class ProductBound:
+    """Sites of ranks or numbers, and the sites of which they have the product of the sizes."""
 
     sites: tuple[Site, ...]
-    along: Site
+    along: tuple[Site, ...]
 
     def size(self, size: Callable[[Site], int]) -> int:
         """Compute the size."""
-        return size(self.along)
+        return math.prod(map(size, self.along))
 
 
 def size_ranks(
     statements: Iterable[Statement],
     find: Callable[[Site], Site],
     sizes: MutableMapping[Site, int],
-) -> list[tuple[Site, Site]]:
-    """Give ranks of unknown size that of the labels along which they rank, where it is known.
+) -> list[tuple[Site, tuple[Site, ...]]]:
+    """Give ranks and numbers of unknown size that of the labels they are along, where it is known.
 
     Args:
         statements: resolved statements, each after those that it reads.
@@ -38,19 +40,24 @@ def size_ranks(
         sizes: the known sizes of classes; those of ranks are added.
 
     Returns:
-        The classes of these ranks, each with the axis of a tensor along which it ranks.
+        The classes of these ranks, each with the axes of a tensor along which it ranks.
     """
-    made: list[tuple[Site, Site]] = []
+    made: list[tuple[Site, tuple[Site, ...]]] = []
     for statement in statements:
-        pairs = statement.expression
-        if not isinstance(pairs, Pairs):
-            continue
-        rank = find((statement.target.tensor, pairs.rank))
-        along = pairs.source.tensor, pairs.source.labels.index(pairs.label)
-        if rank not in sizes and (size := sizes.get(find(along))) is not None:
-            sizes[rank] = size
-            made.append((rank, along))
+        match statement.expression:
+            case Pairs(label=label, rank=rank, source=source):
+                over: tuple[str, ...] = (label,)
+            case Flat(over, rank, Access() as source):
+                pass
+            case _:
+                continue
+        numbered = find((statement.target.tensor, rank))
+        along = tuple((source.tensor, source.labels.index(x)) for x in over)
+        known = [sizes.get(find(site)) for site in along]
+        if numbered not in sizes and None not in known:
+            sizes[numbered] = math.prod(x for x in known if x is not None)
+            made.append((numbered, along))
     return made
 
 
-__all__ = ["EqualBound", "size_ranks"]
+__all__ = ["ProductBound", "size_ranks"]

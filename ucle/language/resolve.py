@@ -27,6 +27,7 @@ from ucle.foundation.names import find_free_name
 from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.axis_functions import MATRIX_MAPS, RUNNING
 from ucle.ir.forests import NAME as FOREST
+from ucle.ir.linear_systems import NAME as SOLVE
 from ucle.ir.vertices import Span
 from ucle.language.forest_calls import check_labels
 from ucle.language.functions import ALONG, CASTS, ELSEWHERE, FIRST, FUNCTIONS, DerivedAlong
@@ -39,6 +40,7 @@ from ucle.language.syntax import (
     Coordinate,
     Expression,
     First,
+    Flat,
     ForestCall,
     Hit,
     LabelDivision,
@@ -46,6 +48,7 @@ from ucle.language.syntax import (
     ScanExpression,
     Size,
     Statement,
+    SystemCall,
     accesses,
     children,
     fold,
@@ -53,6 +56,7 @@ from ucle.language.syntax import (
     with_children,
     with_indices,
 )
+from ucle.language.system_calls import check_system
 from ucle.language.templates import substitute
 from ucle.operators import AND, MAPS, REDUCES, SUM
 
@@ -107,6 +111,8 @@ def _sum_missing(expression: Expression, kept: frozenset[str]) -> Calls[Expressi
         staying = expression.along.labels
     elif isinstance(expression, First) and expression.stays:
         staying = (expression.label,)
+    elif isinstance(expression, SystemCall):
+        staying = (expression.column,)
     if isinstance(expression, ForestCall):  # what it makes is summed, and not what it reads
         here = [label for label in expression.labels if label not in kept]
         parts = []
@@ -164,7 +170,8 @@ def _expand_expression(
                 _check_count(expression, len(derived.parameters))
                 values = dict(zip(derived.parameters, parts, strict=True))
                 return substitute(template(derived.text), values, (), span)
-            aggregates = name in (*REDUCES, *RUNNING, *MATRIX_MAPS, *FIRST, *ALONG, FOREST)
+            with_labels = (*REDUCES, *RUNNING, *MATRIX_MAPS, *FIRST, *ALONG, FOREST, SOLVE)
+            aggregates = name in with_labels
             raise (_without_labels if aggregates else _unknown_function)(expression)
         case Call():
             _check_count(expression, 1)
@@ -195,8 +202,19 @@ def _expand_expression(
                     expected=f"a label that {', '.join(argument.labels)} are not",
                     found=rank,
                 )
+        case Flat(over, argument=argument):
+            for label in over:
+                if label not in argument.labels:
+                    raise LabelError(
+                        f"entries are ranked along the label {label!r}, which is not there",
+                        where=str(expression.span),
+                        expected="labels of the argument: " + ", ".join(argument.labels),
+                        found=", ".join(over),
+                    )
         case ForestCall():
             check_labels(expression)
+        case SystemCall():
+            check_system(expression)
         case Reduction(operator, over, argument, span):
             for label in over:
                 if label not in argument.labels or over.count(label) > 1:
@@ -256,11 +274,20 @@ class _Names:
                 names.update({} if outer_label is None else {label: outer_label})
                 outer_rank = None if rank is None else names.get(rank, rank)
                 return First(function, own_label, outer_rank, inner, span)
+            case Flat(over, label, argument, span):
+                fresh = {x: self._fresh(x) for x in over}
+                inner = yield self._unique(argument, {**names, **fresh})
+                return Flat(tuple(fresh.values()), names.get(label, label), inner, span)
             case ForestCall(feature, node, features, packed, span):
                 of_features, of_nodes = self._fresh(feature), self._fresh(node)
                 features = yield self._unique(features, {**names, feature: of_features})
                 packed = yield self._unique(packed, {**names, node: of_nodes})
                 return ForestCall(of_features, of_nodes, features, packed, span)
+            case SystemCall(row, column, matrix, sides, span):
+                own_row = self._fresh(row)
+                matrix = yield self._unique(matrix, {**names, row: own_row})
+                sides = yield self._unique(sides, {**names, row: own_row})
+                return SystemCall(own_row, names.get(column, column), matrix, sides, span)
             case Size(over, span):  # over the labels of the preceding aggregation in its template
                 own = tuple(names.get(x, x) for x in over)
                 return Size(self._sizes.get((over, span), own), span)

@@ -317,6 +317,25 @@ class First:
 
 
 @dataclass(frozen=True)
+class Flat:
+    """The entries along several labels in row-major order along one: ``top_k[i,j,r](...)``."""
+
+    over: tuple[str, ...]
+    label: str
+    argument: Expression
+    span: Span
+    constant: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _know_facts(self)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The other labels of the argument, and the label of all entries."""
+        return (*(x for x in self.argument.labels if x not in self.over), self.label)
+
+
+@dataclass(frozen=True)
 class ForestCall:
     """``forest[f,p](X[r,f], F[p,k])``; the labels f and p are local to the operands."""
 
@@ -335,6 +354,36 @@ class ForestCall:
         """The other labels of the features, and that of the outputs."""
         others = (x for x in self.features.labels if x != self.feature)
         return tuple(dict.fromkeys((*others, *(x for x in self.packed.labels if x != self.node))))
+
+
+@dataclass(frozen=True)
+class SystemCall:
+    """``solve[i,j](A[i,j], b[i,k])``; the label i is local to the operands."""
+
+    row: str
+    column: str
+    matrix: Expression
+    sides: Expression
+    span: Span
+    constant: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _know_facts(self)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The labels of the matrix beside its two: there is a system for each position of these."""
+        return tuple(x for x in self.matrix.labels if x not in (self.row, self.column))
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The labels that only the right-hand sides have."""
+        return tuple(x for x in self.sides.labels if x not in (self.row, *self.matrix.labels))
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The other labels of the matrix, that of the unknowns, and those of several sides."""
+        return (*self.others, self.column, *self.own)
 
 
 @dataclass(frozen=True)
@@ -474,7 +523,15 @@ class Reindexed:
 
 
 def _know_facts(
-    expression: Call | Binary | Comparisons | Reduction | ScanExpression | First | ForestCall,
+    expression: Call
+    | Binary
+    | Comparisons
+    | Reduction
+    | ScanExpression
+    | First
+    | Flat
+    | ForestCall
+    | SystemCall,
 ) -> None:
     """Compute the cached properties now: later this would recurse once per level."""
     expression.labels, expression.constant  # noqa: B018
@@ -491,7 +548,9 @@ Expression = (
     | Reduction
     | ScanExpression
     | First
+    | Flat
     | ForestCall
+    | SystemCall
     | Size
     | Hit
     | Reindexed
@@ -544,10 +603,12 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return (left, right)
         case Reduction(_, _, argument) | ScanExpression(_, argument) | LabelDivision(argument):
             return (argument,)
-        case First(argument=argument) | Retyped(argument) | Bounded(argument):
+        case First(argument=argument) | Flat(argument=argument) | Retyped(argument) | Bounded(argument):
             return (argument,)
         case ForestCall(features=features, packed=packed):
             return (features, packed)
+        case SystemCall(matrix=matrix, sides=sides):
+            return (matrix, sides)
         case Pairs(source=source):
             return (source,)
 
@@ -580,7 +641,7 @@ def with_children(expression: Expression, parts: Iterable[Expression]) -> Expres
         case ScanExpression(running, _, span):
             (argument,) = parts
             return ScanExpression(running, argument, span)
-        case First() | Retyped() | Bounded():
+        case First() | Flat() | Retyped() | Bounded():
             (argument,) = parts
             return replace(expression, argument=argument)
         case LabelDivision(_, by, remainder, span):
@@ -589,6 +650,9 @@ def with_children(expression: Expression, parts: Iterable[Expression]) -> Expres
         case ForestCall():
             features, packed = parts
             return replace(expression, features=features, packed=packed)
+        case SystemCall():
+            matrix, sides = parts
+            return replace(expression, matrix=matrix, sides=sides)
         case Pairs():
             (source,) = parts
             assert isinstance(source, Access)

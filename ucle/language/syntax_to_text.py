@@ -19,6 +19,7 @@ from ucle.language.syntax import (
     Coordinate,
     Expression,
     First,
+    Flat,
     ForestCall,
     Hit,
     LabelDivision,
@@ -30,6 +31,7 @@ from ucle.language.syntax import (
     ScanExpression,
     Size,
     Statement,
+    SystemCall,
 )
 from ucle.operators import ADD, AND, BIT_OR, EQUAL, MULT, POW
 
@@ -91,12 +93,20 @@ def _text(expression: Expression) -> tuple[str, int]:
         case ScanExpression(along, argument):
             labels = ",".join(along.labels)
             return f"{along.name}[{labels}]({expression_text(argument)})", ATOM
+        case First(function, _, rank, Flat(over, argument=argument)):
+            labels = ",".join(over if rank is None else (*over, rank))
+            return f"{function.name}[{labels}]({expression_text(argument)})", ATOM
+        case Flat(over, label, argument):
+            return f"flat[{','.join(over)};{label}]({expression_text(argument)})", ATOM
         case First(function, label, rank, argument):
             labels = label if rank is None else f"{label},{rank}"
             return f"{function.name}[{labels}]({expression_text(argument)})", ATOM
         case ForestCall(feature, node, features, packed):
             both = f"{expression_text(features)}, {expression_text(packed)}"
             return f"forest[{feature},{node}]({both})", ATOM
+        case SystemCall(row, column, matrix, sides):
+            both = f"{expression_text(matrix)}, {expression_text(sides)}"
+            return f"solve[{row},{column}]({both})", ATOM
         case Pairs(order, label, rank, _, source):
             name = "top_k" if order is Direction.GREATEST else "bottom_k"
             return f"{name}[{label},{rank}]({expression_text(source)})", ATOM

@@ -141,7 +141,7 @@ def softmax(x: Any, axis: AxisLike = -1) -> Tensor:
 
 
 def log_softmax(x: Any, axis: Along = -1) -> Tensor:
-    """Logarithms of `softmax`, which are right where that is 0.
+    """Logarithms of `softmax`, accurate even where `softmax` itself underflows to 0.
 
     >>> import ucle
     >>> ucle.log_softmax([0.0, 800.0]).to_numpy()
@@ -163,7 +163,7 @@ def layer_norm(x: Any, axis: Along = -1) -> Tensor:
 
 
 def normalize(x: Any, axis: Along = -1) -> Tensor:
-    """Entries divided by their Euclidean length along axes; what has length 0 stays as it is.
+    """Entries divided by their Euclidean length along axes; vectors of length 0 stay unchanged.
 
     >>> import ucle
     >>> ucle.normalize([3.0, 4.0]).to_numpy()

@@ -41,7 +41,7 @@ def cov(
             the others.
         rowvar: True if each row along the last two axes is a variable and each column an
             observation, False for the other way round.
-        bias: True to divide by the number of observations, and not by one less.
+        bias: True to divide by the number of observations, and not by this number minus 1.
         ddof: what is subtracted from the number of observations instead.
         stored: True to leave out what an input does not store, such as missing values: as in
             pandas, each covariance is that of the observations which have both variables.
@@ -51,7 +51,7 @@ def cov(
     Returns:
         Covariances in float64, or complex128 for complex numbers: for n variables, n by n; as in
         NumPy, a number for a single variable, unless there are several sets. Of named axes, that
-        of variables keeps its name, and the other one gets ``_2`` behind it.
+        of variables keeps its name, and the other one has the suffix ``_2``.
 
     Raises:
         ArgumentError: both `stored` and `where` are given.

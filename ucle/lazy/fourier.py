@@ -194,7 +194,7 @@ def irfft2(x: Any, s: Any = None, axes: Axes = (-2, -1), norm: str | None = None
 
 
 def fftfreq(n: int, d: float = 1.0) -> Tensor:
-    """The frequencies of the points of `fft`, in cycles by the unit of the spacing `d`.
+    """The frequencies of the points of `fft`, in cycles per unit of the spacing `d`.
 
     >>> import ucle
     >>> ucle.fft.fftfreq(5, 0.5).to_numpy().tolist()
@@ -206,7 +206,7 @@ def fftfreq(n: int, d: float = 1.0) -> Tensor:
 
 
 def rfftfreq(n: int, d: float = 1.0) -> Tensor:
-    """The frequencies of the points of `rfft`, in cycles by the unit of the spacing `d`."""
+    """The frequencies of the points of `rfft`, in cycles per unit of the spacing `d`."""
     points = _checked(n, "rfftfreq")
     return arange(points // 2 + 1) * (1.0 / (points * d))
 

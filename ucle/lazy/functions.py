@@ -188,7 +188,7 @@ def gelu(x: Any) -> Tensor:
 
 
 def erf(x: Any) -> Tensor:
-    """Evaluate the error function, of which the exact GELU consists.
+    """Evaluate the error function, which the exact GELU is defined by.
 
     That is ``0.5 * x * (1 + erf(x / sqrt(2)))``.
     """
@@ -301,7 +301,7 @@ def bitwise_xor(x: Any, y: Any) -> Tensor:
 
 
 def where(condition: Any, x: Any, y: Any) -> Tensor:
-    """X where the condition is not 0, y elsewhere; entries not chosen may be NaN or infinite.
+    """Take x where the condition is not 0, y elsewhere; entries not taken may be NaN or infinite.
 
     >>> import ucle
     >>> x = ucle.array([1.0, 0.0, 4.0])

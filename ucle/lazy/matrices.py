@@ -8,23 +8,21 @@ them in `ucle.lazy.least_squares`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from ucle.errors import AxisError, BoundError
+from ucle.errors import AxisError, BoundError, LabelError
 from ucle.ir.axis_functions import MATRIX_FUNCTIONS, MatrixShape
+from ucle.ir.linear_systems import NAME as SOLVE
 from ucle.lazy.axes import with_names
+from ucle.lazy.elementwise import check_names, merge_axes
 from ucle.lazy.functions import abs as magnitude
-from ucle.lazy.functions import broadcast_to, concat, exp, log, pad, sign
-from ucle.lazy.nodes import Apply, Lazy, apply
+from ucle.lazy.functions import exp, log, pad, sign
+from ucle.lazy.nodes import Apply, Axis, Lazy, apply
 from ucle.lazy.rearranging import crop_axis
 from ucle.lazy.tensor import Tensor, as_tensor
-from ucle.operators import (
-    SQRT,
-)
+from ucle.operators import DIV, SQRT
 
 NAMES = (
     "cholesky",
@@ -143,18 +141,19 @@ def det(x: Any, /) -> Tensor:
 
 
 def solve(a: Any, b: Any, /) -> Tensor:
-    """Solve systems of linear equations: x with ``a @ x = b``.
-
-    Uses elimination with row swaps. For named axes, and if only the data of a table determines
-    sizes, it uses inverses, and one step of refinement that corrects their rounding errors.
+    """Solve systems of linear equations: x with ``a @ x = b``, by elimination with row swaps.
 
     Args:
         a: matrices along the last two axes.
         b: the right-hand sides: a vector, which all matrices share, or a tensor whose second last
-            axis is that of the equations and whose last axis has several right-hand sides.
+            axis is that of the equations and whose last axis has several right-hand sides. If the
+            axes have names, b has one of the last two axes of a, that of the equations, whatever
+            its place; the solutions have the other one. All other axes that both have are aligned.
 
     Raises:
+        AxisError: a has fewer than two axes.
         BoundError: matrices are not square, or b has the wrong size.
+        LabelError: only one of them has names, or b has none or both of the last two axes of a.
         ValueTypeError: they are complex.
         ExecutionError: at computation, one of the matrices is singular.
 
@@ -162,38 +161,85 @@ def solve(a: Any, b: Any, /) -> Tensor:
     >>> ucle.linalg.solve([[2.0, 0.0], [0.0, 4.0]], [1.0, 1.0]).to_numpy().tolist()
     [0.5, 0.25]
     """
-    matrix, sides = as_tensor(a), as_tensor(b)
-    named = matrix.lazy.named or sides.lazy.named
-    if sides.ndim == 1 and matrix.ndim > 1 and not named:
-        return solve(matrix, sides[:, None])[..., 0]
-    shapes = [[size for size in x.shape if size is not None] for x in (matrix, sides)]
-    known = [len(shape) for shape in shapes] == [matrix.ndim, sides.ndim]
-    if named or not known or min(matrix.ndim, sides.ndim) < 2:
-        inverse = inv(matrix)
-        found = inverse.matmul(sides)
-        return found + inverse.matmul(sides - matrix.matmul(found))
-    return _solve_systems(matrix, sides, *shapes)
+    matrix, sides = as_tensor(a).lazy, as_tensor(b).lazy
+    if len(matrix.axes) < 2 or not sides.axes:
+        raise AxisError(
+            "solve needs matrices and right-hand sides",
+            where="linalg.solve",
+            expected="at least two axes of the one and one of the other",
+            found=f"{matrix} and {sides}",
+        )
+    check_names([matrix, sides], "linalg.solve")
+    labels = _names_of_system(matrix, sides) if matrix.named else _places_of_system(matrix, sides)
+    return _solve_systems(matrix, sides, *labels)
+
+
+SystemLabels = tuple[list[Any], list[Any], Any, Any]
+"""The labels of matrices and of right-hand sides, and those of equations and of unknowns."""
+
+
+def _names_of_system(matrix: Lazy, sides: Lazy) -> SystemLabels:
+    """The names of axes as labels; the right-hand sides say which axis is that of equations."""
+    names, own = [x.name for x in matrix.axes], [x.name for x in sides.axes]
+    shared = [name for name in names[-2:] if name in own]
+    if len(shared) != 1:
+        raise LabelError(
+            "right-hand sides have the axis of the equations, and not that of the unknowns",
+            where="linalg.solve",
+            expected=f"one of the axes {names[-2]!r} and {names[-1]!r}",
+            found=str(sides),
+            hint="t.rename({'old': 'new'}) gives an axis another name",
+        )
+    (equations,) = shared
+    (unknowns,) = (name for name in names[-2:] if name != equations)
+    return names, own, equations, unknowns
+
+
+def _places_of_system(matrix: Lazy, sides: Lazy) -> SystemLabels:
+    """Numbers as labels: those of batches are counted from the last one, as in NumPy."""
+    batch = range(len(matrix.axes) - 2, 0, -1)
+    labels = [*batch, "equation", "unknown"]
+    if len(sides.axes) == 1:
+        return labels, ["equation"], "equation", "unknown"
+    own = [*range(len(sides.axes) - 2, 0, -1), "equation", "side"]
+    return labels, own, "equation", "unknown"
 
 
 def _solve_systems(
-    matrix: Tensor, sides: Tensor, shape: Sequence[int], other_shape: Sequence[int]
+    matrix: Lazy, sides: Lazy, labels: list[Any], own: list[Any], equations: Any, unknowns: Any
 ) -> Tensor:
-    """Solve systems of unnamed axes with known sizes."""
-    (*batch, rows, columns), (*other_batch, equations, count) = shape, other_shape
-    if rows != columns or rows != equations:
+    axes: dict[Any, list[Axis]] = {}
+    for tensor, of_tensor in ((matrix, labels), (sides, own)):
+        for axis, label in zip(tensor.axes, of_tensor, strict=True):
+            axes.setdefault(label, []).append(axis)
+    square = axes[equations][0], axes[unknowns][0]
+    sizes = {axis.size for axis in (*square, *axes[equations])} - {None}
+    if len(sizes) > 1:
         raise BoundError(
             "these are not systems of linear equations",
             where="linalg.solve",
-            expected="square matrices, and as many right-hand sides in the second last axis",
-            found=f"{matrix.lazy} and {sides.lazy}",
+            expected="square matrices, and right-hand sides with as many rows",
+            found=f"{matrix} and {sides}",
         )
-    if rows == 1:
-        return sides / (matrix * 1.0)
-    both = np.broadcast_shapes(tuple(batch), tuple(other_batch))
-    wanted = (matrix, (*both, rows, rows)), (sides, (*both, rows, count))
-    parts = [x if x.shape == whole else broadcast_to(x, whole) for x, whole in wanted]
-    solved = map_matrices("solve", concat(parts, -1)).lazy
-    return Tensor(crop_axis(solved, len(both) + 1, rows, count))
+    batch = sorted((label for label in axes if isinstance(label, int)), reverse=True)
+    output = [*batch, *(x for x in labels if x not in (*batch, equations))]
+    output += [x for x in own if x not in (*batch, *labels)]
+    merged = [merge_axes(axes[label], "linalg.solve") for label in output]
+    numbers = {label: n for n, label in enumerate((*output, equations))}
+    kept = [numbers[label] for label in output]
+    if sizes == {1}:  # such axes have no labels
+        numbers[equations] = numbers[unknowns]
+        matrix = (Tensor(matrix) * 1.0).lazy
+    operands = [
+        tensor.operand(numbers[x] for x in of_tensor)
+        for tensor, of_tensor in ((matrix, labels), (sides, own))
+    ]
+    if sizes == {1}:
+        return Tensor(apply(DIV.name, reversed(operands), merged, kept))
+    made = apply(None, operands, merged, kept)
+    assert isinstance(made.node, Apply)
+    places = numbers[equations], numbers[unknowns]
+    return Tensor(Lazy(replace(made.node, along=(SOLVE, places)), made.axes))
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:

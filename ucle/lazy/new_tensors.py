@@ -93,7 +93,7 @@ def ones_like(x: Any, *, dtype: Any = None, device: str | None = None) -> Tensor
 
 
 def eye_like(x: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """The identity matrix with the last two axes of a tensor, which may go by names.
+    """The identity matrix with the last two axes of a tensor, which may have names.
 
     Args:
         x: a tensor of at least two axes; the result has one such matrix for each position of the

@@ -117,10 +117,13 @@ class Apply:
     along: tuple[Reduce | str, tuple[int, ...]] | None = None
     """The scan of the only operand along a label, which is kept, or a function of matrices.
 
-    The second part is the label of the scan, or the labels of the matrices' axes.
+    The second part is the label of the scan, or the labels of the matrices' axes. ``solve`` has two
+    operands: matrices and right-hand sides, which have the first of these labels.
     """
     first: FirstAlong | None = None
     """The first entries of the only operand along a label, if requested."""
+    flat: bool = False
+    """True if the only label of the output numbers all entries of the only operand, in order."""
 
     @property
     def title(self) -> str | None:

@@ -29,7 +29,7 @@ def observed(data: Any) -> Any:
         tensor with the same axes.
 
     Raises:
-        ArgumentError: this is no table with missing values, or is computed from one.
+        ArgumentError: this is not a table with missing values, or is computed from one.
 
     >>> import pyarrow as pa, ucle
     >>> rows = pa.table({"who": ["ann", "bob"], "height": [1.5, None], "weight": [60.0, 70.0]})

@@ -25,8 +25,8 @@ def top_k(x: Any, k: int, axis: AxisLike = -1) -> FirstEntries:
 
     Returns:
         The ``values`` and the ``positions`` of the entries, with the shape of `x`, except that the
-        axis has size k. If the axis goes by names or dates, `to_pandas`, `to_arrow` and all that
-        writes rows have these in place of positions.
+        axis has size k. If the coordinates of the axis are names or dates, `to_pandas`, `to_arrow`
+        and everything that writes rows return these instead of positions.
 
     Raises:
         BoundError: there are fewer entries.

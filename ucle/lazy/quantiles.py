@@ -14,7 +14,7 @@ from ucle.lazy.constants import make_range
 from ucle.lazy.elementwise import elementwise
 from ucle.lazy.nodes import Axis, Lazy
 from ucle.lazy.positions_in_order import ordinals
-from ucle.lazy.rearranging import reshape_tensor
+from ucle.lazy.rearranging import flatten
 from ucle.lazy.reductions import first_entries, reduce_tensor
 from ucle.lazy.stored import count_entries, mask_along
 from ucle.operators import (
@@ -45,13 +45,12 @@ def quantile_along(
         tensor: a tensor of real numbers.
         mask: the entries; None for all.
         q: the part of the entries that is not greater, from 0 to 1.
-        axis: an axis; None for all entries, along axes of known sizes.
+        axis: an axis; None for all entries.
         keepdims: as in NumPy.
         function: its name, for messages.
 
     Raises:
         ArgumentError: `q` is not from 0 to 1.
-        BoundError: only the data of a table determines the sizes of axes, and `axis` is None.
     """
     if not 0 <= q <= 1:
         raise ArgumentError(
@@ -60,12 +59,8 @@ def quantile_along(
     mask = None if mask is None else mask_along(tensor, mask)
     if axis is None and len(tensor.axes) != 1:
         kept = tuple(Axis(each.name, 1) for each in tensor.axes)
-        nameless = [None] * len(kept)
-        tensor = with_names(tensor, nameless)
-        mask = None if mask is None else with_names(mask, nameless)
-        tensor = reshape_tensor(tensor, (-1,))
-        mask = None if mask is None else reshape_tensor(mask, (-1,))
-        found = quantile_along(tensor, mask, q, 0, False, function)
+        mask = None if mask is None else flatten(mask)
+        found = quantile_along(flatten(tensor), mask, q, 0, False, function)
         return Lazy(found.node, kept) if keepdims else found
     place = find_axis(tensor, 0 if axis is None else axis, function)
     names = [each.name for each in tensor.axes]

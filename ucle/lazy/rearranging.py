@@ -18,10 +18,10 @@ from ucle.errors import ArgumentTypeError, AxisError, BoundError, LabelError, Un
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import NOTHING, All, Compare, Condition, Sign, Some
-from ucle.lazy.axes import AxisLike, find_axis, with_unit_axis
+from ucle.lazy.axes import AxisLike, find_axis, with_names, with_unit_axis
 from ucle.lazy.constants import broadcast_to
 from ucle.lazy.elementwise import check_names, elementwise, merge_axes
-from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, NodeOperand, apply
+from ucle.lazy.nodes import Apply, Axes, Axis, Lazy, Leaf, NodeOperand, apply
 from ucle.lazy.places import number, position, read, read_at, where
 from ucle.lazy.selection import take_positions
 from ucle.lazy.types import node_types
@@ -436,6 +436,25 @@ def reshape_tensor(tensor: Lazy, shape: Any) -> Lazy:
     if not total:
         return read_at(tensor, axes, [number(0)] * len(old), NOWHERE)
     return read_at(tensor, axes, indices)
+
+
+def flatten(tensor: Lazy) -> Lazy:
+    """All entries along one axis, in the order of their positions, whatever their coordinates are.
+
+    Sizes need not be known.
+
+    >>> from ucle.lazy.elementwise import ones
+    >>> print(flatten(ones((Axis("node"), Axis("feature", 3, encoded=True)))))
+    (?)
+    """
+    sizes = [axis.size for axis in tensor.axes]
+    if None not in sizes and not any(axis.encoded for axis in tensor.axes):
+        return reshape_tensor(with_names(tensor, [None] * len(sizes)), (-1,))
+    labels, known = range(len(tensor.axes)), [size for size in sizes if size is not None]
+    all_of_them = Axis(size=math.prod(known) if len(known) == len(sizes) else None)
+    made = apply(None, [tensor.operand(labels)], (all_of_them,), (len(labels),))
+    assert isinstance(made.node, Apply)
+    return Lazy(replace(made.node, flat=True), made.axes)
 
 
 def diagonal(tensor: Lazy, offset: int, axis1: AxisLike, axis2: AxisLike) -> Lazy:

@@ -49,7 +49,7 @@ def searchsorted(
         indices of a gather: ``ucle.take(y, ucle.searchsorted(x, v, side="right") - 1)``.
 
     Raises:
-        AxisError: the table is no vector.
+        AxisError: the table is not a vector.
         ArgumentTypeError: another side.
 
     >>> import ucle
@@ -127,7 +127,7 @@ def _sorted_together(
 
 
 def nonzero(x: Any) -> NoReturn:
-    """Not here: raise an error that says how the positions of entries are read.
+    """Not available: raise an error that says how the positions of entries are read.
 
     Raises:
         UnsupportedError: always.
@@ -136,7 +136,7 @@ def nonzero(x: Any) -> NoReturn:
 
 
 def unique_all(x: Any) -> NoReturn:
-    """Not here, like `unique_values`.
+    """Not available, like `unique_values`.
 
     Raises:
         UnsupportedError: always.
@@ -145,7 +145,7 @@ def unique_all(x: Any) -> NoReturn:
 
 
 def unique_counts(x: Any) -> NoReturn:
-    """Not here, like `unique_values`.
+    """Not available, like `unique_values`.
 
     Raises:
         UnsupportedError: always.
@@ -158,7 +158,7 @@ def unique_counts(x: Any) -> NoReturn:
 
 
 def unique_inverse(x: Any) -> NoReturn:
-    """Not here, like `unique_values`.
+    """Not available, like `unique_values`.
 
     Raises:
         UnsupportedError: always.
@@ -167,7 +167,7 @@ def unique_inverse(x: Any) -> NoReturn:
 
 
 def unique_values(x: Any) -> NoReturn:
-    """Not here: raise an error that says how distinct values are read.
+    """Not available: raise an error that says how distinct values are read.
 
     Raises:
         UnsupportedError: always.

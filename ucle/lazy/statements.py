@@ -28,10 +28,21 @@ from ucle.inputs.table_input import TableInput
 from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import MatrixMap, Running
 from ucle.ir.conditions import All, Compare, Some, rename_condition_labels
+from ucle.ir.linear_systems import NAME as SOLVE
 from ucle.ir.vertices import Span
 from ucle.language.label_arithmetic import affine_expression, condition_expression
 from ucle.language.statements import input_labels
-from ucle.language.syntax import Access, Expression, First, Index, Number, ScanExpression, Statement
+from ucle.language.syntax import (
+    Access,
+    Expression,
+    First,
+    Flat,
+    Index,
+    Number,
+    ScanExpression,
+    Statement,
+    SystemCall,
+)
 from ucle.language.syntax_to_text import statement_text
 from ucle.lazy.inputs import axes_by_name
 from ucle.lazy.meaning import expression_of
@@ -290,6 +301,11 @@ class _StatementWriter:
                     if node.first is None:
                         over.append(label_names[label])
         parts = [self._operand(o, label_names, labels, span) for o in node.operands]
+        if node.flat:
+            return Flat(tuple(over), output[0], parts[0], span)
+        if node.along is not None and node.along[0] == SOLVE:
+            row, column = (label_names[label] for label in node.along[1])
+            return SystemCall(row, column, *parts, span)
         kinds = operand_types(node, self.types)
         expression = expression_of(node, parts, kinds, tuple(over), span)
         if node.first is not None:

@@ -60,14 +60,13 @@ def quantile(
     Args:
         x: a tensor of real numbers.
         q: the part of the entries that is not greater, from 0 to 1.
-        axis: an axis, by position or name; None for all entries, along axes of known sizes.
+        axis: an axis, by position or name; None for all entries.
         keepdims: True for an axis of size 1 in the place of the axis.
         where: a mask of the entries, as for `mean`.
         stored: True for the entries that the input stores, as for `mean`.
 
     Raises:
         ArgumentError: `q` is not from 0 to 1.
-        BoundError: only the data of a table determines the sizes of axes, and `axis` is None.
 
     >>> import ucle
     >>> ucle.quantile([1.0, 2.0, 4.0, 8.0], 0.25).item()

@@ -358,8 +358,8 @@ class Tensor(Computable, SeriesMethods, Arithmetic["Tensor"]):
     ) -> Tensor:
         """Positions of the greatest entries along an axis; by default, among all entries.
 
-        If the axis goes by names or dates, `to_pandas`, `to_arrow` and all that writes rows have
-        these as values, and `to_numpy` their positions in sorted order.
+        If the coordinates of the axis are names or dates, `to_pandas`, `to_arrow` and everything
+        that writes rows return these, and `to_numpy` returns their positions in sorted order.
         """
         source = self._cast_to(None, out).lazy
         return Tensor(reductions.extreme_position(MAX.name, source, axis, keepdims))

@@ -20,13 +20,13 @@ from ucle.lazy.windows import Window
 
 @validated(k=args.integer, axis=args.axis, fill_value=args.number)
 def lag(x: Any, k: int = 1, axis: AxisLike = -1, fill_value: Any = 0) -> Tensor:
-    """The entry `k` positions before each, as `LAG` of SQL and `shift` of pandas.
+    """The entry `k` positions before each entry, like SQL's `LAG` and pandas' `shift`.
 
     Along dates and times, positions are those of the times that the data has.
 
     Args:
         x: a tensor.
-        k: the number of positions; a negative number looks behind.
+        k: the number of positions; a negative number looks ahead.
         axis: the axis, by position or name.
         fill_value: the entry before the first; SQL's NULL is `ucle.nan` here.
 
@@ -39,7 +39,7 @@ def lag(x: Any, k: int = 1, axis: AxisLike = -1, fill_value: Any = 0) -> Tensor:
 
 @validated(k=args.integer, axis=args.axis, fill_value=args.number)
 def lead(x: Any, k: int = 1, axis: AxisLike = -1, fill_value: Any = 0) -> Tensor:
-    """The entry `k` positions behind each: ``lag(x, -k)``.
+    """The entry `k` positions after each entry: ``lag(x, -k)``.
 
     >>> import ucle
     >>> ucle.lead([1.0, 2.0, 4.0]).to_numpy()
@@ -66,14 +66,14 @@ def rolling(
 ) -> Rolling[Tensor] | Periods[Tensor]:
     """Windows along an axis, as in pandas: ``ucle.rolling(x, 7, axis="day").mean()``.
 
-    A window holds the last positions of the axis up to an entry, that of the entry included. Along
+    A window holds the last positions of the axis up to an entry, including its own. Along
     dates and times, positions are those of the times that the data has; results keep the times.
     All entries count, stored or not.
 
     Args:
         x: a tensor.
         window: the number of positions; or, along dates and timestamps, a length of time, such as
-            ``"7d"`` or a timedelta: the window holds the times that are less than that older.
+            ``"7d"`` or a timedelta: the window holds the times that are less than this length older.
         axis: the axis, by position or name.
         min_periods: windows with fewer entries have NaN. At the beginning of the axis there are
             fewer positions, and by default the aggregates of these.

@@ -10,10 +10,11 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 
 from ucle.errors import ValueTypeError
-from ucle.foundation.dtypes import DType, Scalar
+from ucle.foundation.dtypes import DType, Scalar, promote
 from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import matrix_dtype
 from ucle.ir.conditions import All, Compare, Condition, Some
+from ucle.ir.linear_systems import NAME as SOLVE
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Span
 from ucle.language.factors import with_sizes
@@ -86,6 +87,16 @@ def _apply_type(node: Apply, types: Types) -> DType | None:
 
 def _type_of_known(node: Apply, kinds: Sequence[DType | Scalar | None]) -> DType:
     """The type of a node whose operands have these types."""
+    if node.flat:
+        (entries,) = kinds
+        assert isinstance(entries, DType), "a tensor is flattened"
+        return entries
+    if node.along is not None and node.along[0] == SOLVE:
+        found = DType.BOOL
+        for kind in kinds:
+            assert isinstance(kind, DType), "tensors alone are solved"
+            found = promote(found, kind)
+        return matrix_dtype(SOLVE, found, f"linalg.{SOLVE}")
     parts: list[Expression] = []
     tensors = {}
     for number, (operand, kind) in enumerate(zip(node.operands, kinds, strict=True)):

@@ -15,12 +15,11 @@ from dataclasses import replace
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.axis_functions import Along, TopK
 from ucle.ir.contraction_trees import Tree, leaves, tree_of
-from ucle.ir.forests import Forest
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.tensor_types import NamedTensor, TensorType
-from ucle.ir.vertex_types import along_type, forest_type, reindexed_type, top_type, unary_type
-from ucle.ir.vertices import Operand, Program, Span, Vertex
+from ucle.ir.vertex_types import along_type, pair_type, reindexed_type, top_type, unary_type
+from ucle.ir.vertices import Operand, PairFunction, Program, Span, Vertex
 from ucle.lowering.contraction_orders import pairs
 from ucle.lowering.logical import (
     MOST_MAPS,
@@ -163,8 +162,8 @@ class _Contraction:
         if statement.top is not None:
             self._add_or_repeat(self._first_entries(statement, statement.top))
             return
-        if statement.forest is not None:
-            self._record(self._forest(statement, *statement.forest))
+        if statement.pair is not None:
+            self._record(self._pair(statement, *statement.pair))
             return
         self._finish(self._value(statement.result), statement, first)
 
@@ -353,21 +352,19 @@ class _Contraction:
         tensor = NamedTensor(statement.target, type_)
         return Vertex(tensor, (operand,), labels, span=statement.span, top=top)
 
-    def _forest(self, statement: LogicalStatement, forest: Forest, packed: Use) -> Vertex:
-        labels = statement.labels
-        node, output = (_named(packed.labels, name) for name in (forest.node, forest.output))
-        feature = _named(statement.result.labels, forest.feature)
-        wanted = (*labels[:-1], feature), (node, output)
-        operands = []
-        for use, order in zip((statement.result, packed), wanted, strict=True):
+    def _pair(self, statement: LogicalStatement, pair: PairFunction, second: Use) -> Vertex:
+        labels, operands = statement.labels, []
+        wanted = pair.operand_names(tuple(label.name for label in labels))
+        for use, names in zip((statement.result, second), wanted, strict=True):
+            order = tuple(_named(use.labels, name) for name in names)
             operand = self._plain(self._value(use))
             if operand.labels != order:
                 operand = self._add(self._unary(self._read(operand), order)).operand
             operands.append(operand)
         one, other = operands
-        type_ = forest_type((self.types[one.tensor], self.types[other.tensor]), forest, labels)
+        type_ = pair_type((self.types[one.tensor], self.types[other.tensor]), pair, labels)
         tensor = NamedTensor(statement.target, type_)
-        return Vertex(tensor, (one, other), labels, span=statement.span, forest=forest)
+        return Vertex(tensor, (one, other), labels, span=statement.span, pair=pair)
 
     def _add_or_repeat(self, vertex: Vertex) -> None:
         """Add the vertex of a lifted statement, or remember the vertex that computes the same."""

@@ -26,12 +26,11 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.axis_functions import Along, TopK
 from ucle.ir.contraction_trees import Path, Tree
-from ucle.ir.forests import Forest
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Cast, Partial, Pointwise, bracket_text, number_text
 from ucle.ir.tensor_types import TensorType
-from ucle.ir.vertices import Operand, Span
+from ucle.ir.vertices import Operand, PairFunction, Span
 from ucle.operators import Combine, Reduce
 
 Labels = tuple[Label, ...]
@@ -216,8 +215,9 @@ class LogicalStatement:
     """The scan or function of matrices that is applied to `result`."""
     top: TopK | None = None
     """The top-k operation that is applied to `result`."""
-    forest: tuple[Forest, Use] | None = None
-    """The forest that is applied to `result`, which are the features, and the packed forest."""
+    pair: tuple[PairFunction, Use] | None = None
+    """The forest or the system of equations that is applied to `result` and to a second operand:
+    to features and the packed forest, or to matrices and right-hand sides."""
     lifted: bool = False
     """True if it is a part of a statement of the text, so that its tensor has no name of the
     user's."""
@@ -234,8 +234,8 @@ class LogicalStatement:
 
     @property
     def whole_uses(self) -> tuple[Use, ...]:
-        """What the statement reads beside its steps: the result, and a packed forest."""
-        return (self.result,) if self.forest is None else (self.result, self.forest[1])
+        """What the statement reads beside its steps: the result, and a second operand."""
+        return (self.result,) if self.pair is None else (self.result, self.pair[1])
 
     @property
     def own_labels(self) -> Labels:
@@ -245,7 +245,7 @@ class LogicalStatement:
     @property
     def chain(self) -> Contraction | None:
         """The chain that is the whole statement; None if it is anything else."""
-        if any(x is not None for x in (self.along, self.top, self.forest)):
+        if any(x is not None for x in (self.along, self.top, self.pair)):
             return None
         step = None if self.result.maps else self.by_name.get(self.result.tensor)
         return step if step is not None and step.is_chain else None
@@ -267,9 +267,9 @@ class LogicalStatement:
             result = f"{self.along.name}[{','.join(self.along.labels)}]({result})"
         if self.top is not None:
             result = self.top.text(result, self.top.label)
-        if self.forest is not None:
-            forest, packed = self.forest
-            result = forest.text(result, str(packed), forest.feature, forest.node)
+        if self.pair is not None:
+            pair, second = self.pair
+            result = pair.text(result, str(second))
         return "\n".join([*map(str, self.steps), f"{target} = {result}"])
 
 
@@ -306,7 +306,7 @@ class LogicalProgram:
         return frozenset(
             x.target
             for x in self.statements
-            if any(part is not None for part in (x.index, x.along, x.top, x.forest))
+            if any(part is not None for part in (x.index, x.along, x.top, x.pair))
         )
 
     def __post_init__(self) -> None:
@@ -328,7 +328,7 @@ def _check_steps(inputs: Sequence[str], statements: Sequence[LogicalStatement]) 
         result = statement.result
         whole = statement.whole_uses
         assert all(x.tensor in known or x.tensor in own for x in whole), str(statement)
-        relabelled = statement.index, statement.top, statement.forest
+        relabelled = statement.index, statement.top, statement.pair
         others = any(x is not None for x in relabelled)
         same = others or set(result.labels) == set(statement.labels)
         assert same, str(statement)

@@ -11,11 +11,10 @@ from collections.abc import Iterator
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.axis_functions import Along, TopK
-from ucle.ir.forests import Forest
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Pointwise
-from ucle.ir.vertices import Operand, Vertex
+from ucle.ir.vertices import Operand, PairFunction, Vertex
 from ucle.operators import Combine, Reduce
 
 
@@ -32,7 +31,7 @@ class Shape:
     index: IndexMap | None = None
     along: Along | None = None
     top: TopK | None = None
-    forest: Forest | None = None
+    pair: PairFunction | None = None
     bounds: tuple[int, ...] = ()
     """The bounds of the labels, if they decide the size of the result."""
 
@@ -74,7 +73,7 @@ def _shape(vertex: Vertex, inputs: tuple[Operand, ...]) -> tuple[Shape, dict[Lab
         None if vertex.index is None else vertex.index.rename_labels(numbers),
         None if vertex.along is None else vertex.along.rename_labels(numbers),
         None if vertex.top is None else vertex.top.rename_labels(numbers),
-        None if vertex.forest is None else vertex.forest.rename_labels(numbers),
+        None if vertex.pair is None else vertex.pair.rename_labels(numbers),
         tuple(label.bound for label in order) if vertex.relabels else (),
     )
     return shape, order

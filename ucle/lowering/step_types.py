@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.tensor_types import TensorType
-from ucle.ir.vertex_types import along_type, forest_type, reindexed_type, top_type, unary_type
+from ucle.ir.vertex_types import along_type, pair_type, reindexed_type, top_type, unary_type
 from ucle.ir.vertices import Operand, Span
 from ucle.lowering.logical import Contraction, Labels, LogicalProgram, LogicalStatement, Use
 from ucle.lowering.pairwise import Pairwise, alone, binary_vertex
@@ -123,10 +123,10 @@ def types_of(
             axes, labels = statement.result.labels, statement.labels
             types[statement.target] = top_type(type_, statement.top, axes, labels)
             continue
-        if statement.forest is not None:
-            forest, packed = statement.forest
-            sources = type_, step_types.of_use(packed, statement.span)
-            types[statement.target] = forest_type(sources, forest, statement.labels)
+        if statement.pair is not None:
+            pair, second = statement.pair
+            sources = type_, step_types.of_use(second, statement.span)
+            types[statement.target] = pair_type(sources, pair, statement.labels)
             continue
         types[statement.target] = type_.transpose_axes(statement.labels)
     return types

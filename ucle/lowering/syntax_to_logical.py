@@ -8,12 +8,12 @@ is done once for a program, for all orders of its products.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from ucle.errors import LabelError, UnsupportedError, ValueTypeError
 from ucle.foundation.dataclasses import dataclass
-from ucle.foundation.dtypes import DType, Scalar, same_value
+from ucle.foundation.dtypes import DType, Scalar, promote, same_value
 from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import Along, MatrixMap, Running, TopK, matrix_dtype, pair_dtype
@@ -22,9 +22,11 @@ from ucle.ir.contraction_trees import Path
 from ucle.ir.forests import Forest, forest_dtype
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
+from ucle.ir.linear_systems import NAME as SOLVE
+from ucle.ir.linear_systems import LinearSystem
 from ucle.ir.tensor_types import TensorType
-from ucle.ir.vertex_types import along_type, forest_type, reindexed_type, top_type
-from ucle.ir.vertices import Span
+from ucle.ir.vertex_types import along_type, pair_type, reindexed_type, top_type
+from ucle.ir.vertices import PairFunction, Span
 from ucle.language.bounds import Bounds
 from ucle.language.factors import (
     ProductChain,
@@ -45,6 +47,7 @@ from ucle.language.syntax import (
     Bounded,
     Call,
     Expression,
+    Flat,
     ForestCall,
     Hit,
     Outside,
@@ -54,6 +57,7 @@ from ucle.language.syntax import (
     Retyped,
     ScanExpression,
     Statement,
+    SystemCall,
     children,
     walk,
 )
@@ -180,8 +184,12 @@ class _Lowering:
             return self._lower_scan(statement, statement.expression)
         if isinstance(statement.expression, Pairs):
             return self._first_entries(statement, statement.expression)
+        if isinstance(statement.expression, Flat):
+            return self._lower_flat(statement, statement.expression)
         if isinstance(statement.expression, ForestCall):
             return self._lower_forest(statement, statement.expression)
+        if isinstance(statement.expression, SystemCall):
+            return self._lower_system(statement, statement.expression)
         expression = with_sizes(statement.expression, lambda name: self._label(name).bound)
         if (value := constant_value(expression)) is not None:
             raise UnsupportedError(
@@ -242,6 +250,28 @@ class _Lowering:
         text = (source.tensor,)
         parts = (self._target, labels, (), source, self._span, text)
         return LogicalStatement(*parts, index=index, lifted=statement.lifted)
+
+    def _lower_flat(self, statement: Statement, flat: Flat) -> LogicalStatement:
+        """Lower a statement that numbers entries in row-major order, whatever their coordinates."""
+        assert isinstance(flat.argument, Access), "lifted"
+        use = self._access(flat.argument)
+        source = self._plain(use) if use.maps else use
+        type_ = self.types[source.tensor]
+        number, indices, stride = Affine(((flat.label, 1),)), list[Affine](), 1
+        for name in reversed(flat.argument.labels):
+            index = Affine(((name, 1),))
+            if name in flat.over:
+                size = max(self._label(name).bound, 1)
+                index = number.digit(stride, False)
+                index = index if name == flat.over[0] else index.digit(size, True)
+                stride *= size
+            indices.insert(0, index)
+        labels = tuple(self._label(name) for name in statement.target.labels)
+        map_ = IndexMap(tuple(indices), outside=type_.fill)
+        map_ = map_.make_nonnegative(lambda name: max(self._label(name).bound, 1))
+        self.types[self._target] = reindexed_type(type_, source.labels, map_, labels)
+        text = (source.tensor,)
+        return LogicalStatement(self._target, labels, (), source, self._span, text, index=map_)
 
     def _lower_scan(self, statement: Statement, expression: ScanExpression) -> LogicalStatement:
         """Lower a statement that scans or transforms along labels that stay."""
@@ -306,24 +336,38 @@ class _Lowering:
 
     def _lower_forest(self, statement: Statement, call: ForestCall) -> LogicalStatement:
         """Lower a statement that applies a forest to features."""
-        features, packed = (self._lower_operand(x, call.span) for x in children(call))
-        features = self._plain(features) if features.maps else features
         # Features may have the names of the columns of a wide table, which are in their order.
         what = f"the coordinates of the label {call.node!r} are no numbers of nodes"
         self._check_no_dictionary(call.node, what, call.span)
-        labels = tuple(self._label(name) for name in statement.target.labels)
-        one, other = (self._step_types.of_use(x, self._span) for x in (features, packed))
+        operands = [
+            use.cast(forest_dtype(use.dtype, str(call.span))) for use in self._operands(call)
+        ]
         forest = Forest(call.feature, call.node, output_label(call))
-        self.types[self._target] = forest_type((one, other), forest, labels)
-        steps, text = tuple(self._steps.values()), tuple(self._text(call))
-        parts = self._target, labels, steps, features, self._span, text
-        return LogicalStatement(*parts, forest=(forest, packed))
+        return self._lower_pair(statement, forest, operands)
 
-    def _lower_operand(self, operand: Expression, span: Span) -> Use:
-        """Return an operand of a forest in float64."""
-        assert isinstance(operand, Access), "lifted"
-        use = self._access(operand)
-        return use.cast(forest_dtype(use.dtype, str(span)))
+    def _lower_system(self, statement: Statement, call: SystemCall) -> LogicalStatement:
+        """Lower a statement that solves systems of equations, in whatever order these are."""
+        operands = self._operands(call)
+        dtype = promote(*(use.dtype for use in operands))
+        dtype = matrix_dtype(SOLVE, dtype, str(call.span))
+        system = LinearSystem(call.row, call.column, call.own)
+        return self._lower_pair(statement, system, [use.cast(dtype) for use in operands])
+
+    def _operands(self, call: ForestCall | SystemCall) -> list[Use]:
+        sources = [x for x in children(call) if isinstance(x, Access)]
+        assert len(sources) == 2, "lifted"
+        return [self._access(source) for source in sources]
+
+    def _lower_pair(
+        self, statement: Statement, pair: PairFunction, operands: Sequence[Use]
+    ) -> LogicalStatement:
+        first, second = (self._plain(use) if use.maps else use for use in operands)
+        labels = tuple(self._label(name) for name in statement.target.labels)
+        one, other = (self._step_types.of_use(x, self._span) for x in (first, second))
+        self.types[self._target] = pair_type((one, other), pair, labels)
+        steps, text = tuple(self._steps.values()), tuple(self._text(statement.expression))
+        parts = self._target, labels, steps, first, self._span, text
+        return LogicalStatement(*parts, pair=(pair, second))
 
     def _check_numbered(self, reindexed: Reindexed) -> None:
         """Check that no label without numeric coordinates is computed with."""

@@ -24,12 +24,14 @@ from ucle.language.syntax import (
     Comparisons,
     Expression,
     First,
+    Flat,
     ForestCall,
     Number,
     Reduction,
     ScanExpression,
     Size,
     Statement,
+    SystemCall,
     children,
     walk,
 )
@@ -48,7 +50,7 @@ class Mask:
     axes: tuple[int, ...]
 
 
-SPREADING = Reduction | ScanExpression | First | ForestCall
+SPREADING = Reduction | ScanExpression | First | Flat | ForestCall | SystemCall
 """Expressions in which an entry depends on others than that at its coordinates."""
 
 POINTWISE = Access | Binary | Call | Comparisons | Number
@@ -222,8 +224,12 @@ def _accesses(
         blocked |= set(expression.along.labels)
     elif isinstance(expression, First):
         blocked |= {expression.label}
+    elif isinstance(expression, Flat):
+        blocked |= {*expression.over, expression.label}
     elif isinstance(expression, ForestCall):
         blocked |= {expression.feature, expression.node, output_label(expression)}
+    elif isinstance(expression, SystemCall):
+        blocked |= {expression.row, expression.column, *expression.own}
     for part in children(expression):
         yield from _accesses(part, blocked)
 

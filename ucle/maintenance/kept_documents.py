@@ -27,7 +27,7 @@ def read_document(session: Session, name: str) -> Document:
     """Return the description of a maintained program.
 
     Raises:
-        NameResolutionError: there is none of this name.
+        NameResolutionError: no program has this name.
     """
     known = list_documents(session)
     if name not in known:

@@ -394,11 +394,11 @@ def maintained(name: str, database: Database) -> Maintained:
     """Return a program that is maintained in a database, by its name.
 
     Args:
-        name: the name that `EinsumProgram.maintain` got.
+        name: the name that was passed to `EinsumProgram.maintain`.
         database: a path or an open connection.
 
     Raises:
-        NameResolutionError: there is none of this name.
+        NameResolutionError: no program has this name.
     """
     with _session(database) as session:
         read_document(session, name)

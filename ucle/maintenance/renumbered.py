@@ -22,6 +22,7 @@ from ucle.language.syntax import (
     Coordinate,
     Expression,
     First,
+    Flat,
     ForestCall,
     Hit,
     LabelDivision,
@@ -30,6 +31,7 @@ from ucle.language.syntax import (
     ScanExpression,
     Size,
     Statement,
+    SystemCall,
     fold,
     walk,
     with_children,
@@ -178,8 +180,12 @@ def _check(part: Expression, label: str) -> None:
             uses = label in along.labels
         case First(label=own, rank=rank):
             uses = label in (own, rank)
+        case Flat(over, own):
+            uses = label in (*over, own)
         case ForestCall(feature, node):
             uses = label in (feature, node, output_label(part))
+        case SystemCall(row, column):
+            uses = label in (row, column)
         case LabelDivision():
             uses = label in part.labels
         case _:
@@ -196,6 +202,10 @@ def _labels(part: Expression) -> tuple[str, ...]:
             return tuple(along.labels)
         case First(label=label, rank=rank):
             return (label,) if rank is None else (label, rank)
+        case Flat(over, label):
+            return (*over, label)
         case ForestCall(feature, node):
             return (feature, node)
+        case SystemCall(row, column):
+            return (row, column)
     return part.labels

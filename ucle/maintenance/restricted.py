@@ -18,11 +18,13 @@ from ucle.language.syntax import (
     Call,
     Expression,
     First,
+    Flat,
     ForestCall,
     Number,
     Reduction,
     ScanExpression,
     Statement,
+    SystemCall,
     walk,
 )
 from ucle.maintenance.affected import Mask
@@ -80,9 +82,8 @@ def _demand(
     readers = [x for x in statements if any(y.tensor == tensor for y in _reads(x.expression))]
     if readers != [statements[number]]:
         return None
-    spread = any(
-        isinstance(x, ScanExpression | First | ForestCall) for x in walk(reader.expression)
-    )
+    spreading = ScanExpression | First | Flat | ForestCall | SystemCall
+    spread = any(isinstance(x, spreading) for x in walk(reader.expression))
     reads = {x for x in _reads(reader.expression) if x.tensor == tensor}
     if spread or len({x.shown for x in reads}) != 1 or any(x.indices for x in reads):
         return None

@@ -31,7 +31,7 @@ def from_onnx(
     Raises:
         InputError: there is no such file.
         ModelError: it is not a valid model.
-        UnsupportedError: the model has operators that are not there; all of them are listed.
+        UnsupportedError: the model has operators that ucle lacks; all of them are listed.
     """
     where = str(source) if isinstance(source, str | os.PathLike) else "the model"
     model = read_model(source)

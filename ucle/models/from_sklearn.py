@@ -38,7 +38,7 @@ def from_sklearn(
         outputs: the outputs to compute; all by default.
 
     Raises:
-        UnsupportedError: the estimator has no converter, or its form is not there.
+        UnsupportedError: the estimator has no converter, or its form is not supported.
         MissingPackageError: scikit-learn or skl2onnx is not installed.
     """
     types = models_module("skl2onnx.common.data_types")

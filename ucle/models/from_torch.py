@@ -31,7 +31,7 @@ def from_torch(
         constants: the values of inputs that are always the same.
 
     Raises:
-        UnsupportedError: PyTorch cannot export the module, or operators are not there.
+        UnsupportedError: PyTorch cannot export the module, or ucle lacks operators of it.
         MissingPackageError: torch or onnxscript is not installed.
     """
     torch = optional("torch", "ucle.models", "pip install torch onnxscript")

@@ -146,7 +146,7 @@ def price_program(
 def _decompose(costed: CostedProgram, options: Options) -> DecomposedProgram:
     program = costed.program
     for vertex in program.vertices:
-        if vertex.forest is not None and not costed.resources.kernels:
+        if vertex.pair is not None and not costed.resources.kernels:
             raise _no_kernel_of(vertex)  # no decomposition would be found
     match options.decomposition:
         case "auto":
@@ -238,11 +238,12 @@ def _no_kernel(vertex: Vertex, decomposition: Decomposition) -> UnsupportedError
 
 def _no_index_kernel(vertex: Vertex, decomposition: Decomposition) -> UnsupportedError:
     keyed = keyed_labels(vertex, decomposition.promoted)
-    if vertex.forest is not None:
+    if vertex.pair is not None:
+        free = [x for x in vertex.names if x not in vertex.pair.labels]
         return UnsupportedError(
-            "the features, the nodes and the outputs of a forest have to be inside arrays",
+            f"{vertex.pair.parts} have to be inside arrays",
             where=f"decomposition of {vertex.name}",
-            expected="promoted at most: " + ", ".join(vertex.names[:-1]),
+            expected="promoted at most: " + (", ".join(free) or "none"),
             found=", ".join(sorted(decomposition.promoted)),
             hint="decomposition='auto' leaves them inside arrays",
         )
@@ -265,7 +266,7 @@ def _no_kernels_at_all(vertex: Vertex, decomposition: Decomposition) -> KernelsM
 
 
 def _what_kernels_do(vertex: Vertex) -> str:
-    return "functions of matrices" if vertex.forest is None else "forests"
+    return "functions of matrices" if vertex.pair is None else vertex.pair.plural
 
 
 def _no_kernel_of(vertex: Vertex) -> KernelsMissingError:

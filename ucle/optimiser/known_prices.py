@@ -144,6 +144,6 @@ def _facts(type_: TensorType) -> tuple[object, ...]:
 
 def _work(vertex: Vertex, names: Mapping[str, str]) -> tuple[object, ...]:
     """The operators of a vertex, with these names of its labels."""
-    named = vertex.index, vertex.along, vertex.top, vertex.forest
+    named = vertex.index, vertex.along, vertex.top, vertex.pair
     renamed = (each and each.rename_labels(names) for each in named)
     return vertex.combine, vertex.maps, vertex.reduce, *renamed

@@ -15,6 +15,7 @@ from functools import cached_property
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.forests import FIELDS
 from ucle.ir.layouts import RESULT, TILE, Decomposition, Layout
+from ucle.ir.linear_systems import LinearSystem
 from ucle.ir.masked_products import masked_products, reader_of
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser import limits, repartition_cost
@@ -242,8 +243,8 @@ class CostedProgram(SizedProgram):
         if vertex.top is not None:  # an entry is compared with the last one of a list
             ((operand, layout),) = read
             flops = 2.0 * self.program.types[operand.tensor].dense_size(layout)
-        if vertex.forest is not None:
-            flops = self._walked(vertex, decomposition)
+        if vertex.pair is not None:
+            flops = self._flops_of_pair(vertex, decomposition, flops)
         sizes = [self.tuple_bytes(operand.tensor, layout) for operand, layout in read]
         once = [promoted.isdisjoint(operand.names) for operand in vertex.inputs]
         output = vertex.makes(decomposition)
@@ -296,8 +297,13 @@ class CostedProgram(SizedProgram):
         aggregate = AggregateWork(rows, groups, size, elements, states)
         return VertexCost(join, called, cost(aggregate, self.profile))
 
-    def _walked(self, vertex: Vertex, decomposition: Decomposition) -> float:
-        """Return the work of a call that takes the rows in one array through a forest."""
+    def _flops_of_pair(self, vertex: Vertex, decomposition: Decomposition, each: float) -> float:
+        """Return the work of a call on two arrays, `each` if it were a product of both."""
+        if isinstance(vertex.pair, LinearSystem):  # the matrices are eliminated first
+            type_ = self.program.types[vertex.inputs[0].tensor]
+            entries = type_.dense_size(vertex.reads(decomposition)[0])
+            return each + 2 / 3 * type_.shape[-1] * entries
+        # The rows in one array go through a forest.
         _, packed = (self.program.types[operand.tensor].shape for operand in vertex.inputs)
         nodes, outputs = packed[0] / FIELDS, max(packed[1], 1)
         rows = vertex.tensor.type.dense_size(vertex.makes(decomposition)) / outputs

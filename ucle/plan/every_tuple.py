@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ucle.ir.forests import NAME as FOREST
+from ucle.ir.forests import Forest
 from ucle.ir.layouts import Layout
+from ucle.ir.linear_systems import LinearSystem
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.pass_context import PassContext
 from ucle.plan.relation_nodes import (
@@ -113,9 +114,11 @@ def expect_gaps(plan: Plan, _: PassContext) -> Plan:
 
 
 def _expecting(relation: Relation) -> Relation:
-    if isinstance(relation, Aggregate) and relation.input.kernel.name == FOREST:
+    if isinstance(relation, Aggregate) and relation.input.kernel.name == Forest.kernel:
         features, packed = map(_expecting, inputs(relation))
         return with_inputs(relation, [_completed(features), packed])
+    if isinstance(relation, Aggregate) and relation.input.kernel.name == LinearSystem.kernel:
+        return with_inputs(relation, [_completed(_expecting(x)) for x in inputs(relation)])
     if isinstance(relation, TopKEntries) and relation.axis in relation.input.layout.promoted:
         return replace(relation, whole=False)
     if isinstance(relation, TopKEntries) and not isinstance(relation.input, Densify):

@@ -16,9 +16,9 @@ from functools import lru_cache
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.fills import absorbed_sides
-from ucle.ir.forests import NAME as FOREST
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Decomposition, Layout
+from ucle.ir.linear_systems import LinearSystem
 from ucle.ir.masked_products import MaskedProduct
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
@@ -65,11 +65,12 @@ class ChosenKernel:
     `name` is None if plain SQL does it: both sides are scalars, or the value passes unchanged.
     `swap` means that the right value comes first. `specification` and `sizes` are the leading
     arguments of the general kernels, whose longest term has `rank` labels; `inner` is the trailing
-    argument of `mat_mat_mult`. `scalar` is True if the result is a number. `fusible` means that an
-    aggregate exists that multiplies and adds in one pass. `batched` means that the call can become
-    a matrix product. The `ragged` sizes are those of tiles, of which the last may be smaller. A
-    `compressed` kernel has a specification and no sizes; `finish` reduces its result. `absent` are
-    the values of entries that its operands do not have, the last operand's last.
+    argument of `mat_mat_mult` and `mat_solve`. `scalar` is True if the result is a number.
+    `fusible` means that an aggregate exists that multiplies and adds in one pass. `batched` means
+    that the call can become a matrix product. The `ragged` sizes are those of tiles, of which the
+    last may be smaller. A `compressed` kernel has a specification and no sizes; `finish` reduces
+    its result. `absent` are the values of entries that its operands do not have, the last operand's
+    last.
     """
 
     name: str | None
@@ -168,8 +169,12 @@ def choose_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKernel:
             return ChosenKernel(None, scalar=True)
         stem = "top" if vertex.top.label in decomposition.promoted else "vec_top"
         return ChosenKernel(f"{stem}_{vertex.top.kernel}", scalar=False)
-    if vertex.forest is not None:
-        return ChosenKernel(FOREST, scalar=False)
+    if isinstance(vertex.pair, LinearSystem):
+        return ChosenKernel(
+            vertex.pair.kernel, scalar=False, inner=vertex.inputs[0].labels[-1].bound
+        )
+    if vertex.pair is not None:
+        return ChosenKernel(vertex.pair.kernel, scalar=False)
     if decomposition.compressed:
         return compressed_kernel(vertex, decomposition)
     return _kernel(_Pattern.of(vertex, decomposition))
@@ -221,8 +226,8 @@ def keyed_labels(vertex: Vertex, promoted: Collection[str] = ()) -> frozenset[st
     if vertex.top is not None:  # kernels make whole lists of pairs
         apart = not {vertex.top.rank, vertex.top.part}.isdisjoint(promoted)
         return frozenset(vertex.label_names) if apart else frozenset(promoted)
-    if vertex.forest is not None:  # arrays hold whole rows of features, and whole forests
-        return frozenset(promoted) - {*vertex.forest.labels}
+    if vertex.pair is not None:  # arrays hold whole rows of features, forests and matrices
+        return frozenset(promoted) - {*vertex.pair.labels}
     return frozenset(vertex.label_names) if needs_scalars(vertex) else frozenset(promoted)
 
 

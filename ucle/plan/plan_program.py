@@ -9,6 +9,7 @@ from ucle.foundation.names import unique_names
 from ucle.ir.annihilation import checked_tensors
 from ucle.ir.axis_functions import Along, TopK
 from ucle.ir.fills import JoinKind, join_rule, meets_all, missing_entries
+from ucle.ir.forests import Forest
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import RESULT, Layout
 from ucle.ir.masked_products import MaskedOperand, masked_products
@@ -134,8 +135,8 @@ class _Planner:
             return
         source: Join | Relation
         kernel = choose_kernel(vertex, decomposition)
-        if vertex.forest is not None:
-            source = self._join_forest(vertex, *inputs)
+        if vertex.pair is not None:
+            source = self._join_pair(vertex, *inputs)
         elif len(inputs) == 1:
             (source,) = inputs
             if meets_all(vertex):
@@ -160,17 +161,13 @@ class _Planner:
         )
         self._add_vertex(vertex, compute)
 
-    def _join_forest(self, vertex: Vertex, features: Read, packed: Read) -> Join:
-        """Return each row of features, stored or not, beside the forest."""
-        every = has_every_tuple(features, self._relations)
-        forest = packed if has_every_tuple(packed, self._relations) else Densify(packed)
-        return Join(
-            JoinKind.INNER,
-            features if every else Densify(features),
-            PackedForest(forest, features.type.shape[-1]),
-            vertex.inputs[0].names,
-            vertex.inputs[1].names,
-        )
+    def _join_pair(self, vertex: Vertex, left: Read, right: Read) -> Join:
+        """Return each row of features, or each matrix, stored or not, beside what is applied."""
+        one: Relation = left if has_every_tuple(left, self._relations) else Densify(left)
+        other: Relation = right if has_every_tuple(right, self._relations) else Densify(right)
+        if isinstance(vertex.pair, Forest):
+            other = PackedForest(other, left.type.shape[-1])
+        return Join(JoinKind.INNER, one, other, vertex.inputs[0].names, vertex.inputs[1].names)
 
     def _plan_masked_product(self, vertex: Vertex, number: int) -> Compute:
         """Return a product that a vertex masks, computed only at the places of the mask."""

@@ -178,6 +178,8 @@ class TableSource:
     are read in place of the last key and the value, a row for each of their values. `ragged` is
     True if lists of different lengths are: the last key is the position in the list. `ends` is the
     column of the positions before which runs of one value end; each begins at its last key.
+    `of_floats` is True if the truth values say something of a column of floats, so that a file is
+    read as where these are the values.
     """
 
     origin: Origin
@@ -209,6 +211,7 @@ class TableSource:
     features: Features | None = None
     ragged: bool = False
     ends: str | None = None
+    of_floats: bool = False
 
     @property
     def from_database(self) -> bool:

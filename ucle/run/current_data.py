@@ -348,7 +348,9 @@ class Prepared:
     def _script(self, capabilities: Capabilities) -> Script:
         """The statements of the program for a route."""
         if capabilities not in self._scripts:
-            self._scripts[capabilities] = kept_script(self.compiled.executed, capabilities)
+            self._scripts[capabilities] = kept_script(
+                self.compiled.executed, capabilities, fetched=True
+            )
         return self._scripts[capabilities]
 
     def _where_numbers_outgrow_their_type(self) -> Prepared:

@@ -18,7 +18,7 @@ from ucle.plan.steps import Plan
 from ucle.run.carried import fits_in_place
 from ucle.run.execute import Executed, execute_script
 from ucle.run.results import TensorRelation
-from ucle.run.script import Script, script_of
+from ucle.run.script import Script, kept_script
 from ucle.sqlgen import Capabilities
 
 
@@ -56,7 +56,8 @@ class Stages:
         """Return the results that are computed once; the first call computes them."""
         if self._before is None:
             before = self._split({}).before
-            script = script_of(self._physical(before), session.capabilities, keep_dictionaries=True)
+            plan, route = self._physical(before), session.capabilities
+            script = kept_script(plan, route, keep_dictionaries=True)
             self._before = execute_script(session, inputs, script)
         return self._before
 
@@ -73,7 +74,7 @@ class Stages:
             parts = self._split(tables)
             again = self._physical(parts.again)
             self._stages[key] = Stage(
-                script_of(again, capabilities, finite=self._finite.values()),
+                kept_script(again, capabilities, finite=self._finite.values()),
                 {**again.outputs, **parts.outputs},
                 {output: read.step for output, read in parts.outputs.items()},
             )

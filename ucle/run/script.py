@@ -123,10 +123,27 @@ MOST_BYTES = 1 << 25
 _scripts = BoundedCache[Script](MOST_BYTES)
 
 
-def kept_script(plan: Plan, capabilities: Capabilities) -> Script:
+def kept_script(
+    plan: Plan,
+    capabilities: Capabilities,
+    *,
+    keep_dictionaries: bool = False,
+    finite: Collection[str] = (),
+    fetched: bool = False,
+) -> Script:
     """Emit the script of a plan for one route, as `script_of`, or return the one emitted before."""
-    key = ExactKey.find((Same(plan), capabilities))
-    return _scripts.get_or_make(key, lambda: script_of(plan, capabilities, fetched=True))
+    looked_at = tuple(finite)
+    key = ExactKey.find((Same(plan), capabilities, keep_dictionaries, looked_at, fetched))
+    return _scripts.get_or_make(
+        key,
+        lambda: script_of(
+            plan,
+            capabilities,
+            keep_dictionaries=keep_dictionaries,
+            finite=looked_at,
+            fetched=fetched,
+        ),
+    )
 
 
 def script_of(

@@ -19,6 +19,8 @@ Every tensor is a dense array. The rules:
 - ``top_k[j,r](...)`` and functions like it have at r the r-th entry along j, where NumPy's stable
   sort has it: NaN is the greatest number, and of equal entries the one at the smaller position
   comes first.
+- ``solve[i,j](A[i,j], b[i,k])`` has NumPy's solutions of the equations i at the unknowns j; labels
+  that A has beside them number systems, and the others of b right-hand sides.
 - ``forest[f,p](X[r,f], F[p,k])`` takes each row of X down the trees that F packs, and adds up the
   leaves in order (`ucle.testing.oracle_forests`).
 - A label that stands twice on the left leaves the identity of the aggregation where its two
@@ -32,8 +34,7 @@ Every tensor is a dense array. The rules:
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import count
 from math import prod
@@ -54,6 +55,7 @@ from ucle.language.syntax import (
     Coordinate,
     Expression,
     First,
+    Flat,
     ForestCall,
     Hit,
     Index,
@@ -62,12 +64,13 @@ from ucle.language.syntax import (
     Reduction,
     ScanExpression,
     Statement,
+    SystemCall,
     accesses,
     children,
     walk,
-    with_children,
 )
 from ucle.testing.oracle_forests import sum_forest
+from ucle.testing.oracle_labels import occurrences, with_own_labels
 from ucle.testing.oracle_operators import (
     ALONG,
     FOLDS,
@@ -81,6 +84,7 @@ from ucle.testing.oracle_operators import (
     Meaning,
     UndefinedError,
     first_positions,
+    solve_systems,
 )
 
 Named = tuple[tuple[str, ...], Array]
@@ -103,7 +107,7 @@ class Evaluation:
         bounds: Mapping[str, int] | None = None,
         fills: Mapping[str, Any] | None = None,
     ) -> None:
-        expression = _with_own_labels(statement.expression, {}, count(1))
+        expression = with_own_labels(statement.expression, {}, count(1))
         self._statement = statement = replace(statement, expression=expression)
         self._tensors = tensors
         self._operand = operand
@@ -159,15 +163,17 @@ class Evaluation:
     def _sum_implied(self, expression: Expression, kept: frozenset[str]) -> Named:
         """With `=`: what is not kept is summed over the smallest subexpression that holds it."""
         whole = isinstance(expression, Access | Hit | LabelDivision | ForestCall)
-        inside = [] if whole else [_occurrences(part) for part in children(expression)]
+        inside = [] if whole else [occurrences(part) for part in children(expression)]
         along: tuple[str, ...] = ()
+        if isinstance(expression, SystemCall):
+            along = (expression.column,)
         if isinstance(expression, ScanExpression):
             along = expression.along.labels
         elif isinstance(expression, First) and expression.stays:
             along = (expression.label,)
         here = [
             x
-            for x in _occurrences(expression)
+            for x in occurrences(expression)
             if x not in kept
             and (not inside or x in along or sum(x in part for part in inside) != 1)
         ]
@@ -215,8 +221,19 @@ class Evaluation:
                 return labels, ALONG[name](self._operand(array), places)
             case First():
                 return self._first(expression, kept)
+            case Flat(over, label, argument):
+                inner = None if kept is None else kept | {*over}
+                labels, array = self._child(argument, inner)
+                others = tuple(x for x in labels if x not in over)
+                ordered = _align((labels, self._operand(array)), (*others, *over))
+                count = prod(ordered.shape[len(others) :])
+                return (*others, label), ordered.reshape(*ordered.shape[: len(others)], count)
             case ForestCall():
                 return self._forest(expression)
+            case SystemCall(row):
+                inner = None if kept is None else kept | {row}
+                matrix, sides = (self._child(x, inner) for x in children(expression))
+                return self._system(expression, matrix, sides)
             case Reduction(operator, over, argument):
                 inner = None if kept is None else kept | frozenset(over)
                 return self._fold(operator.name, self._child(argument, inner), over)
@@ -283,6 +300,16 @@ class Evaluation:
         packed = _align((own, self._operand(packed)), (call.node, output_label(call)))
         return (*others, output_label(call)), sum_forest(features, packed.astype(np.float64))
 
+    def _system(self, call: SystemCall, matrix: Named, sides: Named) -> Named:
+        """Evaluate systems of equations, with all sides of each in one matrix."""
+        if "c" in (matrix[1].dtype.kind, sides[1].dtype.kind):
+            raise UndefinedError("systems of complex equations")
+        others = tuple(x for x in matrix[0] if x not in (call.row, call.column))
+        own = tuple(x for x in sides[0] if x not in (*others, call.row))
+        square = _align((matrix[0], self._operand(matrix[1])), (*others, call.row, call.column))
+        right = _align((sides[0], self._operand(sides[1])), (*others, call.row, *own))
+        return (*others, call.column, *own), solve_systems(square, right)
+
     def _read(self, access: Access) -> Named:
         """A tensor at other places than its labels."""
         array, labels = self._tensors[access.tensor], tuple(dict.fromkeys(access.labels))
@@ -347,56 +374,6 @@ def _fold_axes(
         flat = last.reshape(-1, *last.shape[len(axes) :])
         return function(flat.astype(np.float64) if array.dtype.kind == "i" else flat, axis=0)
     return function(array, axis=axes)
-
-
-def _with_own_labels(
-    expression: Expression, names: Mapping[str, str], numbers: Iterator[int]
-) -> Expression:
-    """The expression with labels of aggregations that no other label is called like."""
-    match expression:
-        case Access(tensor, labels, span, indices):
-            own = tuple(names.get(x, x) for x in labels)
-            if indices is not None:
-                indices = tuple(
-                    replace(
-                        x,
-                        affine=x.affine.rename_labels(names),
-                        entries=None
-                        if x.entries is None
-                        else _with_own_labels(x.entries, names, numbers),
-                    )
-                    for x in indices
-                )
-            return Access(tensor, own, span, indices)
-        case Hit(entries, label):
-            entries = _with_own_labels(entries, names, numbers)
-            return replace(expression, entries=entries, label=names.get(label, label))
-        case Coordinate(label, span):
-            return Coordinate(names.get(label, label), span)
-        case ScanExpression(running, argument, span):
-            argument = _with_own_labels(argument, names, numbers)
-            return ScanExpression(running.rename_labels(names), argument, span)
-        case First(function, label, rank, argument, span) if expression.stays:
-            argument = _with_own_labels(argument, names, numbers)
-            rank = None if rank is None else f"{rank} {next(numbers)}"
-            return First(function, names.get(label, label), rank, argument, span)
-        case First(function, label, rank, argument, span):
-            own_label = f"{label} {next(numbers)}"
-            argument = _with_own_labels(argument, {**names, label: own_label}, numbers)
-            rank = None if rank is None else names.get(rank, rank)
-            return First(function, own_label, rank, argument, span)
-        case ForestCall(feature, node, features, packed, span):
-            feature, node = f"{feature} {next(numbers)}", f"{node} {next(numbers)}"
-            f, p = expression.feature, expression.node
-            features = _with_own_labels(features, {**names, f: feature}, numbers)
-            packed = _with_own_labels(packed, {**names, p: node}, numbers)
-            return ForestCall(feature, node, features, packed, span)
-        case Reduction(operator, over, argument, span):
-            inner = {**names, **{label: f"{label} {next(numbers)}" for label in over}}
-            argument = _with_own_labels(argument, inner, numbers)
-            return Reduction(operator, tuple(inner[x] for x in over), argument, span)
-    parts = [_with_own_labels(x, names, numbers) for x in children(expression)]
-    return with_children(expression, parts)
 
 
 def label_sizes(
@@ -546,24 +523,6 @@ def assert_equal(found: Array, expected: Array, context: str = "") -> None:
 
 def _names(expression: Expression) -> set[str]:
     return {access.tensor for access in accesses(expression)}
-
-
-def _occurrences(expression: Expression) -> Counter[str]:
-    """Count the occurrences of each free label of an expression."""
-    if isinstance(expression, Access | Coordinate | Hit):
-        return Counter(set(expression.labels))
-    if isinstance(expression, ForestCall):
-        return Counter(set(expression.labels))
-    occurrences: Counter[str] = Counter()
-    for child in children(expression):
-        occurrences.update(_occurrences(child))
-    if isinstance(expression, Reduction):
-        for label in expression.over:
-            occurrences.pop(label, None)
-    if isinstance(expression, First) and not expression.stays:
-        occurrences.pop(expression.label, None)
-        occurrences.update(() if expression.rank is None else (expression.rank,))
-    return occurrences
 
 
 def _diagonal(array: Array, labels: tuple[str, ...]) -> Named:

@@ -327,13 +327,11 @@ def _eliminate(a: Array) -> Array:
     return pivots
 
 
-def _solve(system: Array) -> Array:
-    """The rows of the identity and the solutions, of rows of a matrix and right-hand sides."""
-    rows = system.shape[-2]
-    square, sides = system[..., :rows], system[..., rows:]
-    solved = np.linalg.solve(square, sides)
-    identity = np.broadcast_to(np.eye(rows, dtype=system.dtype), square.shape)
-    return np.concatenate([identity, solved], axis=-1)
+def solve_systems(matrices: Array, sides: Array) -> Array:
+    """Return NumPy's solutions; axes of sides behind the rows are those of several sides."""
+    shape = *matrices.shape[:-1], *sides.shape[matrices.ndim - 1 :]
+    columns = np.broadcast_to(sides, shape).reshape(*matrices.shape[:-1], -1 if sides.size else 0)
+    return np.linalg.solve(matrices, columns).reshape(shape)
 
 
 def _singular_values(matrix: Array) -> Array:
@@ -355,7 +353,6 @@ MATRICES: dict[str, Callable[[Array], Array]] = {
     "eigenvalues": lambda x: np.linalg.eigvalsh(x)[..., None, :] * np.eye(x.shape[-1]),
     "eigenvectors": _eigenvectors,
     "pivots": _pivots,
-    "solve": _solve,
     "singular_values": _singular_values,
     "qr_q": lambda x: _frame(x, np.linalg.qr(x).Q),
     "qr_r": lambda x: _frame(x, np.linalg.qr(x).R),

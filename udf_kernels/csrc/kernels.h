@@ -12,7 +12,6 @@ enum matrix_map {
     MATRIX_eigenvalues,
     MATRIX_eigenvectors,
     MATRIX_pivots,
-    MATRIX_solve,
     MATRIX_singular_values,
     MATRIX_qr,
     MATRIX_svd
@@ -34,6 +33,7 @@ size_t apply_reindex(call *c, size_t row);
 size_t apply_running(call *c, size_t row);
 size_t apply_top(call *c, size_t row);
 size_t apply_matrix(call *c, size_t row);
+size_t apply_solve(call *c, size_t row);
 size_t apply_forest(call *c, size_t row);
 size_t apply_forest_pack(call *c, size_t row);
 size_t apply_any_not(call *c, size_t row);

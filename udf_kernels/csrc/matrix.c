@@ -4,15 +4,12 @@
 #include <math.h>
 
 #include "gemm.h"
-#include "matrix.h"
+#include "matrix_lu.h"
 
-enum shape { SQUARE, WIDE, ANY };
-static const char *const shapes[] = {"square matrices", "at least as many columns as rows"};
-
-/* One function: the shape of its matrices, how many parts of that shape its result has, how many
- * numbers it needs beside them, and what it makes of that. */
+/* One function: whether its matrices are square, how many parts of their shape its result has, how
+ * many numbers it needs beside them, and what it makes of that. */
 typedef struct matrix_function {
-    enum shape shape;
+    bool square;
     size_t parts;
     size_t (*numbers)(size_t rows, size_t columns);
     bool (*apply)(const work *w);
@@ -24,15 +21,14 @@ size_t no_numbers(size_t rows, size_t columns) {
 }
 
 static const matrix_function functions[] = {
-    [MATRIX_cholesky] = {SQUARE, 1, no_numbers, matrix_cholesky},
-    [MATRIX_inv] = {SQUARE, 1, inverse_numbers, matrix_inverse},
-    [MATRIX_eigenvalues] = {SQUARE, 1, eigenvalue_numbers, matrix_eigenvalues},
-    [MATRIX_eigenvectors] = {SQUARE, 1, eigenvector_numbers, matrix_eigenvectors},
-    [MATRIX_pivots] = {SQUARE, 1, pivot_numbers, matrix_pivots},
-    [MATRIX_solve] = {WIDE, 1, solution_numbers, matrix_solve},
-    [MATRIX_singular_values] = {ANY, 1, singular_value_numbers, matrix_singular_values},
-    [MATRIX_qr] = {ANY, 2, qr_numbers, matrix_qr},
-    [MATRIX_svd] = {ANY, 3, svd_numbers, matrix_svd},
+    [MATRIX_cholesky] = {true, 1, no_numbers, matrix_cholesky},
+    [MATRIX_inv] = {true, 1, inverse_numbers, matrix_inverse},
+    [MATRIX_eigenvalues] = {true, 1, eigenvalue_numbers, matrix_eigenvalues},
+    [MATRIX_eigenvectors] = {true, 1, eigenvector_numbers, matrix_eigenvectors},
+    [MATRIX_pivots] = {true, 1, pivot_numbers, matrix_pivots},
+    [MATRIX_singular_values] = {false, 1, singular_value_numbers, matrix_singular_values},
+    [MATRIX_qr] = {false, 2, qr_numbers, matrix_qr},
+    [MATRIX_svd] = {false, 3, svd_numbers, matrix_svd},
 };
 
 static void widen(const call *c, size_t n, const void *from, double *to) {
@@ -80,18 +76,22 @@ void set_identity(size_t rows, size_t columns, double *a) {
 }
 
 /* Memory for one matrix at a time; panels are aligned like the widest registers. No product has more
- * rows, columns or terms than the matrix, but those of a bidiagonal matrix that is doubled. */
-static bool find_memory(work *w, size_t parts, size_t numbers) {
+ * rows, columns or terms than `longest`. */
+static bool find_memory(work *w, size_t elements, size_t numbers, size_t longest) {
     enum { ALIGNED = 64 };
-    size_t elements = parts * w->rows * w->n, narrow = w->rows < w->n ? w->rows : w->n;
-    size_t longest = w->rows < w->n ? w->n : w->rows, bytes = (elements + numbers) * sizeof(double);
-    if (longest < 2 * narrow && w->c->kernel->op == MATRIX_svd) longest = 2 * narrow;
+    size_t bytes = (elements + numbers) * sizeof(double);
     char *scratch = call_scratch(w->c, bytes + ALIGNED + gemm_bytes(&type_f64, longest));
     if (scratch == NULL) return false;
     w->a = (double *)scratch;
     w->more = w->a + elements;
     w->panels = scratch + bytes + (ALIGNED - (uintptr_t)(scratch + bytes) % ALIGNED);
     return true;
+}
+
+/* The longer side of a matrix; its bidiagonal matrix is doubled for singular vectors. */
+static size_t longest_side(const work *w) {
+    size_t narrow = w->rows < w->n ? w->rows : w->n, longest = w->rows < w->n ? w->n : w->rows;
+    return longest < 2 * narrow && w->c->kernel->op == MATRIX_svd ? 2 * narrow : longest;
 }
 
 /* Matrices that follow each other, each with what its other parts replace. */
@@ -113,18 +113,51 @@ size_t apply_matrix(call *c, size_t row) {
     planes p;
     if (!read_matrices(c, row, f, &p)) return 0;
     size_t m = p.length, n = p.inner;
-    if (f->shape == SQUARE ? m != n : f->shape == WIDE && m > n)
-        return fail(c, "expected %s, got %zu rows of %zu", shapes[f->shape], m, n);
+    if (f->square && m != n)
+        return fail(c, "expected square matrices, got %zu rows of %zu", m, n);
     if (p.elements > max_elements(c->type))
         return fail(c, "expected matrices that fit a BLOB, got one of %zu rows", m);
     if (p.t.length == 0) return writer_put(c, row, NULL, 0); /* of nothing, whatever its shape */
     void *out = writer_room(c, row, p.t.length);
     work w = {.c = c, .rows = m, .n = n};
-    if (out == NULL || !find_memory(&w, f->parts, f->numbers(m, n))) return 0;
+    if (out == NULL || !find_memory(&w, f->parts * m * n, f->numbers(m, n), longest_side(&w)))
+        return 0;
     for (size_t first = 0; first < p.t.length; first += p.elements) {
         widen(c, m * n, at(c->type, p.t.data, first), w.a);
         if (!f->apply(&w)) return 0;
         narrow_to(c, p.elements, w.a, at_out(c->type, out, first));
     }
     return finish(c, row, p.t.length, 0);
+}
+
+/* Matrices (n x n) that follow each other, and as many blocks of right-hand sides (n x sides). */
+static bool read_systems(call *c, size_t row, tensor *a, tensor *b, size_t *n, size_t *sides) {
+    size_t square, rows;
+    if (!read_tensor(c, 0, row, a) || !read_tensor(c, 1, row, b) ||
+        !read_whole(c, 2, row, LARGEST_SIZE, "sizes", n) || !multiply_sizes(c, *n, *n, &square) ||
+        !expect_multiple(c, square, a->length))
+        return false;
+    rows = *n == 0 ? 0 : a->length / *n;
+    *sides = rows == 0 ? 0 : b->length / rows;
+    return expect_multiple(c, rows, b->length);
+}
+
+size_t apply_solve(call *c, size_t row) {
+    tensor a, b;
+    size_t n, sides;
+    if (!read_systems(c, row, &a, &b, &n, &sides)) return 0;
+    if (b.length == 0) return writer_put(c, row, NULL, 0);
+    void *out = writer_room(c, row, b.length);
+    work w = {.c = c, .rows = n, .n = n};
+    size_t elements = n * n, block = n * sides;
+    if (out == NULL ||
+        !find_memory(&w, elements, block + factor_numbers(n), n > sides ? n : sides))
+        return 0;
+    for (size_t k = 0; k * block < b.length; k++) {
+        widen(c, elements, at(c->type, a.data, k * elements), w.a);
+        widen(c, block, at(c->type, b.data, k * block), w.more);
+        if (!solve_systems(&w, sides)) return 0;
+        narrow_to(c, block, w.more, at_out(c->type, out, k * block));
+    }
+    return finish(c, row, b.length, 0);
 }

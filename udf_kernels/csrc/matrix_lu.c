@@ -78,35 +78,15 @@ static bool factor(const work *w, factors *f, size_t first, size_t columns) {
 
 bool factor_matrix(const work *w, factors *f) { return factor(w, f, 0, w->n); }
 
-size_t solution_numbers(size_t rows, size_t columns) {
-    return rows * columns + factor_numbers(rows);
-}
-
-/* Rows of the matrix, followed by right-hand sides, become those of the identity and the solutions. */
-bool matrix_solve(const work *w) {
-    size_t n = w->rows, sides = w->n - n;
-    double *a = w->more, *b = a + n * n;
-    work square = *w;
-    square.a = a;
-    square.n = n;
+bool solve_systems(const work *w, size_t sides) {
+    size_t n = w->n;
+    double *b = w->more;
     factors f = factors_in(b + n * sides, n);
-    for (size_t i = 0; i < n; i++) {
-        memcpy(a + i * n, w->a + i * w->n, n * sizeof(double));
-        memcpy(b + i * sides, w->a + i * w->n + n, sides * sizeof(double));
-    }
-    if (!factor_matrix(&square, &f)) return f.singular && is_singular(w);
+    if (!factor_matrix(w, &f)) return f.singular && is_singular(w);
     follow_pivots(&f, 0, n, b, sides, sides);
-    block factored = {a, n, 1}, solved = {b, sides, 1};
-    if (!solve_triangle(w, LOWER, n, sides, factored, solved) ||
-        !solve_triangle(w, UNIT_UPPER, n, sides, factored, solved))
-        return false;
-    for (size_t i = 0; i < n; i++) {
-        double *row = w->a + i * w->n;
-        memset(row, 0, n * sizeof(double));
-        row[i] = 1;
-        memcpy(row + n, b + i * sides, sides * sizeof(double));
-    }
-    return true;
+    block factored = {w->a, n, 1}, solved = {b, sides, 1};
+    return solve_triangle(w, LOWER, n, sides, factored, solved) &&
+           solve_triangle(w, UNIT_UPPER, n, sides, factored, solved);
 }
 
 size_t pivot_numbers(size_t rows, size_t columns) {

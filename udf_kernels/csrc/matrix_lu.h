@@ -26,6 +26,10 @@ static inline factors factors_in(double *numbers, size_t n) {
  * yet. */
 bool factor_matrix(const work *w, factors *f);
 
+/* w->more, right-hand sides (n x sides) followed by the numbers of factors, becomes the solutions; w->a
+ * becomes both triangles. False after an error: the matrix may be singular. */
+bool solve_systems(const work *w, size_t sides);
+
 /* The error of a matrix that is singular. */
 bool is_singular(const work *w);
 

@@ -145,7 +145,7 @@ static const kernel kernels[] = {
     MATRIX_KERNEL(eigenvalues)
     MATRIX_KERNEL(eigenvectors)
     MATRIX_KERNEL(pivots)
-    MATRIX_KERNEL(solve)
+    SCALAR("mat_solve", "bbi>b", solve, 0)
     MATRIX_KERNEL(singular_values)
     MATRIX_PARTS_KERNEL(qr)
     MATRIX_PARTS_KERNEL(svd)
