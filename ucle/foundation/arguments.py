@@ -84,6 +84,9 @@ def validated(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
         every = ready.get(variadic) if variadic is not None else None
         most = len(positional) if variadic is None else sys.maxsize
 
+        # Options are checked where they arrive, without the arguments that stand beside them.
+        here = parameters.keys() if many == "options" else set[str]()
+        called_elsewhere = {x for x, names in ELSEWHERE.items() if not here.isdisjoint(names)}
         limited = limits_depth(function)
 
         @wraps(function)
@@ -97,7 +100,7 @@ def validated(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 for n, value in enumerate(args[len(positional) :]):
                     every(value, f"{title}, {variadic} {n}")
             for name, value in kwargs.items():
-                if many is None and name not in parameters:
+                if name not in parameters and (many is None or name in called_elsewhere):
                     _refuse_keyword(title, name, parameters)
                 check = by_name.get(name, None if name in parameters else others)
                 if check is not None:

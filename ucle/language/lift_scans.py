@@ -79,7 +79,7 @@ def lift_scans(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
 
 
 def _has_scan(statement: Statement) -> bool:
-    lifted = ScanExpression | First | ForestCall | SystemCall
+    lifted = ScanExpression | First | Flat | ForestCall | SystemCall
     return any(isinstance(part, lifted) for part in walk(statement.expression))
 
 
@@ -103,6 +103,10 @@ class _ScanLift:
             whole: Expression = replace(
                 expression, argument=self._name_expression(argument, labels)
             )
+        elif isinstance(expression, Flat) and labels == expression.labels:
+            argument = run(self._lift_expression(expression.argument))
+            named = self._name_expression(argument, (*labels[:-1], *expression.over))
+            whole = replace(expression, argument=named)
         elif isinstance(expression, ForestCall) and _fits_forest(labels, expression):
             operands = []
             for child in children(expression):

@@ -73,7 +73,7 @@ def rolling(
     Args:
         x: a tensor.
         window: the number of positions; or, along dates and timestamps, a length of time, such as
-            ``"7d"`` or a timedelta: the window holds the times that are less than this length older.
+            ``"7d"`` or a timedelta: the window holds times that are less than this length older.
         axis: the axis, by position or name.
         min_periods: windows with fewer entries have NaN. At the beginning of the axis there are
             fewer positions, and by default the aggregates of these.
