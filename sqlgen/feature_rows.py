@@ -2,10 +2,13 @@
 
 A number is the entry at the name of its column. A category, such as the colour red, is a 1 at a
 name of its own, ``colour_red``: that is one row for each value, however many categories there are.
-Each column is read by itself.
+All columns of a row are read at once, and its features are unnested: where each column is read by
+itself, what aggregates the rows has states for each of them.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from sqlglot import exp, select
 
@@ -20,33 +23,65 @@ def feature_rows(source: TableSource, relation: exp.Expr) -> exp.Query:
 
     Where NULLs are refused, a category that is NULL is a NULL at the name of its column.
     """
-    assert source.features is not None
-    assert source.value is not None
-    *keys, name = source.keys
-    entry = source.value
-    masks = source.nulls is Nulls.OBSERVED
-
-    def part(feature: exp.Expr, value: exp.Expr) -> exp.Select:
-        named = add_alias(feature, name), add_alias(cast(value, source.dtype), entry)
-        return select(*map(column, keys), *named).from_(relation.copy())
-
-    parts = []
-    for number in source.features.numbers:
-        entries = part(text(number), exp.true() if masks else column(number))
-        parts.append(_without_nulls(source, entries, number))
-    for category in source.features.categories:
-        if masks:  # it is known for each category whether it is the one
-            others = select(add_alias(_category(source, category), CATEGORY)).from_(relation.copy())
-            others = _without_nulls(source, others, category).distinct()
-            entries = part(column(CATEGORY, "categories"), exp.true())
-            entries = entries.join(subquery(others, "categories"), join_type="CROSS")
-        else:
-            there = exp.Is(this=column(category), expression=exp.Null()).not_()
-            one = exp.Case(ifs=[exp.If(this=there, true=integer(1))])
-            own = exp.func("coalesce", _category(source, category), text(category))
-            entries = part(own, one)
-        parts.append(_without_nulls(source, entries, category))
+    features, masks = source.features, source.nulls is Nulls.OBSERVED
+    assert features is not None
+    entries: list[tuple[exp.Expr, exp.Expr]] = [
+        (text(name), _there(name, exp.true()) if masks else column(name))
+        for name in features.numbers
+    ]
+    if masks:  # it is known for each category whether it is the one
+        parts = [_category_masks(source, relation, name) for name in features.categories]
+    else:
+        parts = []
+        for name in features.categories:
+            own = exp.func("coalesce", _category(source, name), text(name))
+            entries.append((own, _there(name, integer(1))))
+    if entries:
+        parts.insert(0, _unnested(source, relation, entries))
     return parts[0] if len(parts) == 1 else exp.union(*parts, distinct=False)
+
+
+def reads_once(source: TableSource) -> bool:
+    """Return whether the rows of features read the relation of their source in one place."""
+    assert source.features is not None
+    return source.nulls is not Nulls.OBSERVED or not source.features.categories
+
+
+def _unnested(
+    source: TableSource, relation: exp.Expr, entries: Sequence[tuple[exp.Expr, exp.Expr]]
+) -> exp.Select:
+    *keys, name = source.keys
+    assert source.value is not None
+    names = exp.Array(expressions=[feature for feature, _ in entries])
+    values = exp.Array(expressions=[cast(value, source.dtype) for _, value in entries])
+    rows = select(
+        *map(column, keys),
+        add_alias(exp.func("unnest", names), name),
+        add_alias(exp.func("unnest", values), source.value),
+    ).from_(relation.copy())
+    if source.nulls is Nulls.REFUSED:
+        return rows
+    whole = select(*map(column, source.keys), column(source.value)).from_(subquery(rows, "entries"))
+    return _without_nulls(source, whole, source.value)
+
+
+def _category_masks(source: TableSource, relation: exp.Expr, name: str) -> exp.Select:
+    """Select a true value at each category of a column, for each row in which it has one."""
+    *keys, feature = source.keys
+    assert source.value is not None
+    others = select(add_alias(_category(source, name), CATEGORY)).from_(relation.copy())
+    others = _without_nulls(source, others, name).distinct()
+    named = add_alias(column(CATEGORY, "categories"), feature)
+    value = add_alias(cast(exp.true(), source.dtype), source.value)
+    rows = select(*map(column, keys), named, value).from_(relation.copy())
+    rows = rows.join(subquery(others, "categories"), join_type="CROSS")
+    return _without_nulls(source, rows, name)
+
+
+def _there(name: str, value: exp.Expr) -> exp.Expr:
+    """A value in the rows in which a column is not NULL."""
+    there = exp.Is(this=column(name), expression=exp.Null()).not_()
+    return exp.Case(ifs=[exp.If(this=there, true=value)])
 
 
 def feature_names(source: TableSource, relation: exp.Expr) -> exp.Query:

@@ -14,6 +14,7 @@ from ucle.plan.sources import TableSource
 from ucle.sqlgen.array_extents import Extents
 from ucle.sqlgen.compressed_arrays import END, compress_runs
 from ucle.sqlgen.entry_rows import tile_entries
+from ucle.sqlgen.feature_rows import feature_rows, reads_once
 from ucle.sqlgen.input_tables import (
     duplicates_sum,
     key_value,
@@ -55,7 +56,10 @@ def scan_table(scan: TableScan, kernels: KernelCalls, prefix: str) -> exp.Select
         return _scan_runs(scan, kernels, prefix)
     # The columns of a source need a qualifier only beside those of a dictionary.
     alias = choose_alias(scan) if any(source.encoded) else None
-    query, keys = scan_keys(scan, source_table(source, prefix, alias), alias, prefix)
+    rows = source_table(source, prefix, alias)
+    if source.features is not None and any(source.encoded[:-1]):
+        rows, scan = _number_first(scan, alias, prefix)
+    query, keys = scan_keys(scan, rows, alias, prefix)
     query = query.select(*keys, copy=False)
     if not scan.layout.scalar:
         assert source.value is not None
@@ -110,22 +114,53 @@ def scan_keys(
         alias: of the rows; None if nothing numbers their keys.
         prefix: of the tables of dictionaries.
     """
-    source, type_, names = scan.source, scan.type, key_columns(scan.type)
-    query = select_from(rows)
-    keys: list[exp.Expr] = []
-    for axis, key, encoded in zip(scan.layout.promoted, source.keys, source.encoded, strict=True):
-        position: exp.Expr = column(key, alias)
-        dictionary = type_.axes[axis].dictionary
-        if axis in scan.unnumbered:
-            keys.append(add_alias(key_value(source, key, alias), names[axis]))
-            continue
-        if encoded and dictionary is not None:
-            ids = f"{names[axis]}_ids"
-            match = exp.EQ(this=column("value", ids), expression=key_value(source, key, alias))
-            query = join(query, table(prefix + dictionary, alias=ids), on=match)
-            position = column("id", ids)
-        keys.append(add_alias(cast(position, key_type(type_, axis)), names[axis]))
+    query, names, keys = select_from(rows), key_columns(scan.type), list[exp.Expr]()
+    for place, axis in enumerate(scan.layout.promoted):
+        query, position = _number_key(query, scan, place, alias, prefix)
+        keys.append(add_alias(position, names[axis]))
     return query, keys
+
+
+def _number_key(
+    query: exp.Select, scan: TableScan, place: int, alias: str | None, prefix: str
+) -> tuple[exp.Select, exp.Expr]:
+    """Return rows joined with what numbers one of their keys, and this key as positions."""
+    source, type_, axis = scan.source, scan.type, scan.layout.promoted[place]
+    key, dictionary = source.keys[place], type_.axes[axis].dictionary
+    if axis in scan.unnumbered:
+        return query, key_value(source, key, alias)
+    position: exp.Expr = column(key, alias)
+    if source.encoded[place] and dictionary is not None:
+        ids = f"{key_columns(type_)[axis]}_ids"
+        match = exp.EQ(this=column("value", ids), expression=key_value(source, key, alias))
+        query = join(query, table(prefix + dictionary, alias=ids), on=match)
+        position = column("id", ids)
+    return query, cast(position, key_type(type_, axis))
+
+
+def _number_first(scan: TableScan, alias: str | None, prefix: str) -> tuple[exp.Expr, TableScan]:
+    """Return the features of rows whose other keys are positions already, and the scan of these.
+
+    So each row is looked up in dictionaries once, and not each of its features.
+    """
+    source, numbered = scan.source, "numbered rows"
+    assert source.features is not None
+    *own, feature = range(len(source.keys))
+    query = select_from(whole_table(source, prefix, "T"))
+    for place in own:
+        query, position = _number_key(query, scan, place, "T", prefix)
+        query = query.select(add_alias(position, source.keys[place]), copy=False)
+    names = (*source.features.numbers, *source.features.categories)
+    query = query.select(*(column(name, "T") for name in names), copy=False)
+    if reads_once(source):
+        rows = feature_rows(source, subquery(query, numbered))
+    else:
+        rows = feature_rows(source, table(numbered))
+        rows = rows.with_(exp.to_identifier(numbered, quoted=True), query, materialized=True)
+    encoded = (*(False for _ in own), source.encoded[feature])
+    keys_as = (*(None for _ in own), source.key_as(source.keys[feature]))
+    looked_up = replace(scan, source=replace(source, encoded=encoded, keys_as=keys_as))
+    return subquery(rows, alias or "features"), looked_up
 
 
 def _in_places(source: TableSource, type_: TensorType, value: exp.Expr, prefix: str) -> exp.Expr:

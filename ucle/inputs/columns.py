@@ -103,7 +103,7 @@ def table_source(
     numbers = not masks and not spec.presence
     constant: Scalar = 1 if isinstance(spec.value, str | None) else spec.value
     stored = value_type(value.type) if value else _constant_type(constant)
-    of_floats = not numbers and value is not None and stored is not None and stored.kind in "fc"
+    of_floats = not numbers and value is not None and _has_floats([value])
     if spec.presence:
         stored, constant = DType.BOOL, True
     assert stored is not None
@@ -224,6 +224,7 @@ def _wide_source(
         unfit=() if masks else unfit_columns(values, dtype, spec.dtype),
         nulls=spec.nulls,
         missing=0 if spec.fill is None else spec.fill,
+        of_floats=masks and _has_floats(values),
     )
 
 
@@ -259,7 +260,14 @@ def _feature_source(
         unfit=() if masks else unfit_columns(numbers, dtype, spec.dtype),
         nulls=spec.nulls,
         features=features_of(numbers, categories, where),
+        of_floats=masks and _has_floats(numbers),
     )
+
+
+def _has_floats(values: Sequence[Column]) -> bool:
+    """True if some columns hold floats, which may be NaN."""
+    types = (value_type(column.type) for column in values)
+    return any(type_ is not None and type_.kind in "fc" for type_ in types)
 
 
 def _numbered_axes(
