@@ -131,9 +131,7 @@ def test_reading_begins_without_the_libraries_of_the_rest() -> None:
 
 
 @pytest.mark.usefixtures("_small")
-def test_few_modules_have_neighbours_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_modules_have_neighbours_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """None of the well-known ones is among them, as with a small limit."""
     monkeypatch.setattr(run_demo, "WELL_KNOWN", ("json.decoder",))
     shown = run(tmp_path, "--limit", "20").output

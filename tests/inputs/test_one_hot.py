@@ -201,3 +201,37 @@ def test_errors(connection: duckdb.DuckDBPyConnection) -> None:
     large = customers(1).assign(age=2**53 + 1)
     with pytest.raises(ValueTypeError, match="a number is none of float64"):
         ucle.tensor(described(large)).to_numpy(connection)
+
+
+@pytest.mark.parametrize("nulls", ["error", "missing"])
+def test_rows_are_looked_up_once(
+    nulls: str, tmp_path: Path, connection: duckdb.DuckDBPyConnection
+) -> None:
+    """Their keys are numbered before there is a row for each of their features."""
+    frame = pd.DataFrame({
+        "who": ["ann", "bob", "eve", "joe"], "age": [30.0, 41.0, 22.0, 0.0],
+        "height": [1.5, 1.8, 1.7, 1.6], "town": ["Ulm", "Rom", "Ulm", "Ulm"],
+        "late": [True, False, False, True],
+    })  # fmt: skip
+    if nulls == "missing":
+        frame.loc[1, "age"] = frame.loc[2, "town"] = None
+    path = str(tmp_path / "people.parquet")
+    frame.to_parquet(path)
+    values = ["age", "height", ucle.one_hot("town"), ucle.one_hot("late")]
+    table = ucle.table(path, ["who"], values, columns_as="feature", nulls=nulls)
+    x = ucle.tensor(table, axes=("who", "feature"))
+    sql = x.program(connection).to_sql()
+    assert sql.count('"value" = "T"."who"') == 1
+    scan = sql[sql.rindex("CREATE TEMPORARY TABLE") :]
+    assert scan.count("read_parquet") == 1
+    hot = pd.get_dummies(frame.set_index("who"), columns=["town", "late"], dtype=float)
+    found = x.to_pandas(columns="feature", database=connection)
+    pd.testing.assert_frame_equal(
+        found[hot.columns].sort_index().fillna(0), hot.fillna(0), check_names=False
+    )
+    if nulls == "missing":
+        count = ucle.count(x, "who", stored=True).to_pandas(database=connection)
+        counts = dict(zip(count["feature"], count["val"], strict=True))
+        assert counts == {
+            "age": 3, "height": 4, "town_Rom": 3, "town_Ulm": 3, "late_True": 4, "late_False": 4,
+        }  # fmt: skip

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import warnings
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 
@@ -316,3 +318,19 @@ def test_statistics_are_its_own(connection: duckdb.DuckDBPyConnection) -> None:
     assert x.sum().item(connection) == 2
     shown = ucle.count(x, stored=True).program(connection).explain()
     assert re.search(r"votes_stored +4 +0 +4 +4 +100% full", shown), shown
+
+
+@pytest.mark.parametrize("values", [[1.5, np.nan, 0.0], [1, 2, 0]], ids=["floats", "integers"])
+def test_a_file_is_read_in_one_way(
+    values: Any, tmp_path: Path, connection: duckdb.DuckDBPyConnection
+) -> None:
+    """For its values and for what it stores, so that names are numbered from one read of it."""
+    path = str(tmp_path / "rows.parquet")
+    rows = pa.table({"a": ["p", "q", "r"], "v": values})
+    pq.write_table(rows, path)
+    x = ucle.tensor(ucle.table(path, ["a"], "v"), axes=("a",))
+    mean = ucle.mean(x, stored=True)
+    sql = mean.program(connection).to_sql()
+    assert len(set(re.findall(r"read_parquet\([^)]*\)", sql))) == 1
+    assert "UNION" not in sql
+    np.testing.assert_equal(mean.item(connection), np.mean(values))

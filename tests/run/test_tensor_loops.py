@@ -18,6 +18,7 @@ from ucle.errors import (
     NotConvergedWarning,
     ValueTypeError,
 )
+from ucle.run import script
 
 Connection = duckdb.DuckDBPyConnection
 Array = np.ndarray[Any, Any]
@@ -225,3 +226,31 @@ def test_a_state_that_is_computed_is_as_long_as_beside_the_step(rows: str) -> No
             database=connection,
         )
         np.testing.assert_allclose(mixed.state[0].to_numpy(), unrolled)
+
+
+def test_a_loop_that_runs_again_writes_no_script(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Any] = []
+    original = script.script_of
+
+    def count(*args: Any, **options: Any) -> Any:
+        written.append(args)
+        return original(*args, **options)
+
+    monkeypatch.setattr(script, "script_of", count)
+    connection.execute(
+        "CREATE OR REPLACE TABLE roads AS SELECT i, (i + 1) % 9 AS j FROM range(9) t(i)"
+    )
+    roads = ucle.tensor("roads", axes=("src", "dst"), database=connection)
+    counts, states = [], []
+    for _ in range(2):
+        found = ucle.iterate(
+            lambda x: 0.5 * roads.dot(x, axis="src").rename({"dst": "src"}) + x / 4,
+            ucle.array(np.arange(9.0), axes=("src",)),
+            max_steps=3,
+        )
+        states.append(found.state.to_numpy())
+        counts.append(len(written))
+    assert counts[0] == counts[1] > 0
+    np.testing.assert_array_equal(*states)
