@@ -238,7 +238,8 @@ class Vertex:
         if self.pair is not None:
             cased = str if decomposition is None else decomposition.spell_label
             target = Operand(self.name, self.labels).text(decomposition, RESULT)
-            return f"{target} = {self.pair.text(*operands, cased)}"
+            first, second = operands
+            return f"{target} = {self.pair.text(first, second, cased)}"
         if self.combine is not None:
             expression = self.combine.text(*operands)
         else:

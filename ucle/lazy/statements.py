@@ -305,7 +305,8 @@ class _StatementWriter:
             return Flat(tuple(over), output[0], parts[0], span)
         if node.along is not None and node.along[0] == SOLVE:
             row, column = (label_names[label] for label in node.along[1])
-            return SystemCall(row, column, *parts, span)
+            matrix, sides = parts
+            return SystemCall(row, column, matrix, sides, span)
         kinds = operand_types(node, self.types)
         expression = expression_of(node, parts, kinds, tuple(over), span)
         if node.first is not None:

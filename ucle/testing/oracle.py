@@ -232,8 +232,8 @@ class Evaluation:
                 return self._forest(expression)
             case SystemCall(row):
                 inner = None if kept is None else kept | {row}
-                matrix, sides = (self._child(x, inner) for x in children(expression))
-                return self._system(expression, matrix, sides)
+                square, right = (self._child(x, inner) for x in children(expression))
+                return self._system(expression, square, right)
             case Reduction(operator, over, argument):
                 inner = None if kept is None else kept | frozenset(over)
                 return self._fold(operator.name, self._child(argument, inner), over)
