@@ -603,7 +603,9 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return (left, right)
         case Reduction(_, _, argument) | ScanExpression(_, argument) | LabelDivision(argument):
             return (argument,)
-        case First(argument=argument) | Flat(argument=argument) | Retyped(argument) | Bounded(argument):
+        case First(argument=argument) | Flat(argument=argument):
+            return (argument,)
+        case Retyped(argument) | Bounded(argument):
             return (argument,)
         case ForestCall(features=features, packed=packed):
             return (features, packed)
