@@ -220,6 +220,12 @@ def count_tuples_query(name: str, keys: Sequence[str]) -> exp.Select:
     return select(exp.Count(this=exp.Star()), *counts).from_(table(name))
 
 
+def array_bytes_query(name: str, values: str) -> exp.Select:
+    """The number of rows of a table, and the bytes of the arrays in a column of it."""
+    size = exp.Sum(this=function("octet_length", column(values)))
+    return select(exp.Count(this=exp.Star()), size).from_(table(name))
+
+
 def create_statement(step: SqlStep) -> exp.Create:
     """Return CREATE TEMP VIEW or TABLE for a step."""
     kind = "TABLE" if step.role is Role.TABLE else "VIEW"

@@ -225,7 +225,7 @@ def test_scipy_in_blocks(routes: Routes) -> None:
 @pytest.mark.parametrize(
     ("rows", "options", "error", "message"),
     [
-        ([(0, 0, [[1.0, 2.0], [3.0, None]])], {}, errors.ValueTypeError, "array does not have"),
+        ([(0, 0, [[1.0, 2.0], [3.0, None]])], {}, errors.ValueTypeError, "array is NULL"),
         ([(0, 0, None)], {"shape": [2, 2]}, errors.ValueTypeError, "array does not have"),
         ([(0, 0, [[1.0, 2.0]])], {}, errors.InputError, "shape of the tiles"),
         (

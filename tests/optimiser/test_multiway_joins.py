@@ -198,7 +198,7 @@ def test_large_integers_are_right_or_an_error(routes: Routes) -> None:
                     right += 1
             except NumberRangeError:
                 continue
-    assert joined > 4
+    assert joined >= 4
     assert right > 2
 
 

@@ -29,7 +29,19 @@ def _offered(text: str, inputs: Mapping[str, Any], name: str, tile: int = 2) -> 
 
 def test_tiles_of_labels_of_the_output() -> None:
     offered = _offered("Z[i,j] = X[i,j] + Y[i,j]", {"X": np.eye(3), "Y": np.eye(3)}, "Z")
-    assert offered == ["Z[I/2,j] = X[I/2,j] + Y[I/2,j]", "Z[i,J/2] = X[i,J/2] + Y[i,J/2]"]
+    assert offered == [
+        "Z[I/2,j] = X[I/2,j] + Y[I/2,j]",
+        "Z[i,J/2] = X[i,J/2] + Y[i,J/2]",
+        "Z[I/2,{j}] = X[I/2,{j}] + Y[I/2,{j}]",
+        "Z[i,{j}] = X[i,{j}] + Y[i,{j}]",
+    ]
+
+
+def test_full_arrays_are_not_compressed_to_be_added() -> None:
+    offered = _offered(
+        "Z[i,j] = X[i,j] + Y[i,j]", {"X": np.ones((3, 3)), "Y": np.ones((3, 3))}, "Z"
+    )
+    assert not [each for each in offered if "{" in each]
 
 
 def test_what_is_short_is_not_tiled() -> None:

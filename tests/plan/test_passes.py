@@ -48,7 +48,7 @@ SWITCHES = {
 rng = np.random.default_rng(7)
 LARGE, SMALL = rng.normal(size=(3, 64, 64)), rng.normal(size=(3, 4, 4))
 CHAIN = "P[i,k] += A[i,j] * B[j,k]; Q[k,i] += C[k,l] * P[i,l]; R[i] = exp(Q[k,i]) * A[k,i]"
-SHARED = "P[i,k] += A[i,j] * B[j,k]; Q[i,k] += P[i,j] * P[k,j]; R[i] += P[i,j]; S[i] += Q[i,j]"
+SHARED = "P[i,k] += A[i,j] * B[j,k]; Q[i,k] += P[i,j] * P[k,j]; R[i] += P[i,j]; S[i] += exp(Q[i,j])"
 
 
 def fixed(text: str, **inputs: Any) -> Case:

@@ -110,7 +110,7 @@ def test_one_bad_row_of_many(bad: str, route: Any) -> None:
             "CREATE TABLE t AS SELECT i AS k, [1, 2, 3]::DOUBLE[] AS val FROM range(5000) s(i);"
             f"INSERT INTO t VALUES (5000, {bad})"
         )
-        with pytest.raises(ValueTypeError, match="does not have the shape") as info:
+        with pytest.raises(ValueTypeError, match="an array") as info:
             ucle.einsum_program("B[i,j] = A[i,j]", A="t", database=connection)
     assert info.value.where == "input A, t, column val"
     assert "the row (5000, " in str(info.value.found)

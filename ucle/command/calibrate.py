@@ -32,7 +32,7 @@ from ucle.program import EinsumProgram, einsum_program
 
 CHARGED = (
     "fixed", "group", "transfer", "read", "write", "fresh", "call", "made", "state", "flop", "gemm",
-    "dot", "scan", "position", "near", "far", "step", "view",
+    "dot", "scan", "position", "differs", "near", "far", "step", "view",
 )  # fmt: skip
 """Constants that the cost of a plan is made of."""
 

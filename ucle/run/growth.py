@@ -15,11 +15,18 @@ from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled
 from ucle.pipeline.replan import plan_for_statistics
 from ucle.run.results import TensorRelation
-from ucle.sqlgen.script import count_tuples_query, sql_text
+from ucle.sqlgen.script import array_bytes_query, count_tuples_query, sql_text
 from ucle.stats.model import TensorStatistics
 
 GROWTH = 8
 """Growth in entries over the planned number from which on the program is planned again."""
+
+
+INDEX_BYTES = 4
+"""Bytes of a position in a compressed array, or of where a row of it ends (``csrc/csr.h``)."""
+
+ARRAY_BYTES = 20
+"""Bytes of a compressed array without rows and entries."""
 
 
 def is_looked_at(steps: int) -> bool:
@@ -67,9 +74,11 @@ def _statistics(
 ) -> TensorStatistics | None:
     """T and V of a state that has outgrown its plan; None where it has not, or cannot be told.
 
-    Arrays without keys are one tuple, however many entries they have.
+    Dense arrays without keys are one tuple, however many entries they have.
     """
     layout, type_ = tensor.layout, tensor.type
+    if layout.compressed is not None:
+        return _of_lists(session, tensor, before)
     if not layout.plain or not layout.promoted:
         return None
     size = type_.dense_size(layout)
@@ -83,3 +92,17 @@ def _statistics(
     for axis, count in zip(layout.promoted, counts, strict=True):
         distinct[axis] = float(count)
     return TensorStatistics(float(tuples * size), tuple(distinct))
+
+
+def _of_lists(
+    session: Session, tensor: TensorRelation, before: TensorStatistics
+) -> TensorStatistics | None:
+    """The same of compressed arrays, whose bytes tell how many entries they have."""
+    layout, type_ = tensor.layout, tensor.type
+    table, values = tensor.table.place
+    ((arrays, size),) = session.fetch(sql_text(array_bytes_query(table, values)))
+    fixed = arrays * ARRAY_BYTES + type_.shape[layout.row] * INDEX_BYTES
+    entries = ((size or 0) - fixed) / (INDEX_BYTES + type_.dtype.bytes)
+    if entries <= GROWTH * max(before.entries, 1):
+        return None
+    return TensorStatistics(entries, tuple(min(float(x), entries) for x in type_.shape))
