@@ -15,6 +15,7 @@ from typing import Any
 from ucle.explain.model import PARTS, Explanation, slice_lines, step_roles
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.applied_rewrites import AppliedRewrite
+from ucle.lowering.copies import ReadOriginals
 from ucle.lowering.push_down_masks import MaskPushDown
 from ucle.lowering.quotients import Divided
 from ucle.optimiser.rewriting import RewrittenProgram
@@ -149,7 +150,12 @@ def explain_document(
 OLD_KEYS = {"demand": MaskPushDown.key}
 """The keys of today by their old names, under which a document has them for a version."""
 
-NO_REWRITES = {Divided.key: (), RewrittenProgram.key: None, MaskPushDown.key: None}
+NO_REWRITES = {
+    ReadOriginals.key: (),
+    Divided.key: (),
+    RewrittenProgram.key: None,
+    MaskPushDown.key: None,
+}
 """Keys that a document always has, with their values where such a rewrite was not applied."""
 
 

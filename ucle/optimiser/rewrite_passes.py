@@ -18,6 +18,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.states import PlacedInput
 from ucle.lowering.applied_rewrites import AppliedRewrite, RewriteCosts
 from ucle.lowering.contract import KnownContractions
+from ucle.lowering.copies import read_originals
 from ucle.lowering.logical import LogicalProgram
 from ucle.lowering.push_down_masks import MaskPushDown, push_down_masks
 from ucle.lowering.quotients import divide_last
@@ -55,6 +56,16 @@ Rest = Callable[[LogicalProgram, RewriteContext], Choice]
 """The cheapest way to compute a program with the passes that are left."""
 
 RewritePass = Callable[[LogicalProgram, RewriteContext, Rest], Choice]
+
+
+def read_through_copies(logical: LogicalProgram, context: RewriteContext, rest: Rest) -> Choice:
+    """Read what copies are copies of (`ucle.lowering.copies`)."""
+    if not _may_rewrite_sums(logical, context.options):
+        return rest(logical, context)
+    read = read_originals(logical, pinned_by_paths(logical))
+    if read is None:
+        return rest(logical, context)
+    return _record(rest(read.program, context), read)
 
 
 def divide_after_sums(logical: LogicalProgram, context: RewriteContext, rest: Rest) -> Choice:
@@ -164,6 +175,7 @@ def choose_mask_push_down(logical: LogicalProgram, context: RewriteContext, rest
 
 
 REWRITES: tuple[RewritePass, ...] = (
+    read_through_copies,
     divide_after_sums,
     choose_sums_of_products,
     choose_mask_push_down,
