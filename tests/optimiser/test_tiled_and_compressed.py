@@ -13,6 +13,8 @@ import scipy.sparse as sp
 import ucle
 from ucle.errors import LabelError
 from ucle.optimiser.tiled_and_compressed import list_levelled
+from ucle.testing.check_matrix import Routes, check_everywhere
+from ucle.testing.generate import Case
 
 
 def _sparse(shape: tuple[int, int], density: float, seed: int = 0) -> sp.coo_array:
@@ -56,6 +58,40 @@ def test_drivers_of_a_product() -> None:
         "Z[I/2,{k}] += A[I/2,{j}] * B[j,{k}]",
         "Z[i,{k}] += A[i,{j}] * B[j,{k}]",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "listed"),
+    [
+        ("Y[i,j] = -X[i,j]; Z[j] += Y[i,j] * u[i]", "Y", "ij"),
+        ("Y[j,i] = -X[i,j]; Z[j] += Y[j,i] * u[i]", "Y", "ij"),
+        ("Y[i,j] = X[i,j] * v[j]; Z[j] += Y[i,j] * u[i]", "Y", "ij"),
+        ("Y[i,j] = X[i,j] * W[i,j]; Z[j] += Y[i,j]", "Y", "ij"),
+        ("Y[i,j] = -X[i,j]; P[i,j] = Y[i,j] * v[j]; Z[j] += P[i,j] * u[i]", "Y", "ij"),
+        ("Y[i,j] = -X[i,j]; Z[i] += Y[i,j] * v[j]", "Y", "j"),
+        ("Y[i,j] = -X[i,j]; Z[i,j,k] = Y[i,j] * R[k]", "Y", "j"),
+        ("Y[i,j] = -X[i,j]; Z += Y[i,j]", "Y", "j"),
+        ("Y[i,j] = -X[i,j]; Z[j] += Y[i,j] * u[i]; P[i] += Y[i,j] * v[j]", "Y", "ij"),
+    ],
+)
+def test_entries_are_listed_as_they_are_summed(
+    text: str, name: str, listed: str, routes: Routes
+) -> None:
+    rng = np.random.default_rng(3)
+    arrays: dict[str, Any] = {
+        "X": _sparse((4, 5), 0.4).toarray(),
+        "W": _sparse((4, 5), 0.5, 1).toarray(),
+        "u": rng.normal(size=4),
+        "v": rng.normal(size=5),
+        "R": rng.normal(size=2),
+    }
+    arrays = {x: array for x, array in arrays.items() if f"{x}[" in text}
+    offered = _offered(text, arrays, name)
+    assert {x for x in "ij" if any(f"{{{x}}}" in way.split(" = ")[0] for way in offered)} == {
+        *listed
+    }
+    inputs = {x: sp.coo_array(array) if x in "XW" else array for x, array in arrays.items()}
+    check_everywhere(Case(text, arrays, inputs, {}), routes, 2, 12)
 
 
 def test_whole_arrays_are_compressed_where_the_others_are_small() -> None:

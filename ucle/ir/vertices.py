@@ -312,6 +312,28 @@ class Program:
         return {name: tuple(places) for name, places in places_of.items()}
 
     @cached_property
+    def summed_axes(self) -> dict[str, frozenset[int]]:
+        """The axes along which matrices are summed while the other axis is kept, by tensor.
+
+        Vertices that compute a matrix of the same axes count as readers of what they read.
+        """
+        axes: dict[str, frozenset[int]] = {}
+        for vertex in reversed(self.vertices):
+            for operand in vertex.inputs:
+                if len(operand.labels) != 2:
+                    continue
+                gone = [axis for axis, name in enumerate(operand.names) if name not in vertex.names]
+                if len(gone) == 1:
+                    found = {gone[0]}
+                elif sorted(operand.names) == sorted(vertex.names):
+                    own = axes.get(vertex.name, ())
+                    found = {operand.names.index(vertex.names[axis]) for axis in own}
+                else:
+                    continue
+                axes[operand.tensor] = axes.get(operand.tensor, frozenset()) | found
+        return axes
+
+    @cached_property
     def input_names(self) -> frozenset[str]:
         """Names of the input tensors."""
         return frozenset(tensor.name for tensor in self.inputs)

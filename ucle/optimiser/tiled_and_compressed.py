@@ -210,35 +210,40 @@ def _drivers(vertex: Vertex, program: Program) -> Iterator[tuple[Label, Drivers]
     if not adds_nothing(vertex, program):
         return
     if len(vertex.inputs) == 1:
-        yield from _of_one(vertex)
+        yield from _of_one(vertex, program)
         return
     absorbs = absorbing(vertex, program)
     if any(absorbs) or not _are_full(vertex, program):
-        yield from _both_entry_by_entry(vertex)
+        yield from _both_entry_by_entry(vertex, program)
     for number in (0, 1):
         own, other = vertex.inputs[number], vertex.inputs[1 - number]
         if len(own.labels) == 2 and absorbs[number]:
             both = absorbs[1 - number]
-            yield from _entry_by_entry(vertex, number, own, other)
+            yield from _entry_by_entry(vertex, program, number)
             yield from _product(vertex, number, own, other, both=both)
 
 
-def _ways(vertex: Vertex, own: Operand) -> Iterator[tuple[Label, Label]]:
+def _ways(vertex: Vertex, own: Operand, program: Program) -> Iterator[tuple[Label, Label]]:
     """Yield row and column of a matrix whose entries are mapped or combined one by one.
 
-    The entries stay as they are, or are aggregated along the rows, or all together.
+    The entries stay as they are, or are aggregated along the rows, or all together. Those that stay
+    are listed by columns, too, if they are going to be summed along them.
     """
     row, column = own.labels
-    if vertex.labels in (own.labels, (row,), ()):
+    if set(vertex.names) == set(own.names):
+        yield row, column
+        if vertex.names.index(row.name) in program.summed_axes.get(vertex.name, ()):
+            yield column, row
+    if vertex.labels in ((row,), ()):
         yield row, column
     if vertex.labels == (column,):
         yield column, row
 
 
-def _of_one(vertex: Vertex) -> Iterator[tuple[Label, Drivers]]:
+def _of_one(vertex: Vertex, program: Program) -> Iterator[tuple[Label, Drivers]]:
     (operand,) = vertex.inputs
     if len(operand.labels) == 2:
-        for row, column in _ways(vertex, operand):
+        for row, column in _ways(vertex, operand, program):
             yield row, _with_result(vertex, (0, column.name))
 
 
@@ -249,22 +254,23 @@ def _with_result(vertex: Vertex, *drivers: tuple[int, str]) -> Drivers:
 
 
 def _entry_by_entry(
-    vertex: Vertex, number: int, own: Operand, other: Operand
+    vertex: Vertex, program: Program, number: int
 ) -> Iterator[tuple[Label, Drivers]]:
     """Yield drivers for ⊗ of a matrix's entries with a number for each row, column or place."""
+    own, other = vertex.inputs[number], vertex.inputs[1 - number]
     if not set(other.names) <= set(own.names):
         return
-    for row, column in _ways(vertex, own):
+    for row, column in _ways(vertex, own, program):
         in_order = other.names == own.names == (row.name, column.name)
         if in_order or other.names in ((row.name,), (column.name,)):
             yield row, _with_result(vertex, (number, column.name))
 
 
-def _both_entry_by_entry(vertex: Vertex) -> Iterator[tuple[Label, Drivers]]:
+def _both_entry_by_entry(vertex: Vertex, program: Program) -> Iterator[tuple[Label, Drivers]]:
     """Yield drivers for ⊗ of the entries of two matrices; those that are not listed are fills."""
     left, right = vertex.inputs
     if len(left.labels) == 2 and set(left.names) == set(right.names):
-        for row, column in _ways(vertex, left):
+        for row, column in _ways(vertex, left, program):
             yield row, _with_result(vertex, (0, column.name), (1, column.name))
 
 
