@@ -184,13 +184,21 @@ FORMS = {
         "safe",
         "sum[f,i,j](U[i,f] * V[j,f]) - sum[j_1](d[j_1])",
     ),
+    # a sum in a divisor, and one in a function among factors
+    "Q[i,j] = X[i,j] / sum[k,l](sum[f](U[k,f] * V[l,f]))": (
+        "safe",
+        "X[i,j] / sum[f,k,l](U[k,f] * V[l,f])",
+    ),
+    "Q[i,j] = X[i,j] * exp(-sum[k,l](sum[f](U[k,f] * V[l,f])))": (
+        "safe",
+        "X[i,j] * exp(neg(sum[f,k,l](U[k,f] * V[l,f])))",
+    ),
     # sums of products that stand apart
     "Q[i,f] += X[i,j] * V[j,f]; Z[f] += Q[i,f]": ("safe", "sum[j,i](X[i,j] * V[j,f])"),
     # quotients: modularity (up to its norm), and columns that are scaled
     "k[i] += X[i,j]; m += k[i]; Q[f,g] += (X[i,j] - k[i] * p[i] / m[]) * U[i,f] * V[j,g]": (
         "safe",
-        "sum[i,j](U[i,f] * V[j,g] * X[i,j]) - "
-        "(sum[j_1,i,j](U[i,f] * V[j,g] * p[i] * X[i,j_1]) / m[])",
+        "sum[i](U[i,f] * (sum[j](V[j,g] * X[i,j]) - (sum[j_1,j](V[j,g] * p[i] * X[i,j_1]) / m[])))",
     ),
     "G[i] += (X[i,j] - mean[k](X[k,j])) / d[j] * W[j,f]": (
         "safe",
@@ -252,6 +260,18 @@ def test_none_keeps_the_text(text: str, routes: Routes) -> None:
 def test_nothing_to_rewrite(text: str) -> None:
     rewriter = Rewriter(logical_of(text), algebraic=True)
     assert not list(rewriter.neighbours(rewriter.written))
+
+
+def test_a_factor_that_two_statements_have_is_taken_out() -> None:
+    D, x, y = np.ones((800, 600)), np.ones(800), np.ones(600)
+    apart = "P[a,b] = D[a,b] * x[a]; Q[a,b] = D[a,b] * y[b]; Z[a,b] = P[a,b] + Q[a,b]"
+    programs = [
+        ucle.einsum_program(text, D=D, x=x, y=y)
+        for text in (apart, "Z[a,b] = D[a,b] * (x[a] + y[b])")
+    ]
+    costs = [program.compiled.decomposed.total_cost for program in programs]
+    assert costs[0] == pytest.approx(costs[1])
+    assert rewriting_of(programs[0]) is not None
 
 
 def test_a_large_program_takes_the_cheaper_form() -> None:

@@ -12,7 +12,26 @@ NUMBERS = "tests/lowering/test_condition_numbers.py"
 FORMS = "tests/lowering/test_rewriting.py"
 ORDERS = "tests/optimiser/test_join_order.py"
 
+COPIES = "tests/lowering/test_copies.py"
+LEVELS = "tests/optimiser/test_tiled_and_compressed.py"
+
 PROVEN_FORMS: tuple[Mutation, ...] = (
+    Mutation(
+        "copies-under-their-own-labels",
+        "ucle/lowering/copies.py",
+        "labels = tuple(names[label] for label in copy.result.labels)",
+        "labels = use.labels",
+        "what reads a transposed tensor reads it untransposed",
+        (f"{COPIES}::test_copies_are_read_through",),
+    ),
+    Mutation(
+        "sums-of-the-other-axis",
+        "ucle/ir/vertices.py",
+        "found = {gone[0]}",
+        "found = {1 - gone[0]}",
+        "matrices are listed along the axis that is not summed",
+        (f"{LEVELS}::test_entries_are_listed_as_they_are_summed",),
+    ),
     Mutation(
         "product-of-the-longer-factor",
         "ucle/ir/rounding_bounds.py",

@@ -197,11 +197,14 @@ class Rewriter:
     # ---- Places ----
 
     def _uses(self, statement: LogicalStatement) -> Iterator[Use]:
-        """Yield the uses that are sums of products inside steps that are none."""
+        """Yield the uses that are sums of products inside steps or functions that are none."""
         outer = [statement.result]
         for step in statement.steps:
-            if self.polynomials.of(Use(step.name, step.labels, step.dtype)) is None:
+            polynomial = self.polynomials.of(Use(step.name, step.labels, step.dtype))
+            if polynomial is None:
                 outer += [factor.cast(step.dtype) for factor in step.factors]
+            else:  # in it, a divisor is a function, too
+                outer += [use for use in polynomial.uses if self.polynomials.of(use) is None]
         yield from dict.fromkeys(core for use in outer if (core := self._core(use)) is not None)
 
     def _core(self, use: Use) -> Use | None:

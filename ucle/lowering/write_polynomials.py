@@ -7,17 +7,21 @@ entries that are not stored would have another value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ucle.errors import UcleError
 from ucle.foundation.dtypes import same_value
-from ucle.ir.tensor_types import TensorType
 from ucle.lowering.condition_numbers import measure_sums
-from ucle.lowering.logical import LogicalProgram, LogicalStatement, find_needed_statements
+from ucle.lowering.logical import (
+    LogicalProgram,
+    LogicalStatement,
+    find_needed_statements,
+    read_steps,
+)
 from ucle.lowering.masks import outgrows
 from ucle.lowering.polynomial_writer import OtherValueError, PolynomialWriter
-from ucle.lowering.rewrites import Rewriter, Rewritten
+from ucle.lowering.rewrites import Rewriter, Rewritten, Root
 from ucle.lowering.step_types import types_of
 
 
@@ -25,8 +29,7 @@ def write_polynomials(rewriter: Rewriter, rewritten: Rewritten) -> LogicalProgra
     """Return the program with polynomials in place of uses; None if its values may differ."""
     logical = rewriter.logical
     known = rewriter.build_polynomials(rewritten)
-    own = {root.statement for root in rewritten.roots}
-    if _may_outgrow(logical, own):
+    if any(_may_outgrow(logical, root) for root in rewritten.roots):
         return None
     statements, numbers = list[LogicalStatement](), dict[str, tuple[str, ...]]()
     try:
@@ -47,22 +50,27 @@ def write_polynomials(rewriter: Rewriter, rewritten: Rewritten) -> LogicalProgra
         )
     except (UcleError, OtherValueError):  # errors are reported for the written program
         return None
+    own = {root.statement for root in rewritten.roots}
     return program if _is_as_good(program, logical, own) else None
 
 
-def _may_outgrow(logical: LogicalProgram, changed: set[str]) -> bool:
-    """Return whether numbers of statements may outgrow their type in the written form.
+def _may_outgrow(logical: LogicalProgram, root: Root) -> bool:
+    """Return whether numbers in a sum of products may outgrow their type in the written form.
 
     Integers that overflow in the text do so in every form. An infinity in the text may become NaN
     where it meets another term or factor, and disappears where equal terms cancel. Results of an
-    infinity that is read count as outgrown, too.
+    infinity that is read count as outgrown, too. What the statement makes of the sum stays as it
+    is.
     """
-    texts = (x for x in logical.statements if x.target in changed)
-    return any(outgrows(type_) for text in texts for type_ in _list_types(text, logical.types))
+    text = logical.by_name[root.statement]
+    steps = [x.name for x in read_steps(text.steps, root.use)]
+    if root.use == text.result:
+        steps.append(text.target)
+    return any(outgrows(logical.types[name]) for name in steps)
 
 
 def _is_as_good(program: LogicalProgram, logical: LogicalProgram, changed: set[str]) -> bool:
-    """Return whether all values stay the same, and no number can outgrow its type."""
+    """Return whether all values stay the same, and no number outgrows its type that did not."""
     for statement in program.statements:
         name = statement.target
         if name not in logical.by_name:
@@ -72,11 +80,16 @@ def _is_as_good(program: LogicalProgram, logical: LogicalProgram, changed: set[s
             return False
         if old.entries.finite and not new.entries.finite:
             return False
-        if name in changed and any(map(outgrows, _list_types(statement, program.types))):
+        if name in changed and any(_newly_outgrown(statement, program, logical)):
             return False
     return True
 
 
-def _list_types(statement: LogicalStatement, types: Mapping[str, TensorType]) -> list[TensorType]:
-    """Return the types of a statement's steps and of its tensor."""
-    return [types[x] for x in (*statement.by_name, statement.target)]
+def _newly_outgrown(
+    statement: LogicalStatement, program: LogicalProgram, logical: LogicalProgram
+) -> Iterator[bool]:
+    """Yield for each tensor of a changed statement whether only there it outgrows its type."""
+    kept = logical.by_name[statement.target].by_name
+    for name in (*statement.by_name, statement.target):
+        before = name in kept or name == statement.target
+        yield outgrows(program.types[name]) and not (before and outgrows(logical.types[name]))

@@ -217,13 +217,13 @@ def _with_tuples_to_spare(
         if vertex.name in rewriter.logical.by_name:
             emitted[vertex.name], own = own, 0.0
     entries = {name: statistics.tensor(name).entries for name in program.types}
-    emits, holds = dict[str, float](), dict[str, float]()
+    emits, reads = dict[str, float](), dict[str, frozenset[str]]()
     for statement in rewriter.logical.statements:
         name, opened = statement.target, rewriter.find_openable(statement.target)
-        others = [x for x in statement.reads if x not in opened]
         emits[name] = emitted.get(name, 0) + sum(emits[x] for x in opened)
-        held = sum(entries.get(x, 0) for x in (name, *others))
-        holds[name] = held + sum(holds[x] for x in opened)
+        others = frozenset(statement.reads).difference(opened)
+        reads[name] = others.union(*(reads[x] for x in opened))
+    holds = {x: sum(entries.get(y, 0) for y in (x, *reads[x])) for x in emits}
     least = SMALL * sum(emitted.values())
     return frozenset(x for x in emits if emits[x] >= least and holds[x] < FEWER * emits[x])
 
