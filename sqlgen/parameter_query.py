@@ -6,7 +6,7 @@ kernel takes for a small tensor. A query whose values are parameters takes an ei
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
@@ -24,13 +24,28 @@ class ParameterQuery:
     """A SELECT, and the places whose values its parameters take.
 
     Its rows, in any order, are those of the query that it was made from, if each of these tables
-    has one row, and the number of the transaction.
+    has one row, and the number of the transaction. The value of a table without a row is NULL.
     """
 
     text: str
     parameters: tuple[Place, ...]
     columns: tuple[str, ...]
     """The names of the columns before the number of the transaction."""
+    alone: frozenset[frozenset[str]]
+    """Tables that a SELECT reads and no others: one of them has to have its row."""
+
+    def accepts(self, values: Sequence[object]) -> bool:
+        """Return whether values of the parameters, NULL as None, leave its rows as they are.
+
+        >>> places = ("X", "val"), ("Y", "val")
+        >>> query = ParameterQuery("", places, (), frozenset({frozenset("X")}))
+        >>> query.accepts([b"x", None]), query.accepts([None, b"y"])
+        (True, False)
+        """
+        there = {
+            table for (table, _), x in zip(self.parameters, values, strict=True) if x is not None
+        }
+        return not any(tables.isdisjoint(there) for tables in self.alone)
 
 
 def parameter_query(query: exp.Expr, types: Mapping[Place, str]) -> ParameterQuery | None:
@@ -51,10 +66,12 @@ def parameter_query(query: exp.Expr, types: Mapping[Place, str]) -> ParameterQue
         query.set("order", None)
     columns = tuple(query.named_selects)
     numbers: dict[Place, int] = {}
+    alone: set[frozenset[str]] = set()
     selects = list(query.find_all(exp.Select))
-    if not all(_without_tables(select, types, numbers) for select in selects):
+    if not all(_without_tables(select, types, numbers, alone) for select in selects):
         return None
-    return ParameterQuery(sql_text(with_transaction(query)), tuple(numbers), columns)
+    text = sql_text(with_transaction(query))
+    return ParameterQuery(text, tuple(numbers), columns, frozenset(alone))
 
 
 _PARTS = {"expressions", "from_", "joins", "where", "with_"}
@@ -62,7 +79,10 @@ _PARTS = {"expressions", "from_", "joins", "where", "with_"}
 
 
 def _without_tables(
-    select: exp.Select, types: Mapping[Place, str], numbers: dict[Place, int]
+    select: exp.Select,
+    types: Mapping[Place, str],
+    numbers: dict[Place, int],
+    alone: set[frozenset[str]],
 ) -> bool:
     """Replace the tables of one row of a SELECT by parameters; return False if they have to stay.
 
@@ -70,6 +90,7 @@ def _without_tables(
         select: is changed.
         types: as for `parameter_query`.
         numbers: receives the number of each parameter.
+        alone: receives the tables if the SELECT reads no others.
     """
     source, joins = select.args.get("from_"), select.args.get("joins") or []
     sources = [each.this for each in ([] if source is None else [source, *joins])]
@@ -99,6 +120,8 @@ def _without_tables(
     others = [x for x in sources if x.alias_or_name not in tables]
     if not all(_is_table(x) or isinstance(x, exp.Subquery) or x == one_row() for x in others):
         return False
+    if not others:
+        alone.add(frozenset(tables.values()))
     first, *others = others or [None]
     select.set("from_", None if first is None else exp.From(this=first))
     select.set("joins", [each for each in joins if any(each.this is x for x in others)] or None)

@@ -28,6 +28,14 @@ MEMORY = "tests/optimiser/test_memory_prices.py"
 TIME_TO_ANSWER: tuple[Mutation, ...] = (
     # ---- Keys ----
     Mutation(
+        "tables-without-rows-read-alone",
+        "ucle/run/execute.py",
+        "if UNKNOWN in values or not query.query.accepts(values):",
+        "if UNKNOWN in values:",
+        "a SELECT of a table without a row has a row",
+        (f"{ROWS}::test_arrays_of_zeros_have_no_row",),
+    ),
+    Mutation(
         "zeros-without-signs",
         "ucle/foundation/exact_key.py",
         "parts += (kind, repr(each))",

@@ -85,14 +85,79 @@ def test_rows_and_tables_are_the_same(
     ucle.clear_caches()
     monkeypatch.setattr(script, "MOST_ROW_BYTES", -1)
     del rows[:]
-    in_tables = answers(text, inputs, connection)
+    expect_answers(found, answers(text, inputs, connection))
     assert not rows
+
+
+def expect_answers(found: dict[str, Any], in_tables: dict[str, Any]) -> None:
     for name, (array, table, dtype) in in_tables.items():
         np.testing.assert_array_equal(found[name][0], array)
         assert found[name][0].dtype == array.dtype == dtype
         assert found[name][1].sort_by([(x, "ascending") for x in table.column_names]) == (
             table.sort_by([(x, "ascending") for x in table.column_names])
         )
+
+
+STEP = """
+z{t}[b,j] = sigmoid(sum[i](H{s}[b,i] * U[i,j]) + sum[k](E[{t},b,k] * W[k,j]))
+H{t}[b,j] = (1 - z{t}[b,j]) * tanh(sum[i](H{s}[b,i] * V[i,j])) + z{t}[b,j] * H{s}[b,j]
+"""
+RECURRENT = "".join(STEP.format(t=t, s=t - 1 if t else "") for t in range(3))
+SHAPES = {"H": (3, 4), "U": (4, 4), "V": (4, 4), "E": (3, 3, 2), "W": (2, 4)}
+OF_ZEROS = [
+    "Z[i,j] = P[i,j] + R[i,j]",
+    "Z[i,j] = P[i,j] * R[i,j]; n += Z[i,j] + 1",
+    "Z[i,k] += (P[i,j] + R[i,j]) * Q[j,k]; m = max[i,k](Z[i,k])",
+    "n = count[i,j](P[i,j]) + sum[j,k](Q[j,k])",
+    "m = mean[i,j](P[i,j]); s = max[j,k](Q[j,k])",
+    "Z[i,j] = exp(P[i,j]); Y[j] = min[i](Z[i,j]); X2[j] = Y[j] / (1 + R[0,j])",
+    "b = any[i,j](P[i,j] > 0); a = all[i,j](R[i,j] == 0)",
+    "e = max(c[], -5)",
+    "e = max(c[], -5) + min(d[], 3); Z[i,j] = P[i,j] * e[]",
+    RECURRENT,
+]
+
+
+ZEROS = "P", "R", "Q", "PR", "PQR", "H", "E", "HE", "UVW", "HUVWE", "c", "d", "cd", "cdP"
+
+
+@pytest.mark.parametrize(
+    ("text", "zeros"),
+    [(x, names) for x in OF_ZEROS for names in ZEROS if all(f"{name}[" in x for name in names)],
+)
+def test_arrays_of_zeros_have_no_row(
+    text: str,
+    zeros: str,
+    connection: duckdb.DuckDBPyConnection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    inputs = {"P": P, "Q": Q, "R": P + 1, "c": np.array(-7.5), "d": np.array(8.25)}
+    inputs |= {name: rng.normal(size=shape) for name, shape in SHAPES.items()}
+    inputs = {name: x for name, x in inputs.items() if f"{name}[" in text}
+    inputs |= {name: np.zeros_like(inputs[name]) for name in zeros}
+
+    def found() -> dict[str, Any]:
+        program = ucle.einsum_program(text, inputs=inputs, database=connection)
+        with program.execute() as result:
+            return {
+                name: (result[name].to_numpy(), result[name].to_arrow(), result[name].dtype)
+                for name in result
+            }
+
+    by_parameters = found()
+    ucle.clear_caches()
+    monkeypatch.setattr(script, "MOST_ROW_BYTES", -1)
+    expect_answers(by_parameters, found())
+
+
+def test_a_state_of_zeros_is_a_parameter(
+    connection: duckdb.DuckDBPyConnection, rows: list[str]
+) -> None:
+    """Recurrent networks begin so."""
+    inputs = {name: np.ones(shape) for name, shape in SHAPES.items()}
+    inputs["H"] = np.zeros(SHAPES["H"])
+    ucle.einsum_program(RECURRENT, inputs=inputs, database=connection).execute().close()
+    assert len(rows) == 1
 
 
 BESIDE_TABLES = [

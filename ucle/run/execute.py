@@ -61,6 +61,10 @@ class IllConditionedError(Exception):
     """Signals a sum that may have lost too many digits in the form in which it was computed."""
 
 
+UNKNOWN = object()
+"""Stands for the value of a parameter that only the table in DuckDB has."""
+
+
 @dataclass(frozen=True)
 class Executed:
     """The tables that a script leaves: one for each output, and dictionaries by name."""
@@ -187,7 +191,7 @@ class _Execution:
     ) -> bool:
         """Run a query in place of the statements; return False if they have to run."""
         values = [self._value(place, script.loads, inputs) for place in query.query.parameters]
-        if any(value is None for value in values):
+        if UNKNOWN in values or not query.query.accepts(values):
             return False
         (statement,) = (x for x in script.statements if x.create is not None)
         name = statement.name.removeprefix(PLACEHOLDER)
@@ -223,17 +227,19 @@ class _Execution:
     def _value(
         self, place: Place, loads: Mapping[str, plans.Load], inputs: Mapping[str, BoundInput]
     ) -> Any:
-        """The value of a parameter; None where there is no row."""
+        """The value of a parameter; None where there is no row, or `UNKNOWN`."""
         table, column = place
         name = table.removeprefix(PLACEHOLDER)
         if name in loads:
             load = loads[name]
             loaded = inputs[load.source.tensor].loaded
             if isinstance(loaded, SparseEntries):
-                return loaded.only_list(load.type, load.layout, MOST_PARAMETER_BYTES)
+                lists = loaded.only_list(load.type, load.layout, MOST_PARAMETER_BYTES)
+                return UNKNOWN if lists is None else lists
             return only_value(loaded, load.type, load.layout)
         row = self._held[name]
-        return None if isinstance(row, str) else row.value(column)
+        value = None if isinstance(row, str) else row.value(column)
+        return UNKNOWN if value is None else value
 
     def _clear_doubts(self, script: Script, executed: Executed) -> None:
         """Check what the script has made, if there is a number that may be wrong.
