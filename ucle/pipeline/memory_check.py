@@ -63,8 +63,11 @@ Below them it fails at tables of many partitions, each of which has a block in m
 GROWN = 2.0
 """How many times of what is predicted kernels may hold: states double as they grow."""
 
-LEAST_SHARE = 0.25
-"""The share that DuckDB has of what rows leave, where kernels are predicted to need more of it."""
+LEAST_SHARES = 0.25, 0.75
+"""The least shares that DuckDB has of what rows leave, tried in turn.
+
+Which of the two sides is predicted too high is only known when the other one has had too little.
+"""
 
 LEAST_TRIED = 8e6
 """The least bytes of DuckDB and of kernels for which it is worth to try a plan."""
@@ -151,7 +154,9 @@ class Budget:
 
         Rows in DuckDB's operators are partly in its account: it may take all but what kernels hold.
         """
-        return self._shared(planned, 0.0) if self.holds(Need.of(planned)) else None
+        if not self.holds(Need.of(planned)):
+            return None
+        return self._shared(planned, 0.0, LEAST_SHARES[0])
 
     def spilling(self, planned: Planned) -> Limits | None:
         """Return limits within which a plan is predicted to run, as DuckDB spills more of it."""
@@ -160,8 +165,8 @@ class Budget:
         enough = left >= LEAST_ENGINE * planned.threads and need.spilled(left) <= self.engine.disk
         return Limits(left, self._kernels(planned, left)) if enough else None
 
-    def trying(self, planned: Planned) -> Limits | None:
-        """Return limits within which a plan may run although it is predicted to hold more.
+    def trying(self, planned: Planned) -> Iterator[Limits]:
+        """Yield limits within which a plan may run although it is predicted to hold more.
 
         Where the system ends processes that take too much, DuckDB and the kernels share what rows
         leave. Elsewhere the system refuses memory, and each may have all, with what may be lost
@@ -169,16 +174,21 @@ class Budget:
         """
         if not self.free.kills:
             every = self.without_margin(planned.threads)
-            return Limits(every, every)
-        return self._shared(planned, Need.of(planned).unbounded)
+            yield Limits(every, every)
+            return
+        rows = Need.of(planned).unbounded
+        for least in LEAST_SHARES:
+            limits = self._shared(planned, rows, least)
+            if limits is not None:
+                yield limits
 
     def without_margin(self, threads: int) -> float:
         """Return the bytes that are free if threads lose none of their addresses."""
         return self.free.size + threads * PER_THREAD
 
-    def _shared(self, planned: Planned, rows: float) -> Limits | None:
+    def _shared(self, planned: Planned, rows: float, least: float) -> Limits | None:
         left = (self.free.size - rows) / RETAINED
-        engine = max(left - planned.state_memory, LEAST_SHARE * left)
+        engine = max(left - planned.state_memory, least * left)
         kernels = self._kernels(planned, engine + rows)
         return Limits(engine, kernels) if min(engine, kernels) >= LEAST_TRIED else None
 
@@ -262,8 +272,8 @@ def _likely_plans(
     grown: Compiled | None,
 ) -> Iterator[Fitted]:
     size = budget.free.size
-    if grown is not None and (limits := budget.trying(compiled)) is not None:
-        yield Fitted(compiled, size, limits)
+    if grown is not None:
+        yield from (Fitted(compiled, size, limits) for limits in budget.trying(compiled))
     known = grown or compiled
     if budget.holds(Need.of(known)):
         yield Fitted(known, size, budget.bounding(known))
@@ -278,10 +288,11 @@ def _likely_plans(
     for find in (budget.bounding, budget.spilling):
         within = ((each, find(each)) for each in by_peak)
         yield from islice((Fitted(x, size, limits) for x, limits in within if limits), 1)
-    # The plan that would run is the likeliest to need less than is predicted.
-    for each in (*hopeful[:1], *by_peak[:1]):
-        if (limits := budget.trying(each)) is not None:
-            yield Fitted(each, size, limits)
+    # The plan that would run is the likeliest to need less than is predicted, and the one with the
+    # fewest bytes outside of the engine leaves most to it.
+    by_outside = sorted(hopeful, key=lambda each: each.outside_memory)
+    for each in (*hopeful[:1], *by_peak[:1], *by_outside[:1]):
+        yield from (Fitted(each, size, limits) for limits in budget.trying(each))
     raise _refuse(min(plans, key=lambda each: each.outside_memory), budget)
 
 
