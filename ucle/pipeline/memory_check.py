@@ -256,9 +256,10 @@ def plans_within_memory(
     Raises:
         MemoryLimitError: no further plan was found that may fit.
     """
-    tried: set[tuple[int, Limits | None]] = set()
+    tried = set[object]()
     for fitted in _likely_plans(compiled, options, budget, plan, grown):
-        way = id(fitted.compiled), fitted.limits
+        chosen = fitted.compiled.decomposed.decompositions
+        way = str(fitted.compiled.program), tuple(chosen.items()), fitted.limits
         if way not in tried:
             tried.add(way)
             yield fitted
