@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from cluster import REMOTE
+from cluster import ELSEWHERE, REMOTE
 from events import jobs, shuffled
 from graph_data import attention, gcn, load
 from on_spark import arrays, entries
@@ -23,6 +23,7 @@ from ucle.errors import (
     InputError,
     ResultClosedError,
 )
+from ucle.spark.program import Cluster
 
 GRAPHS = Path(__file__).parents[3] / "shared" / "data" / "graphs"
 RNG = np.random.default_rng(7)
@@ -241,3 +242,10 @@ def test_another_version_on_an_executor(spark: Any, monkeypatch: pytest.MonkeyPa
     )
     with pytest.raises(ExecutionError, match="another version of ucle"):
         program.execute()
+
+
+@pytest.mark.skipif(ELSEWHERE, reason="that server has as many cores as it has")
+def test_a_cluster_has_the_partitions_of_its_cores(spark: Any) -> None:
+    """Otherwise, over Spark Connect, small stages have 64 tasks."""
+    cluster = Cluster.of(spark)
+    assert (cluster.partitions, cluster.network.workers) == (2, 2)

@@ -97,8 +97,9 @@ def _cores(spark: Any) -> int | None:
     """The partitions into which a server divides a range: one for each core, as Spark does."""
     if spark not in _COUNTED:
         with contextlib.suppress(Exception), action(spark, "count cores"):
-            ids = spark.range(1 << 12).selectExpr("max(spark_partition_id())")
-            _COUNTED[spark] = int(ids.collect()[0][0]) + 1
+            # Spark aggregates no expression that is not deterministic, but columns that one made.
+            ids = spark.range(1 << 12).selectExpr("spark_partition_id() AS part")
+            _COUNTED[spark] = int(ids.selectExpr("max(part)").collect()[0][0]) + 1
     return _COUNTED.get(spark)
 
 
