@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -15,8 +16,10 @@ from keyboard import interrupting, run_interrupted
 import ucle
 from ucle.errors import ExecutionError, NumberRangeError, UcleError
 from ucle.options import Optimisations
+from ucle.partitions import NETWORK, distribute
 from ucle.plan.memory_model import FIXED
 from ucle.testing.check_matrix import Routes, recompiled
+from ucle.testing.partitions import run_on_partitions
 
 ALWAYS = Optimisations(multiway=-math.inf)
 """A multiway join is taken wherever there can be one."""
@@ -107,6 +110,22 @@ def test_each_decomposition_gives_the_same(routes: Routes) -> None:
         assert joins(other) == 0
         with other.execute(routes["native"]) as result:
             np.testing.assert_array_equal(result["t"].to_numpy(), case.expected())
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_on_partitions(seed: int, native: Any) -> None:
+    """Each operand is one tuple, which is on one partition or on all of them."""
+    case = Cyclic(seed, "float64")
+    program = case.compile(native)
+    assert joins(program)
+    for partitions in (1, 2, 5):
+        for drawn in range(3):  # the cheapest plan, and plans at random
+            plan = (
+                partial(distribute, network=NETWORK, partitions=partitions) if not drawn else None
+            )
+            with run_on_partitions(program, native, partitions, drawn, plan) as result:
+                np.testing.assert_array_equal(result["t"].to_numpy(), case.expected())
 
 
 def _graph(size: int, edges: int) -> Any:

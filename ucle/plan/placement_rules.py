@@ -32,6 +32,7 @@ from ucle.plan.relation_nodes import (
     Load,
     LookupJoin,
     MaskedJoin,
+    MultiwayJoin,
     PackedForest,
     PrefixScan,
     Read,
@@ -189,7 +190,7 @@ def _ways(relation: Relation) -> Iterator[Way]:
         case Decompose() | Expand() | Recode():
             yield from _tuple_by_tuple(relation, relation.input.layout)
         case Stack() | Compress() | Gather() | BlockRepartition():
-            kept = _find_kept_axes(relation.input.layout, relation.layout)
+            kept = find_kept_axes(relation.input.layout, relation.layout)
             for way in _ways(relation.input):
                 if _in_one_place(way.makes) or _together(way.makes, kept):
                     yield way
@@ -210,6 +211,8 @@ def _ways(relation: Relation) -> Iterator[Way]:
             yield from _reductions(relation)
         case LookupJoin(operands):
             yield from _look_up(operands)
+        case MultiwayJoin(operands):
+            yield from _whole(operands)
         case _:
             raise AssertionError("a relation that no plan of vertices has")
 
@@ -224,7 +227,7 @@ def _together(placement: Placement, axes: frozenset[int]) -> bool:
     return placement.spread is Spread.BY_AXES and axes.issuperset(placement.axes)
 
 
-def _find_kept_axes(before: Layout, after: Layout) -> frozenset[int]:
+def find_kept_axes(before: Layout, after: Layout) -> frozenset[int]:
     """Return the axes whose keys are the same in both layouts."""
     return frozenset(
         axis
@@ -240,7 +243,7 @@ def _elsewhere(way: Way) -> Way:
 
 
 def _tuple_by_tuple(relation: Decompose | Expand | Recode, before: Layout) -> Iterator[Way]:
-    kept = _find_kept_axes(before, relation.layout)
+    kept = find_kept_axes(before, relation.layout)
     for way in _ways(relation.input):
         same = _in_one_place(way.makes) or _together(way.makes, kept)
         yield way if same else Way(way.reads, SCATTERED)
@@ -306,6 +309,14 @@ def _look_up(operands: Sequence[Relation]) -> Iterator[Way]:
         if None not in others:
             reads = (place for way in others if way is not None for place in way.reads)
             yield Way((*base.reads, *reads), base.makes)
+
+
+def _whole(operands: Sequence[Relation]) -> Iterator[Way]:
+    """Yield the ways to read operands of one tuple each: all on one partition, or on each."""
+    for place in (SINGLE, REPLICATED):
+        every = [next((way for way in _ways(x) if way.makes == place), None) for x in operands]
+        if None not in every:
+            yield Way(tuple(p for way in every if way is not None for p in way.reads), place)
 
 
 def _place_join(node: Join) -> Iterator[_Pairs]:
