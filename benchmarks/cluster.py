@@ -73,19 +73,17 @@ def rows(rounds: int) -> Iterator[Sequence[str]]:
     """Yield a row for each number of workers."""
     del rounds
     made = program()
-    tried = candidates(made.compiled, made.options, CANDIDATES)
-    machine = [tried[0].decomposed.total_cost / 1e9 / MACHINE] * len(GIGABITS)
-    there = [f"{x:.1f} s" for x in machine]
-    networks = [Network(gigabits=gigabits) for gigabits in GIGABITS]
-    far = [f"{x + fetched(tried[0], n):.1f} s" for x, n in zip(machine, networks, strict=True)]
-    yield [f"one machine of {MACHINE} cores that has the data", *there]
-    yield [f"one machine of {MACHINE} cores that fetches it", *far]
+    alone = made.compiled
+    there = alone.decomposed.total_cost / 1e9 / MACHINE
+    far = [there + fetched(alone, Network(gigabits=gigabits)) for gigabits in GIGABITS]
+    yield [f"one machine of {MACHINE} cores that has the data", *[f"{there:.1f} s"] * len(far)]
+    yield [f"one machine of {MACHINE} cores that fetches it", *(f"{x:.1f} s" for x in far)]
     for workers in WORKERS:
         cells = []
-        for gigabits in GIGABITS:
+        for gigabits, machine in zip(GIGABITS, far, strict=True):
             network = Network(workers=workers, gigabits=gigabits)
+            tried = candidates(made.compiled, made.options, CANDIDATES, network)
             _, plan = distribute_cheapest(tried, network, workers)
-            machine = plan.alone / MACHINE + fetched(tried[0], network)
             count = len(plan.fragments)
             stages = f"{count} stages" if count > 1 else "1 stage"
             copied = sorted(

@@ -29,6 +29,22 @@ AROUND: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
+        "decompositions-of-one-machine",
+        "ucle/optimiser/on_workers.py",
+        "        if name in self.stored or source is None or source == target:\n",
+        "        if name in self.program.types:\n",
+        "tensors that get other keys cost nothing to move where decompositions are chosen",
+        ("tests/partitions/test_pairs.py::test_no_pair_is_cheaper[layer-large]",),
+    ),
+    Mutation(
+        "every-reader-has-a-copy",
+        "ucle/partitions/distribute.py",
+        "        problem.by_dynamic_program(shared=True),\n",
+        "",
+        "placements where several steps share a copy of a relation are not found",
+        ("tests/partitions/test_pairs.py::test_no_pair_is_cheaper[attention-large]",),
+    ),
+    Mutation(
         "parts-have-their-own-keys",
         "ucle/partitions/divide.py",
         "mixed = (mixed ^ key) * np.uint64(0x9E3779B97F4A7C15)  # derived from the golden ratio",

@@ -3,8 +3,9 @@
 Each step can be computed on partitions in certain ways (`ucle.plan.placement_rules`). The cost of
 choosing one way for each step depends on the whole plan: bytes that move, stages that start one
 after the other, and work that workers share or do not. A dynamic program over the steps finds a
-choice under the assumption that each reader has its own copy of its inputs. From there, and from a
-plan on one partition, steps change their ways one at a time as long as the total cost falls.
+choice under the assumption that each reader has its own copy of its inputs, and another one under
+the assumption that all readers share one. From there, and from a plan on one partition, steps
+change their ways one at a time as long as the total cost falls.
 
 Costs of steps are nanoseconds of one processor (`ucle.plan.prices`), and so are those of moving
 tuples, which a `Network` states.
@@ -13,6 +14,7 @@ tuples, which a `Network` states.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cached_property
@@ -155,9 +157,9 @@ class Problem:
         """What `files_at` has found, with the columns of the placement."""
 
     @cached_property
-    def work(self) -> float:
-        """Nanoseconds of all steps on one processor."""
-        return sum(step.cost for step in self.inner)
+    def _readers(self) -> Counter[str]:
+        """The number of times that each relation is read."""
+        return Counter(read.step for reads in self.reads.values() for read in reads)
 
     def _possible(self, step: Step) -> tuple[Way, ...]:
         """The ways of a step for which its inputs can be placed."""
@@ -302,8 +304,11 @@ class Problem:
         work = sum(self.price_step(step, choice[step.name]) for step in self.inner)
         return (last + 1) * self.network.job + moved + work
 
-    def by_dynamic_program(self) -> dict[str, Way]:
-        """Return the cheapest ways, if each reader had its own copy of its inputs."""
+    def by_dynamic_program(self, *, shared: bool = False) -> dict[str, Way]:
+        """Return the cheapest ways, if each reader had its own copy of its inputs.
+
+        With `shared`, if all readers of a relation shared one copy of it.
+        """
         best: dict[str, dict[Placement, tuple[float, Way]]] = {}
         for step in self.inner:
             own: dict[Placement, tuple[float, Way]] = {}
@@ -312,7 +317,7 @@ class Problem:
                 if way.combined:
                     cost += self.network.job + self.price_move(self.partial(step.name), way.makes)
                 for read, wanted in zip(self.reads[step.name], way.reads, strict=True):
-                    cost += self._price_reach(read.step, wanted, best)[0]
+                    cost += self._price_reach(read.step, wanted, best, shared=shared)[0]
                 if cost < own.get(way.makes, (math.inf, way))[0]:
                     own[way.makes] = cost, way
             best[step.name] = own
@@ -323,7 +328,7 @@ class Problem:
             if target is None:
                 _, way = min(best[step.name].values(), key=lambda pair: pair[0])
             else:
-                _, reached = self._price_reach(step.name, target, best)
+                _, reached = self._price_reach(step.name, target, best, shared=shared)
                 assert reached is not None
                 way = best[step.name][reached][1]
             chosen[step.name] = way
@@ -337,10 +342,14 @@ class Problem:
         name: str,
         wanted: Placement,
         best: Mapping[str, Mapping[Placement, tuple[float, Way]]],
+        *,
+        shared: bool,
     ) -> tuple[float, Placement | None]:
         """Price having a tensor in a placement; return its cost and the place where it is made."""
         size = self._moved_bytes(name, wanted)
         exchange = self._share(name) * self.price_move(size, wanted)
+        if shared:
+            exchange /= self._readers[name]
         if name in self.sources:
             return exchange, None
         exchange += self.network.job

@@ -36,8 +36,8 @@ def cut(problem: Problem, choice: Choice) -> DistributedPlan:
         for stage in range(last + 1)
     ]
     outputs = {name: read.step for name, read in problem.plan.outputs.items()}
-    seconds, alone = problem.cost(choice) / 1e9, problem.work / 1e9
-    return DistributedPlan(tuple(fragments), outputs, problem.partitions, seconds, alone)
+    seconds = problem.cost(choice) / 1e9
+    return DistributedPlan(tuple(fragments), outputs, problem.partitions, seconds)
 
 
 class _Cutter:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Coordinates, Layout
+from ucle.optimiser.on_workers import Workers
 from ucle.options import Options
 from ucle.partitions.choices import ONCE, Network, Problem, Repeated, Tuples
 from ucle.partitions.cut import cut
@@ -72,24 +73,36 @@ def distribute(
     """
     sizes = EstimatedSizes(planned)
     problem = Problem(planned.plan, sizes, network, partitions, repeated, files)
-    starts = problem.by_dynamic_program(), problem.alone()
+    starts = (
+        problem.by_dynamic_program(),
+        problem.by_dynamic_program(shared=True),
+        problem.alone(),
+    )
     chosen = min(map(problem.improve_choice, starts), key=problem.cost)
     return cut(problem, chosen)
 
 
-def candidates(compiled: Compiled, options: Options, count: int) -> list[Compiled]:
+def candidates(
+    compiled: Compiled, options: Options, count: int, network: Network | None = None
+) -> list[Compiled]:
     """Return a program and its cheapest other decompositions on one machine, `count` in all.
 
-    There are no others where the decomposition was given.
+    With a `network`, as many follow that are the cheapest for its workers, as far as prices without
+    placements tell. There are no others where the decomposition was given.
     """
-    found = [compiled]
-    if options.decomposition == "auto":
-        own = compiled.decomposed.decompositions
-        found += [
-            plan_decomposed(compiled, each, options)
-            for each in cheapest_decompositions(compiled, count, options)
-            if each.decompositions != own
-        ]
+    if options.decomposition != "auto":
+        return [compiled]
+    tried = cheapest_decompositions(compiled, count, options)
+    if network is not None:
+        workers = Workers(network.workers, network.price_move(1.0), network.job)
+        tried += cheapest_decompositions(compiled, count, options, workers)
+    found, known = [compiled], []
+    if not (compiled.decomposed.multiway or compiled.decomposed.lookups):
+        known.append(compiled.decomposed.decompositions)
+    for each in tried:
+        if each.decompositions not in known:
+            known.append(each.decompositions)
+            found.append(plan_decomposed(compiled, each, options))
     return found
 
 

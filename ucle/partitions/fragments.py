@@ -91,7 +91,7 @@ class Fragment:
 class DistributedPlan:
     """Fragments in the order in which they run, and the result for each output.
 
-    `seconds` is the estimated time, `alone` the estimate for one partition without moving anything.
+    `seconds` is the estimated time.
     """
 
     fragments: tuple[Fragment, ...]
@@ -99,7 +99,6 @@ class DistributedPlan:
     """Names of results of the last fragments, by output."""
     partitions: int
     seconds: float
-    alone: float
 
     @property
     def bytes(self) -> float:

@@ -7,7 +7,7 @@ is computed again.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from ucle.errors import UcleError
 from ucle.inputs.states import PlacedInput
@@ -21,6 +21,8 @@ from ucle.optimiser.choose_decomposition import (
     refusal,
 )
 from ucle.optimiser.join_order import Decided
+from ucle.optimiser.known_prices import Prices
+from ucle.optimiser.on_workers import SharedProgram, Workers
 from ucle.optimiser.optimise import optimise, program_statistics
 from ucle.optimiser.pricing import CostedProgram, price
 from ucle.optimiser.sparse_einsum import cheapest_plans
@@ -127,9 +129,12 @@ def plan_from_source(compiled: Compiled, options: Options) -> Compiled:
 
 
 def cheapest_decompositions(
-    compiled: Compiled, k: int, options: Options
+    compiled: Compiled, k: int, options: Options, workers: Workers | None = None
 ) -> list[DecomposedProgram]:
-    """Return the `k` cheapest decompositions of a compiled program; pinned ones stay."""
+    """Return the `k` cheapest decompositions of a compiled program; pinned ones stay.
+
+    With `workers`, those that are the cheapest for them, with the costs of one machine.
+    """
     decomposition = options.decomposition
     pins = (
         {}
@@ -137,7 +142,12 @@ def cheapest_decompositions(
         else pin_decompositions(compiled.program, decomposition)
     )
     costed = costed_program(compiled, options)
-    return list(cheapest_plans(costed, k, pins, lambda plan: refusal(costed, plan) is None))
+    if workers is None:
+        return list(cheapest_plans(costed, k, pins, lambda plan: refusal(costed, plan) is None))
+    own = {each.name: getattr(costed, each.name) for each in fields(costed)}
+    shared = SharedProgram(**{**own, "prices": Prices()}, workers=workers)
+    found = cheapest_plans(shared, k, pins, lambda plan: refusal(costed, plan) is None)
+    return [price(costed, each.decompositions) for each in found]
 
 
 def plan_decomposed(

@@ -107,7 +107,8 @@ TASKS = 4
 """The number of tasks for each core that read an input."""
 
 CANDIDATES = 6
-"""Decompositions of a program that are tried on a cluster: the cheapest ones on one machine."""
+"""Decompositions of a program that are tried on a cluster: the cheapest ones on one machine, and as
+many by prices of several workers."""
 
 
 FETCH = 0.3
@@ -136,13 +137,13 @@ class SparkProgram:
     @cached_property
     def _distributed(self) -> tuple[Compiled, DistributedPlan]:
         build, cluster = self._build, self.cluster
-        tried = candidates(build.compiled, build.options, CANDIDATES)
+        tried = candidates(build.compiled, build.options, CANDIDATES, cluster.network)
         return distribute_cheapest(tried, cluster.network, cluster.partitions, self._files)
 
     @property
     def compiled(self) -> Compiled:
-        """The program with the decomposition that is the cheapest on the cluster."""
-        return self._distributed[0]
+        """The program with the decomposition that is the cheapest where it runs."""
+        return self._build.compiled if self.engine == "duckdb" else self._distributed[0]
 
     @property
     def plan(self) -> DistributedPlan:
@@ -174,9 +175,10 @@ class SparkProgram:
     @property
     def seconds(self) -> dict[str, float]:
         """Estimated seconds on either engine; a single DuckDB reads all inputs on the driver."""
-        size = EstimatedSizes(self.compiled).read(self._inputs)
+        alone = self._build.compiled
+        size = EstimatedSizes(alone).read(self._inputs)
         fetch = FETCH * len(self._inputs) + self.cluster.network.price_fetch(size) / 1e9
-        return {"spark": self.plan.seconds, "duckdb": self.plan.alone + fetch}
+        return {"spark": self.plan.seconds, "duckdb": alone.decomposed.total_cost / 1e9 + fetch}
 
     def explain(self, *, carry: Mapping[str, str] | None = None) -> str:
         """Explain the choice of the engine, the fragments, and the bytes that move between them.
@@ -209,10 +211,11 @@ class SparkProgram:
 
     def to_sql(self) -> str:
         """Return the SQL of each fragment, which the DuckDB of a partition runs."""
+        compiled, plan = self._distributed
         capabilities = self._build.target.engine[0]
         parts = []
-        for number, fragment in enumerate(self.plan.fragments, 1):
-            steps, outputs = emit(Task.of(self.compiled, fragment).first, capabilities)
+        for number, fragment in enumerate(plan.fragments, 1):
+            steps, outputs = emit(Task.of(compiled, fragment).first, capabilities)
             comes = [f"{x.tensor} comes {x.placement}" for x in fragment.incoming]
             parts.append(render_script([f"fragment {number}", *comes], steps, outputs))
         return "\n\n".join(parts)
@@ -391,7 +394,8 @@ class SparkProgram:
     ) -> StepPlans:
         """The plans of a step with the decomposition that is the cheapest on the cluster."""
         cut = self._cut(self.cluster.partitions)
-        tried = candidates(compiled, self._build.options, CANDIDATES)
+        network = self.cluster.network
+        tried = candidates(compiled, self._build.options, CANDIDATES, network)
         plans = (StepPlans(each, carry, changing, cut) for each in tried)
         return min(plans, key=lambda each: each.step.again.seconds)
 
