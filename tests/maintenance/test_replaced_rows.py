@@ -98,6 +98,31 @@ def test_what_others_read_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
         _same(connection, program, "Z", "kept_Z")
 
 
+def test_tensors_behind_one_that_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One program computes both: of what is made anew, every entry may differ for others."""
+    monkeypatch.setattr(refresh, "COMPARED", 0)
+    monkeypatch.setattr(refresh, "WORTH_COMPILING", 0)
+    layer = "T[i,k] += A[i,j] * H[j,k]; Z[i,n] = max(T[i,k] * W[k,n], 0)"
+    with _data() as connection:
+        connection.execute(
+            "CREATE TABLE W AS SELECT k, n, 1.0 + k AS val FROM range(3) a(k), range(3) b(n)"
+        )
+        inputs = {"A": ucle.table("A", bounds=[30, 30]), "H": "H", "W": "W"}
+        text = f"{layer}; U[i,n] += A[i,j] * Z[j,n]; Y[i,m] = U[i,n] * W[n,m]"
+        program = ucle.einsum_program(text, inputs=inputs, outputs=["Y"], database=connection)
+        kept = program.maintain("kept", connection)
+        together = 0
+        for number in range(4):
+            connection.execute("UPDATE A SET val = val + 1")
+            ways = [x for x in kept.refresh().tensors if x.way == "from scratch"]
+            together += len({x.cost for x in ways}) < len(ways)
+            _same(connection, program, "Y", "kept")
+            connection.execute(f"UPDATE A SET val = 9 WHERE i = {number}")
+            kept.refresh(way="affected keys")
+            _same(connection, program, "Y", "kept")
+        assert together
+
+
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_label_called_rowid(way: str) -> None:

@@ -95,6 +95,9 @@ class Candidate:
     """True if the entries are added to those that are there."""
     keys: AffectedRows | None = None
     """The numbered coordinates at which the entries are, in place of masks."""
+    behind: tuple[tuple[KeptTensor, KeptTensor], ...] = ()
+    """Kept tensors behind this one that the program computes anew, too, as the last refresh left
+    them and with the fills and types of now."""
 
 
 class Candidates(Derivation):

@@ -176,7 +176,11 @@ class Refresh(Candidates):
             self._compute_together(together)
         else:
             for kept in self.document.kept:
-                self._refresh(kept, grown)
+                if all(x.tensor != kept.tensor for x in self.kept):
+                    self._refresh(kept, grown)
+            order = [x.tensor for x in self.document.kept]
+            self.kept.sort(key=lambda x: order.index(x.tensor))
+            self.reports.sort(key=lambda x: order.index(x.tensor))
         self._drop_temporary()
 
     # ---- All tensors that may differ, by one program ----
@@ -197,7 +201,7 @@ class Refresh(Candidates):
         entries, total = self.whole.entries, 0.0
         for before in found:
             kept, parts = self._as_now(before), self._statements_for(before.tensor)
-            same = same_value(before.fill, kept.fill) and before.kinds == kept.kinds
+            same = _is_like(before, kept)
             priced = 0 < kept.priced <= entries * LIKE_SIZE and entries <= kept.priced * LIKE_SIZE
             if not same or not priced or self._grows(parts, grown):
                 return set()
@@ -241,7 +245,7 @@ class Refresh(Candidates):
         parts = self._statements_for(kept.tensor)
         read = set().union(*map(reads_of, parts))
         before, kept = kept, self._as_now(kept)
-        same = same_value(before.fill, kept.fill) and before.kinds == kept.kinds
+        same = _is_like(before, kept)
         self.kept.append(kept)
         grows = self._grows(parts, grown)
         if same and not grows and read.isdisjoint(self._changed):
@@ -251,20 +255,29 @@ class Refresh(Candidates):
             if not same:
                 reason = "its fill or its type changed"
             chosen, scratch = self._choose(kept, before, parts, reason)
+            if chosen.behind:
+                self._execute_all(chosen, before)
+                return
             rows = self._execute(chosen, kept, before)
             if rows is None:
                 self._added.clear()
                 chosen, scratch = self._choose(kept, before, parts, reason)
                 rows = self._execute(chosen, kept, before)
                 assert rows is not None
-            if not same:
-                self._changed[kept.tensor] = (EVERYTHING,)
-                self._differences.pop(kept.tensor, None)
-                self._added.pop(kept.tensor, None)
-            self.reports.append(
-                TensorReport(kept.tensor, chosen.way, chosen.reason, rows, chosen.cost, scratch)
-            )
+            self._report(chosen, kept, before, rows, scratch)
         self._offer(self.kept[-1])
+
+    def _report(
+        self, chosen: Candidate, kept: KeptTensor, before: KeptTensor, rows: int, scratch: float
+    ) -> None:
+        """Note how a tensor was brought up to date, and what that means for those behind it."""
+        if not _is_like(before, kept):
+            self._changed[kept.tensor] = (EVERYTHING,)
+            self._differences.pop(kept.tensor, None)
+            self._added.pop(kept.tensor, None)
+        self.reports.append(
+            TensorReport(kept.tensor, chosen.way, chosen.reason, rows, chosen.cost, scratch)
+        )
 
     def _as_now(self, kept: KeptTensor) -> KeptTensor:
         """Return a kept tensor with the fill and the types that it has for the present data."""
@@ -292,7 +305,7 @@ class Refresh(Candidates):
         if self.way == AUTO and total + self._waiting(kept.tensor) <= WORTH_COMPILING:
             reason = reason or "it costs less"
         if reason:
-            return scratch or self._from_scratch(kept, parts, reason), total
+            return self._anew(kept, before, parts, reason, scratch), total
         best: Candidate | None = None
         for found in self._partial(kept, before, parts, total):
             if best is None or found.cost < best.cost:
@@ -306,8 +319,7 @@ class Refresh(Candidates):
         elif self.way == AUTO and best.cost >= total:
             reason = "it costs less"
         if best is None or reason:
-            scratch = scratch or self._from_scratch(kept, parts, reason)
-            return replace(scratch, reason=reason), total
+            return self._anew(kept, before, parts, reason, scratch), total
         return best, total
 
     def _waiting(self, tensor: str) -> float:
@@ -324,6 +336,74 @@ class Refresh(Candidates):
         """Return the tensors from which the statements of the text compute a tensor."""
         parts = statements_for([tensor], self._statements)
         return set().union(*map(reads_of, parts))
+
+    # ---- A tensor and those behind it ----
+
+    def _anew(
+        self,
+        kept: KeptTensor,
+        before: KeptTensor,
+        parts: Sequence[Statement],
+        reason: str,
+        scratch: Candidate | None,
+    ) -> Candidate:
+        """Return the program of all entries of a tensor, and of those behind it if that costs less.
+
+        One program reads an input once for all of them, and what it has made stays in memory.
+        """
+        behind = self._anew_behind(before) if self.way == AUTO else []
+        if behind:
+            own = self.kept[-1]
+            names = [own.tensor, *(each.tensor for _, each in behind)]
+            made = self._build(statements_for(names, self._statements, self._given), names)
+            if made.cost <= own.scratch + sum(each.scratch for _, each in behind):
+                return Candidate(SCRATCH, reason, made.cost, made, own.tensor, behind=tuple(behind))
+        scratch = scratch or self._from_scratch(kept, parts, reason)
+        return replace(scratch, reason=reason)
+
+    def _anew_behind(self, before: KeptTensor) -> list[tuple[KeptTensor, KeptTensor]]:
+        """Return the kept tensors of which every entry may differ where all of another's do.
+
+        Each with the fill and the types that it has now. There are none where the rows of the other
+        one are compared, as few may differ then. Those that read further kept tensors, which are
+        not up to date yet, and those whose cost is not known, are left out.
+        """
+        found = list[tuple[KeptTensor, KeptTensor]]()
+        if self._is_compared(before):
+            return found
+        names, changed = {before.tensor}, dict(self._changed)
+        waiting = {x.tensor for x in self.document.kept} - {x.tensor for x in self.kept}
+        entries = self.whole.entries
+        self._changed[before.tensor] = (EVERYTHING,)
+        for each in self.document.kept:
+            if each.tensor not in waiting:
+                continue
+            given = {*self._given, *names}
+            parts = statements_for([each.tensor], self._statements, given)
+            read = set().union(*map(reads_of, parts))
+            others = (read | {x.target.tensor for x in parts}) & (waiting - names - {each.tensor})
+            priced = entries / SAME_SIZE <= each.priced <= entries * SAME_SIZE
+            if names.isdisjoint(read) or others or not priced:
+                continue
+            if next(self._affected(each, parts), None) is not None:
+                continue
+            found.append((each, self._as_now(each)))
+            if not self._is_compared(each):
+                names.add(each.tensor)
+                self._changed[each.tensor] = (EVERYTHING,)
+        self._changed = changed
+        return found
+
+    def _execute_all(self, chosen: Candidate, before: KeptTensor) -> None:
+        """Run a program, and replace the rows of all tensors that it computes."""
+        session = open_checked(self.database)
+        chosen.made.prepared.take_route(session)
+        with contextlib.closing(chosen.made.prepared.run(session, None)) as result:
+            for old, each in ((before, self.kept.pop()), *chosen.behind):
+                self.kept.append(each)
+                rows = self._store(result, each.tensor, each, old)
+                self._report(chosen, each, old, rows, each.scratch)
+                self._offer(self.kept[-1])
 
     # ---- Programs and tables ----
 
@@ -510,3 +590,8 @@ class Refresh(Candidates):
             return cover_facts(session, tensor, source, fill, facts) if coverage else facts
 
         return measure
+
+
+def _is_like(before: KeptTensor, kept: KeptTensor) -> bool:
+    """True if a tensor has the fill and the types that it had."""
+    return same_value(before.fill, kept.fill) and before.kinds == kept.kinds
