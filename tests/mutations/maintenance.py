@@ -16,6 +16,14 @@ AFFECTED = "tests/maintenance/test_affected.py"
 
 MAINTENANCE: tuple[Mutation, ...] = (
     Mutation(
+        "each-tensor-by-itself",
+        "ucle/maintenance/refresh.py",
+        "            if made.cost <= own.scratch + sum(each.scratch for _, each in behind):\n",
+        "            if made.cost < 0:\n",
+        "tensors that are all computed anew are computed by a program each",
+        ("tests/maintenance/test_replaced_rows.py::test_tensors_behind_one_that_is_made_anew",),
+    ),
+    Mutation(
         "no-other-side",
         "sqlgen/maintained_tables.py",
         "for rows, sign in ((one, 1), (other, -1))",
