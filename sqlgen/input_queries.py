@@ -500,6 +500,7 @@ def _count_distinct(key: exp.Expr, distinct: Distinct) -> exp.Expr:
     return function("approx_count_distinct", key)
 
 
+@cached_text(varying=["prefix"])
 def dictionary_size_query(dictionary: Dictionary, prefix: str = "") -> str:
     """The number of distinct values in the columns of a dictionary."""
     values = dictionary_values(dictionary, prefix).subquery("values")

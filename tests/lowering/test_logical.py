@@ -108,6 +108,20 @@ def test_many_maps_become_steps_of_their_own() -> None:
     assert [len(v.maps) for v in contract(chain).program.vertices] == [2 * MOST_MAPS]
 
 
+@pytest.mark.parametrize("dtype", ["int64", "float32", "float64", "complex128"])
+def test_second_powers_are_squares(routes: Routes, dtype: str) -> None:
+    """As in NumPy, whose squares are exact to the last bit; other powers stay what they are."""
+    written = [steps_of(logical_of(f"T[i] += {x} * b[i]")) for x in ("a[i] ^ 2", "square(a[i])")]
+    assert [str(step) for step in written[0]] == [str(step) for step in written[1]]
+    a = (np.random.default_rng(0).normal(size=7) * 3).astype(dtype)
+    inputs = {"a": a, "n": np.arange(3)}
+    text = "S[i] = a[i] ^ 2; T[i] = a[i] ^ 3; U[j] = 2 ^ n[j]; V[j] += a[i] ^ 2 * n[j]"
+    check_everywhere(Case(text, inputs, inputs, {}), routes, seed=0)
+    for connection in routes.values():
+        program = ucle.einsum_program(text, inputs=inputs, database=connection)
+        assert np.array_equal(program.execute()["S"].to_numpy(), a**2)
+
+
 def test_a_program_is_lowered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever orders are looked at: they share one logical program."""
     sources: list[ResolvedProgram] = []

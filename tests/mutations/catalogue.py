@@ -175,6 +175,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         "2 - x becomes x - 2",
     ),
     Mutation(
+        "two-to-a-power",
+        "ucle/lowering/mapped_uses.py",
+        "and number == 2 and not first:",
+        "and number == 2:",
+        "2 ** x becomes x * x",
+    ),
+    Mutation(
         "chains-of-infinities",
         "ucle/language/factors.py",
         "    if exact and not all(type_.entries.finite for type_ in used):\n        return False\n",

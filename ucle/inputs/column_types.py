@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
@@ -40,9 +41,13 @@ EXACT_IN: dict[str, frozenset[str]] = {
 """Integer types whose numbers a type of floats represents exactly."""
 
 UNFIT_KEYS = ("FLOAT", "DOUBLE", "DECIMAL", "STRUCT", "MAP", "UNION", "BLOB", "BOOLEAN")
+MOST_TYPES = 1 << 10
+"""Names of types about which answers are kept: the columns of wide tables share a few."""
+
 _PAIR = re.compile(r"^STRUCT\(re (FLOAT|DOUBLE), im \1\)$", re.IGNORECASE)
 
 
+@lru_cache(MOST_TYPES)
 def nesting(type_: str) -> int:
     """The nesting depth of lists in a column type.
 
@@ -71,6 +76,7 @@ def element_of(type_: str) -> str:
     return re.sub(r"\[\d*\]", "", type_)
 
 
+@lru_cache(MOST_TYPES)
 def value_type(type_: str) -> DType | None:
     """The element type of a column of numbers or of lists of them; None for other columns.
 
@@ -87,11 +93,13 @@ def value_type(type_: str) -> DType | None:
     return {"BOOLEAN": DType.BOOL, "FLOAT": DType.FLOAT32, "DOUBLE": DType.FLOAT64}.get(element)
 
 
+@lru_cache(MOST_TYPES)
 def is_pair(type_: str) -> bool:
     """True if a column holds complex numbers, as pairs (re, im)."""
     return _PAIR.match(element_of(type_)) is not None
 
 
+@lru_cache(MOST_TYPES)
 def narrowed_type(type_: str, dtype: DType) -> str | None:
     """The element type of a column if an element type cannot hold all of its numbers; else None.
 

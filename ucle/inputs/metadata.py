@@ -22,7 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from ucle.database.data_versions import file_state
 from ucle.errors import MetadataWarning, ValueTypeError
+from ucle.foundation.caches import BoundedCache
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar, is_finite, nearest
 from ucle.foundation.exact_numbers import exact_scalar
@@ -37,6 +39,9 @@ VERSION = 1
 
 LONGEST = 2**63 - 1
 """The largest possible size of an axis."""
+
+_schemas = BoundedCache[Any](1 << 22)
+"""The schemas of Parquet files, by path and state of the file: 4 MB."""
 
 
 @dataclass(frozen=True)
@@ -290,8 +295,9 @@ def parquet_schema(path: str) -> pa.Schema | None:
     """The schema of a Parquet file; None for globs, remote files and other files."""
     if not Path(path).is_file():
         return None
+    state = file_state(path)
     try:
-        return pq.read_schema(path)
+        return _schemas.get_or_make(state and (path, state), lambda: pq.read_schema(path))
     except (pa.ArrowException, OSError, ValueError):  # DuckDB reports the error later
         return None
 
