@@ -91,8 +91,18 @@ def _is_finite(stored: StoredPayload, calls: KernelCalls) -> exp.Expr:
         if usual:
             return finite
         return exp.or_(finite, exp.EQ(this=value, expression=number(type_.fill, dtype)))
-    if usual:
-        return calls.scalar("all_finite", value, dtype=dtype)
+    call, is_wrong = finiteness_call(value, type_, calls)
+    return exp.not_(call, copy=False) if is_wrong else call
+
+
+def finiteness_call(value: exp.Expr, type_: TensorType, calls: KernelCalls) -> tuple[exp.Expr, bool]:
+    """Return a boolean call about an array: whether a number other than the fill is not finite.
+
+    Beside it is False if the call is true where all of them are finite.
+    """
+    dtype = type_.dtype
+    if cmath.isfinite(type_.fill):
+        return calls.scalar("all_finite", value, dtype=dtype), False
     # Of the two marks one is 1 and the other 0 where nothing is wrong.
     marks = calls.scalar("vec_isfinite", value, dtype=dtype)
     if cmath.isnan(type_.fill):
@@ -101,8 +111,7 @@ def _is_finite(stored: StoredPayload, calls: KernelCalls) -> exp.Expr:
         fill = number(type_.fill, dtype)
         fills = calls.scalar("vec_sca_equal", value.copy(), fill, dtype=dtype)
     either = calls.scalar("vec_add", marks, fills, dtype=dtype)
-    wrong = calls.scalar("any_not", either, number(1, dtype), dtype=dtype)
-    return exp.not_(wrong, copy=False)
+    return calls.scalar("any_not", either, number(1, dtype), dtype=dtype), True
 
 
 def _entries(stored: StoredPayload, calls: KernelCalls) -> exp.Expr:

@@ -7,14 +7,16 @@ parsed (``udf_kernels/csrc/tape.c``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import unique_names
 from ucle.plan import relation_nodes as plan
 from ucle.plan.relation_tree import inputs
 from ucle.sqlgen.capabilities import Capabilities
+from ucle.sqlgen.finiteness_checks import finiteness_call
 from ucle.sqlgen.index_maps import reindex_tensor
 from ucle.sqlgen.kernel_calls import KernelCalls, Value
 from ucle.sqlgen.missing_tuples import fill_value
@@ -42,35 +44,78 @@ MADE = "made"
 """The name of the list of results."""
 
 
-def tape_query(tape: plan.FusedStep, capabilities: Capabilities, prefix: str) -> exp.Select:
+@dataclass(frozen=True)
+class Rounds:
+    """Steps of a loop as rounds of one call of a fused step.
+
+    Its query has the columns of one step. Arrays are those of the last round, and numbers those of
+    all rounds as one BLOB. One more column has 8 bytes for each round.
+    """
+
+    most: str
+    """The table of one row with the most rounds, which is an int64 as a BLOB."""
+    sets: Mapping[int, str]
+    """Operands of a round, and the results of the round before that they are."""
+    until: str | None
+    """The result that is true in the last round."""
+    checked: bool
+    """True if a round in which a number is not finite does not count, and is the last."""
+
+    def fit(self, tape: plan.FusedStep) -> bool:
+        """Return whether a call can return all results of a fused step."""
+        made = self.sets.values()
+        return all(slot.layout.scalar or x in made for x, slot in tape.results.items())
+
+
+def tape_query(
+    tape: plan.FusedStep, capabilities: Capabilities, prefix: str, rounds: Rounds | None = None
+) -> exp.Select:
     """Return one row with the results of a fused step, from relations of at most one row.
 
     Args:
         tape: the tape; its operands are read from steps.
         capabilities: those of the engine.
         prefix: prepended to the names of steps.
+        rounds: how it runs repeatedly, if it does.
     """
     kernels = KernelCalls(capabilities)
     steps = {x.step: x.tensor for x in reversed(tape.operands) if isinstance(x, plan.Read)}
+    if rounds is not None:
+        steps[rounds.most] = rounds.most
     names = unique_names(steps.values(), {MADE, ONE})
     aliases = dict(zip(steps, names, strict=True))
-    program = text(_program(tape, kernels, capabilities.prefix))
+    program = text(_program(tape, kernels, capabilities.prefix, rounds))
     if not aliases:  # with constants alone, DuckDB would run the call while it plans the query
         always = exp.EQ(this=column(ONE, ONE), expression=integer(0))
         program = when(always, program, exp.null())
-    call = kernels.tape(program, [_operand(x, aliases, kernels) for x in tape.operands])
+    operands = [_operand(x, aliases, kernels) for x in tape.operands]
+    if rounds is not None:
+        operands.append(column(VALUE, aliases[rounds.most]))
+    call = kernels.tape(program, operands)
     sources = [table(prefix + step, alias=alias) for step, alias in aliases.items()]
     # Beside a row that exists, a missing one is NULL; without it there might be no row at all.
     query = select_from(one_row(), add_alias(call, MADE))
     for source in sources:
         query = join(query, source, "POSITIONAL")
+    returned = list(tape.results) if rounds is None else _returned(tape, rounds)
     columns: list[exp.Expr] = []
-    for place, (name, slot) in enumerate(tape.results.items(), 1):
-        made: exp.Expr = exp.Bracket(this=column(MADE), expressions=[integer(place)], offset=1)
-        if slot.layout.scalar:
+    for name, slot in tape.results.items():
+        place = integer(len(returned) - returned[::-1].index(name))  # a number is kept, too
+        made: exp.Expr = exp.Bracket(this=column(MADE), expressions=[place], offset=1)
+        if slot.layout.scalar and rounds is None:
             made = kernels.scalar("element", made, integer(0), dtype=slot.type.dtype)
         columns.append(add_alias(made, name))
+    if rounds is not None:
+        last = exp.Bracket(
+            this=column(MADE), expressions=[integer(len(returned) + 1)], offset=1
+        )
+        columns.append(add_alias(last, rounds.most))
     return select_from(subquery(query, MADE), *columns)
+
+
+def _returned(tape: plan.FusedStep, rounds: Rounds) -> list[str]:
+    """What the kernel returns after rounds: the operands that are set, and the numbers kept."""
+    return [*rounds.sets.values(), *(x for x, slot in tape.results.items() if slot.layout.scalar)]
 
 
 def _operand(operand: plan.Relation, aliases: Mapping[str, str], kernels: KernelCalls) -> exp.Expr:
@@ -83,8 +128,10 @@ def _operand(operand: plan.Relation, aliases: Mapping[str, str], kernels: Kernel
     return kernels.scalar("sca_to_vec", value, dtype=operand.type.dtype)
 
 
-def _program(tape: plan.FusedStep, kernels: KernelCalls, prefix: str) -> str:
-    program = TapeProgram(len(tape.operands), prefix)
+def _program(
+    tape: plan.FusedStep, kernels: KernelCalls, prefix: str, rounds: Rounds | None
+) -> str:
+    program = TapeProgram(len(tape.operands) + (rounds is not None), prefix)
     tensors = [f"${number}" for number in range(len(tape.operands))]
     for line in tape.lines:
         sources = [tensors[x.number] for x in inputs(line) if isinstance(x, plan.Slot)]
@@ -92,7 +139,29 @@ def _program(tape: plan.FusedStep, kernels: KernelCalls, prefix: str) -> str:
             tensors.append(program.add(_nothing(line, kernels), unless=sources[0]))
         else:
             tensors.append(program.add(_calls(line, sources, kernels)))
-    return program.text(tensors[slot.number] for slot in tape.results.values())
+    results = {name: tensors[slot.number] for name, slot in tape.results.items()}
+    if rounds is None:
+        return program.text(" ".join(["return", *results.values()]))
+    most = f"${len(tape.operands)}"
+    last = [f"repeat {most}"]
+    if rounds.until is not None:
+        last.append(f"until {results[rounds.until]}")
+    if rounds.checked:
+        last += _checks(tape, results, program, kernels)
+    last += (f"set ${operand}={results[name]}" for operand, name in rounds.sets.items())
+    kept = _returned(tape, rounds)[len(rounds.sets) :]
+    last += (f"keep {name}" for name in (*map(results.__getitem__, kept), most))
+    return program.text(" ".join(last))
+
+
+def _checks(
+    tape: plan.FusedStep, results: Mapping[str, str], program: TapeProgram, kernels: KernelCalls
+) -> Iterator[str]:
+    """Yield the conditions under which a round counts, for lines that are added."""
+    for name, slot in tape.results.items():
+        if slot.type.dtype.kind in "fc":
+            call, is_wrong = finiteness_call(column(VALUE, results[name]), slot.type, kernels)
+            yield f"{'unless' if is_wrong else 'while'} {program.add(call)}"
 
 
 def _nothing(line: plan.Densify, kernels: KernelCalls) -> exp.Expr:
@@ -177,9 +246,9 @@ class TapeProgram:
         self._lines.append(line if unless is None else f"{unless} or {line}")
         return f"${self._operands + len(self._lines) - 1}"
 
-    def text(self, results: Iterable[str]) -> str:
-        """Return the text of the program that returns some of its tensors."""
-        return ";\n".join([*self._lines, " ".join(["return", *results])])
+    def text(self, last: str) -> str:
+        """Return the text of the program, with a last line that names what it returns."""
+        return ";\n".join([*self._lines, last])
 
     def _argument(self, value: exp.Expr) -> str:
         match value:

@@ -19,7 +19,7 @@ from ucle.pipeline.artifacts import Compiled
 from ucle.plan.hoist_invariants import held_name
 from ucle.plan.relation_nodes import Read
 from ucle.run.current_data import Preparations, Prepared
-from ucle.run.step_engine import LoopEnd
+from ucle.run.step_engine import LoopEnd, Ran
 from ucle.sqlgen.sql_trees import VALUE
 
 SHORTENED = 10
@@ -103,7 +103,8 @@ class OnPartitions:
         inputs: Mapping[str, BoundInput],
         changing: Collection[str],
         state: Mapping[str, StepTensor],
-    ) -> Mapping[str, Any]:
+        most: int = 1,  # noqa: ARG002  # each is one of its own
+    ) -> Ran:
         """Run a step; see `ucle.run.step_engine.StepEngine`."""
         key, engine = id(compiled), self._engine
         if key not in self._plans:
@@ -131,9 +132,8 @@ class OnPartitions:
             carried = {x: frames[x] for x in self._carry.values() if x not in step.done}
             frames |= engine.shorten(carried)
         numbers = {x: _number(rows[x], step.outputs[x].type.fill) for x in small}
-        return self._results.wrap(
-            StepOutputs(compiled, frames, step.outputs, numbers, self._dictionaries[key])
-        )
+        made = StepOutputs(compiled, frames, step.outputs, numbers, self._dictionaries[key])
+        return Ran(self._results.wrap(made))
 
     def _release_first(self, key: int, needed: Collection[str]) -> None:
         """Forget what was made once, as far as only steps read it: it is where they read it now."""

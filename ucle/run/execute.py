@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -30,6 +31,7 @@ from ucle.database.temporary_tables import (
 )
 from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.dtypes import DType
 from ucle.foundation.logs import EXECUTE
 from ucle.foundation.names import fresh_prefix
 from ucle.foundation.progress import Progress, Watch
@@ -41,9 +43,10 @@ from ucle.plan.parameters import MOST_PARAMETER_BYTES
 from ucle.plan.passes import ONE_BY_ONE
 from ucle.plan.sources import InMemory, TableSource
 from ucle.run.array_tables import array_table, in_batches, is_shared
-from ucle.run.row_values import is_finite, only_value
+from ucle.run.row_values import is_finite, numbers_of, only_value
 from ucle.run.script import (
     PLACEHOLDER,
+    ROUNDS,
     RowQuery,
     Script,
     ScriptStatement,
@@ -65,7 +68,7 @@ UNKNOWN = object()
 """Stands for the value of a parameter that only the table in DuckDB has."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Executed:
     """The tables that a script leaves: one for each output, and dictionaries by name."""
 
@@ -73,6 +76,10 @@ class Executed:
     dictionaries: dict[str, TemporaryTable]
     infinite: list[str] = field(default_factory=list)
     """The checked outputs in which a number is not finite."""
+    passed: dict[str, list[Any]] = field(default_factory=dict)
+    """If several steps of a loop ran: the numbers of all steps before the last one, by output."""
+    steps: int = 1
+    """The number of steps of a loop that ran."""
 
     @property
     def tables(self) -> list[Temporary]:
@@ -95,6 +102,7 @@ def execute_script(
     runs: dict[str, StepRun] | None = None,
     watch: Watch | None = None,
     held: Mapping[str, Row | str] | None = None,
+    most: int = 1,
 ) -> Executed:
     """Run a script.
 
@@ -105,6 +113,7 @@ def execute_script(
         runs: receives the run time and row count of each statement, if given.
         watch: receives the progress of the script.
         held: existing tables, or their names, by the names that the script has for them.
+        most: the number of steps of a loop that may run, if the script can make several.
 
     Raises:
         ExecutionError: DuckDB refused a statement. Nothing is left behind.
@@ -118,7 +127,7 @@ def execute_script(
         undo.enter_context(session.strict_casts())
         if watch is not None:
             undo.enter_context(session.enable_counting())
-        execution = _Execution(session, prefix, undo, runs, watch, held or {})
+        execution = _Execution(session, prefix, undo, runs, watch, held or {}, most)
         executed = execution.run(inputs, script)
     if EXECUTE.isEnabledFor(logging.INFO):
         _log_rows(session, executed, time.perf_counter() - started)
@@ -160,10 +169,12 @@ class _Execution:
         runs: dict[str, StepRun] | None,
         watch: Watch | None,
         held: Mapping[str, Row | str],
+        most: int,
     ) -> None:
         self._session = session
         self._prefix = prefix
         self._held = held
+        self._most = most
         self._undo = undo
         self._runs = runs
         self._watch = watch
@@ -201,20 +212,25 @@ class _Execution:
                 array = inputs[load.source.tensor].loaded
                 self._hand_over(array, load, replace(here, step=load_name))
         self._tell(here)
-        rows = self._session.run(
-            self._own(query.query.text), f"step {name}", self._watching(here), values
-        )
+        where, watch = f"step {name}", self._watching(here)
+        rows, passed = self._run_rounds(query, script, inputs, where, watch)
+        if rows:
+            executed.steps = 1 + len(passed[ROUNDS])
+        else:
+            rows = self._session.run(self._own(query.query.text), where, watch, values)
         if any(value is None for row in rows for value in row):
             return False
         number = rows[0][-1] if rows else None
         made = sorted((row[:-1] for row in rows), key=lambda row: row[: query.keys])
-        where = self._session, self._prefix + name, self._own(statement.drop)
-        fetched = FetchedRows(*where, made, query.types)
+        table = self._session, self._prefix + name, self._own(statement.drop)
+        fetched = FetchedRows(*table, made, query.types)
         row: Row = fetched
         if number is None or self._session.is_in_transaction(number):  # with which they go
             row = fetched.table()
         for output, column in statement.columns.items():
             executed.outputs[output] = TemporaryColumn(row, column)
+            if column in passed:
+                executed.passed[output] = passed[column]
         if statement.output is not None:
             executed.outputs[statement.output] = row
         if script.doubts and not _are_finite(made, query):
@@ -224,12 +240,42 @@ class _Execution:
         self._tell(replace(here, share=1.0))
         return True
 
+    def _run_rounds(
+        self,
+        query: RowQuery,
+        script: Script,
+        inputs: Mapping[str, BoundInput],
+        where: str,
+        watch: Callable[[float], None] | None,
+    ) -> tuple[list[tuple[Any, ...]], dict[str, list[Any]]]:
+        """Run several steps of a loop; return the row of the last, and the numbers before it.
+
+        There is no row if several cannot run, or the first has a number that is not finite.
+        """
+        rounds = query.rounds
+        if rounds is None or self._most == 1:
+            return [], {}
+        values = [self._value(place, script.loads, inputs) for place in rounds.parameters]
+        if any(value is None for value in values):
+            return [], {}
+        ((*made, number),) = self._session.run(self._own(rounds.text), where, watch, values)
+        row = dict(zip(rounds.columns, made, strict=True))
+        if not row[ROUNDS]:
+            return [], {}
+        passed = {}
+        numbers = {x: y for x, (y, _) in query.columns.items() if query.types[x] != "BLOB"}
+        for name, dtype in {**numbers, ROUNDS: DType.INT64}.items():
+            *passed[name], row[name] = numbers_of(row[name], dtype)
+        return [(*(row[name] for name in query.query.columns), number)], passed
+
     def _value(
         self, place: Place, loads: Mapping[str, plans.Load], inputs: Mapping[str, BoundInput]
     ) -> Any:
         """The value of a parameter; None where there is no row, or `UNKNOWN`."""
         table, column = place
         name = table.removeprefix(PLACEHOLDER)
+        if name == ROUNDS:
+            return self._most.to_bytes(8, sys.byteorder)
         if name in loads:
             load = loads[name]
             loaded = inputs[load.source.tensor].loaded

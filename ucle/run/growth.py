@@ -38,6 +38,15 @@ def is_looked_at(steps: int) -> bool:
     return steps > 0 and steps & (steps - 1) == 0
 
 
+def steps_to_look(steps: int) -> int:
+    """The number of steps after so many until the state is checked.
+
+    >>> [steps_to_look(n) for n in range(9)]
+    [1, 1, 2, 1, 4, 3, 2, 1, 8]
+    """
+    return int(1 << steps.bit_length()) - steps
+
+
 def replan_outgrown(
     session: Session, compiled: Compiled, state: Mapping[str, TensorRelation], options: Options
 ) -> Compiled | None:

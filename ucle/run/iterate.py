@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from ucle.options import RUNS
 from ucle.run.build import Build, extend_program
 from ucle.run.prepared_program import PreparedProgram
 from ucle.run.results import Result, TensorRelation
-from ucle.run.step_engine import Iteration, LoopEnd, OnSession, StepEngine
+from ucle.run.step_engine import Iteration, LoopEnd, OnSession, Ran, StepEngine
 
 MAX_STEPS = 1000
 """Steps after which a loop with a condition ends even if the condition does not hold."""
@@ -63,20 +64,30 @@ def iterate(
         )
     steps = MAX_STEPS if loop.max_steps is None else loop.max_steps
     watched = _compile_watched(program, session, loop)
-    engine = engine or OnSession(session, dict(loop.carry))
+    until = watched.numbers[-1] if watched.done else None
+    engine = engine or OnSession(session, dict(loop.carry), until, repeats=True)
     run = PreparedProgram(watched.build, session, loop.carry, loop.swap, engine)
     _check_checkpoint(loop, watched.outputs)
     rows: list[tuple[Any, ...]] = []
     result: Result | None = None
     converged = interrupted = False
     try:
+        pace = Pace()
         while len(rows) < steps and not converged:
-            latest = run.run()
+            most = steps - len(rows)
+            if loop.checkpoint:
+                most = min(most, loop.every - len(rows) % loop.every)
+            with pace:
+                ran = run.run_steps(min(most, pace.steps))
+            latest = ran.outputs
             numbers = engine.numbers([latest[name] for name in watched.numbers])
             result, converged = latest, bool(watched.done and numbers[-1])
-            rows.append(numbers)
-            if loop.progress is not None:
-                loop.progress(Progress(_format_numbers(watched, numbers), len(rows), steps, 1.0))
+            made = [*_passed(ran, watched, numbers), numbers]
+            pace.note(len(made))
+            for row in made:
+                rows.append(row)
+                if loop.progress is not None:
+                    loop.progress(Progress(_format_numbers(watched, row), len(rows), steps, 1.0))
             if loop.checkpoint and (converged or len(rows) == steps or not len(rows) % loop.every):
                 engine.save(_saved(run, latest, loop))
     except KeyboardInterrupt:
@@ -93,6 +104,30 @@ def iterate(
     )
     outcome: Iteration = engine.end({name: result[name] for name in watched.outputs}, end)
     return outcome
+
+
+TOGETHER = 0.1
+"""Seconds that steps which run at once may take: an interruption discards those."""
+
+
+class Pace:
+    """How many steps of a loop take `TOGETHER`, from what those before have taken."""
+
+    def __init__(self) -> None:
+        """Begin with one step."""
+        self.steps = 1
+        """The number of steps to run next."""
+        self._started = self._seconds = 0.0
+
+    def __enter__(self) -> None:
+        self._started = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self._seconds = time.perf_counter() - self._started
+
+    def note(self, made: int) -> None:
+        """Take notice of the number of steps that have just run."""
+        self.steps = max(1, int(TOGETHER * made / max(self._seconds, 1e-9)))
 
 
 @dataclass(frozen=True)
@@ -183,6 +218,15 @@ def _about(
     number = replace(condition, target=Access(value, (), compared.span), expression=compared.left)
     read = replace(condition, expression=replace(compared, left=Access(value, (), compared.span)))
     return (number, read), about
+
+
+def _passed(
+    ran: Ran, watched: _Watched, numbers: tuple[Any, ...]
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the numbers of the steps before the last of a run; what is computed once is the same."""
+    for step in range(ran.steps - 1):
+        pairs = zip(watched.numbers, numbers, strict=True)
+        yield tuple(ran.passed[x][step] if x in ran.passed else y for x, y in pairs)
 
 
 def _format_numbers(watched: _Watched, numbers: tuple[Any, ...]) -> str:

@@ -18,8 +18,9 @@ from ucle.plan.steps import Plan
 from ucle.run.carried import fits_in_place
 from ucle.run.execute import Executed, execute_script
 from ucle.run.results import TensorRelation
-from ucle.run.script import Script, kept_script
+from ucle.run.script import Repeat, Script, kept_script
 from ucle.sqlgen import Capabilities
+from ucle.sqlgen.sql_trees import VALUE
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,13 @@ class Stages:
     """A plan of a program, with its results that are computed once."""
 
     def __init__(
-        self, compiled: Compiled, carry: Mapping[str, str], changing: Collection[str]
+        self,
+        compiled: Compiled,
+        carry: Mapping[str, str],
+        changing: Collection[str],
+        until: str | None = None,
+        *,
+        repeats: bool = False,
     ) -> None:
         """Divide a plan.
 
@@ -45,8 +52,11 @@ class Stages:
             compiled: the program.
             carry: inputs, and the outputs that replace them.
             changing: inputs that are others each time, those that are carried among them.
+            until: the output that is true in the last step of a loop, if it has a condition.
+            repeats: True if nothing but the carried inputs changes, as in a loop.
         """
         self.compiled = compiled
+        self._carry, self._until, self._repeats = carry, until, repeats
         self._changing = changing
         self._plan, self._finite = loop_plan(compiled, carry)
         self._stages: dict[tuple[object, ...], Stage] = {}
@@ -74,11 +84,21 @@ class Stages:
             parts = self._split(tables)
             again = self._physical(parts.again)
             self._stages[key] = Stage(
-                kept_script(again, capabilities, finite=self._finite.values()),
+                kept_script(
+                    again, capabilities, finite=self._finite.values(), repeat=self._repeat(tables)
+                ),
                 {**again.outputs, **parts.outputs},
                 {output: read.step for output, read in parts.outputs.items()},
             )
         return self._stages[key]
+
+    def _repeat(self, tables: Mapping[str, Read]) -> Repeat | None:
+        """How steps follow each other once all carried inputs are results of the step before."""
+        if not self._repeats or tables.keys() != self._carry.keys():
+            return None
+        places = {name: (read.step, read.column or VALUE) for name, read in tables.items()}
+        states = tuple((places[name], output) for name, output in self._carry.items())
+        return Repeat(states, self._until)
 
     def check(self, executed: Executed) -> None:
         """Check that everything that the next run assumes to be finite is finite.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from ucle.database.session import Session
@@ -16,9 +17,9 @@ from ucle.plan.sources import InputSource, TableSource
 from ucle.run.build import Build, allow_any_numbers, vary_inputs, with_outputs
 from ucle.run.carried import check_carry
 from ucle.run.current_data import Preparations, Prepared
-from ucle.run.growth import is_looked_at
+from ucle.run.growth import is_looked_at, steps_to_look
 from ucle.run.results import Result, TensorRelation
-from ucle.run.step_engine import OnSession, StepEngine
+from ucle.run.step_engine import OnSession, Ran, StepEngine
 
 
 class PreparedProgram:
@@ -95,6 +96,14 @@ class PreparedProgram:
             InputError: an array has another shape than the input.
             ResultClosedError: the prepared program is closed.
         """
+        result: Result = self.run_steps(1, inputs).outputs
+        return result
+
+    def run_steps(self, most: int, inputs: Mapping[str, Any] | None = None) -> Ran:
+        """Run the program as a loop for at most some number of steps.
+
+        The other argument and the errors are those of `run`.
+        """
         if self._closed:
             raise ResultClosedError(
                 "the prepared program is closed",
@@ -114,12 +123,16 @@ class PreparedProgram:
         if self._followed:
             self._follow()
         elsewhere = self._engine.elsewhere
-        result = self._prepared.attempt(self._session, self._run, elsewhere=elsewhere)
-        self._state |= {name: result[output] for name, output in self._carry.items()}
-        self.steps += 1
+        if self._swap:
+            most = 1
+        most = min(most, steps_to_look(self.steps))
+        run = partial(self._run, most)
+        ran = self._prepared.attempt(self._session, run, elsewhere=elsewhere)
+        self._state |= {name: ran.outputs[output] for name, output in self._carry.items()}
+        self.steps += ran.steps
         if is_looked_at(self.steps) and not self._followed:
             self._grow()
-        return result
+        return ran
 
     @property
     def state(self) -> Mapping[str, TensorRelation]:
@@ -224,7 +237,7 @@ class PreparedProgram:
             )
             self._adopt(Prepared(planned, options))
 
-    def _run(self, order: Prepared) -> Result:
+    def _run(self, most: int, order: Prepared) -> Ran:
         if not self._engine.elsewhere:
             order.take_route(self._session)
-        return self._engine.run(order.compiled, self._inputs, self._changing, self._state)
+        return self._engine.run(order.compiled, self._inputs, self._changing, self._state, most)

@@ -53,6 +53,18 @@ def is_finite(value: Any, dtype: DType, fill: Scalar) -> bool:
     return math.isfinite(value) or value == fill
 
 
+def numbers_of(values: bytes, dtype: DType) -> list[Any]:
+    """The numbers of an array, as a query returns each by itself.
+
+    >>> numbers_of(np.array([1.5, 2]).tobytes(), DType.FLOAT64)
+    [1.5, 2.0]
+    """
+    numbers = np.frombuffer(values, dtype.numpy)
+    if dtype.kind == "c":
+        return [{"re": x.real, "im": x.imag} for x in numbers.tolist()]
+    return list(numbers.tolist())
+
+
 def dense_array(value: Any, type_: TensorType, layout: Layout) -> NDArray[Any]:
     """The array of the tuple of a tensor without keys; inverse of `only_value`.
 

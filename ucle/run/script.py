@@ -20,6 +20,7 @@ from ucle.plan.sources import ListsSource
 from ucle.plan.steps import Plan, Role, Step
 from ucle.sqlgen import Capabilities, SqlStep, emit, infinite_query, locate_payload
 from ucle.sqlgen.dialects import DUCKDB_SQL
+from ucle.sqlgen.fused_steps import Rounds, tape_query
 from ucle.sqlgen.parameter_query import ParameterQuery, Place, parameter_query
 from ucle.sqlgen.script import (
     called_functions,
@@ -71,6 +72,20 @@ class ScriptStatement:
 
 
 @dataclass(frozen=True)
+class Repeat:
+    """A loop whose steps a script makes: how one step follows another, and which is the last."""
+
+    states: tuple[tuple[Place, str], ...]
+    """The steps and columns that hold the states, and the outputs that replace them."""
+    until: str | None
+    """The output that is true in the last step."""
+
+
+ROUNDS = "rounds of one call"
+"""The table of one row with the most steps that a query may make, of which no step has the name."""
+
+
+@dataclass(frozen=True)
 class RowQuery:
     """A query for the few rows that a script makes, in place of all of its statements.
 
@@ -84,6 +99,8 @@ class RowQuery:
     """The SQL types of all columns, keys first."""
     keys: int = 0
     """The number of columns of keys; without one, there is one row."""
+    rounds: ParameterQuery | None = None
+    """The query for several steps of a loop: arrays after the last, and numbers of all as BLOBs."""
 
     def reads(self, name: str) -> bool:
         """True if it refers to a table that it does not make."""
@@ -130,10 +147,11 @@ def kept_script(
     keep_dictionaries: bool = False,
     finite: Collection[str] = (),
     fetched: bool = False,
+    repeat: Repeat | None = None,
 ) -> Script:
     """Emit the script of a plan for one route, as `script_of`, or return the one emitted before."""
     looked_at = tuple(finite)
-    key = ExactKey.find((Same(plan), capabilities, keep_dictionaries, looked_at, fetched))
+    key = ExactKey.find((Same(plan), capabilities, keep_dictionaries, looked_at, fetched, repeat))
     return _scripts.get_or_make(
         key,
         lambda: script_of(
@@ -142,6 +160,7 @@ def kept_script(
             keep_dictionaries=keep_dictionaries,
             finite=looked_at,
             fetched=fetched,
+            repeat=repeat,
         ),
     )
 
@@ -153,6 +172,7 @@ def script_of(
     keep_dictionaries: bool = False,
     finite: Collection[str] = (),
     fetched: bool = False,
+    repeat: Repeat | None = None,
 ) -> Script:
     """Emit the script of a plan for one route; executions differ only in their prefix.
 
@@ -162,6 +182,7 @@ def script_of(
         keep_dictionaries: True to keep all dictionaries, not only those that results need.
         finite: outputs to be checked for numbers that are not finite.
         fetched: True if no other statement reads the results, so that few rows may be fetched.
+        repeat: the loop whose step it is, if several steps may run as one.
     """
     prefixed = capabilities
     if capabilities.registered:
@@ -200,7 +221,8 @@ def script_of(
     questions = {name: sql_text(query) for name, query in infinite.items()}
     ours = sorted(name for name in called if name.startswith(PLACEHOLDER))
     functions = tuple(name.removeprefix(PLACEHOLDER) for name in ours)
-    queries = tuple(_row_queries(plan, steps, keyed=fetched))
+    again = None if repeat is None else _repeated(plan, repeat, checked=bool(asked))
+    queries = tuple(_row_queries(plan, steps, prefixed, again, keyed=fetched))
     return Script(tuple(statements), functions, loads, questions, asked, queries)
 
 
@@ -208,7 +230,45 @@ MOST_ROWS = 1 << 10
 """Rows of a `RowQuery`."""
 
 
-def _row_queries(plan: Plan, steps: Sequence[SqlStep], *, keyed: bool) -> Iterator[RowQuery]:
+Again = tuple[plans.FusedStep, Rounds]
+"""A fused step that makes a step of a loop, and how it makes several."""
+
+
+def _repeated(plan: Plan, repeat: Repeat, *, checked: bool) -> Again | None:
+    """Return how several steps of a loop are made at once; None if a step is no fused step."""
+    columns = {output: read.column for output, read in plan.outputs.items()}
+    made = {read.step for read in plan.outputs.values()}
+    tapes = [x for x in plan.steps if x.name in made and isinstance(x.relation, plans.FusedStep)]
+    if len(tapes) != 1 or len(made) > 1:
+        return None
+    tape = tapes[0].relation
+    assert isinstance(tape, plans.FusedStep)
+    operands = {
+        (x.step, x.column or VALUE): n
+        for n, x in enumerate(tape.operands)
+        if isinstance(x, plans.Read)
+    }
+    sets: dict[int, str] = {}
+    for place, output in repeat.states:
+        column = columns.get(output)
+        if place not in operands or column is None:
+            return None
+        sets[operands[place]] = column
+    until = None if repeat.until is None else columns.get(repeat.until)
+    rounds = Rounds(ROUNDS, sets, until, checked)
+    if not sets or (until is None and repeat.until is not None) or not rounds.fit(tape):
+        return None
+    return tape, rounds
+
+
+def _row_queries(
+    plan: Plan,
+    steps: Sequence[SqlStep],
+    capabilities: Capabilities,
+    again: Again | None,
+    *,
+    keyed: bool,
+) -> Iterator[RowQuery]:
     """Yield queries in place of a script that makes one row, or few with keys if those may be.
 
     The size of compressed arrays is that of the data, which is known when they are handed over. So
@@ -230,13 +290,21 @@ def _row_queries(plan: Plan, steps: Sequence[SqlStep], *, keyed: bool) -> Iterat
     small = _small({x: y for x, y in given if x not in lists and not y.layout.promoted})
     types = {**keys, **{name: _sql_type(read) for name, read in results.items()}}
     for parameters in ({**small, **lists}, small) if lists else (small,):
-        asked = parameter_query(made[0].query, {x: _sql_type(y) for x, y in parameters.items()})
+        places = {x: _sql_type(y) for x, y in parameters.items()}
+        asked = parameter_query(made[0].query, places)
         if asked is None or set(asked.columns) != set(types):
             continue
         if set(asked.columns[: len(keys)]) == set(keys):
             tensors = {name: results[name].type for name in asked.columns if name in results}
             values = {name: (type_.dtype, type_.fill) for name, type_ in tensors.items()}
-            yield RowQuery(asked, values, {x: types[x] for x in asked.columns}, len(keys))
+            rounds = None
+            if again is not None and not keys:
+                tape, repeated = again
+                query = tape_query(tape, capabilities, PLACEHOLDER, repeated)
+                most = PLACEHOLDER + ROUNDS, VALUE
+                rounds = parameter_query(query, {**places, most: "BLOB"})
+            every = {x: types[x] for x in asked.columns}
+            yield RowQuery(asked, values, every, len(keys), rounds)
 
 
 def _keys(results: Mapping[str, plans.Read]) -> dict[str, str] | None:

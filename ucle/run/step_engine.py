@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -59,6 +60,18 @@ class LoopEnd:
         return cls(len(rows), converged, interrupted, MappingProxyType(history), states)
 
 
+@dataclass(frozen=True)
+class Ran:
+    """What one run of a step engine has made, which may be several steps."""
+
+    outputs: Any
+    """The outputs of the last step, by name."""
+    passed: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """The numbers of the steps before it, by the names of outputs without axes."""
+    steps: int = 1
+    """The number of steps."""
+
+
 class StepEngine(Protocol):
     """Runs the steps of a program, and holds their results."""
 
@@ -75,17 +88,16 @@ class StepEngine(Protocol):
         inputs: Mapping[str, BoundInput],
         changing: Collection[str],
         state: Mapping[str, Any],
-    ) -> Any:
-        """Run a step.
+        most: int = 1,
+    ) -> Ran:
+        """Run a step, or several.
 
         Args:
             compiled: the program.
             inputs: the data of its inputs.
             changing: inputs that may be others in each step, carried ones among them.
             state: tensors in place of carried inputs; empty in the first step.
-
-        Returns:
-            The outputs by name.
+            most: the number of steps that may run.
 
         Raises:
             UcleError: as for one execution.
@@ -144,10 +156,25 @@ class OnSession:
 
     elsewhere = False
 
-    def __init__(self, session: Session, carry: Mapping[str, str]) -> None:
-        """Run on a session, which is closed with this; `carry` says what replaces an input."""
+    def __init__(
+        self,
+        session: Session,
+        carry: Mapping[str, str],
+        until: str | None = None,
+        *,
+        repeats: bool = False,
+    ) -> None:
+        """Run on a session, which is closed with this.
+
+        Args:
+            session: where it runs.
+            carry: inputs, and the outputs that replace them.
+            until: the output that is true in the last step of a loop, if it has a condition.
+            repeats: True for a loop, of which several steps may run at once.
+        """
         self._session = session
         self._carry = carry
+        self._until, self._repeats = until, repeats
         self._tables: weakref.WeakSet[Temporary] = weakref.WeakSet()
         self._stages: dict[int, Stages] = {}
 
@@ -161,21 +188,24 @@ class OnSession:
         inputs: Mapping[str, BoundInput],
         changing: Collection[str],
         state: Mapping[str, TensorRelation],
-    ) -> Result:
-        """Run a step; see `StepEngine`."""
+        most: int = 1,
+    ) -> Ran:
+        """Run a step, or several; see `StepEngine`."""
         session = self._session
         if id(compiled) not in self._stages:
-            self._stages[id(compiled)] = Stages(compiled, self._carry, changing)
+            self._stages[id(compiled)] = Stages(
+                compiled, self._carry, changing, self._until, repeats=self._repeats
+            )
         stages = self._stages[id(compiled)]
         first = stages.first(session, inputs)
         self._tables.update(first.tables)
         check_state(session, compiled, state, first.dictionaries)
         stage = stages.stage(state, session.capabilities)
         held = stages.list_held_tables(state)
-        executed = execute_script(session, inputs, stage.script, held=held)
+        executed = execute_script(session, inputs, stage.script, held=held, most=most)
         self._tables.update(executed.tables)
         stages.check(executed)
-        return self._result(compiled, stage, executed, first)
+        return Ran(self._result(compiled, stage, executed, first), executed.passed, executed.steps)
 
     def _result(
         self, compiled: Compiled, stage: Stage, executed: Executed, first: Executed

@@ -8,6 +8,17 @@
  * one element, and is taken for a number where a kernel wants one. A line that begins with an operand
  * and "or" is that operand, unless that is NULL. The last line names the results. A complex number is
  * two, with a comma between them.
+ *
+ * The last line may also repeat those before it, as rounds of a loop:
+ *
+ *     vec_add($0,$1);...;repeat $2 until $6 while $7 unless $8 set $0=$5 keep $4 keep $6
+ *
+ * The operand after "repeat" is an integer, the most rounds. After each of them, every operand that is
+ * set is the tensor behind its equals sign in the next one. Tensors after "until", "while" and
+ * "unless" are single booleans: the round in which one after "until" is true is the last one. A round
+ * in which one after "while" is false, or one after "unless" is true, does not count, and ends the
+ * loop, too. The results are first the operands that were set, as the last round that counts has left
+ * them, and then what is kept: the tensors of these rounds, one behind the other.
  */
 #include <stdlib.h>
 
@@ -30,6 +41,21 @@ typedef struct argument {
     int64_t integer;
     element value;
 } argument;
+
+/* What a loop holds beside the tape: what an operand becomes, or the tensors that are kept. */
+typedef struct held {
+    size_t operand; /* that is set */
+    size_t size;    /* of what is kept of a round */
+    view bytes;
+    buffer owned;
+} held;
+
+typedef struct rounds {
+    held *set, *kept;
+    size_t sets, keeps, done;
+    int64_t most;
+    bool last, counts; /* the round */
+} rounds;
 
 typedef struct tape {
     call *c;
@@ -65,10 +91,10 @@ static view take_until(tape *t, const char *signs) {
 }
 
 /* The number of a tensor that is there by now, behind a dollar. */
-static bool take_tensor(tape *t, size_t *number) {
+static bool take_tensor(tape *t, size_t *number, const char *ends) {
     int64_t value;
     if (!take(t, "$")) return bad_tape(t, "a tensor");
-    if (!read_integer(take_until(t, ",);] "), &value) || value < 0 || (size_t)value >= t->count)
+    if (!read_integer(take_until(t, ends), &value) || value < 0 || (size_t)value >= t->count)
         return bad_tape(t, "the number of a tensor before");
     *number = (size_t)value;
     return true;
@@ -84,7 +110,7 @@ static void set_bytes(argument *a, view bytes) {
 
 static bool take_given(tape *t, view *bytes) {
     size_t number;
-    if (!take_tensor(t, &number)) return false;
+    if (!take_tensor(t, &number, ",);] ")) return false;
     if (!t->made[number].given) return fail(t->c, "operand %zu is NULL", number);
     *bytes = t->made[number].bytes;
     return true;
@@ -211,7 +237,7 @@ static bool run_kernel(tape *t, const kernel *k) {
 static bool take_alternative(tape *t, size_t *operand, bool *there) {
     *there = t->at < t->end && *t->at == '$';
     if (!*there) return true;
-    if (!take_tensor(t, operand)) return false;
+    if (!take_tensor(t, operand, " ")) return false;
     if (*operand >= t->operands) return bad_tape(t, "an operand before \"or\"");
     return take(t, " or ") || bad_tape(t, "\" or \"");
 }
@@ -230,10 +256,10 @@ static bool run_line(tape *t) {
     return true;
 }
 
-static void release(tape *t, made *m) {
-    account_disclaim(t->c->account, m->owned.capacity);
-    free(m->owned.data);
-    m->owned = (buffer){0};
+static void let_go(tape *t, buffer *owned) {
+    account_disclaim(t->c->account, owned->capacity);
+    free(owned->data);
+    *owned = (buffer){0};
 }
 
 static bool put_results(tape *t, size_t row) {
@@ -259,14 +285,156 @@ static void find_last_uses(tape *t) {
     }
 }
 
-static bool run(tape *t, size_t row) {
+/* ---- Rounds ---- */
+
+static bool take_flag(tape *t, bool *flag) {
+    view bytes;
+    if (!take_given(t, &bytes)) return false;
+    if (bytes.bytes != sizeof(boolean)) return bad_tape(t, "a single boolean");
+    *flag = *bytes.data != 0;
+    return true;
+}
+
+static bool take_most(tape *t, rounds *r) {
+    view bytes;
+    if (!take_given(t, &bytes)) return false;
+    if (bytes.bytes != sizeof r->most) return bad_tape(t, "a single integer");
+    memcpy(&r->most, bytes.data, sizeof r->most);
+    return r->most > 0 || bad_tape(t, "a positive number of rounds");
+}
+
+static bool take_set(tape *t, rounds *r) {
+    held *h = &r->set[r->sets++];
+    if (!take_tensor(t, &h->operand, "=")) return false;
+    if (h->operand >= t->operands || !take(t, "=")) return bad_tape(t, "an operand before \"=\"");
+    for (size_t i = 0; i + 1 < r->sets; i++)
+        if (r->set[i].operand == h->operand) return bad_tape(t, "an operand that is set once");
+    return take_given(t, &h->bytes);
+}
+
+/* Reads how the round ends, once it has run. */
+static bool take_ends(tape *t, rounds *r) {
+    bool flag;
+    r->sets = r->keeps = 0;
+    r->last = false, r->counts = true;
+    if (!take_most(t, r)) return false;
+    while (t->at < t->end) {
+        if (take(t, " until ")) {
+            if (!take_flag(t, &flag)) return false;
+            r->last |= flag;
+        } else if (take(t, " while ")) {
+            if (!take_flag(t, &flag)) return false;
+            r->counts &= flag;
+        } else if (take(t, " unless ")) {
+            if (!take_flag(t, &flag)) return false;
+            r->counts &= !flag;
+        } else if (take(t, " set ")) {
+            if (!take_set(t, r)) return false;
+        } else if (take(t, " keep ")) {
+            if (!take_given(t, &r->kept[r->keeps++].bytes)) return false;
+        } else {
+            return bad_tape(t, "the end of the program");
+        }
+    }
+    return true;
+}
+
+static bool hold(tape *t, held *h, size_t bytes) {
+    if (!account_claim(t->c->account, bytes)) return fail_for_memory(t->c, "the rounds of a tape");
+    h->owned = (buffer){malloc(bytes > 0 ? bytes : 1), bytes};
+    if (h->owned.data != NULL) return true;
+    account_disclaim(t->c->account, bytes);
+    h->owned.capacity = 0;
+    return fail(t->c, "out of memory");
+}
+
+/* Puts a tensor behind those of earlier rounds, for all of which there is room. */
+static bool keep_round(tape *t, rounds *r, held *h) {
+    size_t bytes, size = h->bytes.bytes;
+    if (r->done == 0) {
+        h->size = size;
+        if (!multiply_sizes(t->c, size, (size_t)r->most, &bytes) || !hold(t, h, bytes)) return false;
+    }
+    if (size != h->size || h->owned.capacity < (r->done + 1) * size)
+        return fail(t->c, "a tensor that is kept has another size in another round");
+    memcpy(h->owned.data + r->done * size, h->bytes.data, size);
+    return true;
+}
+
+/* The operands that are set take over what the lines have made; all of it is there until then. */
+static bool set_operands(tape *t, rounds *r) {
+    for (size_t i = 0; i < r->sets; i++) {
+        held *h = &r->set[i];
+        made *from = NULL;
+        for (size_t k = t->operands; k < t->count && from == NULL; k++)
+            if (t->made[k].owned.data == h->bytes.data && h->bytes.bytes > 0) from = &t->made[k];
+        if (from != NULL) {
+            h->owned = from->owned;
+            from->owned = (buffer){0};
+        } else {
+            if (!hold(t, h, h->bytes.bytes)) return false;
+            memcpy(h->owned.data, h->bytes.data, h->bytes.bytes);
+        }
+    }
+    for (size_t i = 0; i < r->sets; i++) {
+        held *h = &r->set[i];
+        made *m = &t->made[h->operand];
+        let_go(t, &m->owned);
+        *m = (made){.bytes = {h->owned.data, h->bytes.bytes}, .given = true, .owned = h->owned};
+        h->owned = (buffer){0};
+    }
+    return true;
+}
+
+static bool put_rounds(tape *t, const rounds *r, size_t row) {
+    view *results = (view *)call_scratch(t->c, (r->sets + r->keeps + 1) * sizeof *results);
+    if (results == NULL) return false;
+    for (size_t i = 0; i < r->sets; i++) results[i] = t->made[r->set[i].operand].bytes;
+    for (size_t i = 0; i < r->keeps; i++)
+        results[r->sets + i] = (view){r->kept[i].owned.data, r->done * r->kept[i].size};
+    return writer_put_tensors(t->c, row, results, r->sets + r->keeps);
+}
+
+static bool end_round(tape *t, rounds *r, size_t row, bool *again) {
+    if (!take_ends(t, r)) return false;
+    if (r->counts) {
+        for (size_t i = 0; i < r->keeps; i++)
+            if (!keep_round(t, r, &r->kept[i])) return false;
+        if (!set_operands(t, r)) return false;
+        r->done++;
+    }
+    *again = r->counts && !r->last && r->done < (size_t)r->most;
+    return *again || put_rounds(t, r, row);
+}
+
+/* ---- The program ---- */
+
+/* Runs the lines, up to "return" or "repeat". */
+static bool run_lines(tape *t, bool *repeats) {
+    *repeats = false;
     for (t->line = 0; !take(t, "return"); t->line++) {
+        if (take(t, "repeat ")) {
+            *repeats = true;
+            break;
+        }
         if (t->line == t->lines) return bad_tape(t, "\"return\"");
         if (!run_line(t)) return false;
         for (size_t i = t->operands; i < t->count; i++)
-            if (t->made[i].last_use <= t->line) release(t, &t->made[i]);
+            if (t->made[i].last_use <= t->line) let_go(t, &t->made[i].owned);
     }
-    return put_results(t, row);
+    return true;
+}
+
+static bool run(tape *t, rounds *r, size_t row) {
+    bool repeats, again;
+    do {
+        t->at = t->start;
+        if (!run_lines(t, &repeats)) return false;
+        if (!repeats) return put_results(t, row);
+        if (!end_round(t, r, row, &again)) return false;
+        for (; t->count > t->operands; t->count--) let_go(t, &t->made[t->count - 1].owned);
+    } while (again);
+    return true;
 }
 
 static void read_operands(tape *t, size_t row) {
@@ -288,22 +456,29 @@ size_t apply_tape(call *c, size_t row) {
     t->operands = t->count = c->tail_count;
     for (const char *at = t->start; at < t->end; at++) t->lines += *at == ';';
     size_t tensors = t->operands + t->lines + 1, numbers = program.bytes / 2 + 1;
-    size_t bytes = tensors * sizeof *t->made + numbers * sizeof *t->numbers;
+    size_t words = program.bytes / strlen(" keep $0") + 1; /* as many as it could set or keep */
+    size_t bytes = tensors * sizeof *t->made + numbers * sizeof *t->numbers +
+                   2 * words * sizeof(held);
+    rounds r = {0};
     bool done = account_borrow(c->account, bytes) || fail_to_borrow(c, bytes);
     if (done) {
         t->made = calloc(tensors, sizeof *t->made);
         t->numbers = calloc(numbers, sizeof *t->numbers);
-        done = (t->made != NULL && t->numbers != NULL) || fail(c, "out of memory");
+        r.set = calloc(2 * words, sizeof *r.set);
+        done = (t->made != NULL && t->numbers != NULL && r.set != NULL) || fail(c, "out of memory");
         if (done) {
+            r.kept = r.set + words;
             find_last_uses(t);
             read_operands(t, row);
-            done = run(t, row);
-            for (size_t i = 0; i < t->count; i++) release(t, &t->made[i]);
+            done = run(t, &r, row);
+            for (size_t i = 0; i < t->count; i++) let_go(t, &t->made[i].owned);
+            for (size_t i = 0; i < 2 * words; i++) let_go(t, &r.set[i].owned);
         }
         account_repay(c->account, bytes);
     }
     free(t->made);
     free(t->numbers);
+    free(r.set);
     free(t);
     return done;
 }
