@@ -4,7 +4,8 @@
 
 A dollar and a number stand for a tensor: first for the operands, then for what each line makes. A
 number that a kernel makes is a tensor of one element, and is taken for a number where one is asked
-for. ``$3 or`` before a call is that operand, unless it is NULL. The last line names the results.
+for. ``$3 or`` before a call is that operand, unless it is NULL. The last line names the results, or
+says how the lines are repeated (`_repeat`).
 """
 
 from __future__ import annotations
@@ -37,6 +38,57 @@ def run_tape(
         operands: the bytes of each, or nothing.
     """
     *lines, last = _BETWEEN_LINES.split(program)
+    word, *words = last.split(" ")
+    if word == "repeat":
+        return _repeat(words, lambda given: _run_lines(kernels, meanings, lines, given), operands)
+    assert word == "return"
+    made = _run_lines(kernels, meanings, lines, operands)
+    found = [made[_number(result)] for result in words]
+    return [result for result in found if result is not None]
+
+
+def _number(word: str) -> int:
+    return int(word.removeprefix("$"))
+
+
+def _repeat(
+    words: Sequence[str],
+    run_round: Callable[[Sequence[bytes | None]], list[bytes | None]],
+    operands: Sequence[bytes | None],
+) -> list[bytes]:
+    """The results of rounds: the operands that are set, and what is kept of all rounds.
+
+    Args:
+        words: the operand with the most rounds; then pairs, such as ``until $6``, ``set $0=$5``.
+        run_round: returns all tensors of a round with some operands.
+        operands: of the first round.
+    """
+    most = operands[_number(words[0])]
+    assert most is not None
+    pairs = list(zip(words[1::2], words[2::2], strict=True))
+    sets = [word.split("=") for name, word in pairs if name == "set"]
+    keeps = [word for name, word in pairs if name == "keep"]
+    state, kept = list(operands), [b""] * len(keeps)
+    for _ in range(int(np.frombuffer(most, np.int64)[0])):
+        made = run_round(state)
+        flags = [(name, made[_number(word)] == b"\1") for name, word in pairs if "=" not in word]
+        if ("while", False) in flags or ("unless", True) in flags:
+            break
+        kept = [old + (made[_number(x)] or b"") for old, x in zip(kept, keeps, strict=True)]
+        for one, other in sets:
+            state[_number(one)] = made[_number(other)]
+        if ("until", True) in flags:
+            break
+    return [state[_number(one)] or b"" for one, _ in sets] + kept
+
+
+def _run_lines(
+    kernels: Mapping[str, Kernel],
+    meanings: Mapping[str, Callable[..., Any]],
+    lines: Sequence[str],
+    operands: Sequence[bytes | None],
+) -> list[bytes | None]:
+    """The operands, and what each line makes."""
     made = list(operands)
     for line in lines:
         match = _LINE.fullmatch(line)
@@ -52,10 +104,7 @@ def run_tape(
             for n, (word, parameter) in enumerate(zip(words, kernel.parameters, strict=True))
         ]
         made.append(_bytes(meanings[kernel.name](*arguments), kernel))
-    word, *results = last.split(" ")
-    assert word == "return"
-    found = [made[int(result.removeprefix("$"))] for result in results]
-    return [result for result in found if result is not None]
+    return made
 
 
 def _words(text: str, kernel: Kernel) -> list[str]:

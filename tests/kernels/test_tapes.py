@@ -161,6 +161,50 @@ def test_results_and_operands_in_any_order(route: Route) -> None:
     assert run(route, "return", [x]) == []
 
 
+ROUNDS = {
+    "a sum that grows until it is large": (
+        "vec_add($0,$1);inner_prod($3,$3);chain1_bool(\"100 a:f64 less bool\",$4)",
+        "until $5 set $0=$3 keep $4",
+    ),
+    "states that change places": (
+        "vec_sca_mult($0,2);vec_add($1,$3)",
+        "set $0=$1 set $1=$4 keep $3 keep $0",
+    ),
+    "two states of one tensor, and one that is an operand": (
+        "vec_neg($0)",
+        "set $0=$3 set $1=$3",
+    ),
+    "rounds that do not count": (
+        "vec_mult($0,$0);all_finite($3);any_not($3,1)",
+        "set $0=$3 while $4 keep $5",
+    ),
+    "the first of them": ("vec_add($0,$1);all_finite($3)", "unless $4 set $0=$3 keep $4"),
+    "nothing that is kept": ("vec_add($0,$1)", "set $1=$3"),
+    "nothing at all": ("vec_add($0,$1)", ""),
+    "an operand in place of a line": ("$0 or full(3,2);vec_add($3,$1)", "set $0=$3 set $1=$4"),
+}
+
+
+@pytest.mark.sample(None)
+@pytest.mark.parametrize("case", ROUNDS)
+def test_lines_are_repeated(route: Route, case: str) -> None:
+    lines, last = ROUNDS[case]
+    for most in (1, 2, 7, 30):
+        operands = [np.arange(1.0, 4.0), np.array([1.0, -2.0, 0.5]), np.array([most])]
+        program = f"{lines};\nrepeat $2 {last}".rstrip()
+        given = [x.tobytes() for x in operands]
+        assert run(route, program, operands) == MEANINGS["tape"](program, *given)
+
+
+def test_rounds_may_be_many(route: Route) -> None:
+    """Of a tensor of 8 bytes, a million rounds keep 8 MB."""
+    one = np.ones(1)
+    program = "vec_add($0,$1);repeat $2 set $0=$3 keep $3"
+    last, kept = run(route, program, [np.zeros(1), one, np.array([10**5])])
+    assert np.frombuffer(last)[0] == 10**5
+    assert np.array_equal(np.frombuffer(kept), np.arange(1.0, 10**5 + 1))
+
+
 def test_several_rows_have_programs_of_their_own(route: Route) -> None:
     tables = {
         "program": ["vec_neg($0);return $2", None, "return $1 $0", "full(2,1);return $2"],
@@ -207,6 +251,20 @@ WRONG = {
     "return $0,": "the end of the program",
     "return $0 ": "expected a tensor",
     "full(9000000000,1);return $2": "expected a length of at most",
+    "repeat": 'expected "return"',
+    "repeat 3": "expected a tensor",
+    "repeat $1": "operand 1 is NULL",
+    "repeat $0": "expected a single integer",
+    "full_i64(1,0);repeat $2": "expected a positive number of rounds",
+    "full_i64(1,-1);repeat $2": "expected a positive number of rounds",
+    "full_i64(1,3);repeat $2 until $0": "expected a single boolean",
+    "full_i64(1,3);repeat $2 while $1": "operand 1 is NULL",
+    "full_i64(1,3);repeat $2 set $2=$0": 'an operand before "="',
+    "full_i64(1,3);repeat $2 set $0 $1": "the number of a tensor before",
+    "full_i64(1,3);repeat $2 set $0=$0 set $0=$2": "an operand that is set once",
+    "full_i64(1,3);repeat $2 keep $3": "the number of a tensor before",
+    "full_i64(1,3);repeat $2 keep": "expected the end of the program",
+    "full_i64(1,9000000000000000000);repeat $2 keep $0": "expected",
 }
 
 

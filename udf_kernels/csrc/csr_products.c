@@ -6,6 +6,9 @@
 
 enum { BLOCK = 256 };
 
+/* Entries of a row from which on a call for it pays off. */
+enum { SHORT_ROW = 32 };
+
 /* One entry's row of the matrix, combined and reduced a block of columns at a time. */
 static trouble fold_row(const fold *f, const void *value, const void *line, void *out) {
     const element_type *type = f->type;
@@ -143,6 +146,28 @@ static trouble fold_rows(call *c, const fold *f, const csr *x, void *out) {
     return bad;
 }
 
+/* Rows of few entries and a matrix of one column, many rows at a time: a call for each row would take
+ * longer than what it does. */
+static trouble fold_short_rows(call *c, const fold *f, const csr *x, void *out) {
+    const element_type *type = c->type;
+    element picked[BLOCK], block[BLOCK];
+    u32 row_of[BLOCK];
+    size_t r = 0, end = x->ptr[x->rows];
+    trouble bad = 0;
+    for (size_t e = x->ptr[0]; e < end && !bad; e += BLOCK) {
+        size_t n = end - e < BLOCK ? end - e : BLOCK;
+        if (watch_stops(&c->watch, n)) return INTERRUPTED;
+        for (size_t i = 0; i < n; i++) {
+            while (x->ptr[r + 1] <= e + i) r++;
+            row_of[i] = (u32)r;
+        }
+        type->csr->pick(n, f->matrix, x->idx + e, picked);
+        bad = combine_swapped(type, &f->by, n, at(type, x->values, e), 1, picked, 1, block);
+        bad |= type->csr->spread_reduce(f->by.reduce, n, row_of, block, out);
+    }
+    return bad;
+}
+
 /* Sums of products of short rows, many rows at a time. */
 static trouble multiply_rows(call *c, const fold *f, const csr *x, void *out) {
     const element_type *type = c->type;
@@ -171,6 +196,8 @@ static trouble multiply_all(call *c, const fold *f, const csr *x, size_t length,
     trouble bad = many ? multiply_rows(c, f, x, out) : 0;
     if (many && (bad != OVERFLOWS || f->type->exact == NULL)) return bad;
     if (many) memset(out, 0, length * f->type->size);
+    if (f->n == 1 && f->by.reduce != REDUCE_sum && x->rows > 0 && x->nnz / SHORT_ROW < x->rows)
+        return fold_short_rows(c, f, x, out);
     return fold_rows(c, f, x, out);
 }
 
