@@ -95,7 +95,9 @@ def _is_finite(stored: StoredPayload, calls: KernelCalls) -> exp.Expr:
     return exp.not_(call, copy=False) if is_wrong else call
 
 
-def finiteness_call(value: exp.Expr, type_: TensorType, calls: KernelCalls) -> tuple[exp.Expr, bool]:
+def finiteness_call(
+    value: exp.Expr, type_: TensorType, calls: KernelCalls
+) -> tuple[exp.Expr, bool]:
     """Return a boolean call about an array: whether a number other than the fill is not finite.
 
     Beside it is False if the call is true where all of them are finite.

@@ -106,9 +106,7 @@ def tape_query(
             made = kernels.scalar("element", made, integer(0), dtype=slot.type.dtype)
         columns.append(add_alias(made, name))
     if rounds is not None:
-        last = exp.Bracket(
-            this=column(MADE), expressions=[integer(len(returned) + 1)], offset=1
-        )
+        last = exp.Bracket(this=column(MADE), expressions=[integer(len(returned) + 1)], offset=1)
         columns.append(add_alias(last, rounds.most))
     return select_from(subquery(query, MADE), *columns)
 
@@ -128,9 +126,7 @@ def _operand(operand: plan.Relation, aliases: Mapping[str, str], kernels: Kernel
     return kernels.scalar("sca_to_vec", value, dtype=operand.type.dtype)
 
 
-def _program(
-    tape: plan.FusedStep, kernels: KernelCalls, prefix: str, rounds: Rounds | None
-) -> str:
+def _program(tape: plan.FusedStep, kernels: KernelCalls, prefix: str, rounds: Rounds | None) -> str:
     program = TapeProgram(len(tape.operands) + (rounds is not None), prefix)
     tensors = [f"${number}" for number in range(len(tape.operands))]
     for line in tape.lines:

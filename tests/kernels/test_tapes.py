@@ -163,7 +163,7 @@ def test_results_and_operands_in_any_order(route: Route) -> None:
 
 ROUNDS = {
     "a sum that grows until it is large": (
-        "vec_add($0,$1);inner_prod($3,$3);chain1_bool(\"100 a:f64 less bool\",$4)",
+        'vec_add($0,$1);inner_prod($3,$3);chain1_bool("100 a:f64 less bool",$4)',
         "until $5 set $0=$3 keep $4",
     ),
     "states that change places": (

@@ -10,6 +10,22 @@ from .mutation import Mutation
 AROUND: tuple[Mutation, ...] = (
     # ---- Partitions, and Spark ----
     Mutation(
+        "rounds-that-do-not-count",
+        "sqlgen/fused_steps.py",
+        "{'unless' if is_wrong else 'while'}",
+        "{'keep'}",
+        "a loop of which several steps run at once goes on beyond infinity",
+        ("tests/run/test_steps_at_once.py::test_numbers_that_outgrow_their_type[native]",),
+    ),
+    Mutation(
+        "states-in-another-layout",
+        "ucle/run/script.py",
+        "if tape.operands[operand].layout != tape.results[column].layout:",
+        "if not tape.results:",
+        "a state that is planned again is taken for one in the new layout",
+        ("tests/run/test_growth.py::test_a_search_from_few_nodes[arrow-1]",),
+    ),
+    Mutation(
         "copies-serve-as-parts",
         "ucle/plan/placement_rules.py",
         "            return self.spread is Spread.BY_AXES\n",

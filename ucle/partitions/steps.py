@@ -103,9 +103,9 @@ class OnPartitions:
         inputs: Mapping[str, BoundInput],
         changing: Collection[str],
         state: Mapping[str, StepTensor],
-        most: int = 1,  # noqa: ARG002  # each is one of its own
+        most: int = 1,
     ) -> Ran:
-        """Run a step; see `ucle.run.step_engine.StepEngine`."""
+        """Run a step, and never several; see `ucle.run.step_engine.StepEngine`."""
         key, engine = id(compiled), self._engine
         if key not in self._plans:
             self._plans[key] = StepPlans(compiled, self._carry, changing, self._cut)

@@ -84,10 +84,10 @@ def iterate(
             result, converged = latest, bool(watched.done and numbers[-1])
             made = [*_passed(ran, watched, numbers), numbers]
             pace.note(len(made))
-            for row in made:
-                rows.append(row)
-                if loop.progress is not None:
-                    loop.progress(Progress(_format_numbers(watched, row), len(rows), steps, 1.0))
+            rows += made  # before they are told, which may be interrupted
+            if loop.progress is not None:
+                for number, row in enumerate(made, len(rows) - len(made) + 1):
+                    loop.progress(Progress(_format_numbers(watched, row), number, steps, 1.0))
             if loop.checkpoint and (converged or len(rows) == steps or not len(rows) % loop.every):
                 engine.save(_saved(run, latest, loop))
     except KeyboardInterrupt:
@@ -220,10 +220,8 @@ def _about(
     return (number, read), about
 
 
-def _passed(
-    ran: Ran, watched: _Watched, numbers: tuple[Any, ...]
-) -> Iterator[tuple[Any, ...]]:
-    """Yield the numbers of the steps before the last of a run; what is computed once is the same."""
+def _passed(ran: Ran, watched: _Watched, numbers: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """Yield the numbers of the steps before the last of a run; those computed once stay."""
     for step in range(ran.steps - 1):
         pairs = zip(watched.numbers, numbers, strict=True)
         yield tuple(ran.passed[x][step] if x in ran.passed else y for x, y in pairs)

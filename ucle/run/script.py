@@ -253,7 +253,10 @@ def _repeated(plan: Plan, repeat: Repeat, *, checked: bool) -> Again | None:
         column = columns.get(output)
         if place not in operands or column is None:
             return None
-        sets[operands[place]] = column
+        operand = operands[place]
+        if tape.operands[operand].layout != tape.results[column].layout:  # after a new plan
+            return None
+        sets[operand] = column
     until = None if repeat.until is None else columns.get(repeat.until)
     rounds = Rounds(ROUNDS, sets, until, checked)
     if not sets or (until is None and repeat.until is not None) or not rounds.fit(tape):
