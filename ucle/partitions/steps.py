@@ -132,8 +132,8 @@ class OnPartitions:
             carried = {x: frames[x] for x in self._carry.values() if x not in step.done}
             frames |= engine.shorten(carried)
         numbers = {x: _number(rows[x], step.outputs[x].type.fill) for x in small}
-        made = StepOutputs(compiled, frames, step.outputs, numbers, self._dictionaries[key])
-        return Ran(self._results.wrap(made))
+        step_outputs = StepOutputs(compiled, frames, step.outputs, numbers, self._dictionaries[key])
+        return Ran(self._results.wrap(step_outputs))
 
     def _release_first(self, key: int, needed: Collection[str]) -> None:
         """Forget what was made once, as far as only steps read it: it is where they read it now."""
