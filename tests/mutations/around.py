@@ -10,6 +10,14 @@ from .mutation import Mutation
 AROUND: tuple[Mutation, ...] = (
     # ---- Partitions, and Spark ----
     Mutation(
+        "strings-are-looked-up-as-dates",
+        "ucle/plan/materialise.py",
+        'return TEXT_LOOKED_UP if type_ == "VARCHAR" else LOOKED_UP',
+        "return LOOKED_UP",
+        "names are looked up for each reader of a scan, which takes longer than a table of it",
+        ("tests/plan/test_shared_scans.py::test_text_is_looked_up_once[text]",),
+    ),
+    Mutation(
         "rounds-that-do-not-count",
         "sqlgen/fused_steps.py",
         "{'unless' if is_wrong else 'while'}",

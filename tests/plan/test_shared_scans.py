@@ -79,6 +79,34 @@ def test_scans_that_look_coordinates_up_are_read_once(
     np.testing.assert_allclose([found.get(name, 0.0) for name in names], expected)
 
 
+@pytest.mark.parametrize("kind", ["text", "dates"])
+def test_text_is_looked_up_once(kind: str, routes: Routes) -> None:
+    """Strings take several times as long to look up as dates: of few rows, dates are read again."""
+    shop, day = "n % 400", "n // 400"
+    if kind == "text":
+        shop, day = f"'s' || {shop}", f"'d' || {day}"
+    else:
+        shop, day = (f"DATE '2024-01-01' + ({x})::INTEGER" for x in (shop, day))
+    for connection in routes.values():
+        connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE looked_up AS SELECT {shop} AS shop, {day} AS day, "
+            "n % 7 - 3.0 AS val FROM range(100_000) t(n)"
+        )
+    text = "a[s] = sum[p](X[s,p]); b[p] = sum[s](square(X[s,p]) * a[s])"
+    table = ucle.table("looked_up", ["shop", "day"], "val")
+    X = (np.arange(100_000) % 7 - 3.0).reshape(-1, 400)
+    for connection in routes.values():
+        program = ucle.einsum_program(
+            text, X=table, database=connection, decomposition="relational"
+        )
+        steps = [x for x in program.compiled.physical.steps if isinstance(x.relation, TableScan)]
+        assert [x.role for x in steps] == ([Role.TABLE] if kind == "text" else [])
+        with program.execute() as result:
+            frame = result["b"].to_pandas()
+        expected = np.sort(X**2 @ X.sum(0))
+        np.testing.assert_allclose(np.sort(frame["val"]), expected[expected != 0])
+
+
 def test_scans_of_numbers_are_read_again(native: duckdb.DuckDBPyConnection) -> None:
     native.execute(
         "CREATE OR REPLACE TEMP TABLE g AS SELECT n % 400 AS i, n // 400 AS j, 1.0 AS val "
