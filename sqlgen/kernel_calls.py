@@ -141,6 +141,8 @@ class KernelCalls:
                 payload = self.contract(kernel, values, dtype, keys)
             return self.aggregate(f"{stem}_vec", size, [payload], dtype=dtype)
         leading, rows, trailing = self._arguments(kernel, values, dtype, keys)
+        if kernel.compressed:
+            leading = []  # its name says what it reduces
         name = f"{stem}_{kernel.name}"
         return self.aggregate(name, size, rows, leading, trailing, dtype=dtype)
 

@@ -113,24 +113,58 @@ def test_truth_values(routes: Routes) -> None:
                 assert result["n"].to_numpy() == (dense & ~more).sum()
 
 
-@pytest.mark.parametrize("layout", [["0{j}"], ["i/4", "0{j}"]])
-def test_runs_are_compressed_as_they_are(layout: list[str], routes: Routes) -> None:
-    runs, dense = _runs(5, "float64")
-    x = np.arange(SHAPE[1], dtype=float)
+BY_RUNS = {
+    "y[i] += A[i,j] * x[j]": lambda a, x, z: a @ x,
+    "y[j] += A[i,j] * z[i]": lambda a, x, z: z @ a,
+    "y[j] += z[i] * A[i,j]": lambda a, x, z: z @ a,
+    "y[j] += A[i,j]": lambda a, x, z: a.sum(axis=0),
+    "y[j] any= A[i,j] > 2": lambda a, x, z: (a > 2).any(axis=0),
+}
+
+
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("layout", [["{0}{{j}}"], ["i/4", "{0}{{j}}"]])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
+@pytest.mark.parametrize("text", BY_RUNS)
+def test_runs_are_compressed_as_they_are(
+    text: str, dtype: str, layout: list[str], routes: Routes
+) -> None:
+    runs, dense = _runs(5, dtype)
+    x, z = np.arange(SHAPE[1]).astype(dtype), np.arange(SHAPE[0]).astype(dtype)
+    given = {name: value for name, value in {"x": x, "z": z}.items() if f" {name}[" in text}
+    place = text.count(" z[i] *")
     for connection in routes.values():
-        _store(connection, runs, "float64")
+        _store(connection, runs, dtype)
         program = ucle.einsum_program(
-            "y[i] += A[i,j] * x[j]",
+            text,
             A=_input(),
-            x=x,
+            inputs=given,
             database=connection,
-            decomposition={"y": layout},
+            association="as-written",
+            decomposition={"y": [each.format(place) for each in layout]},
         )
         sql = program.to_sql()
         assert "stack_runs" in sql
         assert "unnest" not in sql
         with program.execute(connection) as result:
-            np.testing.assert_allclose(result["y"].to_numpy(), dense @ x)
+            np.testing.assert_allclose(result["y"].to_numpy(), BY_RUNS[text](dense, x, z))
+
+
+def test_runs_do_not_cancel_each_other(routes: Routes) -> None:
+    """A run adds to its own columns alone: no digits are lost to those that end before."""
+    rows = "(0, 0, 20, 1e300), (1, 10, 30, 1.0), (2, 25, 40, 3.0)"
+    expected = np.array([1e300] * 20 + [2] * 5 + [11] * 5 + [9] * 10)
+    for connection in routes.values():
+        connection.execute(
+            f"CREATE OR REPLACE TABLE far AS FROM (VALUES {rows}) t(line, start, stop, ink)"
+        ).fetchall()
+        program = ucle.einsum_program(
+            "y[j] += A[i,j] * z[i]", A=_input("far"), z=np.array([1.0, 2, 3, *[0] * 6]),
+            database=connection,
+        )  # fmt: skip
+        for plan in [program, *program.plans(12)]:
+            with plan.execute(connection) as result:
+                assert result["y"].to_numpy().tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("kind", ["table", "parquet", "csv", "arrow", "pandas", "view"])
@@ -189,6 +223,10 @@ def test_other_keys_may_have_names(native: duckdb.DuckDBPyConnection) -> None:
     assert paid.axes == ("who", "hour")
     assert paid.sum("hour").to_pandas().to_numpy().tolist() == [["Ann", 8.0], ["Bo", 18.0]]
     assert (paid > 0).sum("who").max().item() == 2
+    program = ucle.einsum_program("most max= sum[who](A[who,hour])", A=table, database=native)
+    for plan in [program, *program.plans(12)]:
+        with plan.execute(native) as result:
+            assert result["most"].to_numpy() == 4
 
 
 def test_runs_are_stored_as_runs(tmp_path: Path) -> None:

@@ -57,6 +57,18 @@ def test_drivers_of_a_product() -> None:
         "Z[i,k] += A[i,{j}] * B[j,k]",
         "Z[I/2,{k}] += A[I/2,{j}] * B[j,{k}]",
         "Z[i,{k}] += A[i,{j}] * B[j,{k}]",
+        "Z[i,k] += A[{i},J/2] * B[J/2,k]",
+        "Z[i,k] += A[{i},j] * B[j,k]",
+    ]
+
+
+def test_drivers_of_columns() -> None:
+    offered = _offered("y[j] += A[i,j]", {"A": np.eye(3)}, "y")
+    assert offered[1:] == [
+        "y[J/2] += A[{i},J/2]",
+        "y[j] += A[{i},j]",
+        "y[j] += A[I/2,{j}]",
+        "y[j] += A[i,{j}]",
     ]
 
 
@@ -206,7 +218,7 @@ def test_a_program_says_its_levels_and_takes_them_back(native: duckdb.DuckDBPyCo
     assert "val DOUBLE[256]{3000}" in program.explain()
 
 
-@pytest.mark.parametrize("label", ["j/256", "0{i}", "i/", "k{j}", "i/0"])
+@pytest.mark.parametrize("label", ["j/256", "1{k}", "i/", "k{j}", "i/0"])
 def test_levels_that_there_are_not(label: str) -> None:
     a = np.eye(3)
     with pytest.raises(LabelError, match="promotes an unknown label"):

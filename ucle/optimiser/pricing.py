@@ -26,7 +26,13 @@ from ucle.optimiser.tiled_and_compressed import all_blocked, list_levelled, stor
 from ucle.options import Optimisations
 from ucle.plan.decomposition import Blocks, DecomposedProgram, VertexCost
 from ucle.plan.early_ends import may_end_early
-from ucle.plan.kernel_choice import RUN_KERNELS, choose_kernel, keyed_labels, needs_scalars
+from ucle.plan.kernel_choice import (
+    RUN_KERNELS,
+    choose_kernel,
+    is_transposed,
+    keyed_labels,
+    needs_scalars,
+)
 from ucle.plan.prices import (
     CACHED,
     POINTER,
@@ -362,10 +368,14 @@ class CostedProgram(SizedProgram):
         long = 0.0
         if stored.runs and drivers[number] == own[-1] and kernel in RUN_KERNELS:
             return SparseWork(stored.runs, 2.0 * entries * width, 0.0, *made, threads=threads)
-        if len(vertex.inputs) == 2:
-            dense = vertex.inputs[1 - number].tensor, vertex.reads(decomposition)[1 - number]
+        reached = []  # what entries point to; of a transpose, they are read and written there
+        if is_transposed(vertex, decomposition):
+            reached = [(vertex.name, vertex.makes(decomposition))] * 2
+        elif len(vertex.inputs) == 2:
+            reached = [(vertex.inputs[1 - number].tensor, vertex.reads(decomposition)[1 - number])]
+        for dense in reached:
             if self.array_bytes(*dense) > SHARED:
-                long = entries * width * vertex.tensor.type.dtype.bytes
+                long += entries * width * vertex.tensor.type.dtype.bytes
         return SparseWork(entries, 2.0 * entries * width, 0.0, *made, long, threads)
 
     def _deferred_cost(self, vertex: Vertex, decomposition: Decomposition) -> VertexCost:

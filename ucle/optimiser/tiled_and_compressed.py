@@ -245,6 +245,9 @@ def _of_one(vertex: Vertex, program: Program) -> Iterator[tuple[Label, Drivers]]
     if len(operand.labels) == 2:
         for row, column in _ways(vertex, operand, program):
             yield row, _with_result(vertex, (0, column.name))
+        if len(vertex.labels) == 1:  # the columns that are listed are aggregated
+            (kept,), (inner,) = vertex.labels, vertex.reduced
+            yield inner, ((0, kept.name),)
 
 
 def _with_result(vertex: Vertex, *drivers: tuple[int, str]) -> Drivers:
@@ -298,6 +301,9 @@ def _product(
     if both and len(columns) == 1:
         (column,) = columns
         yield row, ((number, name), (1 - number, column), (RESULT, column))
+    # The same matrix by its other axis: the kernel multiplies the transpose of what it lists.
+    (inner,) = vertex.reduced
+    yield inner, ((number, row.name),)
 
 
 # ---- Products behind masks ----

@@ -79,7 +79,8 @@ def _numbered_axes(scan: TableScan) -> Iterator[int]:
     source = scan.source
     if isinstance(source.origin, Names):
         yield from range(scan.type.rank)
-    for number, axis in enumerate(scan.layout.promoted):
+    keyed = source.layout if scan.gathers else scan.layout
+    for number, axis in enumerate(keyed.promoted):
         if source.is_encoded(number) or source.kept_as is not None:
             yield axis
     if source.placed:

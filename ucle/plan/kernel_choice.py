@@ -17,7 +17,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.fills import absorbed_sides
 from ucle.ir.index_maps import IndexMap
-from ucle.ir.layouts import Decomposition, Layout
+from ucle.ir.layouts import RESULT, Decomposition, Layout
 from ucle.ir.linear_systems import LinearSystem
 from ucle.ir.masked_products import MaskedProduct
 from ucle.ir.tensor_types import TensorType
@@ -310,7 +310,10 @@ def _general(pattern: _Pattern, stem: str) -> ChosenKernel:
     )
 
 
-RUN_KERNELS = frozenset({"csr_mat", "csr_reduce_rows", "csr_reduce"})
+TRANSPOSED = "csr_t_mat"
+"""The kernel of the transpose of a compressed matrix times a dense one."""
+
+RUN_KERNELS = frozenset({"csr_mat", TRANSPOSED, "csr_reduce_rows", "csr_reduce_cols", "csr_reduce"})
 """Kernels that read a run of one value in a few steps; others look at each of its entries."""
 
 IN_BOTH = "csr_csr_at"
@@ -330,6 +333,7 @@ def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKer
         if vertex.reduce is None:
             return ChosenKernel(None, scalar=False, compressed=True)
         name, reduce = _finish(vertex, vertex.inputs[0])
+        name = "csr_reduce_cols" if is_transposed(vertex, decomposition) else name
         return ChosenKernel(name, not vertex.labels, specification=reduce, compressed=True)
     shared = {label.name for label in vertex.reduced}
     first = 0 if 0 in drivers else 1
@@ -338,6 +342,12 @@ def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKer
         first = next(n for n in (0, 1) if drivers[n] in shared)
     own, other = vertex.inputs[first], vertex.inputs[1 - first]
     combine, swap = _combination(vertex, first), first == 1
+    if is_transposed(vertex, decomposition):
+        words = _semiring(vertex, combine)
+        columns = math.prod(x.bound for x in vertex.labels if x.name in other.names)
+        return ChosenKernel(
+            TRANSPOSED, False, swap, words, inner=columns, fusible=not words, compressed=True
+        )
     if other.names == (drivers[first],) and shared == {drivers[first]} and len(own.names) == 2:
         # A vector is a matrix of one column.
         words = _semiring(vertex, combine)
@@ -354,6 +364,12 @@ def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKer
         return ChosenKernel("csr_csr", False, swap, words, compressed=True)
     columns = math.prod(x.bound for x in vertex.labels if x.name in other.names)
     return ChosenKernel("csr_mat", False, swap, words, inner=columns, compressed=True)
+
+
+def is_transposed(vertex: Vertex, decomposition: Decomposition) -> bool:
+    """Return whether a matrix is compressed along an axis that the result has, as a dense one."""
+    drivers = dict(decomposition.compressed)
+    return RESULT not in drivers and not set(vertex.names).isdisjoint(drivers.values())
 
 
 def at_absent_places(

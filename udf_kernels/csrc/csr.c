@@ -93,7 +93,8 @@ csr csr_of(view bytes) {
     csr x = {.rows = head[1], .cols = head[2], .ptr = head + 4, .bytes = bytes};
     x.nnz = x.ptr[x.rows];
     x.idx = x.ptr + x.rows + 1;
-    x.values = bytes.data + csr_values_at(x.rows, x.nnz);
+    x.ends = head[3] == CSR_RUNS ? x.idx + x.nnz : NULL;
+    x.values = bytes.data + csr_values_at(x.rows, csr_places(&x));
     return x;
 }
 

@@ -7,7 +7,7 @@
 /* Indices in a BLOB, at any address. */
 typedef uint32_t u32 __attribute__((aligned(1), may_alias));
 
-enum { CSR_FEW = 64 };
+enum { CSR_FEW = 64, CSR_BLOCK = 256 };
 
 struct csr_loops {
     /* out[i] = x[idx[i]], and out[idx[i]] = x[i] */
@@ -42,6 +42,9 @@ struct csr_loops {
     trouble (*spread)(size_t n, const void *factor, const u32 *idx, const void *x, void *restrict acc);
     trouble (*spread_reduce)(enum reduce_op op, size_t n, const u32 *idx, const void *x,
                              void *restrict acc);
+    /* Lines of n, at most CSR_BLOCK, whose distance is `pitch`: each op= x[i]; or += factor x[i]. */
+    trouble (*spread_line)(enum reduce_op op, size_t lines, size_t pitch, size_t n,
+                           const void *factor, const void *x, void *restrict acc);
     /* out[e] = acc[idx[e]] (idx NULL: acc[e]), which is cleared. */
     trouble (*collect)(enum reduce_op op, size_t n, const u32 *idx, void *acc, void *restrict out);
 

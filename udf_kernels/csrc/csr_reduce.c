@@ -27,8 +27,9 @@ size_t apply_csr_reduce_cols(call *c, size_t row) {
     semiring by;
     csr x;
     if (!read_reduction(c, 0, row, &by) || !read_csr_stored(c, 1, row, &x)) return 0;
-    if (x.ends != NULL && !csr_expand(c, 1, &x)) return 0;
     char *out = writer_room(c, row, x.cols);
+    if (out != NULL && x.ends != NULL)
+        return finish(c, row, x.cols, csr_t_runs(c, &x, &by, NULL, 1, x.cols, out));
     void *sums = out == NULL ? NULL : csr_sums(c, by.reduce, x.cols);
     if (sums == NULL) return 0;
     trouble bad = watch_stops(&c->watch, 4 * x.nnz) ? INTERRUPTED : 0;

@@ -102,11 +102,6 @@ trouble csr_fold_runs(call *c, const semiring *by, const csr *x, size_t first, s
 
 /* ---- Products ---- */
 
-/* Sums that need totals, but not of products. */
-static bool needs_entries(const element_type *type, const semiring *by) {
-    return by->reduce == REDUCE_sum && has_totals(type) && !sums_products(type, by);
-}
-
 /* Value ⊗ row for the rows of a run, ⊕ of them into a line of n. */
 static trouble fold_lines(const element_type *type, const semiring *by, const void *value,
                           size_t lines, const void *matrix, size_t n, void *out) {
@@ -132,9 +127,9 @@ static trouble fold_lines(const element_type *type, const semiring *by, const vo
 trouble csr_multiply_runs(call *c, const csr *x, const semiring *by, const void *matrix, size_t n,
                           size_t length, void *out) {
     const element_type *type = c->type;
-    if (needs_entries(type, by)) return OVERFLOWS;
-    type->fill(length, &type->identity[by->reduce], out);
     bool sums = sums_products(type, by);
+    if (by->reduce == REDUCE_sum && has_totals(type) && !sums) return OVERFLOWS;
+    type->fill(length, &type->identity[by->reduce], out);
     trouble bad = 0;
     for (size_t r = 0; length > 0 && r < x->rows && !bad; r++) {
         size_t first = x->ptr[r], count = csr_row_length(x, r);
@@ -152,34 +147,56 @@ trouble csr_multiply_runs(call *c, const csr *x, const semiring *by, const void 
     return bad;
 }
 
-/* One line of n, combined with a value, into each row of a run. */
-static trouble spread_line(const element_type *type, const semiring *by, const void *value,
-                           const void *line, size_t lines, size_t n, void *out) {
+/* ---- Into the columns of runs ---- */
+
+static size_t sum_size(const element_type *type, enum reduce_op op) {
+    return op == REDUCE_sum ? type->csr->sum_size : type->size;
+}
+
+/* A value, or its products with a line of n, into each row of a run: accumulators of n each. */
+static trouble spread_run(const element_type *type, const semiring *by, const void *value,
+                          const void *line, size_t lines, size_t n, char *sums) {
+    const csr_loops *loops = type->csr;
+    if (line == NULL) return loops->spread_line(by->reduce, lines, 1, 1, NULL, value, sums);
+    bool products = sums_products(type, by);
     element block[CSR_BLOCK];
     trouble bad = 0;
     for (size_t j = 0; j < n && !bad; j += CSR_BLOCK) {
         size_t some = n - j < CSR_BLOCK ? n - j : CSR_BLOCK;
-        bad = combine_swapped(type, by, some, value, 0, at(type, line, j), 1, block);
-        if (n == 1) return bad ? bad : type->reduce(by->reduce, lines, block, 0, out, 1);
-        for (size_t l = 0; l < lines && !bad; l++)
-            bad = type->reduce(by->reduce, some, block, 1, at_out(type, out, l * n + j), 1);
+        const void *from = at(type, line, j), *factor = products ? value : NULL;
+        if (!products) bad = combine_swapped(type, by, some, value, 0, from, 1, block);
+        if (!products) from = block;
+        char *to = sums + j * sum_size(type, by->reduce);
+        if (!bad) bad = loops->spread_line(by->reduce, lines, n, some, factor, from, to);
     }
+    return bad;
+}
+
+trouble csr_spread_runs(call *c, const csr *x, const semiring *by, const void *matrix, size_t n,
+                        void *sums) {
+    const element_type *type = c->type;
+    size_t pitch = n * sum_size(type, by->reduce);
+    trouble bad = 0;
+    for (size_t r = 0; r < x->rows && n > 0 && !bad; r++)
+        for (size_t e = x->ptr[r]; e < x->ptr[r + 1] && !bad; e++) {
+            size_t lines = run_length(x, e);
+            if (watch_stops(&c->watch, 8 + lines * (n / 4 + 1))) return INTERRUPTED;
+            const void *line = matrix == NULL ? NULL : at(type, matrix, r * n);
+            bad = spread_run(type, by, at(type, x->values, e), line, lines, n,
+                             (char *)sums + x->idx[e] * pitch);
+        }
     return bad;
 }
 
 trouble csr_t_runs(call *c, const csr *x, const semiring *by, const void *matrix, size_t n,
                    size_t length, void *out) {
     const element_type *type = c->type;
-    bool inexact = by->reduce == REDUCE_sum && has_totals(type) && type->exact == NULL;
-    if (needs_entries(type, by) || (inexact && x->rows > NEAR_TERMS)) return OVERFLOWS;
-    type->fill(length, &type->identity[by->reduce], out);
-    trouble bad = 0;
-    for (size_t r = 0; length > 0 && r < x->rows && !bad; r++)
-        for (size_t e = x->ptr[r]; e < x->ptr[r + 1] && !bad; e++) {
-            size_t lines = run_length(x, e);
-            if (watch_stops(&c->watch, 8 + lines * (n / 4 + 1))) return INTERRUPTED;
-            bad = spread_line(type, by, at(type, x->values, e), at(type, matrix, r * n), lines, n,
-                              at_out(type, out, x->idx[e] * n));
-        }
-    return bad;
+    bool in_place = sum_size(type, by->reduce) == type->size;
+    void *sums = in_place ? out : csr_sums(c, by->reduce, length);
+    if (sums == NULL) return NO_MEMORY;
+    if (in_place) type->fill(length, &type->identity[by->reduce], out);
+    trouble bad = csr_spread_runs(c, x, by, matrix, n, sums);
+    if (in_place) return bad;
+    trouble end = type->csr->collect(by->reduce, length, NULL, sums, out); /* clears them */
+    return bad ? bad : end;
 }

@@ -331,6 +331,68 @@ HOT trouble csr_spread_reduce(enum reduce_op op, size_t n, const u32 *idx, const
     return bad;
 }
 
+#if HAS_PRODUCTS
+static trouble csr_add_line(size_t lines, size_t pitch, size_t n, const S *factor, const S *x,
+                            SUM *sums) {
+    V none = IDENTITY_sum;
+    SUM line[CSR_BLOCK];
+    trouble bad = 0;
+    for (size_t i = 0; i < n; i++) {
+        V v = x[i];
+        SUM zero = WIDEN(none);
+        line[i] = factor == NULL ? SUM_ADD(zero, v) : SUM_PRODUCT(zero, *factor, v);
+    }
+    if (n == 1 && pitch == 1) {
+        SUM v = line[0];
+        for (size_t l = 0; l < lines; l++) sums[l] = SUM_ADD(sums[l], v);
+        return bad;
+    }
+    for (size_t l = 0; l < lines; l++, sums += pitch)
+        for (size_t i = 0; i < n; i++) sums[i] = SUM_ADD(sums[i], line[i]);
+    return bad;
+}
+#endif
+
+#define LINE_CASE(name)                                              \
+    case REDUCE_##name:                                              \
+        for (size_t l = 0; l < lines; l++, acc += pitch)             \
+            for (size_t i = 0; i < n; i++) {                         \
+                V u = acc[i], v = x[i];                              \
+                acc[i] = STEP_##name(u, v);                          \
+            }                                                        \
+        break;
+#define LONG_CASE(name)                                              \
+    case REDUCE_##name:                                              \
+        for (size_t l = 0; l < lines; l++) {                         \
+            V u = acc[l];                                            \
+            acc[l] = STEP_##name(u, once);                           \
+        }                                                            \
+        break;
+
+HOT trouble csr_spread_line(enum reduce_op op, size_t lines, size_t pitch, size_t n,
+                            const void *factor, const void *from, void *restrict to) {
+    const S *x = from;
+    S *acc = to;
+    trouble bad = 0;
+#if HAS_PRODUCTS
+    if (op == REDUCE_sum) return csr_add_line(lines, pitch, n, factor, x, to);
+#endif
+    (void)factor; /* of sums alone */
+    if (n == 1 && pitch == 1) {
+        V once = x[0];
+        switch (op) {
+            FAMILY_REDUCES(LONG_CASE)
+        default: break;
+        }
+        return bad;
+    }
+    switch (op) {
+        FAMILY_REDUCES(LINE_CASE)
+    default: break;
+    }
+    return bad;
+}
+
 HOT trouble csr_collect(enum reduce_op op, size_t n, const u32 *idx, void *acc, void *restrict to) {
     S *out = to;
     trouble bad = 0;
@@ -410,6 +472,7 @@ static const csr_loops loops_of_csr = {
     .add_rows = csr_add_rows, .multiply_rows = csr_multiply_rows,
     .add_runs = csr_add_runs, .sum_runs = csr_sum_runs, .add_to_rows = csr_add_to_rows, .dots = csr_dots, .spread = csr_spread, .sum_size = sizeof(SUM),
 #endif
-    .clear = csr_clear, .spread_reduce = csr_spread_reduce, .collect = csr_collect,
+    .clear = csr_clear, .spread_reduce = csr_spread_reduce, .spread_line = csr_spread_line,
+    .collect = csr_collect,
     .count_records = csr_count_records, .put_records = csr_put_records, .sort_few = csr_sort_few,
 };

@@ -129,17 +129,23 @@ static const semiring PRODUCTS = {.reduce = REDUCE_sum, .combine = OP_mult};
 
 bool prepare_csr_t_mat(call *c, size_t row, addend *x) {
     csr a;
-    if (!read_csr(c, 0, row, &a) || !read_dense(c, 1, row, a.rows, &x->b, &x->n) ||
+    if (!read_csr_stored(c, 0, row, &a) || !read_dense(c, 1, row, a.rows, &x->b, &x->n) ||
         !result_length(c, a.cols, x->n, x->b.length, &x->length))
         return false;
     x->start = c->type->identity[REDUCE_sum];
     x->a = (tensor){a.bytes.data, a.bytes.bytes};
+    if (a.ends != NULL) { /* totals are accumulators of runs */
+        x->terms = has_totals(c->type) ? SIZE_MAX : 0;
+        return true;
+    }
     bool inexact = has_totals(c->type) && c->type->exact == NULL;
     return !inexact || a.rows <= NEAR_TERMS || x->n == 0 || longest_column(c, &a, &x->terms);
 }
 
 trouble add_csr_t_mat(call *c, const addend *x, void *state) {
     csr a = csr_of((view){x->a.data, x->a.length});
+    if (a.ends != NULL)
+        return has_totals(c->type) ? OVERFLOWS : csr_spread_runs(c, &a, &PRODUCTS, x->b.data, x->n, state);
     return x->n == 0 ? 0 : by_rows(c, &a, x->b.data, x->n, state);
 }
 
@@ -147,6 +153,7 @@ trouble csr_t_mat_to_totals(call *c, const addend *x, void *totals) {
     const element_type *type = c->type;
     csr a = csr_of((view){x->a.data, x->a.length}), t;
     fold f;
+    if (a.ends != NULL) return csr_spread_runs(c, &a, &PRODUCTS, x->b.data, x->n, totals);
     if (!turned(c, &a, &t) || !fold_open(c, &PRODUCTS, x->b.data, x->n, &f)) return NO_MEMORY;
     char *near = call_zeros(c, WORK_BITS, x->n * type->size);
     if (near == NULL) return NO_MEMORY;

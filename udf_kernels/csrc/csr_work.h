@@ -7,8 +7,6 @@
 /* Of call_work; the scratch is for whatever else there is. */
 enum { WORK_INDICES, WORK_VALUES, WORK_SUMS, WORK_PLACES, WORK_LIST, WORK_BITS, WORK_RANKS, WORK_RUNS };
 
-enum { CSR_BLOCK = 256 };
-
 /* A result of which nobody knows how long it will be. */
 typedef struct csr_built {
     size_t nnz;
