@@ -15,6 +15,7 @@ from ucle.operators import (
     ACOSH,
     ASIN,
     ATANH,
+    BIT_COUNT,
     BIT_XOR,
     COS,
     EXP,
@@ -128,6 +129,7 @@ MAPS: Mapping[PointwiseMap, Texts] = _MAPS | {
         f"ELSE {NAN} END"
     },
     ROUND: {"f": f"round(CAST(x AS {DOUBLE}))"},
+    BIT_COUNT: {"i": "bit_count(CAST(x AS BIT(64)))"},
 }
 
 POSTGRES_SQL = Dialect(

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from ucle.operators import (
     ACOSH,
     ASINH,
+    BIT_COUNT,
     BIT_XOR,
     CEIL,
     EXPM1,
@@ -71,6 +72,7 @@ REDUCES: Mapping[Reduce, Texts] = {
 MAPS: Mapping[PointwiseMap, Texts] = standard.maps(_NAN) | {
     LOG1P: {"f": f"CASE WHEN x > -1 THEN log1p(x) WHEN x = -1 THEN -{INFINITE} ELSE {NAN} END"},
     EXPM1: {"f": "expm1(x)"},
+    BIT_COUNT: {"i": "bit_count(x)"},
     SOFTPLUS: {"f": "log1p(exp(-abs(x))) + greatest(x, zero)"},
     ASINH: {
         "f": f"CASE WHEN abs(x) > 1e100 THEN sign(x) * (ln(abs(x)) + {standard.LOG_2}) "

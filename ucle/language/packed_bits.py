@@ -36,6 +36,7 @@ from ucle.operators import (
     AND,
     ANY,
     BIT_AND,
+    BIT_COUNT,
     BIT_OR,
     BIT_XOR,
     NOT,
@@ -47,8 +48,6 @@ from ucle.operators import (
 
 LEAST = "(-9223372036854775807 - 1)"
 """The word whose highest bit alone is set: no literal says it."""
-
-NIBBLES, BYTES = 0x1111111111111111, 0x0F0F0F0F0F0F0F0F
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def over_words(
     >>> program = parse_program("E[i,j] = A[i,j] and A[i,~(j+1)]; n += E[i,j]")
     >>> made = over_words(program, {"A": 128}, None)
     >>> sorted({x.target.tensor for x in made.statements} - {"n"})
-    ['E_bits', 'E_count', 'E_count_2', 'E_count_3', 'E_words']
+    ['E_words']
     >>> made.bounds
     {'j_word': 2}
     """
@@ -248,14 +247,15 @@ class _Packer:
         length: int,
     ) -> None:
         others = [x for x in argument.labels if x != label]
-        stem = next(iter(accesses(argument))).tensor
-        name = self._fresh(f"{stem}_bits")
-        self._emit_words(name, [*others, label], argument, length)
         word = self._word_label(label, length)
-        axes = ",".join([*others, word])
-        read = f"{name}[{axes}]"
+        if isinstance(argument, Access) and not _offset(argument, label):
+            read = self._text(argument, label, word)
+        else:
+            name = self._fresh(f"{accesses(argument)[0].tensor}_bits")
+            self._emit_words(name, [*others, label], argument, length)
+            read = f"{name}[{','.join([*others, word])}]"
         if operator is SUM:
-            read = self._count(name, stem, axes)
+            read = f"{BIT_COUNT.name}({read})"
         elif operator is ANY:
             read = f"{read} != 0"
         else:
@@ -267,20 +267,6 @@ class _Packer:
             self._emit(f"{left} = {operator.name}[{labels}]({read})")
         else:
             self._emit(f"{left} {statement.accumulate.assignment} {read}")
-
-    def _count(self, name: str, stem: str, axes: str) -> str:
-        """Count the bits of each word: in four bits, in bytes, and in all, without overflow."""
-        steps = (
-            " + ".join(f"(({{x}} >> {n}) & {NIBBLES})" for n in range(4)),
-            f"({{x}} & {BYTES}) + (({{x}} >> 4) & {BYTES})",
-            "({x} + ({x} >> 8)) + (({x} + ({x} >> 8)) >> 16)",
-        )
-        read = f"{name}[{axes}]"
-        for step in steps:
-            made = self._fresh(f"{stem}_count")
-            self._emit(f"{made}[{axes}] = {step.format(x=read)}")
-            read = f"{made}[{axes}]"
-        return f"(({read} + ({read} >> 32)) & 127)"
 
     # ---- Truth values ----
 

@@ -111,6 +111,7 @@ from ucle.operators.trigonometry import (
 )
 from ucle.operators.whole_numbers import (
     BIT_AND,
+    BIT_COUNT,
     BIT_OR,
     BIT_XOR,
     BITWISE_LEFT_SHIFT,
@@ -176,6 +177,7 @@ __all__ = [
     "BITWISE_LEFT_SHIFT",
     "BITWISE_RIGHT_SHIFT",
     "BIT_AND",
+    "BIT_COUNT",
     "BIT_OR",
     "BIT_XOR",
     "CEIL",

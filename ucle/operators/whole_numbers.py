@@ -72,6 +72,12 @@ def _right_shift_values(a: Values, b: Values, dtype: DType) -> Values:
     return interval(min(a.low, 0), max(a.high, 0), dtype)
 
 
+def _bit_count(x: Any) -> Any:
+    words = np.asarray(x, np.int64)
+    bits = np.unpackbits(words.reshape(-1).view(np.uint8)).reshape(*words.shape, 64)
+    return bits.sum(axis=-1, dtype=np.int64)
+
+
 def _any_bits(a: Values, b: Values, dtype: DType) -> Values:
     return anything(dtype)
 
@@ -262,6 +268,17 @@ ROUND = PointwiseMap(
     derivative=NONE,
 )
 
+# Of negative numbers the bits of two's complement, as in SQL: NumPy counts those of the absolute
+# value.
+BIT_COUNT = PointwiseMap(
+    "bit_count",
+    "i",
+    _bit_count,
+    rule=lambda a, dtype: Values(0, 64),
+    texts={"i": "bit_count(x)"},
+    derivative=NONE,
+)
+
 COMBINES: tuple[Combine, ...] = (
     COPYSIGN,
     NEXTAFTER,
@@ -280,4 +297,5 @@ MAPS: tuple[PointwiseMap, ...] = (
     CEIL,
     TRUNC,
     ROUND,
+    BIT_COUNT,
 )

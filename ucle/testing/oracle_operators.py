@@ -160,6 +160,7 @@ FUNCTIONS: dict[str, Meaning] = {
     "isfinite": Meaning(np.isfinite, "bifc"),
     "finite": Meaning(lambda x: np.where(np.isfinite(x), x, x.dtype.type(0))),
     "one_if_zero": Meaning(lambda x: np.where(x == 0, x.dtype.type(1), x), "bifc"),
+    "bit_count": Meaning(np.vectorize(lambda x: (int(x) % 2**64).bit_count(), "l"), "bi"),
     "not": Meaning(np.logical_not, "bifc"),
     "logical_not": Meaning(np.logical_not, "bifc"),
     "conj": Meaning(np.conj, "ifc"),

@@ -13,7 +13,7 @@
 
 /* ---- Pointwise maps ---- */
 
-#define EACH_MAP(X) MAPS_real(X) X(conj) X(real) X(imag)
+#define EACH_MAP(X) MAPS_real(X) X(conj) X(real) X(imag) X(bit_count)
 
 #define MAPS_real(X)                                                                       \
     X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(asinh) X(acosh)         \
@@ -21,7 +21,7 @@
     X(relu) X(leaky_relu) X(sigmoid) X(tanh) X(exp) X(log) X(log1p) X(sqrt) X(abs) X(neg)  \
     X(square) X(reciprocal) X(sign) X(gelu) X(silu) X(softplus) X(floor) X(ceil) X(round)  \
     X(erf) X(normal_quantile) X(isnan) X(isfinite) X(finite) X(one_if_zero) X(not)
-#define MAPS_integer(X) X(relu) X(abs) X(neg) X(square) X(sign) X(one_if_zero) X(not)
+#define MAPS_integer(X) X(relu) X(abs) X(neg) X(square) X(sign) X(one_if_zero) X(not) X(bit_count)
 #define MAPS_boolean(X) X(one_if_zero) X(not)
 #define MAPS_complex(X)                                                                    \
     X(sigmoid) X(tanh) X(exp) X(log) X(sqrt) X(abs) X(neg) X(square) X(reciprocal) X(conj) \

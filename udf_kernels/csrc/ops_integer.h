@@ -101,6 +101,7 @@ MAP(relu, v > 0 ? v : 0)
 MAP(sign, (v > 0) - (v < 0))
 MAP(one_if_zero, v == 0 ? 1 : v)
 MAP(not, v == 0)
+MAP(bit_count, __builtin_popcountll((uint64_t)v))
 
 #define IDENTITY_sum 0
 #define IDENTITY_prod 1
