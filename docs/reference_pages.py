@@ -61,7 +61,8 @@ stays sparse.
 `gelu` is the tanh approximation (with `erf`, the error function, the exact one is
 `0.5 * x * (1 + erf(x / 1.4142135623730951))`);
 `leaky_relu` has the slope 0.01 below 0; `round` rounds halves to
-the even neighbour; `normal_quantile` is the quantile function of the standard normal distribution.
+the even neighbour; `bit_count` counts the bits of two's complement, which of -1 are 64;
+`normal_quantile` is the quantile function of the standard normal distribution.
 The names of element types are functions that convert values: {casts}.
 
 ## Functions defined by others

@@ -38,6 +38,7 @@ PROGRAMS = {
     """,
     "others": "r[j] += A[i,j]; y[i] += A[i,j] * x[j]; g[i,k] += A[i,j] * A[k,j]; c[i] = A[i,3]",
     "mixed": "E[i,j] = A[i,j] and x[j] > 0.5; F[i,j] = A[i,j] == B[i,j]",
+    "first": "p[i] = argmax[j](A[i,j]); q[i] = argmin[j](A[i,j] and B[i,j]); r = argmin[j](A[0,j])",
     "turned": "E[j,i] = A[i,j] and B[i,j]; q[i,k] = any[j](A[i,j] and B[k,j])",
 }  # fmt: skip
 
@@ -65,7 +66,7 @@ def test_words_answer_like_truth_values(program: str, length: int, routes: Route
         pytest.skip("there is no fourth column")
     A, B, x = _images(length)
     names = {s.target.tensor for s in parse_program(text)}
-    given = {name: value for name, value in {"B": B, "x": x}.items() if f"{name}[" in text}
+    given = {name: value for name, value in {"B": B, "x": x}.items() if f" {name}[" in text}
     packed = given | ({"B": ucle.bits(_pack(B), length)} if "B" in given else {})
     for connection in routes.values():
         options: dict[str, Any] = {"database": connection, "outputs": names}

@@ -256,12 +256,15 @@ def _raise_syntax_error(error: UnexpectedError, text: str) -> NoReturn:
         line, column = len(lines), len(lines[-1]) + 1
     words = sorted({TERMINALS.get(name, name) for name in expected})
     source = (text.splitlines() or [""])[line - 1] if line - 1 < len(text.splitlines()) else ""
+    hint = GOES_ON if goes_on and line > 1 and not source[: column - 1].strip() else None
+    if found in FIRST and "REDUCE" in expected:
+        hint = f"after =, write {FIRST[found].form}"
     raise ProgramSyntaxError(
         "the program does not follow the grammar",
         where=f"line {line}, column {column}",
         expected=" or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words),
         found=f"{unexpected} in {source.strip()!r}",
-        hint=GOES_ON if goes_on and line > 1 and not source[: column - 1].strip() else None,
+        hint=hint,
     ) from None
 
 
