@@ -62,7 +62,9 @@ def measure_sums(
     name = statement.target
     before, after, numbers = list[LogicalStatement](), list[LogicalStatement](), list[str]()
     given, types = dict[Use, Use](), dict[str, TensorType]()
-    for number, (use, polynomial) in enumerate(roots.items(), 1):
+    # What the sums inside of it came to, the sum of the statement itself reads.
+    own_last = sorted(roots.items(), key=lambda pair: pair[0] == statement.result)
+    for number, (use, polynomial) in enumerate(own_last, 1):
         if len(polynomial.monomials) == 1:
             continue  # its terms are those of the written form
         value, labels = name, statement.labels
@@ -74,7 +76,7 @@ def measure_sums(
             steps = {step.name: step for step in apart.steps}
             types[value] = _type_of(known, apart, steps)
             given[use] = Use(value, labels, use.dtype)
-        measured = _Measuring(known, statement, f"{name}.condition{number}")
+        measured = _Measuring(known, statement, f"{name}.condition{number}", given, types)
         after += measured.statements(polynomial, Use(value, labels, polynomial.dtype))
         numbers.append(after[-1].target)
     own = PolynomialWriter(known, statement, roots, given, types).statement()
@@ -95,8 +97,16 @@ def _type_of(
 class _Measuring:
     """The statements that measure one sum."""
 
-    def __init__(self, known: Polynomials, statement: LogicalStatement, name: str) -> None:
+    def __init__(
+        self,
+        known: Polynomials,
+        statement: LogicalStatement,
+        name: str,
+        given: Mapping[Use, Use],
+        types: Mapping[str, TensorType],
+    ) -> None:
         self._known = known
+        self._given, self._types = given, types
         self._statement = replace(statement, path=None, lifted=True)
         self._name = name
         self._steps: list[Contraction] = []
@@ -115,7 +125,8 @@ class _Measuring:
             target = f"{self._name}.term{number}"
             alone = replace(self._statement, target=target, labels=labels)
             sum_ = Polynomial(labels, polynomial.dtype, (term,))
-            made.append(PolynomialWriter(known, alone, {}).sum_of(sum_))
+            writer = PolynomialWriter(known, alone, {}, self._given, self._types)
+            made.append(writer.sum_of(sum_))
             uses.append(Use(target, labels, polynomial.dtype))
         return [*made, self._number(uses, float(constant), value)]
 
