@@ -156,6 +156,23 @@ def test_errors_are_within_their_bounds(start: int, routes: Routes) -> None:
     assert sum(found)
 
 
+@pytest.mark.filterwarnings("ignore::ucle.CancellationWarning")
+def test_sums_inside_of_others_are_measured_too(routes: Routes) -> None:
+    """The sum of the statement reads what the inner one came to, and computes it once."""
+    text = "L += square(X[i,j] - tanh(sum[k](square(X[i,k] - x[i]))) * y[j])"
+    rng = np.random.default_rng(1)
+    arrays = {"x": rng.normal(size=20), "y": rng.normal(size=30)}
+    arrays["X"] = np.where(rng.random((20, 30)) < 0.1, rng.normal(size=(20, 30)), 0)
+    case = Case(text, arrays, dict(arrays), {})
+    program = recompiled(case.compile(routes["native"]), ALWAYS)
+    assert program.compiled.program.condition_numbers == ("L.condition1", "L.condition2")
+    form = rewritten_form(program)
+    (inner,) = (x for x in form.statements if x.target == "L.sum1")
+    readers = [x.target for x in form.statements if inner.target in x.reads]
+    assert readers == ["L", "L.condition1", "L.condition2.term2", "L.condition2.term3"]
+    check_everywhere(case, routes, 1, sample=3, optimisations=ALWAYS)
+
+
 @pytest.mark.fuzz
 @pytest.mark.skipif(not FUZZ, reason="UCLE_FUZZ_PROGRAMS is not set")
 @pytest.mark.parametrize("start", range(0, FUZZ, PART))

@@ -113,6 +113,14 @@ PROVEN_FORMS: tuple[Mutation, ...] = (
         (f"{FORMS}::test_forms",),
     ),
     Mutation(
+        "sums-in-factors-stay",
+        "ucle/lowering/rewrites.py",
+        "factors = [factor for factor in factors if self.polynomials.of(factor) is None]",
+        "factors = []",
+        "a sum inside of a function of a factor is computed as it is written",
+        (f"{FORMS}::test_forms",),
+    ),
+    Mutation(
         "measured-tensors-that-nobody-reads",
         "ucle/lowering/write_polynomials.py",
         "measuring = tuple(y for x in needed for y in numbers.get(x.target, ()))",

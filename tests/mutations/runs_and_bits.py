@@ -74,4 +74,20 @@ RUNS_AND_BITS: tuple[Mutation, ...] = (
         "the greatest of numbers is whether there is one",
         ("tests/plan/test_early_ends.py::test_results_are_those_of_numpy[auto-few]",),
     ),
+    Mutation(
+        "columns-as-rows",
+        "ucle/plan/kernel_choice.py",
+        'name = "csr_reduce_cols" if is_transposed(vertex, decomposition) else name',
+        "pass",
+        "the sums of columns that are listed are those of the rows",
+        (f"{RUNS}::test_runs_are_compressed_as_they_are",),
+    ),
+    Mutation(
+        "runs-that-no-dictionary-numbers",
+        "ucle/plan/keep_coordinates.py",
+        "keyed = source.layout if scan.gathers else scan.layout",
+        "keyed = scan.layout",
+        "a dictionary is left out that numbers the rows of runs",
+        (f"{RUNS}::test_other_keys_may_have_names",),
+    ),
 )
