@@ -158,6 +158,34 @@ def test_float32_sums_of_long_runs(route: Route) -> None:
     np.testing.assert_allclose(np.frombuffer(found, "f4"), exactly, rtol=1e-6)
 
 
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("tag", [tag for tag in ELEMENT_TYPES if tag != "bool"])
+def test_sums_of_transposes(tag: str, columns: int, route: Route) -> None:
+    """The aggregate adds each run to its columns; integers come back from beyond their range."""
+    rng, dtype = np.random.default_rng(7), ELEMENT_TYPES[tag].dtype
+    values = np.array([2**61, 2**62]) if tag == "i64" else _values(tag)[:3]
+    x = Runs.random(rng, 150, 40, values.astype(dtype))
+    matrix = exact(rng, tag, 150 * columns).reshape(150, columns)
+    back = -matrix if tag == "i64" else matrix
+    dense = np.zeros((150, 40), object)
+    dense[x.entries.row, x.entries.idx] = x.entries.values
+    expected = dense.T @ (matrix.astype(object) + back.astype(object))
+    call = route.call(typed_name("sum_csr_t_mat", tag), 40 * columns, ["x", "d", str(columns)])
+    query = (
+        f"SELECT {call} FROM (SELECT $1::BLOB AS x, "
+        "CASE i WHEN 0 THEN $2::BLOB ELSE $3::BLOB END AS d, i FROM range(2) t(i))"
+    )
+    given = [x.to_bytes(), matrix.tobytes(), back.tobytes()]
+    ((found,),) = route.connection.execute(query, given).fetchall()
+    np.testing.assert_allclose(
+        np.frombuffer(found, dtype).reshape(40, columns), expected.astype(dtype), rtol=1e-6
+    )
+    if tag == "i64":
+        given[2] = given[1]
+        with pytest.raises(duckdb.Error, match="int64 overflow"):
+            route.connection.execute(query, given).fetchall()
+
+
 def _malformed() -> dict[str, bytes]:
     """Words 4 to 6 are ptr, 7 to 9 where runs begin, 10 to 12 where they end."""
     row, begin, end = np.array([0, 0, 1]), np.array([0, 3, 1]), np.array([2, 5, 4])
