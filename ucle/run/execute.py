@@ -256,7 +256,7 @@ class _Execution:
         if rounds is None or self._most == 1:
             return [], {}
         values = [self._value(place, script.loads, inputs) for place in rounds.parameters]
-        if any(value is None for value in values):
+        if any(value is None or value is UNKNOWN for value in values):
             return [], {}
         ((*made, number),) = self._session.run(self._own(rounds.text), where, watch, values)
         row = dict(zip(rounds.columns, made, strict=True))
