@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,12 @@ import pytest
 import scipy.sparse as sp
 
 import ucle
+from ucle.options import Optimisations
 from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import Case
+
+ALWAYS = Optimisations(rewrite_gain=-math.inf, rewrite_effort=math.inf, association_work=math.inf)
+"""Sums are rewritten however small the program is."""
 
 DENSE = np.arange(12.0).reshape(3, 4) - 4
 SPARSE = np.where(np.arange(12).reshape(3, 4) % 3 == 1, DENSE, 0.0)
@@ -38,6 +43,14 @@ def lines(text: str, **inputs: Any) -> list[str]:
             ["T[b,a] is X[a,b]", "U[a,b] is T[b,a]"],
         ),
         ("P[a,b] = 2 * X[a,b]; T[b,a] = P[a,b]; Z[b] += T[b,a]", ["T[b,a] is P[a,b]"]),
+        (
+            "T[b,a] = X[a,b]; U[a,b] = T[b,a] + X[a,b] * X[a,b]; Z[a] += U[a,b] * w[b]",
+            ["T[b,a] is X[a,b]"],
+        ),
+        (
+            "T[b,a] = X[a,b]; Z[a] += (2 * T[b,a] + sqrt(abs(T[b,a]))) * w[b]",
+            ["T[b,a] is X[a,b]"],
+        ),
         ("T[c,a,b] = Y[a,b,c]; Z[b,c] += T[c,a,b]", ["T[c,a,b] is Y[a,b,c]"]),
         ("T[b,a] = X[a,b]; U[a] = T[a,a]; Z += U[a]", ["T[b,a] is X[a,b]"]),
         # read as it is written: by an index map, a sort, as an output
@@ -56,13 +69,14 @@ def test_copies_are_read_through(
     text: str, gone: list[str], data: np.ndarray, routes: Routes
 ) -> None:
     arrays = {"X": data[:, :3] if "T[a,a]" in text else data, "Y": CUBE}
-    arrays |= {"S": data[:, :3], "v": np.arange(2.0)}
+    arrays |= {"S": data[:, :3], "v": np.arange(2.0), "w": np.arange(4.0)}
     arrays = {name: x for name, x in arrays.items() if f"{name}[" in text}
     inputs = {
         name: sp.coo_array(x) if x is data and data is SPARSE else x for name, x in arrays.items()
     }
     assert lines(text, **inputs) == gone
-    check_everywhere(Case(text, arrays, inputs, {}), routes, 5, 8)
+    for optimisations in None, ALWAYS:
+        check_everywhere(Case(text, arrays, inputs, {}), routes, 5, 8, optimisations=optimisations)
 
 
 def test_an_output_is_still_computed_and_read() -> None:

@@ -25,6 +25,14 @@ PROVEN_FORMS: tuple[Mutation, ...] = (
         (f"{COPIES}::test_copies_are_read_through",),
     ),
     Mutation(
+        "steps-under-the-labels-of-before",
+        "ucle/lowering/copies.py",
+        "replace(use, labels=step.labels)",
+        "use",
+        "labels of a step that reads a transposed tensor are mixed up",
+        (f"{COPIES}::test_copies_are_read_through",),
+    ),
+    Mutation(
         "sums-of-the-other-axis",
         "ucle/ir/vertices.py",
         "found = {gone[0]}",
@@ -115,8 +123,8 @@ PROVEN_FORMS: tuple[Mutation, ...] = (
     Mutation(
         "sums-in-factors-stay",
         "ucle/lowering/rewrites.py",
-        "factors = [factor for factor in factors if self.polynomials.of(factor) is None]",
-        "factors = []",
+        "outer += [use for use in polynomial.uses if self.polynomials.of(use) is None]",
+        "pass",
         "a sum inside of a function of a factor is computed as it is written",
         (f"{FORMS}::test_forms",),
     ),

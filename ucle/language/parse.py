@@ -257,7 +257,7 @@ def _raise_syntax_error(error: UnexpectedError, text: str) -> NoReturn:
     words = sorted({TERMINALS.get(name, name) for name in expected})
     source = (text.splitlines() or [""])[line - 1] if line - 1 < len(text.splitlines()) else ""
     hint = GOES_ON if goes_on and line > 1 and not source[: column - 1].strip() else None
-    if found in FIRST and "REDUCE" in expected:
+    if found is not None and found in FIRST and "REDUCE" in expected:
         hint = f"after =, write {FIRST[found].form}"
     raise ProgramSyntaxError(
         "the program does not follow the grammar",

@@ -13,6 +13,7 @@ from typing import ClassVar
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.vertices import Operand
 from ucle.lowering.logical import (
+    Contraction,
     LogicalProgram,
     LogicalStatement,
     Use,
@@ -98,12 +99,18 @@ def _read_originals(
 ) -> LogicalStatement:
     if copies.keys().isdisjoint(statement.reads):
         return statement
-    steps = tuple(
-        replace(step, factors=tuple(_original(use, copies) for use in step.factors))
-        for step in statement.steps
-    )
+    steps: dict[str, Contraction] = {}
+
+    def read(use: Use) -> Use:
+        """Return a use of what a tensor is a copy of; steps may have another order of labels."""
+        step = steps.get(use.tensor)
+        return _original(use, copies) if step is None else replace(use, labels=step.labels)
+
+    for step in statement.steps:
+        steps[step.name] = replace(step, factors=tuple(map(read, step.factors)))
     text = tuple(_source(x, copies) if isinstance(x, str) else x for x in statement.text)
-    return replace(statement, steps=steps, result=_original(statement.result, copies), text=text)
+    result = read(statement.result)
+    return replace(statement, steps=tuple(steps.values()), result=result, text=text)
 
 
 def _original(use: Use, copies: Mapping[str, LogicalStatement]) -> Use:
