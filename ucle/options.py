@@ -20,6 +20,7 @@ from ucle.plan.compute_columns import compute_columns
 from ucle.plan.fuse_dense_steps import fuse_dense_steps
 from ucle.plan.fuse_maps import fuse_maps
 from ucle.plan.inline import inline_constants, keep_in_statement
+from ucle.plan.load_every_tuple import load_every_tuple
 from ucle.plan.materialise import materialise_large, materialise_shared
 from ucle.plan.nest_keyless import nest_keyless
 from ucle.plan.partition_aggregates import partition_aggregates
@@ -136,6 +137,8 @@ class Optimisations:
     """
     windows: bool = True
     """Aggregate over windows of time by windows of SQL, and not over pairs of times."""
+    every_tuple: bool = True
+    """Hand over arrays with the tuples of their fill, where these would be found again."""
     chains: bool = True
     """Fuse pointwise functions of tensors without key columns into one call, in one statement."""
 
@@ -145,6 +148,7 @@ class Optimisations:
         switches: dict[Pass, bool] = {
             compute_columns: self.columns is not None,
             windows_of_time: self.windows,
+            load_every_tuple: self.every_tuple,
             materialise_shared: self.materialise,
             inline_constants: self.constants,
             pass_by_reference: self.references is not None,

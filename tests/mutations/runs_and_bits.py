@@ -83,6 +83,14 @@ RUNS_AND_BITS: tuple[Mutation, ...] = (
         (f"{RUNS}::test_runs_are_compressed_as_they_are",),
     ),
     Mutation(
+        "tuples-of-the-fill-for-all",
+        "ucle/plan/load_every_tuple.py",
+        "if read[name] == completed[name] > 0",
+        "if completed[name]",
+        "a step that reads the stored tuples of an array gets those of its fill, too",
+        ("tests/plan/test_load_every_tuple.py::test_arrays_that_are_read_as_they_are_too",),
+    ),
+    Mutation(
         "runs-that-no-dictionary-numbers",
         "ucle/plan/keep_coordinates.py",
         "keyed = source.layout if scan.gathers else scan.layout",

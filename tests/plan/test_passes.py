@@ -43,6 +43,7 @@ SWITCHES = {
     "chains": Optimisations(chains=False),
     "columns of few rows": Optimisations(columns=0.0),
     "windows": Optimisations(windows=False),
+    "every_tuple": Optimisations(every_tuple=False),
 }
 
 rng = np.random.default_rng(7)
@@ -61,6 +62,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "small chain": lambda: fixed(CHAIN, A=SMALL[0], B=SMALL[1], C=SMALL[2]),
     "shared": lambda: fixed(SHARED, A=LARGE[0], B=LARGE[1]),
     "outgrowing": lambda: outgrowing_case(1),
+    "positions": lambda: fixed("y[i] = x[p[i]]", x=SMALL[0, 0], p=np.arange(900) % 4),
     **{name: lambda name=name: classic(name) for name in TEXTS},  # type: ignore[misc]
     **{f"random {n}": lambda n=n: random_case(n) for n in range(12)},  # type: ignore[misc]
 }
@@ -128,7 +130,7 @@ def test_answers_do_not_depend_on_switches(switch: str, routes: Routes) -> None:
 
 
 def test_each_switch_changes_some_script(native: duckdb.DuckDBPyConnection) -> None:
-    programs = []
+    programs = [CASES["positions"]().compile(native)]
     for name in ("large chain", "small chain", "shared"):
         program = CASES[name]().compile(native)
         programs.append(program.with_decomposition(dict.fromkeys(program.decomposition, ())))

@@ -66,7 +66,7 @@ class InProcess:
             return self._scatter_rows(incoming.files.names)
         if isinstance(origin, Load):
             data = self._inputs[origin.source.tensor].loaded
-            return self._scatter_rows(array_table(data, origin.type, origin.layout))
+            return self._scatter_rows(array_table(data, origin.table_type, origin.layout))
         if isinstance(origin, Dictionary):
             return self._scatter_rows(self.dictionary(origin))
         return self._scatter_rows(rows_of(self._session, origin.source, self._inputs))

@@ -63,7 +63,7 @@ def has_every_tuple(
                 if not is_complete_scan(node, dictionaries):
                     return False
             case Load():
-                if not _is_stored_everywhere(node.type, node.layout):
+                if not node.complete and not _is_stored_everywhere(node.type, node.layout):
                     return False
             case Aggregate(Compute(MaskedJoin())):
                 return False

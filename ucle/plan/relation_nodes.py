@@ -10,7 +10,7 @@ statements that run in rounds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 from ucle import operators
 from ucle.foundation.dataclasses import dataclass
@@ -47,11 +47,22 @@ class TableScan:
 
 @dataclass(frozen=True)
 class Load:
-    """An array from memory, handed over in a layout of our choice that it can have."""
+    """An array from memory, handed over in a layout of our choice that it can have.
+
+    Tuples that hold only the fill are left out, unless it is `complete`.
+    """
 
     source: ArraySource | ListsSource
     type: TensorType
     layout: Layout
+    complete: bool = False
+
+    @property
+    def table_type(self) -> TensorType:
+        """The type of the table: if it is complete, one of a tensor with an entry everywhere."""
+        if not self.complete:
+            return self.type
+        return replace(self.type, values=replace(self.type.every, full=True))
 
 
 @dataclass(frozen=True)

@@ -232,7 +232,7 @@ class SparkEngine:
         origin = incoming.origin
         if isinstance(origin, Load):
             data = self._given[origin.source.tensor].loaded
-            return array_table(data, origin.type, origin.layout)
+            return array_table(data, origin.table_type, origin.layout)
         if isinstance(origin, Dictionary):
             return self.dictionary(origin)
         source = incoming.table
