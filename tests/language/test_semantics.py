@@ -28,7 +28,7 @@ RNG = np.random.default_rng(5)
 SPARSE = random_array(RNG, (5, 4), 0.3)
 OTHER = random_array(RNG, (5, 4), 0.3)
 COLUMN = random_array(RNG, (4,), 0.5)
-REAL_FUNCTIONS = [name for name in MAPS if name != "imag"]
+REAL_FUNCTIONS = [name for name, row in MAPS.items() if "f" in row.kinds]
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-3, 30.0])
 
 
