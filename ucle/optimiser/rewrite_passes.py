@@ -9,7 +9,7 @@ change, and shown by `explain`, without either knowing which passes there are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import field, replace
 from functools import partial
 
@@ -18,10 +18,10 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.states import PlacedInput
 from ucle.lowering.applied_rewrites import AppliedRewrite, RewriteCosts
 from ucle.lowering.contract import KnownContractions
-from ucle.lowering.copies import read_originals
+from ucle.lowering.copies import ReadOriginals, read_originals
 from ucle.lowering.logical import LogicalProgram
 from ucle.lowering.push_down_masks import MaskPushDown, push_down_masks
-from ucle.lowering.quotients import divide_last
+from ucle.lowering.quotients import Divided, divide_last
 from ucle.optimiser.join_order import Association, Decided
 from ucle.optimiser.known_prices import Prices
 from ucle.optimiser.rewriting import RewrittenProgram, candidates, laws
@@ -60,22 +60,27 @@ RewritePass = Callable[[LogicalProgram, RewriteContext, Rest], Choice]
 
 def read_through_copies(logical: LogicalProgram, context: RewriteContext, rest: Rest) -> Choice:
     """Read what copies are copies of (`ucle.lowering.copies`)."""
-    if not _may_rewrite_sums(logical, context.options):
-        return rest(logical, context)
-    read = read_originals(logical, pinned_by_paths(logical))
-    if read is None:
-        return rest(logical, context)
-    return _record(rest(read.program, context), read)
+    return _without_price(read_originals, logical, context, rest)
 
 
 def divide_after_sums(logical: LogicalProgram, context: RewriteContext, rest: Rest) -> Choice:
     """Move divisors out of sums (`ucle.lowering.quotients`), wherever that may be done."""
-    if not _may_rewrite_sums(logical, context.options):
+    return _without_price(divide_last, logical, context, rest)
+
+
+def _without_price(
+    rewrite: Callable[[LogicalProgram, Collection[str]], ReadOriginals | Divided | None],
+    logical: LogicalProgram,
+    context: RewriteContext,
+    rest: Rest,
+) -> Choice:
+    """Take a rewrite, which leaves statements with given paths alone, wherever there is one."""
+    rewritten = None
+    if _may_rewrite_sums(logical, context.options):
+        rewritten = rewrite(logical, pinned_by_paths(logical))
+    if rewritten is None:
         return rest(logical, context)
-    divided = divide_last(logical, pinned_by_paths(logical))
-    if divided is None:
-        return rest(logical, context)
-    return _record(rest(divided.program, context), divided)
+    return _record(rest(rewritten.program, context), rewritten)
 
 
 def choose_sums_of_products(logical: LogicalProgram, context: RewriteContext, rest: Rest) -> Choice:
