@@ -31,7 +31,7 @@ AROUND: tuple[Mutation, ...] = (
         "if tape.operands[operand].layout != tape.results[column].layout:",
         "if not tape.results:",
         "a state that is planned again is taken for one in the new layout",
-        ("tests/run/test_growth.py::test_a_search_from_few_nodes[arrow-1]",),
+        ("tests/run/test_growth.py::test_a_search_from_few_nodes[native-0]",),
     ),
     Mutation(
         "copies-serve-as-parts",

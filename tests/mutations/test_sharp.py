@@ -32,6 +32,7 @@ PROGRAMS = {
     "cse-ignores-maps": "T[i,j] = exp(X[i,j]) * square(X[i,j])",
     "cse-swaps-operands": "T[i,j] = relu(X[i,j] - Y[i,j]) + relu(Y[i,j] - X[i,j])",
     "cse-forgets-label-order": "P[j,i] = exp(A[i,j]); T[i,j] = exp(A[i,j]) / P[i,j]",
+    "two-to-a-power": "T[i,j] = 2 ^ X[i,j]",
     "constant-on-the-wrong-side": "T[i,j] = 2 - X[i,j]",
     "chains-of-infinities": "T += c[i] * spikes[j]",
     "summed-too-early": "T[i,l] += A[i,j] * A[j,k] * A[k,l]",
