@@ -91,7 +91,7 @@ def joins(program: ucle.EinsumProgram) -> int:
 @pytest.mark.parametrize("kind", ["float64", "float32", "int64", "bool"])
 def test_random_products_give_what_numpy_gives(kind: str, routes: Routes) -> None:
     joined = 0
-    for seed in range(5):
+    for seed in range(6):
         case = Cyclic(seed, kind)
         program = case.compile(routes["native"])
         joined += joins(program)
@@ -113,7 +113,7 @@ def test_each_decomposition_gives_the_same(routes: Routes) -> None:
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("seed", [0, 1, 3])
+@pytest.mark.parametrize("seed", [0, 1, 5])
 def test_on_partitions(seed: int, native: Any) -> None:
     """Each operand is one tuple, which is on one partition or on all of them."""
     case = Cyclic(seed, "float64")
@@ -199,7 +199,7 @@ def test_integers_that_overflow_are_an_error(routes: Routes) -> None:
 def test_large_integers_are_right_or_an_error(routes: Routes) -> None:
     """Products of dead ends may overflow, and sums that fit may have terms that do not."""
     right = joined = 0
-    for seed in range(8):
+    for seed in range(9):
         case = Cyclic(seed, "int64")
         rng = np.random.default_rng(seed)
         case.arrays = {

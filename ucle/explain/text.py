@@ -133,6 +133,9 @@ def decomposition_table(decomposed: DecomposedProgram) -> list[tuple[str, str]]:
     return lines
 
 
+LEAST_PERCENT = 0.01
+"""The least difference of two costs that is shown in percent."""
+
 TOLD = 5
 """The number of differences between two plans that are shown, the largest first."""
 
@@ -152,7 +155,10 @@ def _times(ratio: float) -> str:
     """The ratio of two costs: in percent, or as a factor from 2 on."""
     if ratio >= 2:
         return f"{figure(ratio) if ratio >= 100 else format(ratio, '.3g')} times the cost"
-    return f"{100 * abs(ratio - 1):.3g}% {'more expensive' if ratio >= 1 else 'cheaper'}"
+    percent = 100 * abs(ratio - 1)
+    if percent < LEAST_PERCENT:
+        return "the same cost"
+    return f"{percent:.3g}% {'more expensive' if ratio >= 1 else 'cheaper'}"
 
 
 def _rewrite_lines(rewrite: AppliedRewrite) -> list[str]:

@@ -230,6 +230,9 @@ MOST_ROWS = 1 << 10
 """Rows of a `RowQuery`."""
 
 
+THERE = plans.Load, plans.Held, plans.HeldRow
+"""What exists before a script runs."""
+
 Again = tuple[plans.FusedStep, Rounds]
 """A fused step that makes a step of a loop, and how it makes several."""
 
@@ -243,6 +246,9 @@ def _repeated(plan: Plan, repeat: Repeat, *, checked: bool) -> Again | None:
         return None
     tape = tapes[0].relation
     assert isinstance(tape, plans.FusedStep)
+    there = {x.name for x in plan.steps if isinstance(x.relation, THERE)}
+    if not there.issuperset(x.step for x in tape.operands if isinstance(x, plans.Read)):
+        return None  # each step makes what it reads
     operands = {
         (x.step, x.column or VALUE): n
         for n, x in enumerate(tape.operands)
