@@ -28,6 +28,14 @@ MEMORY = "tests/optimiser/test_memory_prices.py"
 TIME_TO_ANSWER: tuple[Mutation, ...] = (
     # ---- Keys ----
     Mutation(
+        "tables-dropped-between-a-statement-and-its-rows",
+        "ucle/database/temporary_tables.py",
+        "if is_running(connection):",
+        "if False:",
+        "rows of a statement are those of another one that drops a table",
+        ("tests/database/test_whole_statements.py",),
+    ),
+    Mutation(
         "tables-without-rows-read-alone",
         "ucle/run/execute.py",
         "if UNKNOWN in values or not query.query.accepts(values):",

@@ -25,6 +25,7 @@ from typing import Any
 import duckdb
 
 from ucle.database.session import Session
+from ucle.database.whole_statements import fetch_all
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import fold_name
 from ucle.plan.sources import TableName, TableSource
@@ -149,7 +150,7 @@ def drop_quietly(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
         duckdb.Error: DuckDB refused it.
     """
     mark = _marks.pop(connection, None)
-    connection.execute(statement).fetchall()
+    fetch_all(connection, statement)
     if mark is not None:
         first, second = (_ask(connection) for _ in range(2))
         if (first, second) == (mark.number + 2, mark.number + 3):
@@ -163,5 +164,5 @@ def _number(session: Session) -> int | None:
 
 
 def _ask(connection: duckdb.DuckDBPyConnection) -> int:
-    ((number,),) = connection.execute(transaction_query()).fetchall()
+    ((number,),) = fetch_all(connection, transaction_query())
     return int(number)

@@ -29,6 +29,7 @@ from ucle.database.engine_errors import (
     execution_error,
 )
 from ucle.database.idle_databases import ONE, Lease
+from ucle.database.whole_statements import fetch_all
 from ucle.errors import DatabaseError, InputError, MemoryLimitError, ReadOnlyError
 from ucle.foundation.libraries import pa
 from ucle.foundation.logs import EXECUTE, STATISTICS, log_duration
@@ -181,7 +182,7 @@ class Session:
         with errors_of_duckdb(where):
             self.statements += 1
             try:
-                return self.connection.execute(sql).fetchall()
+                return fetch_all(self.connection, sql)
             except RuntimeError as error:  # DuckDB's translation of the signal
                 if "interrupted" in str(error):
                     raise KeyboardInterrupt from error
@@ -212,7 +213,7 @@ class Session:
     ) -> list[tuple[Any, ...]]:
         if self.interruptible:
             return _run_interruptibly(self.connection, sql, watch, values)
-        return self.connection.execute(sql, values).fetchall()
+        return fetch_all(self.connection, sql, values)
 
     def batches(self, sql: str, rows: int) -> Iterator[pa.RecordBatch]:
         """Run a query over data and yield its rows in batches of this size."""
@@ -483,13 +484,13 @@ def _run_interruptibly(
     between its tasks, Ctrl-C would take effect only when a large aggregation is almost finished.
     """
     if watch is None and threading.current_thread() is not threading.main_thread():
-        return connection.execute(sql, values).fetchall()
+        return fetch_all(connection, sql, values)
     begun, stopped, ended = threading.Event(), threading.Event(), threading.Event()
 
     def statement() -> list[tuple[Any, ...]]:
         begun.set()
         try:
-            return [] if stopped.is_set() else connection.execute(sql, values).fetchall()
+            return [] if stopped.is_set() else fetch_all(connection, sql, values)
         finally:
             ended.set()
 

@@ -15,6 +15,7 @@ import duckdb
 from ucle.database.change_detection import drop_quietly
 from ucle.database.engine_errors import GONE
 from ucle.database.session import Session
+from ucle.database.whole_statements import is_running
 from ucle.foundation.libraries import pa
 from ucle.sqlgen.script import (
     create_rows,
@@ -35,6 +36,9 @@ def sweep(session: Session) -> None:
 
 
 def _drop(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
+    if is_running(connection):
+        _pending.setdefault(connection, []).append(statement)
+        return
     try:
         drop_quietly(connection, statement)
     except GONE:
