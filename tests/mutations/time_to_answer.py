@@ -33,7 +33,10 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
         "if is_running(connection):",
         "if False:",
         "rows of a statement are those of another one that drops a table",
-        ("tests/database/test_whole_statements.py",),
+        (
+            "tests/database/test_whole_statements.py"
+            "::test_a_table_is_dropped_after_the_rows_were_fetched",
+        ),
     ),
     Mutation(
         "tables-without-rows-read-alone",
