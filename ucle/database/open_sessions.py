@@ -18,6 +18,7 @@ from ucle.database.database_file import DatabaseFile
 from ucle.database.engine_errors import error_text, unusable
 from ucle.database.idle_databases import Lease
 from ucle.database.session import Database, Session
+from ucle.database.whole_statements import fetch_all
 from ucle.errors import (
     ArgumentError,
     DatabaseError,
@@ -350,7 +351,7 @@ def _session(
                 limit_memory(connection)  # the limit may have been set since
             else:
                 query = transaction_query(tells_memory_limit=native)  # one statement is counted
-                number = connection.execute(query).fetchall()[0][0]
+                number = fetch_all(connection, query)[0][0]
     except ExtensionUnavailableError as error:
         _routes[connection] = ARROW, error.message
         if isinstance(error, ExtensionForbiddenError):

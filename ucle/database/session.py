@@ -29,7 +29,7 @@ from ucle.database.engine_errors import (
     execution_error,
 )
 from ucle.database.idle_databases import ONE, Lease
-from ucle.database.whole_statements import fetch_all
+from ucle.database.whole_statements import fetch_all, unfetched
 from ucle.errors import DatabaseError, InputError, MemoryLimitError, ReadOnlyError
 from ucle.foundation.libraries import pa
 from ucle.foundation.logs import EXECUTE, STATISTICS, log_duration
@@ -241,9 +241,10 @@ class Session:
     def one_row(self, sql: str) -> dict[str, Any]:
         """Return the only row of a query, by column name; errors are as for `reader`."""
         self.statements += 1
-        cursor = self.connection.execute(sql)
-        names = [column[0] for column in cursor.description or ()]
-        (row,) = cursor.fetchall()
+        with unfetched(self.connection):
+            cursor = self.connection.execute(sql)
+            names = [column[0] for column in cursor.description or ()]
+            (row,) = cursor.fetchall()
         return dict(zip(names, row, strict=True))
 
     def relation(self, sql: str, *held: object) -> duckdb.DuckDBPyRelation:
@@ -306,9 +307,9 @@ class Session:
         try:
             with contextlib.suppress(duckdb.Error):
                 for name, value in COUNTING.items():
-                    ((before[name],),) = self.connection.execute(
-                        "SELECT current_setting(?)", [name]
-                    ).fetchall()
+                    ((before[name],),) = fetch_all(
+                        self.connection, "SELECT current_setting(?)", [name]
+                    )
                     self.connection.execute(f"SET {name} = {value}").fetchall()
             yield
         finally:

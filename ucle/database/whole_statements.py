@@ -7,7 +7,8 @@ a statement and the fetching of its rows, it would take the place of these rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import duckdb
@@ -29,10 +30,17 @@ def fetch_all(
     Raises:
         duckdb.Error: DuckDB refused it.
     """
+    with unfetched(connection):
+        return connection.execute(sql, values).fetchall()
+
+
+@contextlib.contextmanager
+def unfetched(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Run a block that runs a statement and fetches its rows in another way than `fetch_all`."""
     key = id(connection)
     _running[key] = _running.get(key, 0) + 1
     try:
-        return connection.execute(sql, values).fetchall()
+        yield
     finally:
         _running[key] -= 1
         if not _running[key]:

@@ -230,9 +230,6 @@ MOST_ROWS = 1 << 10
 """Rows of a `RowQuery`."""
 
 
-THERE = plans.Load, plans.Held, plans.HeldRow
-"""What exists before a script runs."""
-
 Again = tuple[plans.FusedStep, Rounds]
 """A fused step that makes a step of a loop, and how it makes several."""
 
@@ -246,14 +243,14 @@ def _repeated(plan: Plan, repeat: Repeat, *, checked: bool) -> Again | None:
         return None
     tape = tapes[0].relation
     assert isinstance(tape, plans.FusedStep)
-    there = {x.name for x in plan.steps if isinstance(x.relation, THERE)}
-    if not there.issuperset(x.step for x in tape.operands if isinstance(x, plans.Read)):
-        return None  # each step makes what it reads
     operands = {
         (x.step, x.column or VALUE): n
         for n, x in enumerate(tape.operands)
         if isinstance(x, plans.Read)
     }
+    given = {place for step in plan.steps for place, _ in _places(step)}
+    if not given.issuperset((PLACEHOLDER + name, value) for name, value in operands):
+        return None  # each step makes some of what it reads
     sets: dict[int, str] = {}
     for place, output in repeat.states:
         column = columns.get(output)
