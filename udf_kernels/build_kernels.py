@@ -40,7 +40,7 @@ def declarations(header: str) -> str:
 
 
 ffi = FFI()
-HEADERS = "kernel_limits.h", "arrow_route.h", "positions.h"
+HEADERS = "kernel_limits.h", "arrow_route.h", "positions.h", "checksum.h"
 for header in HEADERS:
     ffi.cdef(declarations((SOURCES / header).read_text(encoding="utf-8")))
 ffi.set_source(

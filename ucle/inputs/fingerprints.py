@@ -3,7 +3,7 @@
 A program relies on the numbers of its arrays: small ones are written into its statements, and plans
 omit zeros. So each mutable object has a fingerprint, a checksum of all of its bytes. It is taken
 when the object is first read and compared before the program relies on it again. That reads the
-memory once, at some 5 GB a second on two threads. An array that is made read-only
+memory once, as fast as it can be read. An array that is made read-only
 (``array.setflags(write=False)``) is assumed to stay unchanged, and so are Arrow's tables, which are
 immutable.
 """
@@ -13,9 +13,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-import zlib
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -26,12 +24,10 @@ from ucle.inputs.objects import is_instance, is_table
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_sparse, to_coordinates
 from ucle.inputs.table_input import TableInput
+from ucle.udf_kernels.checksums import checksum
 
 PIECE = 1 << 22
-"""Bytes of an array that one thread reads, or that are copied if they are not contiguous."""
-
-THREADS = 4
-"""The number of threads that read a large array; `zlib` releases the GIL."""
+"""Bytes of an array that are copied at a time if they are not contiguous."""
 
 LISTED = frozenset({"dok", "lil"})
 """Formats of sparse arrays that keep their entries in Python dicts or lists."""
@@ -120,7 +116,7 @@ def _of_frame(frame: Any) -> int:
 
 
 def _chain_checksums(head: str, arrays: list[NDArray[Any]]) -> int:
-    mark = zlib.crc32(head.encode())
+    mark = checksum(head.encode())
     for array in arrays:
         mark = _of_array(array, mark)
     return mark
@@ -128,30 +124,24 @@ def _chain_checksums(head: str, arrays: list[NDArray[Any]]) -> int:
 
 def _of_objects(values: Any, mark: int) -> int:
     try:
-        return zlib.crc32(pickle.dumps(values), mark)
+        return checksum(pickle.dumps(values), mark)
     except Exception:  # any class may raise its own error when pickled
-        return zlib.crc32(repr(values).encode(), mark)
+        return checksum(repr(values).encode(), mark)
 
 
 def _of_array(array: NDArray[Any], mark: int = 0) -> int:
-    mark = zlib.crc32(repr((array.shape, array.dtype.str)).encode(), mark)
+    mark = checksum(repr((array.shape, array.dtype.str)).encode(), mark)
     if array.dtype.hasobject:
         return _of_objects(array.tolist(), mark)
     if array.flags.f_contiguous:
         array = array.T
     if array.flags.c_contiguous:
         whole = array.reshape(-1).view(np.uint8).data
-        if array.nbytes <= PIECE:
-            return zlib.crc32(whole, mark) if array.size else mark
-        with ThreadPoolExecutor(THREADS) as pool:
-            pieces = pool.map(
-                lambda n: zlib.crc32(whole[n : n + PIECE]), range(0, len(whole), PIECE)
-            )
-            return zlib.crc32(np.fromiter(pieces, np.int64).data, mark)
+        return checksum(whole, mark) if array.size else mark
     rows = max(1, PIECE * len(array) // max(array.nbytes, 1))
     for first in range(0, len(array), rows):
         piece = np.ascontiguousarray(array[first : first + rows])
-        mark = zlib.crc32(piece.reshape(-1).view(np.uint8).data, mark)
+        mark = checksum(piece.reshape(-1).view(np.uint8).data, mark)
     return mark
 
 
