@@ -601,5 +601,13 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
         "a plan is made again although nothing changed",
         (f"{SPELLED}::test_the_same_text_is_spelled_out_and_planned_once",),
     ),
+    Mutation(
+        "checksum-of-the-last-part",
+        "udf_kernels/checksums.py",
+        "ucle_checksum(view, len(view), before)",
+        "ucle_checksum(view, len(view), 0)",
+        "a change in a part of an input before the last one goes unnoticed",
+        ("tests/kernels/test_checksums.py::test_lengths_and_what_comes_before[compiled]",),
+    ),
 )
 """Each is caught by the tests that it names."""
