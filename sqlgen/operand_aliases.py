@@ -23,7 +23,7 @@ class Side:
     @property
     def stored(self) -> exp.Column:
         """The column with the payload."""
-        return column(VALUE, self.alias)
+        return column(joined_column(self.relation), self.alias)
 
     @property
     def value(self) -> exp.Expr:
@@ -50,6 +50,14 @@ def choose_aliases(operands: Sequence[plan.Relation]) -> list[str]:
     if len(names) == 2 and names[0].casefold() == names[1].casefold():
         return [f"{names[0]}_1", f"{names[1]}_2"]
     return names if len(names) <= 2 else unique_names(names)
+
+
+def joined_column(operand: plan.Relation) -> str:
+    """Return the column with the value of an operand in the FROM clause of a join."""
+    match operand:
+        case plan.ByReference(plan.Read(column=plan.LISTED)):
+            return plan.LISTED
+    return VALUE
 
 
 def find_column(operand: plan.Relation) -> str:

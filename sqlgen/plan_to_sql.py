@@ -367,8 +367,11 @@ class _Emitter:
     def _from(self, relation: plan.Relation, alias: str) -> exp.Expr:
         if isinstance(relation, plan.Read) and relation.column is None:
             return table(self._prefix + relation.step, alias=alias)
-        if isinstance(relation, plan.ByReference):
-            return in_list(self._from(relation.input, alias), alias)
+        match relation:
+            case plan.ByReference(plan.Read(step, column=plan.LISTED)):
+                return table(self._prefix + step, alias=alias)
+            case plan.ByReference(source):
+                return in_list(self._from(source, alias), alias)
         return subquery(self.query(relation), alias)
 
     def _rename_keys(self, source: plan.Relation, type_: TensorType) -> exp.Select:

@@ -18,6 +18,7 @@ from ucle.sqlgen.array_extents import Extents, merge_axes
 from ucle.sqlgen.compressed_arrays import repartition_compressed
 from ucle.sqlgen.from_clause import positions
 from ucle.sqlgen.kernel_calls import KernelCalls
+from ucle.sqlgen.operand_aliases import joined_column
 from ucle.sqlgen.sql_trees import (
     VALUE,
     add_alias,
@@ -112,7 +113,7 @@ def _decompose(
     offset = total([extents.scale_position(moved[axis], extents.steps[axis]) for axis in added])
     tensor: exp.Expr = column(VALUE, alias)
     if isinstance(node.input, plan.ByReference):
-        tensor = first_of(tensor)
+        tensor = first_of(column(joined_column(node.input), alias))
     if not kernels.available:
         # DuckDB counts the positions of lists from 1.
         place = exp.Add(this=exp.Paren(this=offset), expression=integer(1))

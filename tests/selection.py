@@ -27,7 +27,7 @@ from pathlib import Path
 import pytest
 from mutations.catalogue import MUTATIONS
 
-FEW = 6
+FEW = 5
 """The number of instances that are chosen of a test function."""
 
 Values = Mapping[str, Hashable]

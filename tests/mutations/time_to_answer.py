@@ -609,5 +609,13 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
         "a change in a part of an input before the last one goes unnoticed",
         ("tests/kernels/test_checksums.py::test_lengths_and_what_comes_before[compiled]",),
     ),
+    Mutation(
+        "array-put-into-a-list",
+        "ucle/plan/load_in_list.py",
+        "case ByReference(), [Read(name, column=None) as read] if name in listed:",
+        "case ByReference(), [Read(name, column=None) as read] if not name:",
+        "an array that lies in a list is copied into another one",
+        ("tests/plan/test_load_in_list.py::test_a_script_that_is_run_by_hand",),
+    ),
 )
 """Each is caught by the tests that it names."""

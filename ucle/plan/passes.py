@@ -19,6 +19,7 @@ from ucle.plan.fuse_dense_steps import fuse_dense_steps
 from ucle.plan.fuse_maps import fuse_maps
 from ucle.plan.inline import inline_constants, inline_views, keep_in_statement
 from ucle.plan.load_every_tuple import load_every_tuple
+from ucle.plan.load_in_list import load_in_list
 from ucle.plan.materialise import (
     materialise_all,
     materialise_checked,
@@ -52,6 +53,7 @@ PASSES: tuple[Pass, ...] = (
     inline_views,
     keep_in_statement,
     pass_by_reference,
+    load_in_list,
     nest_keyless,
     materialise_deep,
     partition_aggregates,

@@ -45,17 +45,23 @@ class TableScan:
         return self.source.ends is not None and self.layout.compressed is not None
 
 
+LISTED = "listed"
+"""The column of a table in memory that has its array as the only element of a list."""
+
+
 @dataclass(frozen=True)
 class Load:
     """An array from memory, handed over in a layout of our choice that it can have.
 
-    Tuples that hold only the fill are left out, unless it is `complete`.
+    Tuples that hold only the fill are left out, unless it is `complete`. Its only tuple may be
+    `listed`: there is a second column then, `LISTED`, with the array as the element of a list.
     """
 
     source: ArraySource | ListsSource
     type: TensorType
     layout: Layout
     complete: bool = False
+    listed: bool = False
 
     @property
     def table_type(self) -> TensorType:
@@ -102,7 +108,10 @@ class ConstantRelation:
 
 @dataclass(frozen=True)
 class Read:
-    """The relation of an earlier step, or a column of its only row (`FusedStep`, `HeldRow`)."""
+    """The relation of an earlier step, or a column of its only row.
+
+    `FusedStep` and `HeldRow` have several columns, and a `Load` may be `listed`.
+    """
 
     step: str
     tensor: str

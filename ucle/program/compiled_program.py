@@ -171,7 +171,7 @@ class CompiledProgram:
         for step in self.compiled.physical.steps:
             if isinstance(load := step.relation, Load):
                 array = self.compiled.inputs[load.source.tensor].loaded
-                table = array_table(array, load.table_type, load.layout)
+                table = array_table(array, load.table_type, load.layout, listed=load.listed)
                 DUCKDB.register(connection, step.name, table)
 
     @renamed(room="capacity")

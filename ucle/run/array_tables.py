@@ -14,17 +14,24 @@ from ucle.inputs.inputs import value_array
 from ucle.inputs.sparse_entries import SparseEntries, compressed_table
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.ir.tensor_types import TensorType
+from ucle.plan.relation_nodes import LISTED
 from ucle.sqlgen.sql_trees import key_columns
 from ucle.udf_kernels import Csr
 
 
-def array_table(array: NDArray[Any] | SparseEntries, type_: TensorType, layout: Layout) -> pa.Table:
+def array_table(
+    array: NDArray[Any] | SparseEntries, type_: TensorType, layout: Layout, *, listed: bool = False
+) -> pa.Table:
     """Convert an array in memory to a tensor relation: keys, and `val` as a number or a BLOB.
 
     Tuples that hold only the fill are omitted, unless the type states that there is an entry
     everywhere, which may happen to equal the fill. The payload is not copied if the array already
-    has the order of the layout.
+    has the order of the layout; nor is it for the column that has it in a list, too (`listed`).
     """
+    if listed:
+        table = array_table(array, type_, layout)
+        (values,) = table["val"].chunks
+        return table.append_column(LISTED, in_lists(values))
     if isinstance(array, SparseEntries):
         return array.lists(type_, layout)
     names = key_columns(type_)
@@ -140,6 +147,11 @@ def _differing_rows(rows: NDArray[Any], fill: complex) -> NDArray[np.bool_]:
     alike = ~differs
     differs[alike] = differs_from(rows[alike], fill).any(axis=-1)
     return differs
+
+
+def in_lists(values: pa.Array) -> pa.Array:
+    """Make each value the only element of a list, without a copy."""
+    return pa.LargeListArray.from_arrays(np.arange(len(values) + 1, dtype=np.int64), values)
 
 
 def blob_array(rows: NDArray[Any]) -> pa.Array:

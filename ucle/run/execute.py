@@ -358,7 +358,7 @@ class _Execution:
         if here.step in self._handed_over:
             return
         started = time.perf_counter()
-        table = array_table(array, load.table_type, load.layout)
+        table = array_table(array, load.table_type, load.layout, listed=load.listed)
         if is_shared(table):
             table = in_batches(table, self._threads)
         self._register(here.step, table)
