@@ -617,5 +617,13 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
         "an array that lies in a list is copied into another one",
         ("tests/plan/test_load_in_list.py::test_a_script_that_is_run_by_hand",),
     ),
+    Mutation(
+        "file-in-each-round",
+        "ucle/plan/partition_aggregates.py",
+        "return not memory.is_exceeded_by(memory.rows(view.tensor, scan.layout) * size)",
+        "return False",
+        "each round reads a file again",
+        ("tests/plan/test_rounds.py::test_a_file_is_read_once_for_all_rounds[parquet]",),
+    ),
 )
 """Each is caught by the tests that it names."""

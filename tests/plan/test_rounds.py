@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -200,3 +201,31 @@ def test_integers_that_overflow_in_a_later_round_leave_nothing(routes: Routes) -
 @pytest.mark.parametrize("seed", range(40, 52))
 def test_random_programs_in_rounds(seed: int, routes: Routes) -> None:
     assert check_everywhere(random_case(seed), routes, seed, 6, ALWAYS)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_file_is_read_once_for_all_rounds(kind: str, routes: Routes, tmp_path: Path) -> None:
+    """Where its tuples fit into memory; the table is dropped with those of the rounds."""
+    file = tmp_path / f"edges.{kind}"
+    routes["native"].execute(f"COPY A TO '{file}'")
+    tuples = 24 * np.count_nonzero(GRAPH)
+    for connection in routes.values():
+        for text in ("Z[i,k] += A[i,j] * H[j,k]", "Z[i,k] += A[i,j] * A[j,k]"):
+            expected = GRAPH @ (H if "H" in text else GRAPH)
+            compiled = ucle.einsum_program(
+                text,
+                inputs={"A": ucle.table(str(file), ["i", "j"], "v", bounds=(ROWS, ROWS))}
+                | ({"H": H.astype(float)} if "H" in text else {}),
+                database=connection,
+                decomposition={"Z": "ijk"},
+                association="as-written",
+                memory_limit="1GB",
+            )
+            for room, scans in ((1.2 * tuples, 1), (0.8 * tuples, None)):
+                plan = recompiled(compiled, Optimisations(rounds=room / 1e9))
+                (step,) = (x for x in statements(plan).values() if x.rounds)
+                reads = plan.to_sql().count(f"edges.{kind}'")
+                assert reads == scans if scans else reads >= len(step.rounds)
+                with plan.execute(connection) as result:
+                    np.testing.assert_array_equal(result["Z"].to_numpy(), expected)
+                assert not [x for x in temporary_objects(connection) if x.startswith("table")]

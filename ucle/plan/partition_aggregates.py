@@ -8,14 +8,16 @@ once for each round.
 
 The part of a table of numbers is a table of its own while its round runs. DuckDB assumes a fifth of
 the rows for any range filter, and would mistake the large side of a join for the small one; for a
-table it knows the number of rows.
+table it knows the number of rows. A file that each round would read becomes a table, too: of 100
+million tuples in Parquet, reading takes 5.3 s of processor time, writing them 4.1, and reading them
+from a table 1.3.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -23,7 +25,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import fold_name, unique_names
 from ucle.ir.fills import JoinKind
 from ucle.ir.layouts import Level
-from ucle.plan.materialise import group_bytes
+from ucle.plan.materialise import TUPLE_BYTES, group_bytes
 from ucle.plan.pass_context import Memory, PassContext
 from ucle.plan.relation_nodes import (
     Aggregate,
@@ -42,7 +44,7 @@ from ucle.plan.relation_nodes import (
     TableScan,
 )
 from ucle.plan.relation_tree import inputs, nodes, reads, with_inputs
-from ucle.plan.sources import TableName
+from ucle.plan.sources import DataFile, TableName
 from ucle.plan.steps import Plan, Role, Round, Step
 
 ROUND = 0.3
@@ -66,11 +68,44 @@ def partition_aggregates(plan: Plan, context: PassContext) -> Plan:
     if memory is None:
         return plan
     (part,) = unique_names(["part"], set(map(fold_name, _names(plan))))
-    steps = (
-        _AggregateStatement(step, memory, part).in_rounds() if step.role is Role.TABLE else step
-        for step in plan.steps
+    steps: dict[str, Step] = {}
+    for step in plan.steps:
+        if step.role is Role.TABLE:
+            step = _AggregateStatement(step, memory, part).in_rounds()
+        for each in _read_files_once(step, memory):  # a file of several statements once
+            steps.setdefault(each.name, each)
+    return replace(plan, steps=tuple(steps.values()))
+
+
+def _read_files_once(step: Step, memory: Memory) -> Iterator[Step]:
+    """Yield tables of the files that every round of a step would read, and the step."""
+    names = {view.name for view in step.views if step.rounds and _is_file(view, memory)}
+    yield from (replace(view, role=Role.TABLE) for view in step.views if view.name in names)
+    yield _without_views(step, names) if names else step
+
+
+def _is_file(view: Step, memory: Memory) -> bool:
+    """Return whether a view is a file whose tuples DuckDB keeps in memory as a table."""
+    scan = view.relation
+    if not isinstance(scan, TableScan) or not isinstance(scan.source.origin, DataFile):
+        return False
+    size = TUPLE_BYTES + memory.payload(view.tensor, scan.layout)
+    return not memory.is_exceeded_by(memory.rows(view.tensor, scan.layout) * size)
+
+
+def _without_views(step: Step, names: Collection[str]) -> Step:
+    def kept(views: Iterable[Step]) -> tuple[Step, ...]:
+        return tuple(view for view in views if view.name not in names)
+
+    rounds = (
+        Round(
+            tuple(replace(table, views=kept(table.views)) for table in each.tables),
+            each.relation,
+            kept(each.views),
+        )
+        for each in step.rounds
     )
-    return replace(plan, steps=tuple(steps))
+    return replace(step, rounds=tuple(rounds), views=kept(step.views))
 
 
 def _names(plan: Plan) -> Iterator[str]:
