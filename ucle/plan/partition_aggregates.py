@@ -70,9 +70,9 @@ def partition_aggregates(plan: Plan, context: PassContext) -> Plan:
     (part,) = unique_names(["part"], set(map(fold_name, _names(plan))))
     steps: dict[str, Step] = {}
     for step in plan.steps:
-        if step.role is Role.TABLE:
-            step = _AggregateStatement(step, memory, part).in_rounds()
-        for each in _read_files_once(step, memory):  # a file of several statements once
+        whole = step.role is not Role.TABLE
+        made = step if whole else _AggregateStatement(step, memory, part).in_rounds()
+        for each in _read_files_once(made, memory):  # a file of several statements once
             steps.setdefault(each.name, each)
     return replace(plan, steps=tuple(steps.values()))
 
