@@ -263,6 +263,12 @@ def coverage(
     return dict(zip(sizes, map(float, row), strict=True))
 
 
+def degree(fetch: Fetch, source: TableSource, fill: Scalar, axis: int) -> float:
+    """Count the entries at the fullest coordinate of a key, one that is no axis of arrays."""
+    found = fetch(sql.degrees_query(source, fill, (axis,)))
+    return float(max((most for *_, most in found), default=0))
+
+
 def check(
     fetch: Fetch,
     look: Look,

@@ -55,6 +55,24 @@ class TensorStatistics:
         axes = range(len(shape)) if self.exact else self.counted
         return frozenset(axis for axis in axes if 0 < shape[axis] <= self.distinct[axis])
 
+    @property
+    def deciding_axis(self) -> int | None:
+        """The first axis along which no coordinate has more than one entry, as far as is known.
+
+        >>> TensorStatistics(5, (4, 5), largest=(2, 1)).deciding_axis
+        1
+        """
+        return next((axis for axis, degree in enumerate(self.largest) if 0 < degree <= 1), None)
+
+    def find_decided_axes(self) -> frozenset[int]:
+        """The axes along which an entry's coordinates follow from its coordinate along another.
+
+        >>> TensorStatistics(5, (5, 4, 2), largest=(1, 2, 3)).find_decided_axes()
+        frozenset({1, 2})
+        """
+        key = self.deciding_axis
+        return frozenset(axis for axis in range(len(self.largest)) if key not in (None, axis))
+
     def within(self, shape: Sequence[int]) -> TensorStatistics:
         """Return the statistics limited to the size of each axis: bounds may have shrunk."""
         least = tuple(min(v, float(n)) for v, n in zip(self.distinct, shape, strict=True))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from ucle.database.data_versions import Version, digest, source_version
@@ -22,7 +23,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import Scalar
 from ucle.foundation.logs import STATISTICS, log_duration
 from ucle.foundation.names import fold_name
-from ucle.plan.sources import CsvFile, Nulls, ParquetFile, TableName, TableSource
+from ucle.plan.sources import CsvFile, Nulls, Origin, ParquetFile, TableName, TableSource
 from ucle.sqlgen.database_queries import FACTS, unique_query
 from ucle.stats import measure as stats
 from ucle.stats.arrays import Fetch, Look, by_kernels, by_numpy
@@ -32,6 +33,7 @@ from ucle.stats.measure import (
     check,
     countable_axes,
     coverage,
+    degree,
     elements,
     measure,
     with_coverage,
@@ -219,6 +221,15 @@ def known_coverage(
     return counts | coverage(read, source, fill, checked, others)
 
 
+def known_degree(
+    session: Session, tensor: str, source: TableSource, fill: Scalar, checked: Checked, axis: int
+) -> float:
+    """The degree of an axis that is a key; arguments are those of `known_coverage`."""
+    if isinstance(checked, MeasuredInput) and checked.largest:
+        return checked.largest[axis]
+    return degree(_reader(session, tensor, source), source, fill, axis)
+
+
 def _reader(session: Session, tensor: str, source: TableSource) -> Fetch:
     """A function that runs queries over a source, and names it in errors."""
     return lambda query: session.read(query, f"input {tensor}, {source.origin}")
@@ -311,10 +322,15 @@ def _reading(source: TableSource, fill: Scalar, exact: bool) -> str:
 
 def _is_unique(session: Session, source: TableSource) -> bool:
     """True if a constraint of the database prevents two rows with the same keys."""
-    if not isinstance(source.origin, TableName) or source.symmetric:
+    return not source.symmetric and are_unique(session, source.origin, source.keys)
+
+
+def are_unique(session: Session, origin: Origin, columns: Sequence[str]) -> bool:
+    """True if a constraint of the database prevents two rows with the same values in columns."""
+    if not isinstance(origin, TableName):
         return False
-    if (relation := find_relation(session, source.origin)) is None:
+    if (relation := find_relation(session, origin)) is None:
         return False
-    keys = {fold_name(key) for key in source.keys}
+    keys = {fold_name(key) for key in columns}
     constraints = session.fetch(unique_query(relation.full_name.parts))
     return any(keys.issuperset(fold_name(name) for name in names) for (names,) in constraints)

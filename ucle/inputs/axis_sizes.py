@@ -96,7 +96,7 @@ def join_symmetric(classes: SizeClasses, inputs: Mapping[str, BoundInput]) -> No
 
 
 def _with_coverage(type_: TensorType, bound: SizedInput) -> TensorType:
-    """Add the known coverage to the type of an input: where it has entries other than the fill."""
+    """Add to the type of an input what is known of the places of entries other than the fill."""
     known, source = bound.statistics, bound.source
     if isinstance(source, TableSource) and source.sum_duplicates:  # sums may equal the fill
         return type_
@@ -106,4 +106,6 @@ def _with_coverage(type_: TensorType, bound: SizedInput) -> TensorType:
     full = 0 < math.prod(type_.shape) <= known.entries
     type_ = replace(type_, values=replace(type_.entries, full=full))
     covered = known.find_covered_axes(type_.shape)
-    return replace(type_, covered=covered, occupied=known.entries > 0)
+    in_tiles = isinstance(source, TableSource) and bool(source.tiles)
+    decided = frozenset[int]() if in_tiles else known.find_decided_axes()
+    return replace(type_, covered=covered, occupied=known.entries > 0, decided=decided)

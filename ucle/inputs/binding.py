@@ -7,14 +7,19 @@ of data start here; `ucle.stats.measure` has those of rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 from ucle.database.data_versions import observe
 from ucle.database.session import Session
-from ucle.database.statistics_cache import check_facts, known_coverage, known_facts
+from ucle.database.statistics_cache import (
+    check_facts,
+    known_coverage,
+    known_degree,
+    known_facts,
+)
 from ucle.database.table_names import find_relation
 from ucle.errors import (
     BoundError,
@@ -263,6 +268,7 @@ def rebind_inputs(
     mode: str = "auto",
     *,
     coverage: bool = False,
+    decided: Collection[str] = (),
 ) -> tuple[dict[str, BoundInput], dict[str, float]]:
     """Bind inputs in databases and files again: measure their sizes and repeat all checks.
 
@@ -271,6 +277,7 @@ def rebind_inputs(
         inputs: the inputs as they were bound before.
         mode: as in `bind_inputs`.
         coverage: as in `bind_inputs`.
+        decided: those of which it matters that an axis decides the others, where it does.
 
     Returns:
         The inputs with the bounds of their current data, and the number of entries of each input
@@ -289,7 +296,9 @@ def rebind_inputs(
         if not isinstance(source, TableSource) or not isinstance(described, DescribedTable):
             continue
         if source.from_database:
-            again = _look_again(session, name, bound, source, described, mode, coverage)
+            again = _look_again(
+                session, name, bound, source, described, mode, coverage, name in decided
+            )
             rebound[name], entries[name] = again, again.statistics.entries
     return rebound, entries
 
@@ -302,6 +311,7 @@ def _look_again(
     described: DescribedTable,
     mode: str,
     coverage: bool,
+    decided: bool,
 ) -> BoundInput:
     if isinstance(source.origin, DataFile):  # rewritten since, or a pattern matches other files
         foreign = foreign_columns(session, described)
@@ -333,6 +343,11 @@ def _look_again(
         counts = known_coverage(session, name, source.apart, bound.fill, measured, mode)
         if source.tiles:
             counts = {}
+    largest = tuple[float, ...]()
+    key = bound.statistics.deciding_axis if decided else None
+    if key is not None and not source.dense:
+        most_there = known_degree(session, name, source.apart, bound.fill, measured, key)
+        largest = tuple(most_there if axis == key else most for axis in range(len(source.keys)))
     bounds = _table_bounds(name, source, measured, described)
     check_tile_ends(session, name, source, bound.fill, bounds)
     before = enumerate(bound.statistics.distinct)
@@ -342,7 +357,7 @@ def _look_again(
         source=source,
         bounds=bounds,
         values=measured.values(source.dtype, bound.fill),
-        statistics=TensorStatistics(most, distinct, counted=frozenset(counts)),
+        statistics=TensorStatistics(most, distinct, largest=largest, counted=frozenset(counts)),
     )
 
 

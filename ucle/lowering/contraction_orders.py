@@ -10,7 +10,8 @@ end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ucle.errors import PathError
@@ -18,6 +19,7 @@ from ucle.foundation.libraries import LateModule
 from ucle.ir.contraction_trees import Path, Tree, every_tree, in_order, tree_of
 from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
+from ucle.lowering.share_subexpressions import SharedVertices
 from ucle.stats.estimate import Estimator, ProgramStatistics, Statistics
 
 if TYPE_CHECKING:
@@ -88,8 +90,11 @@ def ranked_trees(
     types: Mapping[str, TensorType],
     statistics: Mapping[str, Statistics],
     estimator: Estimator,
+    read: Mapping[str, str],
 ) -> tuple[Tree, ...]:
     """Return trees sorted by the estimated tuples that their joins emit, the fewest first.
+
+    What a tree computes twice counts once: `(A B) (A B)` of the same two tensors joins them once.
 
     Args:
         trees: the candidates.
@@ -97,25 +102,47 @@ def ranked_trees(
         types: types of the tensors that exist.
         statistics: statistics of the tensors that exist.
         estimator: estimates the others.
+        read: what these tensors are; two of them may be the same.
     """
     if len(trees) == 1:
         return tuple(trees)
+    repeats = len(set(read.values())) < len(read)
 
     def tuples(tree: Tree) -> float:
         vertices = tuple(contract(tree))
         own = {vertex.name for vertex in vertices}
-        read = {x.tensor for vertex in vertices for x in vertex.inputs} - own
-        program = Program(
-            tuple(NamedTensor(name, types[name]) for name in sorted(read)), vertices, ()
-        )
-        return joined_tuples(program, ProgramStatistics(program, statistics, estimator))
+        inputs = sorted({x.tensor for vertex in vertices for x in vertex.inputs} - own)
+        program = Program(tuple(NamedTensor(name, types[name]) for name in inputs), vertices, ())
+        known = ProgramStatistics(program, statistics, estimator)
+        return _tuples_of(_each_once(vertices, read) if repeats else vertices, known)
 
     return tuple(sorted(trees, key=tuples))
 
 
+def _each_once(vertices: Sequence[Vertex], read: Mapping[str, str]) -> Iterator[Vertex]:
+    """Yield the vertices that do not compute what one before them does."""
+    shared, made = SharedVertices(), dict[str, Operand]()
+    for vertex in vertices:
+        inputs = [
+            made.get(x.tensor) or Operand(read.get(x.tensor, x.tensor), x.labels)
+            for x in vertex.inputs
+        ]
+        same = replace(vertex, inputs=tuple(inputs))
+        existing = shared.find(same)
+        if existing is None:
+            shared.add(same)
+            yield vertex
+        else:
+            made[vertex.name] = existing
+
+
 def joined_tuples(program: Program, statistics: ProgramStatistics) -> float:
     """Return the estimated tuples that a program's joins emit with every label promoted."""
-    return sum(statistics.join_rows(vertex, vertex.all_promoted) for vertex in program.vertices)
+    return _tuples_of(program.vertices, statistics)
+
+
+def _tuples_of(vertices: Iterable[Vertex], statistics: ProgramStatistics) -> float:
+    return sum(statistics.join_rows(vertex, vertex.all_promoted) for vertex in vertices)
 
 
 def pairs(path: Path, count: int, where: str | None = None) -> list[tuple[int, int]]:

@@ -102,8 +102,9 @@ class Pairwise:
         self._types = {leaf(n): type_ for n, (_, type_) in enumerate(factors)}
         self._holders = Counter(name for x in self._operands for name in set(x.names))
         self._vertices: dict[tuple[str, str], Vertex] = {}
-        self.ranked: dict[tuple[Tree | Statistics, ...], tuple[Tree, ...]] = {}
-        """Trees that were ranked, by the written tree and the statistics of the factors."""
+        self.ranked: dict[tuple[Tree | Statistics | str, ...], tuple[Tree, ...]] = {}
+        """Trees that were ranked, by the written tree, the statistics of the factors, and for each
+        the first that is the same tensor."""
 
     @property
     def factors(self) -> tuple[Operand, ...]:

@@ -95,7 +95,8 @@ def ranked_orders(
     kept = frozenset(x.name for operand in factors for x in operand.labels if x not in over)
     read = {leaf(number): operand.tensor for number, operand in enumerate(factors)}
     statistics = {name: known[tensor] for name, tensor in read.items()}
-    asked = written, *statistics.values()
+    first = {tensor: name for name, tensor in reversed(read.items())}
+    asked = written, *statistics.values(), *(first[tensor] for tensor in read.values())
     if asked not in pairwise.ranked:
         trees = propose_trees(factors, kept, known, written)
         if len(factors) > EVERY_TREE:
@@ -106,6 +107,7 @@ def ranked_orders(
             {name: types[tensor] for name, tensor in read.items()},
             statistics,
             estimator,
+            read,
         )
     return pairwise.ranked[asked]
 

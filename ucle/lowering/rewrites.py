@@ -4,7 +4,8 @@ A `Rewritten` program has polynomials in place of some uses. Each `Rewrite` deri
 by a law of arithmetic:
 
 - *open*: a use becomes its polynomial, with nested products as one product, whose factors may
-  be joined in any order, and sums over labels within its terms;
+  be joined in any order, and sums over labels within its terms; no entry is joined with itself
+  (`ucle.lowering.joined_once`);
 - *multiply out*: one sum among the factors is distributed over the others;
 - *take out*: a common factor of several terms is multiplied by the sum of their cofactors.
 
@@ -23,6 +24,7 @@ from fractions import Fraction
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 from ucle.ir.layouts import Label
+from ucle.lowering.joined_once import join_once
 from ucle.lowering.logical import Labels, LogicalProgram, LogicalStatement, Use
 from ucle.lowering.polynomials import Monomial, Polynomial, fresh
 from ucle.lowering.read_polynomials import SIGNS, Polynomials
@@ -251,7 +253,9 @@ class Rewriter:
         if any(self._on(self.polynomials, root, polynomial)):
             return True
         gone = self._shared.difference(use.tensor for use in polynomial.uses)
-        return not gone.isdisjoint(self.logical.by_name[root.statement].reads)
+        if not gone.isdisjoint(self.logical.by_name[root.statement].reads):
+            return True
+        return self._flat(self.polynomials, self.polynomials.of(root.use)) != polynomial
 
     def _has_sum(self, use: Use) -> bool:
         """Return whether a use, or a term of it, is a sum of another tensor over labels."""
@@ -278,7 +282,7 @@ class Rewriter:
         safe = may_sum_terms(self.polynomials, root.use)
         if not safe and not self._may_lose_digits(polynomial.dtype):
             return None
-        flat = self._flat(self.build_polynomials(now), polynomial.simplify_terms())
+        flat = self._joined_once(self.build_polynomials(now), polynomial.simplify_terms())
         if flat is None:
             return None
         done = Rewrite(OPEN, root)
@@ -289,7 +293,7 @@ class Rewriter:
         polynomial = now.of(root)
         known = self.build_polynomials(now)
         expanded = polynomial.expand_factors(lambda use: _same(use, factor), known.get_polynomial)
-        flat = self._flat(known, expanded)
+        flat = self._joined_once(known, expanded)
         if flat is None:
             return None
         safe = not self._algebraic or _keeps_digits(known, polynomial, factor)
@@ -323,6 +327,11 @@ class Rewriter:
             return None
         done = Rewrite(TAKE_OUT, root, factor)
         return self._replace_root(now, root, changed, done)
+
+    def _joined_once(self, known: Polynomials, polynomial: Polynomial | None) -> Polynomial | None:
+        """Return a polynomial in flat products in which no entry is joined with itself."""
+        flat = self._flat(known, polynomial)
+        return None if flat is None else join_once(known, flat)
 
     def _flat(self, known: Polynomials, polynomial: Polynomial | None) -> Polynomial | None:
         """Return a polynomial with factors that are products flattened, if all are finite."""

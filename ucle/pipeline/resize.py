@@ -6,7 +6,7 @@ consists of the same vertices, and its arrays stay below the limits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from ucle.database.session import Session
@@ -27,6 +27,7 @@ from ucle.optimiser.join_order import Decided
 from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled, Front
 from ucle.pipeline.refit import has_vertices_of, keeps_joins_and_checks, may_decompose, refit
+from ucle.pipeline.replan import plan_from_source
 from ucle.pipeline.stages import compile_sized, plan_decided, source_of
 from ucle.plan.sources import TableSource
 
@@ -45,8 +46,13 @@ def follow_data(
     """
     before = compiled.front
     resolved = before.source.statements
+    types = before.source.types
     bound, entries = rebind_inputs(
-        session, before.inputs, options.statistics, coverage=asks_for_zeros(resolved)
+        session,
+        before.inputs,
+        options.statistics,
+        coverage=asks_for_zeros(resolved),
+        decided={x for x in types if types[x].decided} if before.lowering.rewrites else (),
     )
     sized = size_inputs(session, resolved, bound, options.bounds or {})
     source = source_of(resolved, sized, options)
@@ -80,6 +86,31 @@ def _keys(inputs: Mapping[str, BoundInput]) -> dict[str, tuple[str | None, ...]]
     """The types in which keys are compared with others."""
     sources = ((name, bound.source) for name, bound in inputs.items())
     return {name: x.keys_as for name, x in sources if isinstance(x, TableSource) and any(x.keys_as)}
+
+
+def for_later_rows(compiled: Compiled, lasting: Collection[str], options: Options) -> Compiled:
+    """Return the program for rows of which none decides another column, but for some inputs.
+
+    Args:
+        compiled: the program; it is returned itself where no rewrite relies on that.
+        lasting: inputs whose later rows will be as those they have.
+        options: those it was compiled with.
+
+    Raises:
+        UcleError: as `ucle.optimiser.optimise.optimise`.
+    """
+    source = compiled.front.source
+    types = {
+        name: type_ if name in lasting else replace(type_, decided=frozenset())
+        for name, type_ in source.types.items()
+    }
+    source = replace(source, types=types)
+    if _rewritten_as_before(compiled, source):
+        return compiled
+    if not isinstance(options.decomposition, str):  # it may be for what rewriting makes
+        options = replace(options, decomposition="auto")
+    front = replace(compiled.front, source=source)
+    return plan_from_source(replace(compiled, front=front), options)
 
 
 def with_sizes(

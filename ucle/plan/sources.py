@@ -229,6 +229,12 @@ class TableSource:
         return len(self.keys) + len(self.dense) - sum(map(bool, self.tiles))
 
     @property
+    def has_entry_in_row(self) -> bool:
+        """True if each row holds one entry, at the coordinates that its keys are."""
+        many = self.dense, self.wide, self.times, self.features, self.ends
+        return not (self.symmetric or any(many))
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns that are read, each once."""
         return tuple(dict.fromkeys(x for x in (*self.keys, self.value, self.ends) if x is not None))

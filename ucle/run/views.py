@@ -15,6 +15,7 @@ from types import MappingProxyType
 from ucle.database.data_versions import in_transaction
 from ucle.database.engine_errors import EngineError, error_text
 from ucle.database.session import Session
+from ucle.database.statistics_cache import are_unique
 from ucle.database.table_names import find_relation, is_taken
 from ucle.errors import (
     ArgumentError,
@@ -29,6 +30,7 @@ from ucle.inputs.inputs import parse_table_name
 from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled
 from ucle.pipeline.replan import read_from
+from ucle.pipeline.resize import for_later_rows
 from ucle.plan.forms import MAX_ROWS, WrittenForm, form_of
 from ucle.plan.passes import LASTING, Pass
 from ucle.plan.relation_nodes import Load, Read, TableScan
@@ -156,8 +158,9 @@ def view_queries(
         capabilities = session.offered
     _check_lasting(compiled, capabilities, passes)
     written = Written(forms, capabilities, passes)
+    compiled = _from_tables(session, compiled, options, qualified=qualified)
     sized = guarded_sizes(
-        _from_tables(session, compiled, options, qualified=qualified),
+        for_later_rows(compiled, _decided_for_good(session, compiled, fixed), options),
         options,
         capacity or {},
         written.texts,
@@ -340,6 +343,24 @@ class Written:
         """The SQL of the outputs."""
         steps, outputs = self.queries(compiled)
         return {name: sql_text(whole_query(query, steps)) for name, query in outputs.items()}
+
+
+def _decided_for_good(
+    session: Session, compiled: Compiled, fixed: Collection[TableName]
+) -> set[str]:
+    """Return the inputs of which a key decides the others whatever rows come.
+
+    They are not tables, do not change, or have a constraint that says so.
+    """
+    lasting = set[str]()
+    for name, bound in compiled.front.inputs.items():
+        source, key = bound.source, bound.statistics.deciding_axis
+        if not isinstance(source, TableSource) or source.origin in fixed:
+            lasting.add(name)
+        elif key is not None and source.has_entry_in_row:
+            if are_unique(session, source.origin, (source.keys[key],)):
+                lasting.add(name)
+    return lasting
 
 
 def _from_tables(
