@@ -358,8 +358,8 @@ def _decided_for_good(
         if not isinstance(source, TableSource) or source.origin in fixed:
             lasting.add(name)
         elif key is not None and source.has_entry_in_row:
-            if are_unique(session, source.origin, (source.keys[key],)):
-                lasting.add(name)
+            column = source.keys[key]
+            lasting |= {name} if are_unique(session, source.origin, (column,)) else set()
     return lasting
 
 
