@@ -43,6 +43,8 @@ FORMS = (
     "Y[i,f] = 1 - sum[j](<i,j> * V[j,f] / {d})",
     "P[i,j] = <i,j> / {d}; Y[i,l] += P[i,j] * P[l,j]",
     "Y[i] += (<i,j> / {d}) * (<i,l> / max(c[i], 1))",
+    "P[i,j] = <i,j> / {d}; Y[j] += P[i,j] * c[i]",
+    "Y[j] += (<i,j> / {d}) * exp(c[i]) * (<j,i> / max(c[i], 1))",
 )
 """The weight under some labels stands in angle brackets."""
 
@@ -174,6 +176,49 @@ def test_divisors_that_may_be_zero_stay_where_they_are(text: str) -> None:
 def test_other_data_is_divided_as_it_is_written(changed: dict[str, Any]) -> None:
     """Terms that cancel, are not finite, or outgrow their type, and sums of nothing."""
     assert not lines(MEAN, **{"E": EDGES, "V": VALUES, **changed})
+
+
+STEP = "P[i,j] = E[i,j] / max(sum[k](E[i,k]), 1); R[j] += 0.5 * P[i,j] * r[i]"
+RANK = np.array([0.5, -2.0, 1.0])
+
+
+def test_steps_along_edges_divide_for_each_node(routes: Routes) -> None:
+    arrays = {"E": EDGES, "r": RANK}
+    program = ucle.einsum_program(STEP, inputs=arrays)
+    (line,) = json.loads(program.explain("json"))["divided"]
+    assert line == "r[i] by max(sum[k](E[i,k]), 1), before the sum of R"
+    assert "[i,j] =" not in program.explain()
+    check_everywhere(Case(STEP, arrays, arrays, {}), routes, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (STEP, {"outputs": ["P", "R"]}),
+        (f"{STEP}; Q[i] += P[i,j]", {}),
+        ("P[i,j] = E[i,j] / sum[k](E[i,k]); R[j] += P[i,j] * r[i]", {}),
+        ("R[j] += E[i,j] / max(sum[k](E[i,k]), 1) * r[j]", {}),
+        ("R[k] += E[i,j] / max(sum[k](E[i,k]), 1) * E[i,k] * r[k]", {}),
+    ],
+    ids=["output", "read twice", "zero", "other labels", "as many labels"],
+)
+def test_factors_that_are_not_divided(text: str, options: dict[str, Any]) -> None:
+    program = ucle.einsum_program(text, E=EDGES, r=RANK, **options)
+    assert not [x for x in json.loads(program.explain("json"))["divided"] if "before" in x]
+
+
+def test_loops_divide_edges_before_the_first_step() -> None:
+    """What a step carries on is divided in no step: the quotients are computed once."""
+    program = ucle.einsum_program(STEP, E=EDGES, r=RANK)
+    assert "before the sum" in program.explain()
+    with program.prepare(carry={"r": "R"}) as prepared:
+        assert "before the sum" not in prepared._build.compiled.front.lowering.rewrites.__str__()
+        steps = [prepared()["R"].to_numpy() for _ in range(3)]
+    rank = RANK
+    weights = EDGES / np.maximum(EDGES.sum(1), 1)[:, None]
+    for step in steps:
+        rank = 0.5 * rank @ weights
+        np.testing.assert_allclose(step, rank)
 
 
 def test_sums_of_diagonals_divide_what_lies_on_them(routes: Routes) -> None:

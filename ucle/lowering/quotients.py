@@ -12,12 +12,17 @@ the same:
 The quotient may be a factor of the sum's product, also in a statement of its own: the weights of
 ``P = E / D; Y += P * V`` then need not be computed. Rounding differs as it does between two orders
 of a product: one form divides each term of the sum, the other divides the sum.
+
+A divisor with summed labels cannot come after the sum, but divides another factor instead if that
+one has fewer labels than the quotient: ``Y[j] += E[i,j] / D[i] * r[i]`` divides for each node by
+``E[i,j] * (r[i] / D[i])``. It stays where it is if D may be 0, if others read the quotient, too, and
+if it is known before the other factor is, which changes from run to run.
 """
 
 from __future__ import annotations
 
 import math
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -104,6 +109,8 @@ def divide_last(logical: LogicalProgram, fixed: Collection[str] = ()) -> Divided
     if not any(step.combine is DIV for x in logical.statements for step in x.steps):
         return None
     now: dict[str, LogicalStatement] = {}
+    reads = Counter(name for x in logical.statements for name in x.reads)
+    single = frozenset(x for x, n in reads.items() if n == 1).difference(logical.results)
     types, lines = dict(logical.types), list[str]()
     for statement in logical.statements:
         now[statement.target] = statement
@@ -112,7 +119,7 @@ def divide_last(logical: LogicalProgram, fixed: Collection[str] = ()) -> Divided
         sums = any(step.reduce is SUM for step in statement.steps)
         if sums and len(statement.steps) <= MOST_STEPS:
             scope = _Scope({}, ChainMap({}, types), now, statement.span, logical.exact)
-            dividing = _Dividing(scope, statement, frozenset(fixed))
+            dividing = _Dividing(scope, statement, frozenset(fixed), single)
             now[statement.target] = dividing.statement()
             lines += dividing.lines
     if not lines:
@@ -183,11 +190,15 @@ class _Scope:
 
 @dataclass(frozen=True)
 class _Fraction:
-    """A sum of products over divisors; `inlined` are steps of other statements that it reads."""
+    """A sum of products over divisors; `inlined` are steps of other statements that it reads.
+
+    `scaled` are factors over divisors that have summed labels.
+    """
 
     sum: Contraction
     divisors: tuple[Use, ...]
     inlined: tuple[Contraction, ...] = ()
+    scaled: tuple[Contraction, ...] = ()
 
 
 class _Dividing:
@@ -197,12 +208,20 @@ class _Dividing:
         scope: the scope before its steps.
         statement: the statement.
         fixed: tensors whose statements are never inlined.
+        single: tensors that are read once, and that no caller asks for.
     """
 
-    def __init__(self, scope: _Scope, statement: LogicalStatement, fixed: frozenset[str]) -> None:
+    def __init__(
+        self,
+        scope: _Scope,
+        statement: LogicalStatement,
+        fixed: frozenset[str],
+        single: frozenset[str],
+    ) -> None:
         self.lines: list[str] = []
         self._statement = statement
         self._fixed = fixed
+        self._single = single
         self._scope = scope
         for step in statement.steps:
             self._scope = self._with_step(step)
@@ -224,8 +243,13 @@ class _Dividing:
         if fraction is None or divided is None:
             return self._scope.plus([step])
         expression = replace(self._statement, steps=tuple(divided.steps.values())).expression
-        divisors = " and ".join(map(expression, fraction.divisors))
-        self.lines.append(f"{self._statement.target} by {divisors}, after its sum")
+        target = self._statement.target
+        if fraction.divisors:
+            divisors = " and ".join(map(expression, fraction.divisors))
+            self.lines.append(f"{target} by {divisors}, after its sum")
+        for each in fraction.scaled:
+            one, divisor = map(expression, each.factors)
+            self.lines.append(f"{one} by {divisor}, before the sum of {target}")
         return divided
 
     # ---- Quotients ----
@@ -244,22 +268,51 @@ class _Dividing:
             return _Fraction(total, (divisor,))
         if step.combine not in (None, MULT):
             return None
-        divisors, inlined = list[Use](), list[Contraction]()
+        divisors, inlined, scaled = list[Use](), list[Contraction](), list[Contraction]()
         for place, factor in enumerate(factors):
             steps = self._quotient(factor)
-            if not steps or not over.isdisjoint(steps[-1].factors[1].labels):
+            if not steps or not {x.name for x in inlined}.isdisjoint(x.name for x in steps):
                 continue
-            if {x.name for x in inlined}.isdisjoint(x.name for x in steps):
-                factors[place], divisor = (x.cast(step.dtype) for x in steps[-1].factors)
+            numerator, divisor = (x.cast(step.dtype) for x in steps[-1].factors)
+            if over.isdisjoint(divisor.labels):
                 divisors.append(divisor)
-                inlined += steps[:-1]
-        if not divisors:
+            else:
+                other = self._find_smaller(factors, factor, divisor)
+                if other is None:
+                    continue
+                pair = factors[other], divisor
+                scaled.append(
+                    Contraction(self._scaled_name(scaled), pair, DIV, None, (), step.dtype)
+                )
+                factors[other] = _use_of(scaled[-1])
+            factors[place] = numerator
+            inlined += steps[:-1]
+        if not (divisors or scaled):
             return None
         # A quotient that may be NaN where nothing is stored is not a factor of a chain; this one
         # is.
         written = (0, 1) if step.combine and not step.is_chain else step.written
         total = replace(step, factors=tuple(factors), written=written)
-        return _Fraction(total, tuple(divisors), tuple(inlined))
+        return _Fraction(total, tuple(divisors), tuple(inlined), tuple(scaled))
+
+    def _scaled_name(self, scaled: Collection[Contraction]) -> str:
+        start = f"{self._statement.target}.d"
+        return f"{start}{sum(x.startswith(start) for x in self._scope.steps) + len(scaled) + 1}"
+
+    def _find_smaller(self, factors: list[Use], quotient: Use, divisor: Use) -> int | None:
+        """Return the place of a factor to divide in place of a quotient; None if there is none."""
+        if quotient.tensor not in self._scope.steps and quotient.tensor not in self._single:
+            return None
+        varies = self._scope.type_of(quotient).every.varies
+        places = [
+            place
+            for place, x in enumerate(factors)
+            if set(divisor.labels) <= set(x.labels) < set(quotient.labels)
+            and len(x.distinct) == len(x.labels)
+            and x.tensor in self._scope.types
+            and (varies or not self._scope.type_of(x).every.varies)
+        ]
+        return min(places, key=lambda place: len(factors[place].labels), default=None)
 
     def _quotient(self, factor: Use) -> list[Contraction]:
         """Return the steps of a factor that is a quotient, which is the last; else none.
@@ -300,18 +353,18 @@ class _Dividing:
             new.append(Contraction(f"{target}.q{count}", (use, divisor), DIV, None, (), step.dtype))
             use = _use_of(new[-1])
         new[-1] = replace(new[-1], name=step.name)
-        before = self._scope.plus(fraction.inlined)
+        before = self._scope.plus((*fraction.inlined, *fraction.scaled))
         if new[-1].labels != step.labels or not _is_finite_product(before, total):
             return None
         after, old = before.plus(new), before.plus([step])
-        if outgrows(after.types[total.name]):
+        if any(outgrows(after.types[x.name]) for x in (new[0], *fraction.scaled)):
             return None
         if not same_value(after.types[step.name].fill, old.types[step.name].fill):
             return None
         # A quotient by something that may be 0 is unbounded, and counts as outgrown.
         fits = not outgrows(old.types[step.name])
         sums = (_is_sum_of_a_factor(before, divisor, total) for divisor in fraction.divisors)
-        return after if fits or all(sums) else None
+        return after if fits or (not fraction.scaled and all(sums)) else None
 
 
 def _use_of(step: Contraction) -> Use:
