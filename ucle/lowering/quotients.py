@@ -15,8 +15,8 @@ of a product: one form divides each term of the sum, the other divides the sum.
 
 A divisor with summed labels cannot come after the sum, but divides another factor instead if that
 one has fewer labels than the quotient: ``Y[j] += E[i,j] / D[i] * r[i]`` divides for each node by
-``E[i,j] * (r[i] / D[i])``. It stays where it is if D may be 0, if others read the quotient, too, and
-if it is known before the other factor is, which changes from run to run.
+``E[i,j] * (r[i] / D[i])``. It stays where it is if D may be 0, if others read the quotient, too,
+and if that is known before the other factor is, which changes from run to run.
 """
 
 from __future__ import annotations
