@@ -8,18 +8,22 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import ucle
 from ucle.foundation.dtypes import DType
 from ucle.ir.contraction_trees import Tree, in_order, leaves
 from ucle.ir.layouts import Label
 from ucle.ir.tensor_types import TensorType
+from ucle.lowering.contract import KnownContractions
 from ucle.lowering.joined_parts import JoinedFactors, Parts
 from ucle.lowering.logical import Contraction, Use
 from ucle.lowering.pairwise import Pairwise, leaf
 from ucle.lowering.product_orders import MOST_JOINS, exact_order, greedy_orders
+from ucle.lowering.syntax_to_logical import syntax_to_logical
 from ucle.operators import COMBINES, MULT, REDUCES
 from ucle.stats import ESTIMATORS, TensorStatistics
+from ucle.stats.estimate import MeasuredInputs
 from ucle.testing.check_matrix import Routes
 
 ESTIMATOR = ESTIMATORS["degrees"]
@@ -134,6 +138,21 @@ def test_small_spaces_and_long_products_are_left_alone() -> None:
     assert orders(pattern([(0, 1), (1, 2)], 10), 30, 5) == []
     circuit = pattern([(n, n + 1) for n in range(60)], 10_000)
     assert orders(circuit, 50_000, 40) == []
+
+
+def test_what_two_factors_share_counts_once() -> None:
+    """`(c P) (c P)` joins c and P once, so that it has fewer tuples than `(c c) P P`."""
+    rng = np.random.default_rng(2)
+    P = scipy.sparse.random_array((2000, 60), density=0.02, rng=rng)
+    text = "Y[j,l] += c[p] * P[p,j] * c[p] * {}[p,l]"
+    inputs = {"c": rng.random(2000), "P": P, "Q": P}
+    for other, expected in ("P", 2), ("Q", 3):
+        given = {name: x for name, x in inputs.items() if name in ("c", "P", other)}
+        program = ucle.einsum_program(text.format(other), inputs=given, rewrite="none").compiled
+        counts = {name: placed.statistics for name, placed in program.inputs.items()}
+        known = KnownContractions(MeasuredInputs(counts, ESTIMATOR))
+        contracted = known.contract(syntax_to_logical(program.front.source))
+        assert len(contracted.program.vertices) == expected
 
 
 def test_counts_of_a_pattern(routes: Routes) -> None:

@@ -15,7 +15,98 @@ ORDERS = "tests/optimiser/test_join_order.py"
 COPIES = "tests/lowering/test_copies.py"
 LEVELS = "tests/optimiser/test_tiled_and_compressed.py"
 
+ONCE = "tests/lowering/test_joined_once.py"
+QUOTIENTS = "tests/lowering/test_quotients.py"
+
 PROVEN_FORMS: tuple[Mutation, ...] = (
+    Mutation(
+        "lines-of-two-rows",
+        "ucle/lowering/joined_once.py",
+        "if axis not in type_.decided or left in other.labels",
+        "if left in other.labels",
+        "lines that refer to several rows are joined with themselves at one of them",
+        (f"{ONCE}::test_entries_that_are_not",),
+    ),
+    Mutation(
+        "entries-that-are-one-elsewhere",
+        "ucle/lowering/joined_once.py",
+        " or known.type_of(other).fill != 0",
+        "",
+        "what is not 0 between entries is left out of products",
+        (f"{ONCE}::test_entries_that_are_not",),
+    ),
+    Mutation(
+        "zeros-that-hide-infinities",
+        "ucle/lowering/joined_once.py",
+        " and all(map(known.is_finite, monomial.factors))",
+        "",
+        "0 times infinity is left out",
+        (f"{ONCE}::test_entries_that_are_not",),
+    ),
+    Mutation(
+        "numbers-that-are-their-squares",
+        "ucle/lowering/joined_once.py",
+        "type_.entries.low == 1 == type_.entries.high",
+        "type_.entries.high >= 1",
+        "weights of lines are not squared",
+        (f"{ONCE}::test_entries_that_are_joined_once",),
+    ),
+    Mutation(
+        "lines-with-two-rows-decide",
+        "stats/model.py",
+        "if 0 < degree <= 1)",
+        "if 0 < degree <= 2)",
+        "lines that refer to two rows count as lines that refer to one",
+        (f"{ONCE}::test_lines_that_decide_no_more",),
+    ),
+    Mutation(
+        "lines-decide-for-ever",
+        "ucle/inputs/binding.py",
+        "most_there if axis == key else most",
+        "1.0 if axis == key else most",
+        "rows that came later are joined as those before",
+        (f"{ONCE}::test_lines_that_decide_no_more",),
+    ),
+    Mutation(
+        "lines-are-not-looked-at-again",
+        "ucle/pipeline/resize.py",
+        "if before.lowering.rewrites else ()",
+        "if not before.lowering.rewrites else ()",
+        "every change of a table searches for a plan again",
+        (f"{ONCE}::test_lines_that_decide_again_are_joined_once_without_a_new_search",),
+    ),
+    Mutation(
+        "views-of-lines-as-they-were",
+        "ucle/run/views.py",
+        "for_later_rows(compiled, _decided_for_good(session, compiled, fixed), options)",
+        "compiled",
+        "views rely on keys that no constraint keeps unique",
+        (f"{ONCE}::test_views_of_lines",),
+    ),
+    Mutation(
+        "what-is-shared-counts-twice",
+        "ucle/lowering/contraction_orders.py",
+        "repeats = len(set(read.values())) < len(read)",
+        "repeats = False",
+        "a product whose two sides are equal is thought to compute both",
+        ("tests/lowering/test_orders.py::test_what_two_factors_share_counts_once",),
+    ),
+    Mutation(
+        "carried-factors-are-divided",
+        "ucle/lowering/quotients.py",
+        "and (varies or not self._scope.type_of(x).every.varies)",
+        "",
+        "each step of a loop divides what it carries on, though quotients were known before it",
+        (f"{QUOTIENTS}::test_loops_divide_edges_before_the_first_step",),
+    ),
+    Mutation(
+        "shared-quotients-are-divided-again",
+        "ucle/lowering/quotients.py",
+        "and quotient.tensor not in self._single:",
+        "and not self._single:",
+        "quotients that others read are computed, too, and then not read",
+        (f"{QUOTIENTS}::test_factors_that_are_not_divided",),
+    ),
     Mutation(
         "copies-under-their-own-labels",
         "ucle/lowering/copies.py",
