@@ -113,6 +113,7 @@ AS_WRITTEN = (
     "Y[f,g] += W[i,s] * S[s,f] * exp(W[i,t]) * P[t,g]",
     # 0 times infinity
     "Y[f,g] += L[i,s] * I[s,f] * L[i,t] * P[t,g]",
+    "Y[f,g] += L[i,s] * S[s,f] * L[i,t] * I[t,g]",
 )
 
 
@@ -204,7 +205,8 @@ def test_lines_that_decide_no_more(star: ucle.EinsumProgram, fresh: Any) -> None
     """A line that refers to two rows is joined with itself, as it is written."""
     for change in (
         "INSERT INTO L VALUES (9, 2)",
-        "INSERT INTO L VALUES (3, 0), (3, 2)",
+        "INSERT INTO L VALUES (3, 0)",
+        "INSERT INTO L VALUES (3, 2)",
         "DELETE FROM L WHERE i = 3",
         "UPDATE L SET i = 5 WHERE i = 6",
     ):
