@@ -132,6 +132,17 @@ def emit(
     return tuple(steps), outputs
 
 
+def _pairs_with_itself(node: plan.Join) -> bool:
+    """Return whether a join pairs each tuple of one relation with itself: no other has its keys."""
+    if node.left != node.right:
+        return False
+    promoted = node.left.layout.promoted
+    one, other = (
+        [labels[axis] for axis in promoted] for labels in (node.left_labels, node.right_labels)
+    )
+    return one == other and len(set(one)) == len(one) > 0
+
+
 def locate_payload(read: plan.Read, prefix: str) -> StoredPayload:
     """The table and column that hold the tensor of a step when the script has run."""
     return StoredPayload(prefix + read.step, read.type, read.layout, read.column or VALUE)
@@ -575,6 +586,10 @@ class _Emitter:
             Side(node.left, node.left_labels, left_alias),
             Side(node.right, node.right_labels, right_alias),
         )
+        if _pairs_with_itself(node):  # a tuple meets itself alone
+            one = self._alone(sides[0])
+            value = Value(sides[0].value, node.left.layout.scalar)
+            return one.query, [value, replace(value, sql=value.sql.copy())], dict(one.keys)
         left_keys, right_keys = sides[0].keys, sides[1].keys
         shared = [label for label in left_keys if label in right_keys]
         conditions = [
