@@ -70,6 +70,24 @@ def slice_(v: Array, offset: int, sizes: Sequence[int], strides: Sequence[int]) 
     return v[positions(offset, sizes, strides)]
 
 
+def scatter(
+    dtype: np.dtype[Any],
+    xs: Sequence[Any],
+    places: Sequence[int | None],
+    others: Sequence[int | None],
+    total: int,
+    fill: Any,
+    x: Any,
+) -> Array:
+    """Elements at their positions, x at others, fill elsewhere; None is no element, or nowhere."""
+    out = np.full(total, fill, dtype)
+    pairs = [*zip(xs, places, strict=True), *((x, place) for place in others)]
+    for value, place in pairs:
+        if value is not None and place is not None:
+            out[place] = value
+    return out
+
+
 def reindex(v: Array, constants: Sequence[int], program: Sequence[int], outside: Any) -> Array:
     """Entries at affine functions of their places; a number outside, and where no clause holds.
 
@@ -411,8 +429,9 @@ def _first_entries(element: ElementType) -> Iterator[tuple[str, Function]]:
         yield f"top_{name}_sca", partial(top, element.dtype, largest)
 
 
-def _multiway(element: ElementType) -> Iterator[tuple[str, Function]]:
-    """Sums of products of any number of operands."""
+def _of_reals(element: ElementType) -> Iterator[tuple[str, Function]]:
+    """Sums of products of any number of operands, and elements at positions of their own."""
+    yield "scatter", partial(scatter, element.dtype)
     for name in ("multiway", "multiway_sca"):
         yield name, partial(multiway, element.tag)
 
@@ -431,7 +450,7 @@ _FAMILIES = {
     _products: ELEMENT_TYPES.keys() - {"bool"},
     _first_entries: {"f64", "i64"},
     _of_matrices: {"f32", "f64"},
-    _multiway: {"bool", "i64", "f32", "f64"},
+    _of_reals: {"bool", "i64", "f32", "f64"},
 }
 """Families of kernels, and the tags of the types that have them."""
 

@@ -274,7 +274,7 @@ def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
     elif plain == "reindex":
         for constants, program in INDEX_MAPS:
             yield [tensor(rng, tag, 12), constants, program, number(rng, tag)]
-    elif plain.startswith(("cum", "vec_top_", "forest", "mat_solve", *OF_MATRICES)):
+    elif plain.startswith(("cum", "vec_top_", "forest", "scatter", "mat_solve", *OF_MATRICES)):
         yield from _rows_along(plain)(rng, tag)
     elif plain == "element":
         for length in LENGTHS[1:]:
@@ -329,12 +329,29 @@ def _rows_of_forests(plain: str, rng: np.random.Generator, tag: str) -> Iterator
             yield [x, forest_pack(kept, *sizes)]
 
 
+def _rows_of_places(rng: np.random.Generator, tag: str) -> Iterator[list[Any]]:
+    """Elements and positions, some of which are NULL."""
+
+    def some(items: Sequence[Any], share: float) -> list[Any]:
+        return [item if rng.random() < share else None for item in items]
+
+    for length, others, share in product(LENGTHS, (0, 1, 7), (1, 0.6)):
+        values = tensor(rng, tag, length).astype(ELEMENT_TYPES[tag].dtype).tolist()
+        places, more = (rng.integers(length + 3, size=n).tolist() for n in (length, others))
+        yield [
+            *(some(values, share), some(places, share), some(more, share)),
+            *(length + 3, number(rng, tag), number(rng, tag)),
+        ]
+
+
 def _rows_along(plain: str) -> Callable[[np.random.Generator, str], Iterator[list[Any]]]:
     """Return a function that makes arguments of a kernel that works along axes."""
     if plain.startswith("forest"):
         return partial(_rows_of_forests, plain)
     if plain == "mat_solve":
         return _rows_of_systems
+    if plain == "scatter":
+        return _rows_of_places
     if plain in OF_MATRICES:
         return partial(_rows_of_matrices, plain.removeprefix("mat_"))
     return _rows_with_first_entries if plain.startswith("vec_top_") else _running_rows

@@ -29,6 +29,7 @@ size_t apply_full(call *c, size_t row);
 size_t apply_sca_to_vec(call *c, size_t row);
 size_t apply_element(call *c, size_t row);
 size_t apply_slice(call *c, size_t row);
+size_t apply_scatter(call *c, size_t row);
 size_t apply_reindex(call *c, size_t row);
 size_t apply_running(call *c, size_t row);
 size_t apply_top(call *c, size_t row);

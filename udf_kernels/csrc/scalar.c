@@ -108,6 +108,41 @@ size_t apply_slice(call *c, size_t row) {
     return 1;
 }
 
+/* Puts an element at position i of a list, which is below n; nowhere if that is NULL. */
+static bool put_at(call *c, const list *places, size_t i, size_t n, const void *value, char *out) {
+    if (!bit(places->validity, places->first + i)) return true;
+    int64_t place = list_integer(places, i);
+    if (place < 0 || (size_t)place >= n)
+        return fail(c, "expected positions below %zu, got %lld", n, (long long)place);
+    copy_element(c->type->size, value, out + (size_t)place * c->type->size);
+    return true;
+}
+
+/* Elements at their positions, then one element at others; of those that share a position, the last.
+ * Where an element or a position is NULL, there is none. */
+size_t apply_scatter(call *c, size_t row) {
+    list values = column_list(&c->args[0], row), places = column_list(&c->args[1], row),
+         others = column_list(&c->args[2], row);
+    size_t n;
+    element fill, value;
+    if (!expect_length(c, "positions", values.length, places.length) ||
+        !read_whole(c, 3, row, max_elements(c->type), "a length", &n) ||
+        !read_element(c, 4, row, &fill) || !read_element(c, 5, row, &value) ||
+        !expect_something(c, n, values.length))
+        return 0;
+    char *out = writer_room(c, row, n);
+    if (out == NULL) return 0;
+    c->type->fill(n, &fill, out);
+    for (size_t i = 0; i < values.length; i++)
+        if (bit(values.validity, values.first + i) &&
+            !put_at(c, &places, i, n, at(c->type, values.data, values.first + i), out))
+            return 0;
+    for (size_t i = 0; i < others.length; i++)
+        if (!put_at(c, &others, i, n, &value, out)) return 0;
+    writer_take(c, row, n);
+    return 1;
+}
+
 static bool count_not(call *c, size_t row, size_t *count) {
     tensor t;
     element fill;

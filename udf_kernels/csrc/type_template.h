@@ -132,6 +132,7 @@ static const kernel kernels[] = {
     GROWING(stack_csr_rows, "biii>b", "xx--")
 
 #if PARTS == 1
+    SCALAR("scatter", "EIIiee>b", scatter, 0)
     TO_CSR(multiway, "sv>b")
     SCALAR("multiway_sca", "sv>e", multiway_sca, 0)
 #endif
