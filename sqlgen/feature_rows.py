@@ -26,7 +26,7 @@ def feature_rows(source: TableSource, relation: exp.Expr) -> exp.Query:
     features, masks = source.features, source.nulls is Nulls.OBSERVED
     assert features is not None
     entries: list[tuple[exp.Expr, exp.Expr]] = [
-        (text(name), _there(name, exp.true()) if masks else column(name))
+        (text(name), there(column(name), exp.true()) if masks else column(name))
         for name in features.numbers
     ]
     if masks:  # it is known for each category whether it is the one
@@ -35,7 +35,7 @@ def feature_rows(source: TableSource, relation: exp.Expr) -> exp.Query:
         parts = []
         for name in features.categories:
             own = exp.func("coalesce", _category(source, name), text(name))
-            entries.append((own, _there(name, integer(1))))
+            entries.append((own, there(column(name), integer(1))))
     if entries:
         parts.insert(0, _unnested(source, relation, entries))
     return parts[0] if len(parts) == 1 else exp.union(*parts, distinct=False)
@@ -78,10 +78,14 @@ def _category_masks(source: TableSource, relation: exp.Expr, name: str) -> exp.S
     return _without_nulls(source, rows, name)
 
 
-def _there(name: str, value: exp.Expr) -> exp.Expr:
-    """A value in the rows in which a column is not NULL."""
-    there = exp.Is(this=column(name), expression=exp.Null()).not_()
-    return exp.Case(ifs=[exp.If(this=there, true=value)])
+def there(entry: exp.Expr, value: exp.Expr) -> exp.Expr:
+    """A value in the rows in which an entry is not NULL."""
+    return exp.Case(ifs=[exp.If(this=is_there(entry), true=value)])
+
+
+def is_there(entry: exp.Expr) -> exp.Expr:
+    """Condition: an entry is not NULL."""
+    return exp.Is(this=entry, expression=exp.Null()).not_()
 
 
 def feature_names(source: TableSource, relation: exp.Expr) -> exp.Query:
@@ -90,24 +94,33 @@ def feature_names(source: TableSource, relation: exp.Expr) -> exp.Query:
     name = source.keys[-1]
     parts = [select(add_alias(text(number), name)) for number in source.features.numbers]
     for category in source.features.categories:
-        there = select(add_alias(_category(source, category), name)).from_(relation.copy())
-        known = exp.Is(this=column(category), expression=exp.Null()).not_()
-        parts.append(there.where(known).distinct())
+        each = select(add_alias(_category(source, category), name)).from_(relation.copy())
+        parts.append(each.where(is_there(column(category))).distinct())
     return parts[0] if len(parts) == 1 else exp.union(*parts, distinct=False)
 
 
 def _category(source: TableSource, name: str) -> exp.Expr:
-    """The name of the feature that a category is, as pandas and scikit-learn name it."""
+    """The name of the feature that the category of a row is."""
+    return feature_name(name, written_category(source, name))
+
+
+def feature_name(name: str, category: exp.Expr) -> exp.Expr:
+    """The name of the feature that a category of a column is, as pandas and scikit-learn do it."""
+    return exp.DPipe(this=text(f"{name}_"), expression=category)
+
+
+def written_category(source: TableSource, name: str, alias: str | None = None) -> exp.Expr:
+    """The category of a row in a column, as it is written in the name of its feature."""
     assert source.features is not None
-    value: exp.Expr = cast(column(name), "VARCHAR")
-    if name in source.features.booleans:
-        yes = exp.If(this=column(name), true=text("True"))
-        no = exp.If(this=exp.not_(column(name)), true=text("False"))
-        value = exp.Case(ifs=[yes, no])
-    return exp.DPipe(this=text(f"{name}_"), expression=value)
+    value = column(name, alias)
+    if name not in source.features.booleans:
+        return cast(value, "VARCHAR")
+    yes = exp.If(this=value, true=text("True"))
+    no = exp.If(this=exp.not_(value.copy()), true=text("False"))
+    return exp.Case(ifs=[yes, no])
 
 
 def _without_nulls(source: TableSource, rows: exp.Select, name: str) -> exp.Select:
     if source.nulls is Nulls.REFUSED:
         return rows
-    return rows.where(exp.Is(this=column(name), expression=exp.Null()).not_())
+    return rows.where(is_there(column(name)))

@@ -44,6 +44,7 @@ from ucle.sqlgen.sql_trees import (
     table,
     table_function,
     text,
+    texts,
 )
 
 
@@ -380,11 +381,6 @@ def only_names(dictionary: Dictionary) -> tuple[str, ...] | None:
 def _each(names: Sequence[str]) -> exp.Expr:
     """One row for each of some names."""
     return function("unnest", texts(names))
-
-
-def texts(names: Sequence[str]) -> exp.Expr:
-    """A list of strings."""
-    return exp.Array(expressions=[text(name) for name in names])
 
 
 def placed_list(source: TableSource, lists: exp.Expr, ids: exp.Expr, size: int) -> exp.Expr:

@@ -158,6 +158,11 @@ def text(value: str) -> exp.Expr:
     return exp.Literal.string(value)
 
 
+def texts(values: Iterable[str]) -> exp.Expr:
+    """A list of strings."""
+    return exp.Array(expressions=[text(value) for value in values])
+
+
 def constant(data: bytes) -> exp.Expr:
     """A BLOB literal."""
     return function("unhex", text(data.hex()))

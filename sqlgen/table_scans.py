@@ -14,6 +14,7 @@ from ucle.plan.sources import TableSource
 from ucle.sqlgen.array_extents import Extents
 from ucle.sqlgen.compressed_arrays import END, compress_runs
 from ucle.sqlgen.entry_rows import tile_entries
+from ucle.sqlgen.feature_arrays import ROWS, feature_arrays, scattered
 from ucle.sqlgen.feature_rows import feature_rows, reads_once
 from ucle.sqlgen.input_tables import (
     duplicates_sum,
@@ -54,6 +55,8 @@ def scan_table(scan: TableScan, kernels: KernelCalls, prefix: str) -> exp.Select
         return tile_entries(source, type_, prefix)
     if source.ends is not None and scan.layout.compressed is not None:
         return _scan_runs(scan, kernels, prefix)
+    if source.features is not None and source.dense:
+        return _scan_feature_arrays(scan, kernels, prefix)
     # The columns of a source need a qualifier only beside those of a dictionary.
     alias = choose_alias(scan) if any(source.encoded) else None
     rows = source_table(source, prefix, alias)
@@ -101,6 +104,18 @@ def _scan_runs(scan: TableScan, kernels: KernelCalls, prefix: str) -> exp.Select
     query = query.select(*keys, value, add_alias(column(source.ends, alias), END), copy=False)
     runs = "runs"
     return compress_runs(scan.type, scan.layout, subquery(query, runs), runs, kernels)
+
+
+def _scan_feature_arrays(scan: TableScan, kernels: KernelCalls, prefix: str) -> exp.Select:
+    """Return the rows of a wide table with categories, each with an array of its features."""
+    source, axis = scan.source, scan.type.axes[-1]
+    assert axis.dictionary is not None
+    alias = choose_alias(scan) if any(source.encoded) else None
+    ids = table(prefix + axis.dictionary)
+    rows = feature_arrays(source, whole_table(source, prefix, ROWS), ids)
+    query, keys = scan_keys(scan, subquery(rows, alias or "arrays"), alias, prefix)
+    value = scattered(source, kernels, axis.bound, alias)
+    return query.select(*keys, add_alias(value, VALUE), copy=False)
 
 
 def scan_keys(

@@ -7,15 +7,17 @@ categories are those of the data, whenever it is read.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ucle.errors import ValueTypeError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
 from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.dtypes import Scalar
 from ucle.foundation.names import fold_name
 from ucle.inputs.column_types import INTEGER_TYPES, Column, key_kind
 from ucle.inputs.table_input import TableInput
-from ucle.plan.sources import Features
+from ucle.plan.sources import Features, TableSource
 
 
 @dataclass(frozen=True)
@@ -75,4 +77,41 @@ def features_of(numbers: Sequence[Column], categories: Sequence[Column], where: 
         tuple(column.name for column in numbers),
         tuple(column.name for column in categories),
         tuple(column.name for column in categories if column.type == "BOOLEAN"),
+    )
+
+
+MOST_WIDTH = 64
+"""The most features for each column with which rows are read as arrays. To look up one of them and
+to stack it takes as long as so many entries of an array that hold the fill."""
+
+
+def as_arrays(source: TableSource, features: int, fill: Scalar) -> TableSource | None:
+    """The same rows of features with an array in each, in the order of the dictionary of features.
+
+    Args:
+        source: rows with a tuple for each of their features.
+        features: the length of the axis of features.
+        fill: what stands for entries that are not stored.
+
+    Returns:
+        The arrays; None where they would be too long, or would have to be added up.
+    """
+    own = source.features
+    if own is None or source.times is not None or source.sum_duplicates:
+        return None
+    columns = len(own.numbers) + len(own.categories)
+    keyed, numbered = len(source.keys) > 1, source.encoded[-1]
+    if not (keyed and numbered and source.dtype.kind != "c" and features <= MOST_WIDTH * columns):
+        return None
+    keys_as = source.keys_as[:-1]
+    return replace(
+        source,
+        keys=source.keys[:-1],
+        encoded=source.encoded[:-1],
+        key_types=source.key_types[:-1],
+        keys_as=keys_as if any(keys_as) else (),
+        dense=(features,),
+        nesting=1,
+        placed=True,
+        missing=fill,
     )

@@ -23,6 +23,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar, differs_from
 from ucle.inputs.column_roles import stated_dictionaries
 from ucle.inputs.inputs import Described, DescribedTable
+from ucle.inputs.one_hot import as_arrays
 from ucle.inputs.sparse_entries import SparseEntries
 from ucle.language.bounds import AxisBound
 from ucle.operators.values import Values
@@ -112,7 +113,15 @@ class PlacedInput(SizedInput):
     @property
     def sources(self) -> tuple[InputSource, ...]:
         """All sources from which the tensor can be read."""
-        return (self.source, *self.kept, *self._lists)
+        return (self.source, *self.kept, *self._arrays, *self._lists)
+
+    @property
+    def _arrays(self) -> tuple[TableSource, ...]:
+        """The rows of a wide table with categories as arrays, if it is one and they are short."""
+        if not isinstance(self.source, TableSource):
+            return ()
+        arrays = as_arrays(self.source, self.shape[-1], self.fill) if self.shape else None
+        return () if arrays is None else (arrays,)
 
     @property
     def _lists(self) -> tuple[ListsSource, ...]:

@@ -97,8 +97,8 @@ def is_complete_scan(scan: TableScan, dictionaries: Sequence[Dictionary]) -> boo
         axis = scan.type.axes[keys[0]]
         numbered = next((x for x in dictionaries if x.name == axis.dictionary), None)
         if numbered is not None and numbered.size == axis.bound:
-            own = {(x.origin, key, x.times, x.features) for x, key in numbered.columns}
-            if own == {(source.origin, source.keys[0], None, None)}:
+            own = {(x.origin, key, x.times) for x, key in numbered.columns}
+            if own == {(source.origin, source.keys[0], None)}:
                 return True
     return _is_stored_everywhere(scan.type, scan.layout)
 

@@ -175,11 +175,12 @@ class TableSource:
     no number may be rounded; such numbers must not occur. `nulls` says what NULLs among the values
     mean, and `missing` is the number that they stand for. `fixed_length` is True if the type of the
     value column states the lengths of its arrays, as ``FLOAT[3]`` does. `features` are columns that
-    are read in place of the last key and the value, a row for each of their values. `ragged` is
-    True if lists of different lengths are: the last key is the position in the list. `ends` is the
-    column of the positions before which runs of one value end; each begins at its last key.
-    `of_floats` is True if the truth values say something of a column of floats, so that a file is
-    read as where these are the values.
+    are read in place of the last key and the value, a row for each of their values; with a shape
+    `dense`, they are read as one array in each row, at the places that a dictionary gives them.
+    `ragged` is True if lists of different lengths are: the last key is the position in the list.
+    `ends` is the column of the positions before which runs of one value end; each begins at its
+    last key. `of_floats` is True if the truth values say something of a column of floats, so that a
+    file is read as where these are the values.
     """
 
     origin: Origin
