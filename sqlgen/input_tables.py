@@ -367,8 +367,11 @@ def _is_unique(dictionary: Dictionary) -> bool:
     if len({_coordinates(source, name, "") for source, name in dictionary.columns}) > 1:
         return False
     return any(
-        len(source.keys) == 1 and not (source.sum_duplicates or source.tiles or source.times)
-        for source, _ in dictionary.columns
+        len(source.without_features.keys) == 1
+        and (source.single_rows or source.features is None)
+        and name == source.keys[0]
+        and not (source.sum_duplicates or source.tiles or source.times)
+        for source, name in dictionary.columns
     )
 
 

@@ -25,6 +25,7 @@ from ucle.foundation.logs import STATISTICS, log_duration
 from ucle.foundation.names import fold_name
 from ucle.plan.sources import CsvFile, Nulls, Origin, ParquetFile, TableName, TableSource
 from ucle.sqlgen.database_queries import FACTS, unique_query
+from ucle.sqlgen.input_queries import duplicates_query
 from ucle.stats import measure as stats
 from ucle.stats.arrays import Fetch, Look, by_kernels, by_numpy
 from ucle.stats.measure import (
@@ -58,10 +59,14 @@ LATER_FIELDS: tuple[tuple[str, object], ...] = (
 
 _remembered = BoundedCache[Checked](MOST_BYTES)
 
+_single = BoundedCache[bool](1 << 20)
+"""Whether no two rows have the same keys, by version of the data and the columns of keys: 1 MB."""
+
 
 def forget() -> None:
     """Clear the cache of this process, as if it had just started."""
     _remembered.clear()
+    _single.clear()
 
 
 def known_facts(
@@ -155,6 +160,23 @@ def _measure(
         )
     STATISTICS.debug("%s: %s", tensor, measured)
     return measured
+
+
+def has_single_rows(session: Session, tensor: str, source: TableSource, prefix: str = "") -> bool:
+    """True if no two rows of a relation with features have the same keys.
+
+    No two may have the same feature, which was checked before. So they have different keys if
+    each row has a number; others may share a key, and each have some of its features.
+    """
+    features = source.features
+    assert features is not None
+    if features.numbers and source.nulls is Nulls.REFUSED:
+        return True
+    rows = replace(source.without_features, value=None, nulls=Nulls.REFUSED)
+    version = source_version(session, source)
+    key = None if version is None else (version, rows.origin, rows.keys)
+    query = duplicates_query(rows, prefix)
+    return _single.get_or_make(key, lambda: not _reader(session, tensor, source)(query))
 
 
 def count_facts(
@@ -310,7 +332,7 @@ def _reading(source: TableSource, fill: Scalar, exact: bool) -> str:
     fields = asdict(replace(source, origin=ParquetFile("")))
     del fields["table"]  # a view and a table with the same rows have the same statistics
     del fields["placed"]  # statistics are those of the columns
-    del fields["of_floats"]  # and this is known of them
+    del fields["of_floats"], fields["single_rows"]  # and this is known of them
     for name, default in LATER_FIELDS:
         if fields[name] == default:  # so that notes of versions without these fields are found
             del fields[name]

@@ -16,6 +16,7 @@ from ucle.database.data_versions import observe
 from ucle.database.session import Session
 from ucle.database.statistics_cache import (
     check_facts,
+    has_single_rows,
     known_coverage,
     known_degree,
     known_facts,
@@ -233,6 +234,7 @@ def _bind_table(
             statistics = measure_tiles(session, name, source, fill, measured, prefix)
         bounds = _table_bounds(name, source, measured, described)
         check_tile_ends(session, name, source, fill, bounds, prefix)
+        source = _with_single_rows(session, name, source, prefix)
     varies = described.spec.varies
     return BoundInput(
         described,
@@ -350,6 +352,7 @@ def _look_again(
         largest = tuple(most_there if axis == key else most for axis in range(len(source.keys)))
     bounds = _table_bounds(name, source, measured, described)
     check_tile_ends(session, name, source, bound.fill, bounds)
+    source = _with_single_rows(session, name, source, "")
     before = enumerate(bound.statistics.distinct)
     distinct = tuple(counts.get(axis, min(v, most)) for axis, v in before)
     return replace(
@@ -359,6 +362,13 @@ def _look_again(
         values=measured.values(source.dtype, bound.fill),
         statistics=TensorStatistics(most, distinct, largest=largest, counted=frozenset(counts)),
     )
+
+
+def _with_single_rows(session: Session, name: str, source: TableSource, prefix: str) -> TableSource:
+    """Note whether rows with features may be read as arrays of their own."""
+    if source.features is None or source.times is not None or source.sum_duplicates:
+        return source
+    return replace(source, single_rows=has_single_rows(session, name, source, prefix))
 
 
 def _fill(name: str, described: Described, dtype: DType) -> Scalar:

@@ -94,10 +94,10 @@ def as_arrays(source: TableSource, features: int, fill: Scalar) -> TableSource |
         fill: what stands for entries that are not stored.
 
     Returns:
-        The arrays; None where they would be too long, or would have to be added up.
+        The arrays; None where they would be too long, or several rows may be one array.
     """
     own = source.features
-    if own is None or source.times is not None or source.sum_duplicates:
+    if own is None or not source.single_rows:
         return None
     columns = len(own.numbers) + len(own.categories)
     keyed, numbered = len(source.keys) > 1, source.encoded[-1]

@@ -79,6 +79,7 @@ def fits_data(compiled: Compiled, sized: SizedInputs, source: ResolvedProgram) -
     before = compiled.front
     alike = source.bounds == before.source.bounds and _as_before(compiled, source.types)
     alike = alike and _keys(sized.bound) == _keys(before.inputs)
+    alike = alike and _with_single_rows(before.inputs) <= _with_single_rows(sized.bound)
     return alike and _rewritten_as_before(compiled, source)
 
 
@@ -86,6 +87,12 @@ def _keys(inputs: Mapping[str, BoundInput]) -> dict[str, tuple[str | None, ...]]
     """The types in which keys are compared with others."""
     sources = ((name, bound.source) for name, bound in inputs.items())
     return {name: x.keys_as for name, x in sources if isinstance(x, TableSource) and any(x.keys_as)}
+
+
+def _with_single_rows(inputs: Mapping[str, BoundInput]) -> set[str]:
+    """The inputs of which no two rows have the same keys, where that matters."""
+    sources = ((name, bound.source) for name, bound in inputs.items())
+    return {name for name, x in sources if isinstance(x, TableSource) and x.single_rows}
 
 
 def for_later_rows(compiled: Compiled, lasting: Collection[str], options: Options) -> Compiled:

@@ -180,7 +180,8 @@ class TableSource:
     `ragged` is True if lists of different lengths are: the last key is the position in the list.
     `ends` is the column of the positions before which runs of one value end; each begins at its
     last key. `of_floats` is True if the truth values say something of a column of floats, so that a
-    file is read as where these are the values.
+    file is read as where these are the values. `single_rows` is True if it was found that no two
+    rows with `features` have the same keys, so that each is an array of its own.
     """
 
     origin: Origin
@@ -213,6 +214,7 @@ class TableSource:
     ragged: bool = False
     ends: str | None = None
     of_floats: bool = False
+    single_rows: bool = False
 
     @property
     def from_database(self) -> bool:

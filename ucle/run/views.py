@@ -373,6 +373,7 @@ def _from_tables(
     """
 
     def qualify_table(table: TableSource) -> TableSource:
+        table = replace(table, single_rows=False)  # a view does not look at them again
         if not qualified or not isinstance(table.origin, TableName):
             return table
         relation = find_relation(session, table.origin)
