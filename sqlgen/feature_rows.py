@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from sqlglot import exp, select
 
 from ucle.plan.sources import Nulls, TableSource
-from ucle.sqlgen.sql_trees import add_alias, cast, column, integer, subquery, text
+from ucle.sqlgen.sql_trees import add_alias, cast, column, integer, subquery, text, texts
 
 CATEGORY = "category"
 
@@ -92,7 +92,10 @@ def feature_names(source: TableSource, relation: exp.Expr) -> exp.Query:
     """Select the names of all features of a source, which may recur, from its relation."""
     assert source.features is not None
     name = source.keys[-1]
-    parts = [select(add_alias(text(number), name)) for number in source.features.numbers]
+    parts: list[exp.Select] = []
+    if source.features.numbers:
+        every = exp.func("unnest", texts(source.features.numbers))
+        parts.append(select(add_alias(every, name)))
     for category in source.features.categories:
         each = select(add_alias(_category(source, category), name)).from_(relation.copy())
         parts.append(each.where(is_there(column(category))).distinct())

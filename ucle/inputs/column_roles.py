@@ -122,16 +122,25 @@ def find_column(columns: Sequence[Column], where: str, name: str) -> Column:
     Raises:
         InputError: there is none.
     """
+    (found,) = find_columns(columns, where, [name])
+    return found
+
+
+def find_columns(columns: Sequence[Column], where: str, names: Sequence[str]) -> list[Column]:
+    """The columns with some names, as `find_column` finds each of them."""
+    by_name: dict[str, Column] = {}
     for column in columns:
-        if fold_name(column.name) == fold_name(name):
-            return column
-    raise InputError(
-        f"there is no column {name!r}",
-        where=where,
-        expected="one of " + ", ".join(column.name for column in columns),
-        found=name,
-        hint=did_you_mean(name, [column.name for column in columns]),
-    )
+        by_name.setdefault(fold_name(column.name), column)
+    for name in names:
+        if fold_name(name) not in by_name:
+            raise InputError(
+                f"there is no column {name!r}",
+                where=where,
+                expected="one of " + ", ".join(column.name for column in columns),
+                found=name,
+                hint=did_you_mean(name, [column.name for column in columns]),
+            )
+    return [by_name[fold_name(name)] for name in names]
 
 
 def stated_dictionaries(
@@ -188,7 +197,7 @@ def _named_keys(
         # The names are for the columns of the file; as always, the first of these are keys.
         names = [name for name in names if name != spec.value][: len(labels) + tiled_axes(spec)]
     if not names or not isinstance(names[0], tuple):
-        return [find_column(columns, where, str(name)) for name in names]
+        return find_columns(columns, where, [str(name) for name in names])
     by_label: dict[str, Column] = {}
     for label, name in names:
         check_label(label, labels, "columns", where)

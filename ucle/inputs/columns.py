@@ -17,6 +17,7 @@ from ucle.inputs.column_roles import (
     array_rank,
     assign_columns,
     find_column,
+    find_columns,
     stated_dictionaries,
     tiled_axes,
 )
@@ -383,7 +384,7 @@ def check_columns(
         ValueTypeError: a column now has an unsuitable type.
     """
     where = f"input {name}, {source.origin}"
-    keys = [find_column(columns, where, key) for key in source.keys]
+    keys = find_columns(columns, where, source.keys)
     value = None
     if source.value is not None and not source.wide:
         value = find_column(columns, where, source.value)
@@ -429,7 +430,7 @@ def _check_wide_columns(
     source: TableSource, columns: Sequence[Column], stated: DType | None, where: str
 ) -> TableSource:
     """Check that a relation still has the value columns of a wide table, and numbers in them."""
-    values = [find_column(columns, where, name) for name in source.wide]
+    values = find_columns(columns, where, source.wide)
     if source.nulls is Nulls.OBSERVED:
         return source
     for column in values:

@@ -54,7 +54,7 @@ def split_categories(
     """The columns of numbers of a wide table, and those of categories."""
     categories = set(map(fold_name, spec.one_hot))
     numbers = [column for column in values if fold_name(column.name) not in categories]
-    return numbers, [column for column in values if column not in numbers]
+    return numbers, [column for column in values if fold_name(column.name) in categories]
 
 
 def features_of(numbers: Sequence[Column], categories: Sequence[Column], where: str) -> Features:

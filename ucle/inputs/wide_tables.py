@@ -15,7 +15,7 @@ from ucle.foundation.names import fold_name
 from ucle.inputs.column_roles import (
     assign_columns,
     assign_keys,
-    find_column,
+    find_columns,
     with_index_columns,
 )
 from ucle.inputs.column_types import (
@@ -74,7 +74,7 @@ def assign_wide(
     if spec.values is None:
         values = [x for x in columns if x not in keys and x.name not in foreign]
     else:
-        values = [find_column(columns, where, name) for name in spec.values]
+        values = find_columns(columns, where, spec.values)
     names = [column.name for column in (*keys, *values)]
     if (twice := _first_repeated(names)) is not None:
         raise InputError(
