@@ -37,7 +37,7 @@ NUMBERS = "numbers"
 
 
 def feature_arrays(source: TableSource, relation: exp.Expr, ids: exp.Expr) -> exp.Select:
-    """Select the keys and the parts of arrays from the relation of a source: see `scattered`.
+    """Select the keys and the parts of arrays from the relation of a source: see `scatter`.
 
     Args:
         source: the rows, with the shape of their arrays.
@@ -48,7 +48,7 @@ def feature_arrays(source: TableSource, relation: exp.Expr, ids: exp.Expr) -> ex
     assert features is not None
     masks = source.nulls is Nulls.OBSERVED
     rows = select_from(relation)
-    parts = [] if not features.numbers else [_number_places(features.numbers, ids)]
+    parts = [] if not features.numbers else [number_places(features.numbers, ids)]
     if masks and features.categories:
         parts.append(_category_places(source, relation, ids))
     for n, part in enumerate(parts):
@@ -68,31 +68,25 @@ def feature_arrays(source: TableSource, relation: exp.Expr, ids: exp.Expr) -> ex
     keys = (column(key, ROWS) for key in source.keys)
     named = (
         add_alias(cast(each, type_, 1), name)
-        for each, type_, name in zip(lists, types, _parts(source), strict=True)
+        for each, type_, name in zip(lists, types, find_parts(source), strict=True)
     )
     return rows.select(*keys, *named, copy=False)
 
 
-def scattered(
-    source: TableSource, kernels: KernelCalls, size: int, alias: str | None = None
+def scatter(
+    source: TableSource, kernels: KernelCalls, parts: Sequence[exp.Expr], size: int
 ) -> exp.Expr:
     """The array of a row: numbers at their positions, a 1 at those of categories, else the fill."""
-    return kernels.scalar(
-        "scatter",
-        *(column(name, alias) for name in _parts(source)),
-        integer(size),
-        number(source.missing, source.dtype),
-        number(1, source.dtype),
-        dtype=source.dtype,
-    )
+    ends = number(source.missing, source.dtype), number(1, source.dtype)
+    return kernels.scalar("scatter", *parts, integer(size), *ends, dtype=source.dtype)
 
 
-def _parts(source: TableSource) -> list[str]:
+def find_parts(source: TableSource) -> list[str]:
     """The columns with the numbers of a row, their positions, and those of its categories."""
     return unique_names(["values", "places", "others"], set(map(fold_name, source.keys)))
 
 
-def _number_places(names: Sequence[str], ids: exp.Expr) -> exp.Select:
+def number_places(names: Sequence[str], ids: exp.Expr) -> exp.Select:
     """One row with the positions of the columns of numbers, in their order."""
     place = "place"
     count = function("range", integer(len(names)))

@@ -14,7 +14,13 @@ from ucle.plan.sources import TableSource
 from ucle.sqlgen.array_extents import Extents
 from ucle.sqlgen.compressed_arrays import END, compress_runs
 from ucle.sqlgen.entry_rows import tile_entries
-from ucle.sqlgen.feature_arrays import ROWS, feature_arrays, scattered
+from ucle.sqlgen.feature_arrays import (
+    ROWS,
+    feature_arrays,
+    find_parts,
+    number_places,
+    scatter,
+)
 from ucle.sqlgen.feature_rows import feature_rows, reads_once
 from ucle.sqlgen.input_tables import (
     duplicates_sum,
@@ -69,11 +75,14 @@ def scan_table(scan: TableScan, kernels: KernelCalls, prefix: str) -> exp.Select
         if source.kept_as is not None:
             return query.select(add_alias(column(source.value, alias), VALUE), copy=False)
         value = list_value(column(source.value, alias), source)
-        if source.wide:
+        scattered = source.placed and kernels.available and type_.dtype.kind != "c"
+        if source.wide and not scattered:
             value = _in_places(source, type_, value, prefix)
         if source.sum_duplicates and not kernels.available:
             return sum_lists(query, value, type_.dtype)
-        if kernels.available:
+        if scattered:
+            value = _scatter(source, type_, value, prefix, kernels)
+        elif kernels.available:
             value = kernels.scalar("pack", value, dtype=type_.dtype)
         if source.sum_duplicates:
             size = type_.shape[-1] if source.wide else math.prod(source.dense)
@@ -114,7 +123,8 @@ def _scan_feature_arrays(scan: TableScan, kernels: KernelCalls, prefix: str) -> 
     ids = table(prefix + axis.dictionary)
     rows = feature_arrays(source, whole_table(source, prefix, ROWS), ids)
     query, keys = scan_keys(scan, subquery(rows, alias or "arrays"), alias, prefix)
-    value = scattered(source, kernels, axis.bound, alias)
+    parts = [column(name, alias) for name in find_parts(source)]
+    value = scatter(source, kernels, parts, axis.bound)
     return query.select(*keys, add_alias(value, VALUE), copy=False)
 
 
@@ -191,6 +201,17 @@ def _in_places(source: TableSource, type_: TensorType, value: exp.Expr, prefix: 
         return value
     fill = number(source.missing, source.dtype)
     return function("list_resize", value, integer(axis.bound), fill)
+
+
+def _scatter(
+    source: TableSource, type_: TensorType, value: exp.Expr, prefix: str, kernels: KernelCalls
+) -> exp.Expr:
+    """Return the array with the values of a wide row at the places of their names."""
+    axis = type_.axes[-1]
+    assert axis.dictionary is not None
+    places = number_places(source.wide, table(prefix + axis.dictionary)).subquery()
+    none = cast(exp.Array(expressions=[]), "BIGINT", 1)
+    return scatter(source, kernels, (value, places, none), axis.bound)
 
 
 def _cut(
