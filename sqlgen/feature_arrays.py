@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp, select
 
+from ucle.foundation.dtypes import DType
 from ucle.foundation.names import fold_name, unique_names
 from ucle.plan.sources import Nulls, TableSource
 from ucle.sqlgen.feature_rows import feature_name, is_there, there, written_category
@@ -64,7 +65,7 @@ def feature_arrays(source: TableSource, relation: exp.Expr, ids: exp.Expr) -> ex
         column(NUMBERS, f"{FIXED} 0") if features.numbers else exp.Array(expressions=[]),
         others,
     )
-    types = source.dtype, "BIGINT", "BIGINT"
+    types: tuple[DType | str, ...] = (source.dtype, "BIGINT", "BIGINT")
     keys = (column(key, ROWS) for key in source.keys)
     named = (
         add_alias(cast(each, type_, 1), name)

@@ -587,9 +587,9 @@ class _Emitter:
             Side(node.right, node.right_labels, right_alias),
         )
         if _pairs_with_itself(node):  # a tuple meets itself alone
-            one = self._alone(sides[0])
-            value = Value(sides[0].value, node.left.layout.scalar)
-            return one.query, [value, replace(value, sql=value.sql.copy())], dict(one.keys)
+            one, scalar = self._alone(sides[0]), node.left.layout.scalar
+            twice = [Value(sides[0].value, scalar) for _ in range(2)]
+            return one.query, twice, dict(one.keys)
         left_keys, right_keys = sides[0].keys, sides[1].keys
         shared = [label for label in left_keys if label in right_keys]
         conditions = [
@@ -598,8 +598,8 @@ class _Emitter:
         ]
         if node.kind is JoinKind.INNER and not (left_keys or right_keys):
             query, tensors = self._beside(sides)
-            scalar = [side.relation.layout.scalar for side in sides]
-            return query, [Value(*x) for x in zip(tensors, scalar, strict=True)], {}
+            scalars = [side.relation.layout.scalar for side in sides]
+            return query, [Value(*x) for x in zip(tensors, scalars, strict=True)], {}
         left, right = (self._from(side.relation, side.alias) for side in sides)
         query = select_from(left)
         if conditions:

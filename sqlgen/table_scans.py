@@ -75,7 +75,7 @@ def scan_table(scan: TableScan, kernels: KernelCalls, prefix: str) -> exp.Select
         if source.kept_as is not None:
             return query.select(add_alias(column(source.value, alias), VALUE), copy=False)
         value = list_value(column(source.value, alias), source)
-        scattered = source.placed and kernels.available and type_.dtype.kind != "c"
+        scattered = source.placed and kernels.available
         if source.wide and not scattered:
             value = _in_places(source, type_, value, prefix)
         if source.sum_duplicates and not kernels.available:

@@ -9,7 +9,41 @@ _FRAMES = "tests/run/test_wide_frames.py::"
 _COLUMNS = "tests/plan/test_compute_columns.py::"
 _POSITIONS = "tests/run/test_named_positions.py::"
 
+_ARRAYS = "tests/inputs/test_feature_arrays.py::"
+
 WIDE_TABLES: tuple[Mutation, ...] = (
+    Mutation(
+        "rows-of-one-key-as-arrays",
+        "ucle/inputs/one_hot.py",
+        "    if own is None or not source.single_rows:\n",
+        "    if own is None:\n",
+        "two rows of one key that have different features are two rows of a tensor",
+        (f"{_ARRAYS}test_several_rows_of_one_key[auto]",),
+    ),
+    Mutation(
+        "rows-of-one-key-that-came-later",
+        "ucle/pipeline/resize.py",
+        "    alike = alike and _with_single_rows(before.inputs) <= _with_single_rows(sized.bound)\n",
+        "",
+        "a program still reads rows as arrays when a second row of a key has come",
+        (f"{_ARRAYS}test_several_rows_of_one_key[auto]",),
+    ),
+    Mutation(
+        "categories-of-other-tables-observed",
+        "sqlgen/feature_arrays.py",
+        '        on = exp.EQ(this=column("category", alias), expression=category)\n',
+        '        on = exp.LTE(this=column("category", alias), expression=category)\n',
+        "a row has all categories that come before its own",
+        (f"{_ARRAYS}test_rows_as_arrays[rows-0.3]",),
+    ),
+    Mutation(
+        "different-tuples-read-once",
+        "sqlgen/plan_to_sql.py",
+        "    return one == other and len(set(one)) == len(one) > 0\n",
+        "    return one == other or len(one) == 0\n",
+        "tuples of a tensor meet themselves alone, also where they have no keys in common",
+        ("tests/sqlgen/test_joins_of_one_relation.py::test_diagonal_meets_itself[native]",),
+    ),
     Mutation(
         "kept-coordinates-of-some",
         "ucle/plan/keep_coordinates.py",
@@ -35,11 +69,11 @@ WIDE_TABLES: tuple[Mutation, ...] = (
         (f"{_TESTS}test_positions_meet_the_order_of_the_columns",),
     ),
     Mutation(
-        "wide-fill-not-appended",
-        "sqlgen/input_tables.py",
-        '    with_fill = function("list_append", lists, fill)\n',
-        '    with_fill = function("list_append", lists, exp.null())\n',
-        "names that only other tables have are NULL",
+        "wide-columns-by-their-names",
+        "sqlgen/feature_arrays.py",
+        '    return rows.select(add_alias(_list("id", place), NUMBERS), copy=False)\n',
+        '    return rows.select(add_alias(_list("id", "id"), NUMBERS), copy=False)\n',
+        "columns are put at the places of others",
         (f"{_TESTS}test_two_wide_tables_share_the_names[native]",),
     ),
     Mutation(
