@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import ucle
+from ucle.testing.partitions import run_on_partitions
 
 ODD = ("id", "value", "0", "T", "places", "a 'b'", "größe", "x.y", "fixed 0", "list")
 """Names that queries may have for something else, or that need quotes."""
@@ -24,12 +25,13 @@ def people(seed: int, rows: int, *, missing: float = 0.0) -> pd.DataFrame:
     for name in ODD:
         frame[name] = rng.integers(-6, 7, rows) / 2
     frame["a"] = rng.choice(["b", "b_d", "", "é"], rows)
+    frame.loc[rows // 2, "a"] = "rare"
     frame["a_b"] = rng.choice(["c", "e"], rows)
     frame["yes"] = rng.random(rows) < 0.5
     frame["n"] = rng.integers(-2, 3, rows)
     frame = frame.astype({"yes": "boolean", "n": "Int64"})
     for name in frame.columns[1:]:
-        frame.loc[rng.random(rows) < missing, name] = None
+        frame.loc[(rng.random(rows) < missing) & (frame["a"] != "rare"), name] = None
     return frame
 
 
@@ -195,3 +197,26 @@ def test_rows_are_read_once(nulls: str, connection: duckdb.DuckDBPyConnection) -
     assert last.count('"people"') == 1
     entries, _ = expected_rows(frame)
     np.testing.assert_allclose(gram.to_numpy(), entries.T @ entries)
+
+
+@pytest.mark.parametrize("decomposition", ["auto", "relational", "rows"])
+def test_on_partitions(decomposition: str, connection: duckdb.DuckDBPyConnection) -> None:
+    """Each partition has some of the rows; what is missing there depends on all of them."""
+    frame = people(13, 40, missing=0.3)
+    connection.register("frame", frame)
+    connection.execute("CREATE OR REPLACE TABLE people AS FROM frame")
+    connection.unregister("frame")
+    wide = table_of("people", nulls="missing")
+    chosen: Any = {"n": ["i"], "s": ["i"]} if decomposition == "rows" else decomposition
+    program = ucle.einsum_program(
+        "n[f] += int64(M[i,f]); s[f] += X[i,f]",
+        X=wide,
+        M=ucle.observed(wide),
+        decomposition=chosen,
+        database=connection,
+    )
+    entries, there = expected_rows(frame)
+    for seed in range(6):
+        with run_on_partitions(program, connection, 3, seed) as result:
+            np.testing.assert_allclose(result["s"].to_numpy(), entries.sum())
+            np.testing.assert_array_equal(result["n"].to_numpy(), there.sum())

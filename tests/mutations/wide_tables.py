@@ -29,6 +29,14 @@ WIDE_TABLES: tuple[Mutation, ...] = (
         (f"{_ARRAYS}test_several_rows_of_one_key[auto]",),
     ),
     Mutation(
+        "masks-of-the-rows-of-a-partition",
+        "ucle/plan/placement_rules.py",
+        "    if table.features is not None and table.nulls is Nulls.OBSERVED:\n",
+        "    if table.features is None and table.nulls is Nulls.OBSERVED:\n",
+        "a row has no value at the categories that only rows of other partitions have",
+        (f"{_ARRAYS}test_on_partitions[native-rows]",),
+    ),
+    Mutation(
         "categories-of-other-tables-observed",
         "sqlgen/feature_arrays.py",
         '        on = exp.EQ(this=column("category", alias), expression=category)\n',

@@ -168,7 +168,7 @@ def _coordinates(fragment: Fragment) -> Iterator[KeyExpectation]:
         if not isinstance(scan, TableScan):
             continue
         source, axes = scan.source, scan.type.axes
-        for number, key in enumerate(source.keys):
+        for number, key in enumerate(source.without_features.keys):
             axis = number if source.key_axes is None else source.key_axes[number]
             tile = source.tiles[number] if source.tiles else 0
             bound = -(-axes[axis].bound // tile) if tile else axes[axis].bound

@@ -45,7 +45,7 @@ from ucle.plan.relation_nodes import (
     TopKEntries,
 )
 from ucle.plan.relation_tree import inputs
-from ucle.plan.sources import OneRow
+from ucle.plan.sources import Nulls, OneRow
 
 
 class Spread(Enum):
@@ -155,6 +155,8 @@ def source_placements(source: SOURCES) -> tuple[Placement, ...]:
     table = source.source
     if isinstance(table.origin, OneRow):
         return (SINGLE, REPLICATED)  # otherwise it would be there several times
+    if table.features is not None and table.nulls is Nulls.OBSERVED:
+        return (SINGLE, REPLICATED)  # what a row may have depends on the categories of all rows
     raw = tuple(
         placement
         for placement in placements(source.layout)

@@ -267,7 +267,8 @@ class TableSource:
         """The same rows with their own columns alone; only these are read."""
         if self.features is None:
             return self
-        keys, encoded, types = self.keys[:-1], self.encoded[:-1], self.key_types[:-1]
+        own = len(self.keys) - (not self.dense)  # arrays of features have no key for them
+        keys, encoded, types = self.keys[:own], self.encoded[:own], self.key_types[:own]
         return replace(self, keys=keys, encoded=encoded, key_types=types, features=None)
 
     def entries_of(self, name: str) -> TableSource:
