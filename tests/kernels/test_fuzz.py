@@ -152,6 +152,8 @@ LONGEST = 1000
 
 def _literal(kind: str, value: Any) -> str:
     """A Python value as SQL of a type."""
+    if value is None:
+        return f"NULL::{kind}"
     value = to_sql(value)
     if isinstance(value, bytes):
         return f"from_hex('{value.hex()}')"
