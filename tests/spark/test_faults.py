@@ -7,6 +7,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,17 +24,37 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def executors() -> list[int]:
+def processes(name: str) -> dict[int, int]:
+    """Processes of this session with a name in their command, each with its parent."""
     found = subprocess.run(
-        ["pgrep", "-f", "CoarseGrainedExecutorBackend"], capture_output=True, text=True, check=False
+        ["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
     )
-    return [int(line) for line in found.stdout.split()]
+    parents, named = {}, set()
+    for line in found.stdout.splitlines():
+        own, parent, *command = line.split(maxsplit=2)
+        parents[int(own)] = int(parent)
+        if name in " ".join(command):
+            named.add(int(own))
+    below, size = {os.getpid()}, 0
+    while len(below) > size:
+        size = len(below)
+        below |= {each for each, parent in parents.items() if parent in below}
+    return {each: parents[each] for each in named & below}
 
 
-def kill_one() -> None:
-    there = executors()
+def kill_an_executor() -> None:
+    there = processes("CoarseGrainedExecutorBackend")
     assert there
-    os.kill(there[0], signal.SIGKILL)
+    os.kill(min(there), signal.SIGKILL)
+
+
+def kill_python_workers() -> None:
+    """Kill those that executors keep for later tasks: children of a process of the same name."""
+    there = processes("pyspark.daemon")
+    idle = [each for each, parent in there.items() if parent in there]
+    assert idle
+    for each in idle:
+        os.kill(each, signal.SIGKILL)
 
 
 def edges(spark: Any, rows: int) -> Any:
@@ -56,7 +77,7 @@ def test_an_executor_that_dies_in_mid_job(spark: Any) -> None:
     def strike() -> None:
         time.sleep(0.7)
         if not stop.is_set():
-            kill_one()
+            kill_an_executor()
 
     thread = threading.Thread(target=strike)
     thread.start()
@@ -71,7 +92,7 @@ def test_an_executor_that_dies_after_the_job(spark: Any) -> None:
     rows = 50_000
     program = einsum_program("y[i] += A[i,j]", A=edges(spark, rows), database=spark, engine="spark")
     with program.execute() as result:
-        kill_one()
+        kill_an_executor()
         np.testing.assert_array_equal(result["y"].to_numpy(), expected(rows))
 
 
@@ -91,8 +112,9 @@ def test_more_than_a_worker_may_hold(spark: Any) -> None:
         spark.conf.unset("spark.ucle.memoryLimit")
 
 
-def test_an_executor_that_dies_in_a_loop(spark: Any) -> None:
-    """What it held is computed again, and the losses are those of one machine."""
+@pytest.mark.parametrize("kill", [kill_an_executor, kill_python_workers])
+def test_processes_that_die_in_a_loop(kill: Callable[[], None], spark: Any) -> None:
+    """What they held is computed again, and the losses are those of one machine."""
     rng = np.random.default_rng(5)
     features, target = rng.normal(size=(400, 6)), rng.normal(size=400)
     text = "p[i] += X[i,f] * w[f]; loss[] = mean[i](square(p[i] - y[i]))"
@@ -106,7 +128,7 @@ def test_an_executor_that_dies_in_a_loop(spark: Any) -> None:
 
     def strike(progress: Any) -> None:
         if progress.number == 7:
-            kill_one()
+            kill()
 
     with apart.iterate(max_steps=20, progress=strike) as found:
         np.testing.assert_allclose(found.history["loss"], expected, rtol=1e-9)
