@@ -109,6 +109,14 @@ AROUND: tuple[Mutation, ...] = (
         ("tests/partitions/test_loops.py::test_fixed_inputs_stay_where_they_are",),
     ),
     Mutation(
+        "pieces-that-end-too-soon",
+        "ucle/spark/tasks.py",
+        "                    if piece.ends:\n",
+        "                    if piece.value:\n",
+        "a worker reads the first megabyte of a fixed input of a loop as all of it",
+        ("tests/spark/test_rows.py::test_packs_that_stay_are_read_in_pieces",),
+    ),
+    Mutation(
         "labels-of-other-partitions",
         "ucle/spark/labels.py",
         "found ^= np.uint32(4)  # the length in bytes",

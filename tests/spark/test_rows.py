@@ -22,7 +22,7 @@ from ucle.run.execute import NaNError
 from ucle.spark import packs, tasks, workers
 from ucle.spark.failures import pack_error, unpack_error
 from ucle.spark.labels import partition_labels, spark_hash
-from ucle.spark.packs import Key, MergedReports, PlacePacks, Reports, RunPacks
+from ucle.spark.packs import CutPacks, Key, MergedReports, PlacePacks, Reports, RunPacks
 from ucle.spark.program import SparkProgram
 from ucle.spark.tasks import (
     FragmentTask,
@@ -191,6 +191,26 @@ def test_packs_are_read_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     size, small = told.value[7, 0][0]
     assert (size, small) == (len(value), (value,))
     assert told.value[7, 0][1][1] == ()
+    workers._idle.pop().close()
+
+
+def test_packs_that_stay_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker puts them together once; later it has their rows, whatever comes."""
+    found = []
+
+    def run(session: Session, *_: object) -> dict[str, pa.Table]:
+        found.append([session.read(f'SELECT sum(val) FROM "{x}"', "test")[0][0] for x in "Ax"])
+        return {}
+
+    monkeypatch.setattr(tasks, "run_fragment", run)
+    monkeypatch.setattr(workers, "_idle", [])
+    work = RunPacks(fragment_task("kept_loop"), 0, frozenset(), {}, Told())
+    for moving, fixed in ((2.0, [1.0, 3.0]), (3.0, [50.0])):
+        staying: list[tuple[int, tuple[Key, Any]]] = [(0, (0, packed([x] * 99))) for x in fixed]
+        cut = list(CutPacks(100)(iter(staying)))
+        assert len(cut) > 8 * len(fixed)
+        list(work(0, iter([*cut, (0, (1, packed([moving])))])))
+    assert found == [[99 * 4.0, 2.0], [99 * 4.0, 3.0]]
     workers._idle.pop().close()
 
 

@@ -2,8 +2,10 @@
 
 Spark plans each query on DataFrames anew, which takes longer than a small step. An RDD of packs has
 no plan. Packs are placed by the numbers of partitions, so that fixed packs, which were placed
-before, stay where they are. Small results, and the sizes of the others, reach the driver with the
-end of each task, by an accumulator.
+before, stay where they are. Spark sends them to the Python workers in each step, in pieces, for
+which this takes little. Workers that have their rows drop the pieces, and others need nothing else
+to compute what was lost. Small results, and the sizes of the others, reach the driver with the end
+of each task, by an accumulator.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from ucle.plan.placement_rules import Placement
 from ucle.spark.actions import action
 from ucle.spark.frames import Frame, Persisted, Placed, Route, describe, unpacked_values
 from ucle.spark.packs import (
+    PIECE_BYTES,
+    CutPacks,
     Key,
     MergedReports,
     OfKeys,
@@ -128,7 +132,9 @@ class ByRdds(Route):
 
     def fix(self, rows: Transit, ends: deque[Any]) -> Persisted:
         """Bring packs in transit to their partitions, to be kept there."""
-        return self._keep(self._bring(rows), ends)
+        whole = self._bring(rows)
+        cut = whole.mapPartitions(CutPacks(PIECE_BYTES), preservesPartitioning=True)
+        return self._keep(self._at_home(cut, whole), ends)
 
     def run(
         self,
@@ -177,7 +183,8 @@ class ByRdds(Route):
         return again
 
     def _keep(self, packs: Any, ends: deque[Any], run: int | None = None) -> Persisted:
-        return Persisted(packs, ends, pyspark.StorageLevel.MEMORY_AND_DISK, run=run)
+        """Have Spark keep packs as they are: to compress them takes longer than to read them."""
+        return Persisted(packs, ends, pyspark.StorageLevel.MEMORY_AND_DISK_DESER, run=run)
 
     def compute(self, frames: Mapping[str, Frame], wanted: Collection[str]) -> dict[str, pa.Table]:
         """Compute frames of one RDD; return the rows of those that are wanted."""

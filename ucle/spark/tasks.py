@@ -13,7 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -44,8 +44,17 @@ MADE = f"{SOURCE} int, {ROWS} binary"
 SEED = -1
 """The source number of a row that exists for each partition, so that each of them runs."""
 
-Pack = tuple[int, int, Any]
-"""The number of a relation, a partition, and a value that `pack` has made of rows for it."""
+
+class Piece(NamedTuple):
+    """A piece of a value that `pack` has made of rows; those of a value come in their order."""
+
+    value: Any
+    ends: bool = True
+    """True if the value ends with it."""
+
+
+Pack = tuple[int, int, Piece]
+"""The number of a relation, a partition, and rows for it."""
 
 TASK = "task"
 """The owner of tables that are dropped at the end of a task."""
@@ -80,6 +89,25 @@ def unpack(value: Any) -> pa.Table:
     """Return the rows that `pack` has put into a value."""
     with pa.ipc.open_stream(value) as stream:
         return stream.read_all()
+
+
+def pieces(value: Any, most: int) -> Iterator[Piece]:
+    """Yield the pieces of a value, of at most so many bytes.
+
+    >>> [(piece.value, piece.ends) for piece in pieces(b"abcde", 2)]
+    [(b'ab', False), (b'cd', False), (b'e', True)]
+    """
+    for start in range(0, len(value), most):
+        yield Piece(value[start : start + most], start + most >= len(value))
+
+
+def joined(parts: list[Any]) -> Any:
+    """Return the value with these pieces.
+
+    >>> joined([b"ab", b"c"])
+    b'abc'
+    """
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def binary_value(value: bytes) -> pa.Array:
@@ -283,7 +311,7 @@ class FragmentTask:
         for batch in batches:
             columns = (batch.column(name) for name in (SOURCE, PART, ROWS))
             for source, label, value in zip(*columns, strict=True):
-                yield source.as_py(), parts[label.as_py()], value.as_buffer()
+                yield source.as_py(), parts[label.as_py()], Piece(value.as_buffer())
 
     def run(
         self, packs: Iterator[Pack], parts: Collection[int] = ()
@@ -298,13 +326,16 @@ class FragmentTask:
         with open_worker(self.context.memory) as worker:
             session = worker.session
             self.context.check(session)
-            store, there = Store(session), set(parts)
-            for number, part, value in packs:
+            store, there, begun = Store(session), set(parts), list[Any]()
+            for number, part, piece in packs:
                 if number == SEED:
                     there.add(part)
                 elif not (self.incoming[number].kept and worker.holds(self.task.key, part)):
-                    for rows in self.incoming[number].rows(unpack(value)):
-                        store.put(self._table(number, part), rows)
+                    begun.append(piece.value)
+                    if piece.ends:
+                        for rows in self.incoming[number].rows(unpack(joined(begun))):
+                            store.put(self._table(number, part), rows)
+                        begun = []
             store.flush()
             for part in sorted(there):
                 self._complete(store, worker, part)
