@@ -12,6 +12,7 @@ process.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import secrets
 import shutil
@@ -50,6 +51,10 @@ class Worker:
         self.session.run("SET threads = 1", "worker")
         if memory:
             self.session.run(f"SET memory_limit = '{memory}'", "worker")
+        # Spark collects garbage after each task. To go through all that is imported takes longer
+        # than a small task, and none of it will be garbage.
+        gc.collect()
+        gc.freeze()
 
     @property
     def has_spilled(self) -> bool:
