@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,10 @@ pytestmark = pytest.mark.skipif(
 def processes(name: str) -> dict[int, int]:
     """Processes of this session with a name in their command, each with its parent."""
     found = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+        ["ps", "-A", "-ww", "-o", "pid=,ppid=,args="],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     parents, named = {}, set()
     for line in found.stdout.splitlines():
@@ -79,11 +83,12 @@ def test_an_executor_that_dies_in_mid_job(spark: Any) -> None:
         if not stop.is_set():
             kill_an_executor()
 
-    thread = threading.Thread(target=strike)
-    thread.start()
-    with program.execute() as result:
+    with ThreadPoolExecutor(1) as pool:
+        struck = pool.submit(strike)
+        result = program.execute()
         stop.set()
-        thread.join()
+        struck.result()
+    with result:
         np.testing.assert_array_equal(result["y"].to_numpy(), expected(rows))
 
 
