@@ -165,21 +165,20 @@ def test_several_rows_of_one_key(routes: dict[str, Any], decomposition: str) -> 
                 np.testing.assert_array_equal(result["G"].to_numpy(), rows.T @ rows)
 
 
-def test_views_follow_rows_of_one_key(native: duckdb.DuckDBPyConnection) -> None:
-    native.execute(
-        "CREATE OR REPLACE TABLE tags AS FROM (VALUES ('ann', 'x'), ('bob', 'y')) t(who, tag)"
-    )
-    table = ucle.table("tags", ["who"], [ucle.one_hot("tag")], columns_as="feature")
-    program = ucle.einsum_program(
-        "G[f,g] += float64(X[i,f]) * float64(X[i,g])", X=table, database=native
-    )
-    program.create_views(replace=True)
-    native.execute("INSERT INTO tags VALUES ('ann', 'y')")
-    rows = native.execute('SELECT f, g, val FROM "G" ORDER BY ALL').fetchall()
-    assert rows == [
-        *(("tag_x", "tag_x", 1), ("tag_x", "tag_y", 1)),
-        *(("tag_y", "tag_x", 1), ("tag_y", "tag_y", 2)),
-    ]
+def test_views_follow_rows_of_one_key() -> None:
+    with ucle.connect(threads=2) as fresh:
+        fresh.execute("CREATE TABLE tags AS FROM (VALUES ('ann', 'x'), ('bob', 'y')) t(who, tag)")
+        table = ucle.table("tags", ["who"], [ucle.one_hot("tag")], columns_as="feature")
+        program = ucle.einsum_program(
+            "G[f,g] += float64(X[i,f]) * float64(X[i,g])", X=table, database=fresh
+        )
+        program.create_views()
+        fresh.execute("INSERT INTO tags VALUES ('ann', 'y')")
+        rows = fresh.execute('SELECT f, g, val FROM "G" ORDER BY ALL').fetchall()
+        assert rows == [
+            *(("tag_x", "tag_x", 1), ("tag_x", "tag_y", 1)),
+            *(("tag_y", "tag_x", 1), ("tag_y", "tag_y", 2)),
+        ]
 
 
 @pytest.mark.parametrize("nulls", ["error", "missing"])

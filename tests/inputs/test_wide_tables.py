@@ -193,20 +193,19 @@ def test_two_wide_tables_share_the_names(connection: duckdb.DuckDBPyConnection) 
         np.testing.assert_array_equal(result["Z"].to_numpy(), [[13, 1, 30], [24, 2, 40]])
 
 
-def test_views_without_kernels_share_the_names(connection: duckdb.DuckDBPyConnection) -> None:
-    connection.execute("CREATE OR REPLACE TABLE one AS SELECT 0 AS id, 1.0 AS b, 3.0 AS a")
-    connection.execute("CREATE OR REPLACE TABLE other AS SELECT 0 AS id, 10.0 AS a, 30.0 AS c")
+def test_views_without_kernels_share_the_names(fresh: duckdb.DuckDBPyConnection) -> None:
+    fresh.execute("CREATE TABLE one AS SELECT 0 AS id, 1.0 AS b, 3.0 AS a")
+    fresh.execute("CREATE TABLE other AS SELECT 0 AS id, 10.0 AS a, 30.0 AS c")
     X, Y = (table(x, ["id"], columns_as="f") for x in ("one", "other"))
     program = ucle.einsum_program(
         "shared[i,f] = X[i,f] + Y[i,f]",
         X=X,
         Y=Y,
         decomposition="relational",
-        database=connection,
+        database=fresh,
     )
-    program.create_views(connection, kernels=False, replace=True)
-    rows = connection.execute("SELECT f, val FROM shared ORDER BY f").fetchall()
-    connection.execute("DROP VIEW shared")
+    program.create_views(fresh, kernels=False)
+    rows = fresh.execute("SELECT f, val FROM shared ORDER BY f").fetchall()
     assert rows == [("a", 13.0), ("b", 1.0), ("c", 30.0)]
 
 
