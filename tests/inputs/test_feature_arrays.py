@@ -125,6 +125,7 @@ def test_names_of_other_tables(routes: dict[str, Any]) -> None:
         np.testing.assert_allclose(known, there.to_numpy(float) @ by_name)
 
 
+@pytest.mark.slow
 def test_thousands_of_columns(connection: duckdb.DuckDBPyConnection) -> None:
     rng = np.random.default_rng(9)
     numbers = tuple(f"c{n}" for n in range(2_000))
