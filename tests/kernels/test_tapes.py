@@ -29,7 +29,7 @@ def _has_part(kernel: Kernel) -> bool:
         and not kernel.variadic
         and kernel.returns in RESULTS
         and not lists & set(kernel.parameters)
-        and not (base(kernel.name) == "pack" or base(kernel.name) == "count_null")
+        and base(kernel.name) not in ("pack", "scatter", "count_null")
     )
 
 
