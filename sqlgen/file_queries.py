@@ -21,6 +21,8 @@ from ucle.sqlgen.sql_trees import (
     function,
     is_finite,
     number,
+    select_from,
+    subquery,
     table_function,
     text,
 )
@@ -55,15 +57,17 @@ def fits_query(file: CsvFile, types: Mapping[str, str]) -> str:
 
     Args:
         file: its form.
-        types: BIGINT or DOUBLE for each of some columns. Floats as large as an integer can be that
-            none of them holds do not fit.
+        types: BIGINT, DOUBLE, BOOLEAN, DATE or TIMESTAMP for each of some columns. Floats as large
+            as an integer can be that none of them holds do not fit.
     """
     answers = []
     for name, type_ in types.items():
         value = column(name)
-        if type_ == "BIGINT":
+        if type_ in KINDS_OF:
+            fits: exp.Expr = exp.or_(*(condition(kind, name) for kind in KINDS_OF[type_]))
+        elif type_ == "BIGINT":
             as_text = cast(_try_cast(value, type_), "VARCHAR")
-            fits: exp.Expr = exp.NullSafeEQ(this=value.copy(), expression=as_text)
+            fits = exp.NullSafeEQ(this=value.copy(), expression=as_text)
         else:
             fits = exp.or_(
                 exp.LT(this=function("abs", value), expression=number(EXACT_FLOATS)),
@@ -71,9 +75,12 @@ def fits_query(file: CsvFile, types: Mapping[str, str]) -> str:
                 exp.not_(is_finite(value.copy())),
             )
         answers.append(exp.func("coalesce", function("bool_and", fits), exp.true()))
-    read = {name: "VARCHAR" if type_ == "BIGINT" else type_ for name, type_ in types.items()}
+    read = {name: type_ if type_ == "DOUBLE" else "VARCHAR" for name, type_ in types.items()}
     return sql_text(select(*answers).from_(csv_table(with_types(file, read))))
 
+
+KINDS_OF = {"BOOLEAN": ("truths",), "DATE": ("dates",), "TIMESTAMP": ("dates", "times")}
+"""The kinds of the values of a type."""
 
 KINDS = ("present", "int64", "integers", "floats", "rounded", "truths", "dates", "times")
 """The counts that `survey_query` takes of a column."""
@@ -92,6 +99,14 @@ def survey_query(file: CsvFile, names: Sequence[str]) -> str:
         answers += [function("count_if", each) for each in counted]
     read = dict.fromkeys(names, "VARCHAR")
     return sql_text(select(*answers).from_(csv_table(with_types(file, read))))
+
+
+def words_query(file: CsvFile, names: Sequence[str], most: int) -> str:
+    """One row that says for each column if some of its first values are of none of `KINDS`."""
+    read = csv_table(with_types(file, dict.fromkeys(names, "VARCHAR")))
+    rows = select(*map(column, names)).from_(read).limit(most)
+    answers = [function("bool_or", not_of(KINDS[1:], name)) for name in names]
+    return sql_text(select_from(subquery(rows, "rows"), *answers))
 
 
 def condition(kind: str, name: str) -> exp.Expr:

@@ -113,6 +113,44 @@ def test_keys_have_the_type_of_all_rows(tmp_path: Path) -> None:
     assert run("y[i] = A[i]", A=dates).tolist() == [2, 1]
 
 
+LAST: Mapping[str, tuple[str, str, str]] = {
+    "a date after dates": ("2020-01-{day:02}", "2019-12-31", "date32[day]"),
+    "a time after dates": ("2020-01-{day:02}", "2019-12-31 12:30:00", "timestamp[us]"),
+    "a date after times": ("2020-01-{day:02}T10:00", "2019-12-31", "timestamp[us]"),
+    "a word after dates": ("2020-01-{day:02}", "a", "string"),
+    "no date after dates": ("2020-01-{day:02}", "2020-02-30", "string"),
+    "a date after a word": ("a{day}", "2020-01-01", "string"),
+    "a number after words": ("a{day}", "5", "string"),
+    "a word after numbers": ("{day}", "a", "string"),
+    "a word after truth values": ("true", "maybe", "string"),
+}
+"""Keys, the last one, which no sample sees, and the type of the coordinates."""
+
+
+@pytest.mark.parametrize("case", LAST)
+def test_the_last_key_decides_the_type_of_all(case: str, tmp_path: Path) -> None:
+    key, last, type_ = LAST[case]
+    rows = [f"{key.format(day=1 + n % 9)},{n},1" for n in range(ROWS)]
+    path = written(tmp_path / "k.csv", "k,n,v", *rows, f"{last},{ROWS},1")
+    table = ucle.table(path, ["k", "n"], "v")
+    with ucle.einsum_program("y[k] += A[k, n]", A=table).execute() as result:
+        keys = result["y"].coordinates("k")
+        assert str(keys.type) == type_
+        texts = [str(each) for each in keys.to_pylist()]
+        assert len(texts) == (2 if key == "true" else 10)
+        assert any(text.startswith(last.partition(" ")[0]) for text in texts)
+
+
+def test_columns_are_read_in_one_type_by_all_programs(tmp_path: Path) -> None:
+    """What one program found of a column serves the next, which has other labels and types."""
+    path = ending_with(tmp_path / "a.csv", f"{ROWS},3")
+    assert run("s += A[i]", A=path).dtype == np.int64
+    assert run("s += A[row]", A=path) == ROWS + 3
+    assert run("s += A[i]", A=ucle.table(path, dtype=float)).dtype == np.float64
+    ending_with(tmp_path / "a.csv", f"{ROWS},0.5")
+    assert run("s += A[node]", A=path) == ROWS + 0.5
+
+
 def test_lines_are_counted_with_all_that_is_skipped(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", "# one", "", "i,v", "0,1", '"1",2', "# two", "", "2,x")
     error = refused(ValueTypeError, A=ucle.table(path, comment="#"))

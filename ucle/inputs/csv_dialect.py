@@ -378,9 +378,11 @@ def _sampled_type(cells: Sequence[str]) -> str:
     kinds = {_kind(cell) for cell in cells} - {"empty"}
     if kinds and kinds <= {"integer", "number"}:
         return "BIGINT" if kinds == {"integer"} else "DOUBLE"
-    return {frozenset({"truth"}): "BOOLEAN", frozenset({"time"}): "TIMESTAMP"}.get(
-        frozenset(kinds), "VARCHAR"
-    )
+    if kinds == {"truth"}:
+        return "BOOLEAN"
+    if kinds == {"time"}:
+        return "TIMESTAMP" if any(":" in cell for cell in cells) else "DATE"
+    return "VARCHAR"
 
 
 def _generate_names(width: int) -> list[str]:

@@ -2,14 +2,15 @@
 
 The first rows suggest the type of a column; one scan of the whole file verifies it, and where it
 does not fit, a second scan counts the kinds of values. So a file of integers that ends with 0.25
-has floats, and one that ends with a word is refused with the line. A stated `dtype` decides how
-values are read. The types are remembered for as long as the file stays the same.
+has floats, and one that ends with a word is refused with the line. A column is text as soon as one
+of the first rows has a word in it. A stated `dtype` decides how values are read. The types are
+remembered for as long as the file stays the same.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +18,10 @@ from ucle.database.data_versions import file_state
 from ucle.database.session import Session
 from ucle.errors import InputError, ValueTypeError
 from ucle.foundation.caches import BoundedCache
+from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.column_roles import stated_dictionaries
 from ucle.inputs.column_types import Column
-from ucle.inputs.csv_dialect import SampledCsv, csv_form, is_comment
+from ucle.inputs.csv_dialect import SAMPLED, SampledCsv, csv_form, is_comment
 from ucle.inputs.table_input import TableInput
 from ucle.inputs.text_words import read_unpacked
 from ucle.inputs.wide_tables import read_columns
@@ -30,6 +32,19 @@ MOST_BYTES = 1 << 22
 """Bytes of the types of all files that a process keeps."""
 
 _typed = BoundedCache[CsvFile](MOST_BYTES)
+
+
+@dataclass(frozen=True)
+class _Kinds:
+    """What the columns of a file hold, whatever they are used for."""
+
+    types: Mapping[str, str]
+    """An empty string for a column without any value."""
+    counts: Mapping[str, Mapping[str, int]]
+    """The number of values of each of `file_queries.KINDS`, for columns that no guess fits."""
+
+
+_kinds = BoundedCache[_Kinds](MOST_BYTES)
 
 
 def typed_csv(
@@ -62,7 +77,7 @@ def typed_csv(
     known = _typed.get(key) if state is not None else None
     if known is None:
         form = csv_form(session, name, origin, spec, labels)
-        known = _read_with_types(session, name, form, spec, labels, foreign)
+        known = _read_with_types(session, name, form, spec, labels, foreign, state)
         if state is not None and state == file_state(origin.path):
             _typed.put(key, known)
     return known
@@ -75,6 +90,7 @@ def _read_with_types(
     spec: TableInput,
     labels: Sequence[str],
     foreign: Mapping[str, str],
+    state: Hashable,
 ) -> CsvFile:
     where, file = f"input {name}, {form.file}", form.file
     sampled = dict(zip((column for column, _ in file.columns), form.sampled_types, strict=True))
@@ -87,7 +103,7 @@ def _read_with_types(
     if spec.dtype is not None and spec.dtype.kind in "fc":
         sampled |= {value.name: "DOUBLE" for value in values}
     counted = _Counted(session, where, form, sampled, spec)
-    types = counted.types(tuple(dict.fromkeys(read)))
+    types = counted.types(tuple(dict.fromkeys(read)), state)
     numbered, _ = stated_dictionaries(spec.dictionaries, labels, [key.name for key in keys])
     for axis, key in enumerate(keys):
         encoded = spec.encode or axis in spec.encoded_keys or axis in numbered
@@ -118,19 +134,45 @@ class _Counted:
         self.file = form.file
         self.sampled = sampled
         self.floats = spec.dtype is not None and spec.dtype.kind in "fc"
-        self.counts: dict[str, dict[str, int]] = {}
+        self.counts: dict[str, Mapping[str, int]] = {}
 
-    def types(self, names: Sequence[str]) -> dict[str, str]:
+    def types(self, names: Sequence[str], state: Hashable) -> dict[str, str]:
         """The types of columns; an empty string for a column without any value."""
-        guessed = {x: self.sampled[x] for x in names if self.sampled[x] in ("BIGINT", "DOUBLE")}
+        guessed = tuple(self.sampled[name] for name in names)
+        key = (self.file, state, names, guessed, self.floats)
+        known = _kinds.get(key) if state is not None else None
+        if known is None:
+            known = self._find(names)
+            if state is not None and state == file_state(self.file.path):
+                _kinds.put(key, known)
+        self.counts |= known.counts
+        return dict(known.types)
+
+    def _find(self, names: Sequence[str]) -> _Kinds:
+        guessed = {x: self.sampled[x] for x in names if self.sampled[x] != "VARCHAR"}
         fitting = self._fitting(guessed)
-        others = [name for name in names if name not in fitting]
-        if others:
-            row = iter(self._read(sql.survey_query(self.file, others)))
-            for name in others:
-                self.counts[name] = dict(zip(sql.KINDS, (int(next(row) or 0) for _ in sql.KINDS),
-                                             strict=True))  # fmt: skip
-        return {name: fitting.get(name) or self._type(name) for name in names}
+        fitting |= self._words([name for name in names if name not in guessed])
+        counts = self._count([name for name in names if name not in fitting])
+        return _Kinds(
+            {name: fitting.get(name) or self._type(counts[name]) for name in names}, counts
+        )
+
+    def _count(self, names: Sequence[str]) -> dict[str, Mapping[str, int]]:
+        """Count the kinds of all values of some columns."""
+        if not names:
+            return {}
+        row = iter(self._read(sql.survey_query(self.file, names)))
+        return {name: {kind: int(next(row) or 0) for kind in sql.KINDS} for name in names}
+
+    def _words(self, names: Sequence[str]) -> dict[str, str]:
+        """The type of those of some columns in which a value of the first rows is a word.
+
+        Such a column is text, whatever follows: there is no need to count.
+        """
+        if not names:
+            return {}
+        found = self._read(sql.words_query(self.file, names, SAMPLED))
+        return {name: "VARCHAR" for name, each in zip(names, found, strict=True) if each}
 
     def _fitting(self, guessed: Mapping[str, str]) -> dict[str, str]:
         """The guessed types that fit all values of their columns."""
@@ -144,8 +186,7 @@ class _Counted:
             return {}
         return {name: guessed[name] for name, each in zip(guessed, fits, strict=True) if each}
 
-    def _type(self, name: str) -> str:
-        counts = self.counts[name]
+    def _type(self, counts: Mapping[str, int]) -> str:
         present = counts["present"]
         if not present:
             return ""
@@ -171,6 +212,7 @@ class _Counted:
             )
         if type_ in VALUE_TYPES:
             return
+        counts = counts or self._count([name])[name]
         kinds = ["truths"] if 2 * counts["truths"] > counts["present"] else ["floats"]
         raise self._build_error(
             name,
