@@ -18,6 +18,7 @@ from ucle.foundation.dtypes import DType, Scalar
 from ucle.plan.sources import Dictionary, TableSource
 from ucle.sqlgen.cached_texts import cached_text
 from ucle.sqlgen.entry_rows import ENTRY, entry_rows, key_name, places
+from ucle.sqlgen.feature_rows import feature_names
 from ucle.sqlgen.input_conditions import is_incomplete, list_parts, wrong_shape
 from ucle.sqlgen.input_tables import (
     dictionary_values,
@@ -48,7 +49,9 @@ from ucle.sqlgen.sql_trees import (
     is_finite,
     number,
     scale_key,
+    select_from,
     strides,
+    subquery,
     text,
     total,
 )
@@ -406,6 +409,14 @@ def duplicates_query(source: TableSource, prefix: str = "") -> str:
         query = query.group_by(*(key.copy() for key in keys))
     more = exp.GT(this=count.copy(), expression=integer(1))
     return sql_text(query.having(more).limit(1))
+
+
+def repeated_feature_query(source: TableSource, prefix: str = "") -> str:
+    """The name of a feature that two columns of a source with features have; at most one row."""
+    name = source.keys[-1]
+    names = subquery(feature_names(source, whole_table(source, prefix)), "features")
+    more = exp.GT(this=exp.Count(this=exp.Star()), expression=integer(1))
+    return sql_text(select_from(names, column(name)).group_by(column(name)).having(more).limit(1))
 
 
 def not_increasing_query(source: TableSource, sizes: Sequence[int], prefix: str = "") -> str:

@@ -16,7 +16,7 @@ from ucle.sqlgen.input_conditions import is_lost_by_narrowing
 from ucle.sqlgen.input_queries import Distinct, key_facts
 from ucle.sqlgen.input_tables import every_wide_value, is_null, whole_table
 from ucle.sqlgen.script import sql_text
-from ucle.sqlgen.sql_trees import cast, column, function, integer, number, select_from, subquery
+from ucle.sqlgen.sql_trees import cast, column, function, number
 
 
 def entries_query(source: TableSource, fill: Scalar, distinct: Distinct, prefix: str = "") -> str:
@@ -37,42 +37,10 @@ def entries_query(source: TableSource, fill: Scalar, distinct: Distinct, prefix:
     return sql_text(select(*columns).from_(whole_table(source, prefix)))
 
 
-def few_rows_query(source: TableSource, most: int, prefix: str = "") -> str:
-    """Whether a table has at most some number of rows: one row with a boolean."""
-    rows = select(integer(1).as_("row")).from_(whole_table(source, prefix)).limit(most + 1)
-    is_few = exp.LTE(this=exp.Count(this=exp.Star()), expression=integer(most))
-    return sql_text(select_from(subquery(rows, "rows"), is_few))
-
-
 def keys_query(source: TableSource, distinct: Distinct, prefix: str = "") -> str:
     """The beginning of the row of `entries_query`: the number of rows and what keys are."""
     facts = key_facts(source, distinct)
     return sql_text(select(exp.Count(this=exp.Star()), *facts).from_(whole_table(source, prefix)))
-
-
-def numbers_query(source: TableSource, fill: Scalar, prefix: str = "") -> str:
-    """Aggregate the numbers of all columns of a wide table with few rows; a row for each column.
-
-    Each row has the entries (T) of one column, its NULLs, and, unless they are booleans, the least
-    and the largest number. Each aggregate of `entries_query` costs DuckDB as much as some
-    thousands of numbers, before it reads any. Here one aggregate is for all columns.
-    """
-    _, each = every_wide_value(source)
-    rows = select(each).from_(whole_table(source, prefix))
-    every = exp.Columns(this=exp.Star(), unpack=True)
-    places = function("range", integer(len(source.wide)))
-    turned = select_from(
-        subquery(rows, "rows"),
-        function("unnest", function("list_value", every)).as_("number"),
-        function("unnest", places).as_("place"),
-    )
-    value = column("number")
-    entry = exp.NEQ(this=value, expression=number(fill, source.dtype))
-    counts = [exp.CountIf(this=entry), exp.CountIf(this=is_null("number"))]
-    found = select_from(
-        subquery(turned, "numbers"), *counts, *_ends(column("number"), source.dtype)
-    )
-    return sql_text(found.group_by(column("place")))
 
 
 def _ends(value: exp.Expr, dtype: DType) -> list[exp.Expr]:

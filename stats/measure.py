@@ -29,11 +29,12 @@ from ucle.sqlgen import input_queries as sql
 from ucle.sqlgen.input_queries import Distinct
 from ucle.sqlgen.input_tables import is_null
 from ucle.sqlgen.run_rows import without_ends
+from ucle.sqlgen.wide_queries import keys_query
 from ucle.stats.arrays import Elements, Fetch, Look, known_ends, spread
 from ucle.stats.model import TensorStatistics
 from ucle.stats.positions import Scan, Table
 from ucle.stats.runs import check_ends, measure_runs
-from ucle.stats.wide_tables import check_no_nulls, check_unfit, wide_columns
+from ucle.stats.wide_tables import MANY_COLUMNS, check_no_nulls, check_unfit, wide_columns
 
 EXACT_ENTRIES = 100_000
 """Elements up to which everything is counted, which takes hundredths of a second."""
@@ -326,15 +327,11 @@ def _survey(
         return _survey_windows(checks)
     if source.ends is not None and not summed:
         return _survey_runs(checks, look, fill, distinct)
-    apart = source.dense and not source.sum_duplicates and not summed
-    if source.wide and apart and cmath.isfinite(fill):
-        return _survey_wide(checks, fill, distinct)
-    if source.wide:
-        check_no_nulls(checks.fetch, checks.tensor, source, checks.prefix)
-    if apart:
+    if source.dense and not source.sum_duplicates and not summed:
+        if 0 < len(source.wide) < MANY_COLUMNS and cmath.isfinite(fill):
+            return _survey_wide(checks, fill, distinct)
         return _survey_arrays(checks, look, fill, distinct)
-    if source.dense and not source.wide:
-        checks.arrays()
+    checks.arrays()
     return _survey_entries(checks, fill, distinct, summed=summed)
 
 
@@ -464,9 +461,13 @@ def _count_degrees(
 def _survey_arrays(checks: _Checks, look: Look, fill: Scalar, distinct: Distinct) -> _Survey:
     """Examine the rows of a table of arrays, and their elements without their coordinates."""
     source = checks.source
-    ((rows, wrong, *columns),) = checks.fetch(sql.arrays_query(source, distinct, checks.prefix))
-    if wrong:
-        checks.arrays()
+    if source.wide:
+        ((rows, *columns),) = checks.fetch(keys_query(source, distinct, checks.prefix))
+    else:
+        query = sql.arrays_query(source, distinct, checks.prefix)
+        ((rows, wrong, *columns),) = checks.fetch(query)
+        if wrong:
+            checks.arrays()
     sizes = checks.keys(rows, columns)
     contents = look(source, fill, checks.prefix)
     if contents.incomplete:
@@ -479,7 +480,7 @@ def _survey_arrays(checks: _Checks, look: Look, fill: Scalar, distinct: Distinct
     inside: Sequence[float] = source.dense
     if contents.entries < NEARLY_DENSE * rows * math.prod(source.dense):
         inside = spread(checks.fetch, source, contents, fill, checks.prefix, EXACT_ENTRIES)
-    distinct_counts = tuple(float(v) for v in (*outside, *inside))
+    distinct_counts = tuple(float(min(v, contents.entries)) for v in (*outside, *inside))
     largest = _array_degrees(checks, fill, rows, contents)
     return _Survey(*totals, sizes, distinct_counts, largest=largest)
 
@@ -546,6 +547,10 @@ class _Checks:
 
     def arrays(self) -> None:
         """Check that every array exists, has the shape of the first, and holds no NULL."""
+        if self.source.wide:
+            check_no_nulls(self.fetch, self.tensor, self.source, self.prefix)
+        if self.source.wide or not self.source.dense:
+            return
         condition = conditions.wrong_length(self.source)
         if example := self._example(condition):
             shape = " x ".join(map(str, self.source.dense))

@@ -4,11 +4,12 @@
 with many parameters the selection has `FEW`: first such that each value of each parameter occurs,
 then each pair of values of two parameters, as far as that goes; what is left is drawn by a seed.
 The seed is the commit, so that one commit after another sees all of them; the header of a run
-says it, and ``--seed`` runs the same selection again. Three things are said beside a test:
+says it, and ``--seed`` runs the same selection again. Four things are said beside a test:
 
 - ``@pytest.mark.sample(n)``: n of its instances are chosen, `None` for all of them, so that a
   function takes a second of processor time at most, and one that takes next to none is not cut;
-- ``@pytest.mark.slow``: one instance takes over a second or two; it is left to `make test-all`;
+- ``@pytest.mark.turns(n)``: one instance takes seconds; one commit of n runs the function;
+- ``@pytest.mark.slow``: it takes longer still, and is left to `make test-all`;
 - the mistakes in `tests/mutations` name tests that catch them: these are always chosen.
 
 A test that the command line names with its parameters, or picks by ``-k`` or ``-m``, is chosen.
@@ -77,6 +78,8 @@ class Selection:
                 functions[item.nodeid.partition("[")[0]].append(item)
         for function, instances in functions.items():
             generator = random.Random(f"{self.seed} {function}")
+            if generator.randrange(_turns(instances[0])) and function not in self.named:
+                continue
             values = [_values(item) for item in instances]
             for place in choose_cover(values, _limit(instances[0]), generator):
                 yield instances[place]
@@ -162,6 +165,11 @@ def _limit(item: pytest.Item) -> int | None:
     return FEW if mark is None else mark.args[0]
 
 
+def _turns(item: pytest.Item) -> int:
+    mark = item.get_closest_marker("turns")
+    return 1 if mark is None else mark.args[0]
+
+
 def _node_id(argument: str) -> str:
     """Return an argument of the command line as node ids are written."""
     path, _, rest = argument.partition("::")
@@ -183,5 +191,6 @@ def add_options(parser: pytest.Parser) -> None:
 def add_marks(config: pytest.Config) -> None:
     """Register the marks of the selection."""
     config.addinivalue_line("markers", "slow: left to `make test-all`, as it takes seconds")
+    config.addinivalue_line("markers", "turns(n): one commit of n runs it, as it takes seconds")
     config.addinivalue_line("markers", "timing: has failed beside busy processes once")
     config.addinivalue_line("markers", "sample(n): so many instances are chosen; None: all")

@@ -80,6 +80,7 @@ def test_pagerank(database: duckdb.DuckDBPyConnection) -> None:
     assert val.sum() == pytest.approx(1)
 
 
+@pytest.mark.turns(3)
 def test_embeddings(database: duckdb.DuckDBPyConnection) -> None:
     imports = graph(database)
     adjacency = ((imports + imports.T + sp.eye_array(imports.shape[0])) > 0).astype(float)

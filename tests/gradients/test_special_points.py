@@ -26,7 +26,7 @@ def derivatives(case: Special) -> tuple[ucle.Tensor, ucle.Tensor]:
     return first, ucle.grad(first.sum(), x)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_special_points(group: int) -> None:
     names = sorted(SPECIAL)[group::GROUPS]

@@ -59,6 +59,7 @@ def expected_rows(frame: pd.DataFrame, fill: float = 0.0) -> tuple[pd.DataFrame,
     return pd.DataFrame(entries)[names], pd.DataFrame(there)[names]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("decomposition", ["auto", "relational", "whole", "rows"])
 def test_rows_as_arrays(routes: dict[str, Any], decomposition: str, missing: float) -> None:
@@ -199,6 +200,7 @@ def test_rows_are_read_once(nulls: str, connection: duckdb.DuckDBPyConnection) -
     np.testing.assert_allclose(gram.to_numpy(), entries.T @ entries)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("decomposition", ["auto", "relational", "rows"])
 def test_on_partitions(decomposition: str, connection: duckdb.DuckDBPyConnection) -> None:
     """Each partition has some of the rows; what is missing there depends on all of them."""

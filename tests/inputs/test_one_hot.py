@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import ucle
-from ucle.errors import InputError, UcleError, ValueTypeError
+from ucle.errors import DuplicateCoordinatesError, InputError, UcleError, ValueTypeError
 
 VALUES = ["age", "income", "colour", "is_member", "size"]
 CATEGORIES = ["colour", "is_member", "size"]
@@ -235,3 +235,33 @@ def test_rows_are_looked_up_once(
         assert counts == {
             "age": 3, "height": 4, "town_Rom": 3, "town_Ulm": 3, "late_True": 4, "late_False": 4,
         }  # fmt: skip
+
+
+LARGE = 40_000
+"""Rows with more entries than are counted one by one."""
+
+
+@pytest.mark.parametrize("rows", [30, LARGE])
+@pytest.mark.parametrize("case", ["a primary key", "plain rows", "a row twice", "missing"])
+@pytest.mark.parametrize("alike", [True, False])
+def test_two_columns_may_not_name_a_feature_alike(rows: int, case: str, alike: bool) -> None:
+    """Rows that differ in their keys have the same coordinates where a name is in them twice."""
+    connection = duckdb.connect()
+    key = "PRIMARY KEY" if case == "a primary key" else ""
+    connection.execute(f"CREATE TABLE t (id BIGINT {key}, size_1 DOUBLE, b DOUBLE, size BIGINT)")
+    least = 1 if alike else 2
+    connection.execute(f"INSERT INTO t SELECT i, i, i, {least} + i % 3 FROM range({rows}) AS r(i)")
+    if case == "a row twice":
+        connection.execute("INSERT INTO t VALUES (7, 1, 1, 3)")
+    nulls = "missing" if case == "missing" else "error"
+    X = ucle.table("t", ["id"], ["size_1", "b", ucle.one_hot("size")], columns_as="f", nulls=nulls)
+    text = "y[f] += X[i,f]"
+    if alike or case == "a row twice":
+        with pytest.raises(DuplicateCoordinatesError) as info:
+            ucle.einsum_program(text, X=X, database=connection)
+        assert "size_1" in str(info.value.found) or case == "a row twice"
+        return
+    with ucle.einsum_program(text, X=X, database=connection).execute() as result:
+        sums = result["y"].to_pandas().set_index("f")["val"]
+    assert sums["b"] == rows * (rows - 1) / 2
+    assert sums["size_4"] == len(range(2, rows, 3))

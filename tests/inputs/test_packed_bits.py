@@ -57,7 +57,7 @@ def _images(length: int, density: float = 0.7) -> tuple[Bools, Bools, np.ndarray
     return A, B, rng.random(length)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("length", [1, 63, 64, 65, 128, 200])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_words_answer_like_truth_values(program: str, length: int, routes: Routes) -> None:

@@ -53,7 +53,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
 @pytest.mark.parametrize("text", PROGRAMS)
 @pytest.mark.parametrize("fill", [0, -3])

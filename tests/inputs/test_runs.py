@@ -74,7 +74,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
 @pytest.mark.parametrize("estimated", [False, True])
 @pytest.mark.parametrize("text", PROGRAMS)

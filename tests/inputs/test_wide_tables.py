@@ -17,13 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import ucle
+from ucle.database.open_sessions import open_session
 from ucle.errors import ArgumentError, ArgumentTypeError, InputError, LabelError, ValueTypeError
 from ucle.foundation.dtypes import DType
 from ucle.inputs.table_options import table
 from ucle.plan.sources import Nulls, TableSource
-from ucle.sqlgen.input_queries import Distinct
-from ucle.stats import wide_tables
-from ucle.stats.wide_tables import wide_columns
+from ucle.stats import measure
+from ucle.stats.arrays import by_kernels, by_numpy
 
 NAMES = ["b", "a", "two words", 'with "quotes"', "it's", "select", "Ünicode", "z.y", "10", "9"]
 """Names of value columns, in no order."""
@@ -290,7 +290,7 @@ def test_large_tables_are_measured_by_their_columns(
 def test_many_columns_are_measured_as_few(
     seed: int, nulls: Nulls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One aggregate for all columns finds what an aggregate for each of them finds."""
+    """Arrays of rows show what an aggregate for each column shows, and which rows have entries."""
     rng = np.random.default_rng(seed)
     frame = random_frame(rng, rows=int(rng.integers(1, 12)))
     if seed % 2:
@@ -304,17 +304,15 @@ def test_many_columns_are_measured_as_few(
     assert isinstance(source, TableSource)
     masks = nulls is Nulls.OBSERVED
     source = replace(source, nulls=nulls, dtype=DType.BOOL if masks else source.dtype)
+    session = open_session(ucle.connect())
+    kernels = by_kernels(session.read, by_numpy(session.batches))
     found: list[Any] = []
-    # All columns at once; one by one, for many rows; one by one, for few columns.
-    every, none = range(1, 10**6), range(0)
-    for columns, rows in ((every, len(frame)), (every, len(frame) - 1), (none, len(frame))):
-        monkeypatch.setattr(wide_tables, "MANY_COLUMNS", columns)
-        monkeypatch.setattr(wide_tables, "FEW_ROWS", rows)
+    for columns, look in ((1, kernels), (1, by_numpy(session.batches)), (10**6, kernels)):
+        monkeypatch.setattr(measure, "MANY_COLUMNS", columns)
         try:
-            made = wide_columns(
-                lambda text: duckdb.sql(text).fetchall(), "X", source, 0, Distinct.EXACT
-            )
-            found.append(replace(made, keys=list(made.keys), entries=sorted(made.entries)))
+            made = measure.measure(session.read, look, "X", source, 0, exact=False)
+            rows = made.distinct[0]
+            found.append(replace(made, distinct=made.distinct[1:], largest=()))
         except ValueTypeError as error:
             found.append(str(error))
     assert all(each == found[0] for each in found)
@@ -322,8 +320,10 @@ def test_many_columns_are_measured_as_few(
     if nulls is Nulls.REFUSED and values.isna().to_numpy().any():
         assert "a value is NULL" in found[0]
     else:
-        stored = values.notna() if masks else numbers(frame).fillna(0) != 0
-        assert found[0].entries == sorted(stored.to_numpy().sum(axis=0))
+        stored = (values.notna() if masks else numbers(frame).fillna(0) != 0).to_numpy()
+        assert found[0].entries == stored.sum()
+        assert found[0].distinct == (stored.any(axis=0).sum(),)
+        assert stored.any(axis=1).sum() <= rows <= len(frame)
 
 
 @pytest.mark.parametrize("rows", [5, 4_000])

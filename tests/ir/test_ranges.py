@@ -108,7 +108,7 @@ def test_the_one_infinity_is_that_of_numpy(ends: tuple[float, float]) -> None:
     assert kept == (None if ends[1] not in (ends[0], 1) else ends[0])
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("sign", "+-*/")
 def test_fills_and_infinities(sign: str, routes: Routes) -> None:
     """A fill absorbs the one infinity that it meets, or gives NaN with it, as in NumPy."""
@@ -214,6 +214,7 @@ def test_products_that_outgrow_their_type(dtype: type, routes: Routes) -> None:
     assert check_everywhere(Case(text, given, given, {}, None, annihilates=True), routes, 0, 40)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs_that_outgrow_their_type(seed: int, routes: Routes) -> None:

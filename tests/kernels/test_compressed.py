@@ -231,6 +231,7 @@ def test_large_stacks(order: str, shape: tuple[int, int]) -> None:
     assert got == expected.to_bytes()
 
 
+@pytest.mark.turns(3)
 def test_many_groups_of_entries_on_two_threads() -> None:
     connection = duckdb.connect(config=EXTENSION_CONFIG)
     load_extension(connection)

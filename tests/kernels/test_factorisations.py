@@ -102,7 +102,8 @@ def check_svd(matrix: Array, found: Array, alone: Array) -> None:
     assert (vh.max(axis=1) >= abs(vh).max(axis=1) * (1 - 1e-14)).all()
 
 
-@pytest.mark.sample(3)
+@pytest.mark.turns(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("first", range(0, len(SHAPES), 10))
 def test_matrices_of_all_shapes(route: Route, first: int) -> None:
     rng = np.random.default_rng(first)
@@ -149,7 +150,7 @@ def test_singular_systems(route: Route, n: int) -> None:
         solve(route, matrix, np.ones((n, 1)))
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("shape", [(1, 1), (5, 3), (3, 5), (40, 40)])
 def test_matrices_that_follow_each_other(route: Route, shape: tuple[int, int]) -> None:
     """Each is what it is alone, on both routes, and float32 is float64 rounded at the end."""

@@ -22,6 +22,7 @@ WHOLE = int(os.environ.get("UCLE_FUZZ_CALLS", "4")) >= 100
 SCRIPT = Path(__file__).with_name("integers_from_sql.py")
 
 
+@pytest.mark.turns(3)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["extension", "arrow"])
 def test_any_integers(name: str) -> None:

@@ -158,7 +158,7 @@ def test_products(
     close(norm, np.linalg.norm(x.astype(np.float64)), sql)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("sql", TYPES)
 @pytest.mark.parametrize(("rows", "k", "n"), [(3, 2, 2), (2500, 32, 24), (5000, 3, 40)])
 def test_one_matrix_for_many_vectors(

@@ -91,7 +91,7 @@ def symmetric_matrices(rng: np.random.Generator, n: int) -> Iterator[Array]:
     yield np.diag(middle) + np.eye(n, k=1) + np.eye(n, k=-1)
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("first", range(0, len(SIZES), 13))
 def test_random_matrices_of_all_sizes(route: Route, first: int) -> None:
     rng = np.random.default_rng(first)
@@ -107,7 +107,7 @@ def test_random_matrices_of_all_sizes(route: Route, first: int) -> None:
         check_eigen(matrix + matrix.T, values, vectors)
 
 
-@pytest.mark.sample(None)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("n", AROUND_BLOCKS)
 def test_special_symmetric_matrices(route: Route, n: int) -> None:
     for matrix in symmetric_matrices(np.random.default_rng(n), n):
@@ -192,6 +192,7 @@ def test_both_routes_give_the_same() -> None:
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.sample(1)
 def test_large_entries_before_tiny_ones(route: Route) -> None:
     """Iterations that begin at the large eigenvalues of many magnitudes do not end."""
     scales = np.logspace(0, -150, 400)
@@ -201,6 +202,7 @@ def test_large_entries_before_tiny_ones(route: Route) -> None:
     np.testing.assert_allclose(values, np.linalg.eigvalsh(matrix), rtol=0, atol=1e-12)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.sample(1)
 def test_memory_of_matrices_is_bounded(route: Route) -> None:
     """Four copies are more than may be held, which is at least a quarter of a GiB."""

@@ -102,6 +102,7 @@ def test_wrong_programs_are_refused(route: Route) -> None:
             call(route.connection, "f64", program, given)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(3))
 def test_mangled_programs_do_no_harm(seed: int, route: Route) -> None:
     rng = np.random.default_rng(seed)

@@ -287,6 +287,7 @@ def test_state_longer_than_its_capacity() -> None:
     assert got == [3.0 * i for i in range(20000)]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("suffix", ["16", "64", "16384", "wide"])
 def test_many_groups_on_two_threads(suffix: str) -> None:
     """Partial states meet in combine(), each thread having seen only some of a group."""
@@ -382,6 +383,7 @@ def test_matrices_that_share_one_go_into_one_product(route: Route) -> None:
             np.testing.assert_allclose(got, expected.ravel(), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT", "BIGINT", "BOOLEAN"])
 @pytest.mark.parametrize("lengths", ["3", "i % 5", "700", "i % 3 * 500", "20 + i % 2"])
 def test_lists_of_many_rows_are_packed_one_by_one(route: Route, kind: str, lengths: str) -> None:

@@ -123,6 +123,7 @@ def _batches() -> Iterator[list[str]]:
 BATCHES = list(_batches())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("part", range(8))
 def test_every_kernel_has_a_part_in_a_tape(route: Route, part: int) -> None:
     for number, names in enumerate(BATCHES[part::8]):
@@ -286,6 +287,7 @@ def test_too_many_operands(route: Route) -> None:
         run(route, "return $1", [np.ones(1)] * (most + 1))
 
 
+@pytest.mark.sample(1)
 def test_mangled_programs_are_errors_or_answers(route: Route) -> None:
     """Whatever a program says, nothing is read that is not there."""
     rng = np.random.default_rng(5)

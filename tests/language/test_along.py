@@ -55,6 +55,7 @@ def test_programs(name: str, labels: str, connection: duckdb.DuckDBPyConnection)
         np.testing.assert_allclose(result["Z"].to_numpy(), expected, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ALONG)
 def test_tables_and_decompositions(name: str, connection: duckdb.DuckDBPyConnection) -> None:
     """What is not stored counts as any other entry, whatever label is a key."""
@@ -125,6 +126,7 @@ def test_errors(text: str, message: str) -> None:
         ucle.einsum_program(text, x=np.ones((2, 2)))
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", ALONG)
 @pytest.mark.parametrize("decomposition", ["auto", "relational"])
 def test_missing_labels_are_summed_in_the_argument(name: str, decomposition: str) -> None:

@@ -131,7 +131,7 @@ def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, *, shift
     return np.where(rng.random(shape) < 0.4, 0, array)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("types", [(x, y) for x in TYPES for y in TYPES], ids="-".join)
 @pytest.mark.parametrize("form", OPERATORS)
 def test_bits(form: str, types: tuple[str, str], routes: Routes) -> None:
@@ -158,6 +158,7 @@ def test_bits(form: str, types: tuple[str, str], routes: Routes) -> None:
     check_everywhere(case, routes, seed, 8)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("fill", [0, -1, 6])
 def test_bits_of_entries_that_are_not_stored(fill: int, routes: Routes) -> None:
     rng = np.random.default_rng(fill + 1)
@@ -205,7 +206,7 @@ CHAINS = (
 )
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "bool"])
 @pytest.mark.parametrize("text", CHAINS)
 def test_chains_of_comparisons(text: str, dtype: str, routes: Routes) -> None:

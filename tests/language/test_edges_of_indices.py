@@ -89,6 +89,7 @@ def case_of(text: str, values: str, shape: tuple[int, int]) -> Case | None:
     return Case(text, arrays, inputs, bounds, indexed=True)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("text", EXPRESSIONS)
 def test_every_value(text: str, routes: Routes) -> None:
@@ -97,7 +98,7 @@ def test_every_value(text: str, routes: Routes) -> None:
         assert case is None or check_everywhere(case, routes, seed=number, sample=3)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("text", EXPRESSIONS)
 def test_every_shape(text: str, routes: Routes) -> None:
     for number, name in enumerate(SHAPES):

@@ -73,7 +73,7 @@ FORMS = [
 ]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("text", FORMS)
 def test_every_decomposition(text: str, routes: Routes) -> None:
     names = [name for name in DATA if re.search(rf"\b{name}\[", text.replace("E[", ""))]
@@ -107,6 +107,7 @@ def test_rows_that_are_not_stored(
         np.testing.assert_array_equal(result["E"].to_numpy(), sum_forest(whole, packed))
 
 
+@pytest.mark.turns(3)
 @pytest.mark.sample(1)
 def test_a_table_with_a_column_of_arrays(fresh: duckdb.DuckDBPyConnection) -> None:
     """Its rows stay key columns, and the forest is packed once."""

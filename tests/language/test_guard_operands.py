@@ -102,6 +102,7 @@ def test_integers_stay_integers(expression: str, routes: Routes) -> None:
         assert result["s"].to_numpy().dtype == np.int64
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "expression",
     [
@@ -144,7 +145,7 @@ PAIRS = (
 BOUNDS = ("> 0", ">= 1", "< 1", "> 0.5")
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("expression", OPERATORS)
 def test_an_operator_has_its_type_in_a_guard(expression: str) -> None:
     """Or its error: a guard replaces operands that it would not need, by ones of their type."""

@@ -34,6 +34,7 @@ def cpu(call: Callable[[], Any]) -> float:
     return min(times)
 
 
+@pytest.mark.turns(3)
 def test_a_sum_of_many_terms() -> None:
     def run(terms: int) -> None:
         text = "y[i] = " + " + ".join(["x[i]"] * terms)

@@ -74,6 +74,7 @@ QUOTIENTS = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("text", QUOTIENTS)
 def test_quotients_of_values(text: str, routes: Routes) -> None:
     arrays = {name: x for name, x in {"X": X, "N": N, "M": M}.items() if f"{name}[" in text}

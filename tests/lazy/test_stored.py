@@ -255,6 +255,8 @@ def test_quantiles_of_all_entries_of_named_axes(routes: Any) -> None:
         np.testing.assert_allclose(found, np.median(values[values > 0]))
 
 
+@pytest.mark.turns(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("names", [False, True])
 def test_quantiles_of_all_entries_of_a_table(routes: Any, names: bool) -> None:
     """Only the data tells how many entries there are; names have no positions of their own."""

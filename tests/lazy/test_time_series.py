@@ -55,7 +55,7 @@ def tensor(connection: duckdb.DuckDBPyConnection) -> ucle.Tensor:
     return ucle.tensor("events", axes=("t", "who"), database=connection)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("type_", TYPES)
 @pytest.mark.parametrize("seed", range(12))
 def test_windows_of_positions(type_: str, seed: int, connection: duckdb.DuckDBPyConnection) -> None:
@@ -75,6 +75,7 @@ def test_windows_of_positions(type_: str, seed: int, connection: duckdb.DuckDBPy
             np.testing.assert_allclose(found, value, 1e-6, 1e-6, err_msg=case)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_windows_of_arrays(seed: int, routes: dict[str, Any]) -> None:
     rng = np.random.default_rng(seed)
@@ -118,6 +119,7 @@ def test_nan_and_infinity_stay_in_their_windows() -> None:
     np.testing.assert_array_equal(x.rolling(1).var(ddof=0).to_numpy()[[0, 3]], [0, np.nan])
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("type_", TYPES)
 def test_lags(type_: str, connection: duckdb.DuckDBPyConnection) -> None:
     for seed in range(2):
@@ -156,7 +158,7 @@ def as_pandas(length: Any) -> Any:
     return length.upper() if isinstance(length, str) and length[-1] in "dw" else length
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("type_", ["DATE", "TIMESTAMP", "TIMESTAMP_MS"])
 @pytest.mark.parametrize("seed", range(8))
 def test_lengths_of_time(type_: str, seed: int, connection: duckdb.DuckDBPyConnection) -> None:
@@ -187,7 +189,7 @@ def test_lengths_of_time(type_: str, seed: int, connection: duckdb.DuckDBPyConne
         np.testing.assert_allclose(found, expected, 1e-6, 1e-6, err_msg=f"{name} {length}")
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["positions", "length", "steps"])
 def test_methods_take_what_is_stored(kind: str, connection: duckdb.DuckDBPyConnection) -> None:
     """`mean(stored=True)` skips what is missing, as pandas does with ``min_periods=1``."""
@@ -269,6 +271,7 @@ def test_steps_follow_the_data(connection: duckdb.DuckDBPyConnection) -> None:
     assert x.resample("2mo", "day").count().to_numpy(database=connection).tolist() == []
 
 
+@pytest.mark.turns(3)
 @pytest.mark.sample(1)
 def test_empty_steps(connection: duckdb.DuckDBPyConnection) -> None:
     """As in pandas they have the sum and the count 0, and NaN otherwise."""

@@ -58,7 +58,7 @@ def run(tensor: ucle.Tensor, connection: duckdb.DuckDBPyConnection, *, pairs: bo
         return result[name].to_numpy()
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("type_", TYPES)
 @pytest.mark.parametrize("series", [1, 3])
 @pytest.mark.parametrize("stored", [False, True])
@@ -80,7 +80,7 @@ def test_windows(
     np.testing.assert_allclose(found, expected, 1e-9, 1e-9, err_msg=length)
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("type_", TYPES)
 @pytest.mark.parametrize("series", [1, 3])
 @pytest.mark.parametrize("stored", [False, True])

@@ -298,6 +298,7 @@ def test_views_and_scripts_for_others_have_the_safe_form() -> None:
         assert "condition" not in relational.to_sql(dialect="postgres")
 
 
+@pytest.mark.turns(3)
 @pytest.mark.filterwarnings("ignore::ucle.CancellationWarning")
 def test_tolerance() -> None:
     data = loss_inputs()

@@ -127,7 +127,7 @@ def test_entries_that_are_not() -> None:
     assert {text: normal_form(text) for text in AS_WRITTEN} == dict.fromkeys(AS_WRITTEN, "")
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("text", [*ONCE, *AS_WRITTEN])
 def test_in_every_plan(text: str, routes: Routes) -> None:
     for sparse, optimisations in (True, ALWAYS), (False, ALWAYS), (True, None):
@@ -225,6 +225,7 @@ def test_lines_that_decide_again_are_joined_once_without_a_new_search(
             np.testing.assert_allclose(result["Y"].to_numpy(), expected(fresh), err_msg=change)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("key", ["", ", PRIMARY KEY (i)", ", UNIQUE (i, s)"])
 def test_views_of_lines(key: str, fresh: Any) -> None:
     """Only a constraint says what later rows will be: other views join lines as it is written."""

@@ -108,6 +108,8 @@ def test_many_maps_become_steps_of_their_own() -> None:
     assert [len(v.maps) for v in contract(chain).program.vertices] == [2 * MOST_MAPS]
 
 
+@pytest.mark.turns(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("dtype", ["int64", "float32", "float64", "complex128"])
 def test_second_powers_are_squares(routes: Routes, dtype: str) -> None:
     """As in NumPy, whose squares are exact to the last bit; other powers stay what they are."""

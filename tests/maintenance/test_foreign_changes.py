@@ -88,7 +88,7 @@ def outcome(run: Any) -> Any:
         return type(error)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("way", ["auto", "affected keys", "differences"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_foreign_changes(change: str, way: str) -> None:

@@ -105,6 +105,7 @@ class Loop:
         return report.way, steps
 
 
+@pytest.mark.turns(3)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("connect", [ucle.connect, duckdb.connect])
@@ -204,6 +205,7 @@ def test_contractions_are_checked(text: str, until: str, warm: bool) -> None:
     assert (_way(text, until) == "warm start") == warm
 
 
+@pytest.mark.turns(3)
 @pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore::ucle.MeaningWarning", "ignore::ucle.NotConvergedWarning")
 @pytest.mark.parametrize(

@@ -57,6 +57,7 @@ def kill(path: Path, mode: str, seed: int) -> str:
     return f"statement {step}" if at_step else "a time"
 
 
+@pytest.mark.turns(3)
 @pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore::ucle.MeaningWarning")
 @pytest.mark.parametrize("seed", range(KILLS))
@@ -81,6 +82,7 @@ def test_kills(tmp_path: Path, seed: int) -> None:
         assert killed.kept_rows(connection) == killed.full_run(connection, name), moment
 
 
+@pytest.mark.turns(3)
 @pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore::ucle.MeaningWarning")
 @pytest.mark.parametrize("mode", killed.MODES)

@@ -235,6 +235,7 @@ def test_facts_of_tables_that_only_grow() -> None:
             assert sorted(connection.sql("FROM shares").fetchall()) == expected
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("most", [0, 2, 500])
 def test_coordinates_that_get_entries(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """V of a table that grows is counted, by the few coordinates without an entry, or by a scan."""

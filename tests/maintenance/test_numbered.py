@@ -79,7 +79,7 @@ class Data:
             np.testing.assert_allclose(found[key], value, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("appended", [False, True])

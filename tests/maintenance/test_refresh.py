@@ -127,6 +127,7 @@ def check(data: Data, outputs: dict[str, str], report: object) -> None:
             np.testing.assert_allclose(found[key], value, rtol=1e-12, err_msg=f"{key} {report}")
 
 
+@pytest.mark.turns(3)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -141,7 +142,8 @@ def test_refresh_equals_a_full_run(name: str, seed: int) -> None:
         check(data, outputs, report)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.turns(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_tables_that_only_grow(name: str, seed: int) -> None:
@@ -154,6 +156,7 @@ def test_tables_that_only_grow(name: str, seed: int) -> None:
         check(data, dict(kept.outputs), report)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_quotients_of_tables_that_only_grow(way: str) -> None:
     """Whether each row has an entry decides what a quotient is elsewhere, and which rows it has."""
@@ -179,6 +182,7 @@ def tables(connection: duckdb.DuckDBPyConnection, **entries: dict[tuple[int, ...
             connection.execute(f"INSERT INTO {name} VALUES ({', '.join(map(str, (*key, value)))})")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("text", "entries", "changes"),
     [

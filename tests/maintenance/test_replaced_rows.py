@@ -123,7 +123,7 @@ def test_tensors_behind_one_that_is_made_anew(monkeypatch: pytest.MonkeyPatch) -
         assert together
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_label_called_rowid(way: str) -> None:
     """A column of that name hides the number of a row."""

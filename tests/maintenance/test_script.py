@@ -188,6 +188,7 @@ def test_a_bare_client(tmp_path: Path, kernels: bool, applied: bool) -> None:
     assert _outputs(path, kept) == _full(program)
 
 
+@pytest.mark.turns(3)
 def test_appended_rows(tmp_path: Path) -> None:
     """A script finds the rows that are new in a table to which they are appended."""
     path = tmp_path / "shop.duckdb"
@@ -209,6 +210,7 @@ def test_appended_rows(tmp_path: Path) -> None:
             connection.execute(script)
 
 
+@pytest.mark.turns(3)
 def test_in_a_transaction_of_another(tmp_path: Path) -> None:
     """What runs the script can still take it back, with all else of its transaction."""
     path = tmp_path / "shop.duckdb"
@@ -239,6 +241,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.turns(3)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("rows", REFUSED)
 def test_rows_that_do_not_fit(tmp_path: Path, rows: str) -> None:
@@ -257,6 +260,7 @@ def test_rows_that_do_not_fit(tmp_path: Path, rows: str) -> None:
     assert kept.refresh().changed == {}
 
 
+@pytest.mark.turns(3)
 def test_other_changes(tmp_path: Path) -> None:
     """A deleted row that is not there, a change that nobody told, another program of the name."""
     path = tmp_path / "shop.duckdb"
@@ -281,6 +285,7 @@ def test_other_changes(tmp_path: Path) -> None:
         connection.execute(script)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("append_only", [[], ["A"], ["B"]])
 def test_two_inputs_that_are_one_table(append_only: list[str]) -> None:
@@ -312,6 +317,7 @@ def test_two_inputs_that_are_one_table(append_only: list[str]) -> None:
             assert not kept.refresh().rows
 
 
+@pytest.mark.turns(3)
 def test_arguments(tmp_path: Path) -> None:
     path = tmp_path / "shop.duckdb"
     program = _database(path)

@@ -16,8 +16,9 @@ from ucle.testing.check_matrix import Routes
 NAMES = (Path(__file__).parent / "node_tests.txt").read_text().split()
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.sample(7)
+@pytest.mark.sample(1)
 def test_a_node_test_of_onnx(name: str, routes: Routes) -> None:
     node_cases = import_module("node_cases")
     if name not in node_cases.cases():

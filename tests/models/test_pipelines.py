@@ -69,7 +69,7 @@ def pipeline(encoder: str, ending: str) -> Any:
     return make_pipeline(columns, ENDINGS[ending]())
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_a_table_of_the_database(
@@ -114,6 +114,8 @@ def test_an_unknown_category_is_an_error_with_its_row(
         model.program(rows, database=connection).execute().close()
 
 
+@pytest.mark.turns(3)
+@pytest.mark.sample(1)
 def test_a_frame_in_memory_and_rows_by_names(connection: duckdb.DuckDBPyConnection) -> None:
     frame = people(2)
     fitted = pipeline("one-hot", "logistic").fit(frame, target(frame))
@@ -181,6 +183,7 @@ def test_columns_are_lists_by_inputs() -> None:
         model.with_columns({"features": ["age"]})
 
 
+@pytest.mark.sample(1)
 def test_what_a_program_refuses(connection: duckdb.DuckDBPyConnection) -> None:
     frame = people(7)
     model = from_sklearn(pipeline("one-hot", "logistic").fit(frame, target(frame)))
@@ -220,7 +223,8 @@ def test_the_key_may_be_a_column_that_the_pipeline_was_fitted_with(routes: Route
         assert found.id[found.val == 1].tolist() == ["q"]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.turns(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("unknown", [-1, np.nan, None])
 def test_ordinal_encoder(unknown: Any, routes: Routes) -> None:
     """Unknown names have the number that was told, or are an error, as in scikit-learn."""

@@ -42,7 +42,7 @@ def expected(estimator: Any, rows: Any, model: Model) -> list[Any]:
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 def test_an_estimator(kind: str, name: str, routes: Routes) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

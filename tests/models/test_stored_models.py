@@ -103,6 +103,7 @@ def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weight_layouts, "TUPLE", 64)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", MODELS)
 def test_scores_are_those_of_the_file(
     name: str, fresh: duckdb.DuckDBPyConnection, small_tiles: None
@@ -152,6 +153,7 @@ def test_another_process_needs_no_file(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.load(rows), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "change",
     [
@@ -284,6 +286,8 @@ def test_weights_that_are_mapped(
     np.testing.assert_allclose(scores(stored("m", fresh), x, fresh), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.turns(3)
+@pytest.mark.sample(1)
 def test_weights_in_chunks(
     fresh: duckdb.DuckDBPyConnection, small_tiles: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

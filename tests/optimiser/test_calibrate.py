@@ -75,6 +75,7 @@ def test_this_machine(measured: Calibration) -> None:
     assert measured.profile.once
 
 
+@pytest.mark.turns(3)
 def test_programs_find_the_profile(home: Path, measured: Calibration) -> None:
     def profile() -> str:
         text = ucle.einsum_program("y[i] += A[i,j]", A=np.eye(3)).explain()

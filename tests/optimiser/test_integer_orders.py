@@ -198,6 +198,7 @@ def check(case: Drawn, seed: int, routes: Routes) -> tuple[int, int]:
 FEW = range(60)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.usefixtures("any_order")
 @pytest.mark.parametrize("seed", FEW)
 def test_random_integers_in_any_order(seed: int, routes: Routes) -> None:

@@ -364,6 +364,7 @@ def test_bounds_of_what_is_merged() -> None:
 # Random programs
 
 
+@pytest.mark.turns(3)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", CHAINS)
 @pytest.mark.usefixtures("any_order")
@@ -471,6 +472,7 @@ def test_merges_are_made_again_only_where_they_are_allowed() -> None:
         assert ("P" in program.by_name) == (not finite)
 
 
+@pytest.mark.turns(3)
 def test_no_longer_search_than_a_program_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that takes no time in the order of fewest tuples is not searched for long."""
     looked_at = []

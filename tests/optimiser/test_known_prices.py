@@ -91,6 +91,7 @@ def _check_all(costed: CostedProgram) -> int:
     return asked
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("copies", [False, True])
 @pytest.mark.parametrize("seed", range(6))
 def test_known_prices_are_those_computed_anew(seed: int, copies: bool) -> None:

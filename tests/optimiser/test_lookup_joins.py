@@ -108,6 +108,7 @@ def _joins(program: ucle.EinsumProgram) -> int:
     return sum(isinstance(node, LookupJoin) for part in parts for node in nodes(part.relation))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_expressions_give_what_numpy_gives(seed: int, routes: Routes) -> None:
     arrays, text = _inputs(seed), _random_program(seed)

@@ -196,6 +196,7 @@ def test_integers_that_overflow_are_an_error(routes: Routes) -> None:
             pass
 
 
+@pytest.mark.turns(3)
 def test_large_integers_are_right_or_an_error(routes: Routes) -> None:
     """Products of dead ends may overflow, and sums that fit may have terms that do not."""
     right = joined = 0
@@ -315,6 +316,7 @@ with OPENED as connection:
 """
 
 
+@pytest.mark.turns(3)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("opened", ["ucle.connect()", "duckdb.connect()"], ids=["native", "arrow"])
 def test_a_key_ends_a_long_join(opened: str) -> None:

@@ -252,6 +252,7 @@ def test_states_of_twenty_qubits(entries: float) -> None:
         assert not any(len(layout.promoted) > 10 for layout in layouts), "a full state is an array"
 
 
+@pytest.mark.turns(3)
 def test_a_state_of_few_entries_stays_sparse() -> None:
     """Each gate of a cat state leaves two entries; a fraction of one made whole states cheap."""
     costed = circuit(20, 24, 1.0)
@@ -266,12 +267,14 @@ def test_a_state_of_few_entries_stays_sparse() -> None:
         assert costed.statistics.tensor(vertex.name).entries >= 1
 
 
+@pytest.mark.turns(3)
 def test_several_starts_are_never_worse() -> None:
     alone = searched(circuit(8, 16, 2.0**8), skip_small=False)
     several = searched(circuit(8, 16, 2.0**8), skip_small=False, more_starts=0.0)
     assert sparse_einsum(several).total_cost <= sparse_einsum(alone).total_cost
 
 
+@pytest.mark.turns(3)
 def test_a_chain_of_shared_vertices_is_no_dearer_than_in_whole_arrays() -> None:
     """Windows of 300 positions: a hundred tensors are shared, and change their layout together."""
     x = ucle.tensor(RNG.normal(size=(5, 20_000)), axes=("sensor", "time"))
@@ -346,6 +349,7 @@ def test_what_is_pinned_stays_in_all_plans() -> None:
     assert "the decomposition is given" in plans[0].explain()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("limit", ["3MB", "4MB", "5MB"])
 def test_all_plans_stay_below_the_memory_limit(limit: str) -> None:
     """Arrays that have to be made dense take less than tuples of their entries."""

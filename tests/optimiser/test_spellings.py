@@ -65,7 +65,8 @@ def _check(seed: int, connection: Any) -> str:
     return f"{seed}: {costs}\n{program.texts}" if _differ(costs) else ""
 
 
-@pytest.mark.sample(2)
+@pytest.mark.turns(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("first", range(0, 24, 4))
 def test_spellings_cost_and_give_the_same(first: int, fresh: Any) -> None:
     misses = [found for seed in range(first, first + 4) if (found := _check(seed, fresh))]

@@ -72,6 +72,7 @@ def test_drivers_of_columns() -> None:
     ]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("text", "name", "listed"),
     [

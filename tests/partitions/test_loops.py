@@ -44,7 +44,7 @@ PARTITIONS = (1, 2, 5)
 STEPS = 4
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("draw", "seed"), LOOPS, ids=[f"{draw.__name__}-{seed}" for draw, seed in LOOPS]
 )
@@ -158,6 +158,7 @@ def ranks(
     return program, links
 
 
+@pytest.mark.turns(3)
 @pytest.mark.sample(1)
 def test_a_loop_ends_as_on_one_machine(fresh: duckdb.DuckDBPyConnection) -> None:
     program, _ = ranks(fresh, damping=0.2)  # with 0.85 it would take 162 steps

@@ -126,6 +126,8 @@ def least_cost(problem: Problem, bound: float, carried: Mapping[str, str] = NOTH
     return best
 
 
+@pytest.mark.turns(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
     "name",
@@ -160,6 +162,7 @@ class Noted:
         return distribute(planned, *given)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "name", ["rank", "until", pytest.param("features", marks=pytest.mark.slow)]
 )

@@ -106,6 +106,7 @@ def test_a_product_whose_table_stays(
         np.testing.assert_allclose(result["Z"].to_numpy(), matrix @ features, atol=1e-12)
 
 
+@pytest.mark.turns(3)
 def test_all_choices_of_placements(lake: Any, native: duckdb.DuckDBPyConnection) -> None:
     """Where the key of the folders does not decide the partition, rows are shuffled as ever."""
     rows, matrix = edges()

@@ -116,6 +116,7 @@ def test_spilled_bytes_count_up_to_what_the_engine_may_take() -> None:
     assert exceeds(10e9, 0.5e9)  # more than the disk has
 
 
+@pytest.mark.turns(3)
 def test_another_plan_runs_where_the_chosen_one_does_not_fit(
     native: duckdb.DuckDBPyConnection, free: Any
 ) -> None:
@@ -146,6 +147,7 @@ def test_nothing_runs_where_no_plan_fits(
         np.testing.assert_allclose(result["Z"].to_numpy(), expected)
 
 
+@pytest.mark.turns(3)
 def test_the_plan_that_fits_is_kept(
     native: duckdb.DuckDBPyConnection, free: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -337,6 +339,7 @@ def run_out(*_: Any, **__: Any) -> Any:
     raise MemoryLimitError("out of memory")
 
 
+@pytest.mark.turns(3)
 def test_the_written_order_stays(native: duckdb.DuckDBPyConnection, free: Any) -> None:
     """A plan that needs less keeps to the form that the data asked for."""
     program, expected = product(native)

@@ -153,7 +153,7 @@ UNITED = {
 }
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("rows", [5, 700])
 @pytest.mark.parametrize("target", ["Z[i,j] =", "z[i] max=", "z[j] +=", "z[] +="])
 @pytest.mark.parametrize("text", UNITED)

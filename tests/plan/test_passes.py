@@ -129,6 +129,7 @@ def test_answers_do_not_depend_on_switches(switch: str, routes: Routes) -> None:
                         np.testing.assert_allclose(found, one[output].to_numpy(), rtol=1e-9)
 
 
+@pytest.mark.turns(3)
 def test_each_switch_changes_some_script(native: duckdb.DuckDBPyConnection) -> None:
     programs = [CASES["positions"]().compile(native)]
     for name in ("large chain", "small chain", "shared"):
@@ -294,7 +295,7 @@ def replayed(
 
 
 @pytest.mark.usefixtures("results_in_tables")
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("route", ["native", "arrow"])
 @pytest.mark.parametrize("name", CASES)
 def test_to_sql_calls_the_kernels_that_execute_calls(

@@ -56,6 +56,7 @@ def test_a_first_sum_brings_what_it_needs() -> None:
     assert found <= NEEDED | {"pyarrow", "cloudpickle"}  # which pyarrow takes where it is there
 
 
+@pytest.mark.turns(3)
 def test_a_first_sum_brings_no_package_of_other_uses() -> None:
     others = ("command", "explain", "gradients", "lazy.tensor", "optim", "partitions", "spark")
     assert loaded_after(EINSUM, *(f"ucle.{name}" for name in others), "numpy.ma") == []

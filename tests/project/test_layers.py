@@ -102,6 +102,7 @@ def test_every_package_has_one_layer() -> None:
     assert sorted(package for layer in LAYERS for package in layer) == PACKAGES
 
 
+@pytest.mark.turns(3)
 @pytest.mark.sample(None)
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_arrow_leads_upward(package: str) -> None:
@@ -141,6 +142,7 @@ def test_no_type_leads_upward() -> None:
     assert not upward
 
 
+@pytest.mark.turns(3)
 def test_libraries_stay_in_their_packages() -> None:
     for module, path in modules().items():
         used = libraries(path)

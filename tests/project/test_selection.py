@@ -101,6 +101,19 @@ def test_what_is_named_is_chosen() -> None:
         assert f"tests/a.py::many[{n}]" in left(selection(f"tests/a.py::many[{n}]"), many)
 
 
+def test_long_functions_take_turns() -> None:
+    marks: dict[str, Any] = {"turns": (3,), "sample": (2,)}
+    long = [Item(f"tests/a.py::long[{n}]", marks, n=n) for n in range(10)]
+    drawn = [len(left(selection(seed=seed), long)) for seed in range(300)]
+    assert set(drawn) == {0, 2}
+    assert 60 < drawn.count(2) < 140
+    for seed in range(5):
+        assert left(selection("tests/a.py::long", seed=seed), long)
+        assert "tests/a.py::long[4]" in left(selection("tests/a.py::long[4]", seed=seed), long)
+    catching = [Item(sorted(CATCHING)[0], {"turns": (1000,)})]
+    assert left(selection(), catching)
+
+
 def test_shards_are_parts() -> None:
     names = [f"tests/a.py::test[{n}]" for n in range(200)]
     parts = [[name for name in names if in_shard(name, (k, 4))] for k in range(1, 5)]

@@ -366,6 +366,7 @@ def test_larger_ones_are_in_tables(
         assert len(registered) == names
 
 
+@pytest.mark.sample(1)
 def test_a_table_is_made_when_it_is_asked_for(
     connection: duckdb.DuckDBPyConnection, rows: list[str], tmp_path: Path
 ) -> None:

@@ -103,7 +103,7 @@ def both(run: Callable[[], Result], monkeypatch: pytest.MonkeyPatch) -> tuple[An
     return found[0], found[1]
 
 
-@pytest.mark.sample(None)
+@pytest.mark.sample(7)
 @pytest.mark.filterwarnings("ignore::ucle.NotConvergedWarning")
 @pytest.mark.parametrize("name", LOOPS)
 def test_they_are_the_same_as_single_steps(
@@ -120,6 +120,7 @@ def test_they_are_the_same_as_single_steps(
     assert len(statements) < single[0]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_loops(seed: int, routes: Routes, monkeypatch: pytest.MonkeyPatch) -> None:
     try:

@@ -93,6 +93,7 @@ def test_axes_with_names_may_come_in_another_order() -> None:
     np.testing.assert_array_equal(found.state.to_numpy(), W + 2)
 
 
+@pytest.mark.sample(1)
 def test_tables_and_sparse_arrays(connection: Connection) -> None:
     """A frontier: what is reached from the first node, step by step."""
     rng = np.random.default_rng(5)

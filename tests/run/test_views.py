@@ -81,6 +81,7 @@ FUZZ = int(os.environ.get("UCLE_FUZZ_PROGRAMS", "0"))
 
 
 # In every fourth all inputs are tables.
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "seed", [*range(40), *(pytest.param(x, marks=pytest.mark.fuzz) for x in range(40, FUZZ))]
 )
@@ -143,6 +144,7 @@ def test_in_a_transaction_of_the_user(path: str) -> None:
 # Views without kernels
 
 
+@pytest.mark.turns(3)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("first", range(0, 100, 25))
 def test_plain_views_of_random_programs(first: int, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def filled(frame: pd.DataFrame) -> pd.DataFrame:
     return made.sort_index()
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("memory", [True, False])
 @pytest.mark.parametrize("seed", range(40))
 def test_frames_come_back(

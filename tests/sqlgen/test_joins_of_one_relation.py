@@ -50,6 +50,7 @@ def test_products_with_itself(rows: Any, case: str) -> None:
     assert ("JOIN" not in program.to_sql()) is once
 
 
+@pytest.mark.sample(1)
 def test_outer_joins(rows: Any) -> None:
     """What is not stored on one side is not on the other: fills meet fills."""
     connection, matrix = rows

@@ -87,6 +87,7 @@ def test_replayed_in_a_fresh_process(name: str, route: str, tmp_path: Path) -> N
     assert_equal(dense(program, rows), case.expected()[program.outputs[-1]], f"{name}, {route}")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", GOLDEN_PROGRAMS)
 def test_golden(name: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     path = tmp_path / "case.duckdb"

@@ -379,6 +379,7 @@ def outcome(call: Call, objects: Objects, argument: str, value: Any) -> str | No
     return "is accepted"
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", CALLS)
 def test_wrong_arguments(
     name: str, objects: Objects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

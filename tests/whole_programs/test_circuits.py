@@ -72,7 +72,7 @@ SMALL: dict[str, Callable[[], QuantumCircuit]] = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("layered", [True, False], ids=["layers", "gates"])
 @pytest.mark.parametrize("name", SMALL)
 def test_small_circuits(name: str, layered: bool, routes: Routes) -> None:
@@ -83,6 +83,7 @@ def test_small_circuits(name: str, layered: bool, routes: Routes) -> None:
     check_known(known(piece.text, {piece.last: circuit.state}, **inputs), routes, sample=8)
 
 
+@pytest.mark.turns(3)
 def test_what_is_measured(routes: Routes) -> None:
     """Probabilities of two of the qubits, and the expectation of a product of observables."""
     quantum = random_circuit(3, 5, max_operands=2, seed=11)

@@ -411,6 +411,7 @@ def answers() -> dict[str, Any]:
     return found
 
 
+@pytest.mark.turns(3)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("part", range(7))
 def test_each_method_on_each_kind(

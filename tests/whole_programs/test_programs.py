@@ -239,7 +239,7 @@ TRIANGLES = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("dtype", ["int64", "bool", "float64", "float32"])
 @pytest.mark.parametrize("name", TRIANGLES)
 def test_triangles_of_a_small_graph(name: str, dtype: str, routes: Routes) -> None:
@@ -347,6 +347,8 @@ def test_logistic_regression(routes: Routes) -> None:
     check_known(case, routes, sample=6)
 
 
+@pytest.mark.turns(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("decomposition", ["auto", "relational"])
 def test_logistic_regression_on_a_graph(
     decomposition: Any, graphs: Path, native: duckdb.DuckDBPyConnection
@@ -390,7 +392,7 @@ FACTORISATION_LOSS = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", FACTORISATION_LOSS)
 def test_loss_of_a_factorisation(name: str, routes: Routes) -> None:
     """Alternating least squares minimises the sum of (X - U V')^2, also where X holds nothing."""
@@ -401,6 +403,7 @@ def test_loss_of_a_factorisation(name: str, routes: Routes) -> None:
     check_known(known(text, {"loss": loss}, X=matrix, U=left, V=right), routes)
 
 
+@pytest.mark.turns(3)
 def test_what_the_wrong_spellings_of_that_loss_mean(routes: Routes) -> None:
     """`+=` sums the squares of every r; `=` sums i and j where they first meet: in the bracket."""
     matrix = sp.random_array((5, 4), density=0.3, rng=rng(1), format="csr")
@@ -417,6 +420,7 @@ def test_what_the_wrong_spellings_of_that_loss_mean(routes: Routes) -> None:
 # ---- Statistics and stability ----
 
 
+@pytest.mark.turns(3)
 def test_logsumexp_and_softmax_of_large_numbers(routes: Routes) -> None:
     """Written out or built in: exp(1000) is never computed, and a row of -inf is -inf."""
     logits = rng(6).normal(size=(4, 5)) * 10 + np.array([1000.0, -1000.0, 0.0, 700.0])[:, None]

@@ -25,7 +25,7 @@ from ucle.foundation.logs import STATISTICS, log_duration
 from ucle.foundation.names import fold_name
 from ucle.plan.sources import CsvFile, Nulls, Origin, ParquetFile, TableName, TableSource
 from ucle.sqlgen.database_queries import FACTS, unique_query
-from ucle.sqlgen.input_queries import duplicates_query
+from ucle.sqlgen.input_queries import duplicates_query, repeated_feature_query
 from ucle.stats import measure as stats
 from ucle.stats.arrays import Fetch, Look, by_kernels, by_numpy
 from ucle.stats.measure import (
@@ -144,7 +144,7 @@ def _measure(
     exact: bool,
     large: bool,
 ) -> MeasuredInput:
-    unique = large and _is_unique(session, source)
+    unique = large and _is_unique(session, tensor, source, prefix)
     read, look = _reader(session, tensor, source), _look(session)
     with log_duration(STATISTICS, logging.INFO, "measured %s (%s)", tensor, source.origin):
         measured = measure(
@@ -172,7 +172,14 @@ def has_single_rows(session: Session, tensor: str, source: TableSource, prefix: 
     assert features is not None
     if features.numbers and source.nulls is Nulls.REFUSED:
         return True
+    return _have_own_keys(session, tensor, source, prefix)
+
+
+def _have_own_keys(session: Session, tensor: str, source: TableSource, prefix: str) -> bool:
+    """True if no two rows of the relation have the same keys, whatever features they have."""
     rows = replace(source.without_features, value=None, nulls=Nulls.REFUSED)
+    if are_unique(session, rows.origin, rows.keys):
+        return True
     version = source_version(session, source)
     key = None if version is None else (version, rows.origin, rows.keys)
     query = duplicates_query(rows, prefix)
@@ -216,7 +223,7 @@ def check_facts(
             source,
             fill,
             exact=exact,
-            unique=_is_unique(session, source),
+            unique=_is_unique(session, tensor, source),
             scan=_scan(session),
         )
     STATISTICS.debug("%s: %s", tensor, checked)
@@ -342,9 +349,19 @@ def _reading(source: TableSource, fill: Scalar, exact: bool) -> str:
     return json.dumps(fields, default=str, sort_keys=True)
 
 
-def _is_unique(session: Session, source: TableSource) -> bool:
-    """True if a constraint of the database prevents two rows with the same keys."""
-    return not source.symmetric and are_unique(session, source.origin, source.keys)
+def _is_unique(session: Session, tensor: str, source: TableSource, prefix: str = "") -> bool:
+    """True if it takes little to see that no two rows have the same coordinates.
+
+    So it does where a constraint of the database prevents them. Features of rows that differ in
+    their keys are in different positions, unless two columns name a feature alike.
+    """
+    if source.symmetric:
+        return False
+    if source.features is None:
+        return are_unique(session, source.origin, source.keys)
+    if _reader(session, tensor, source)(repeated_feature_query(source, prefix)):
+        return False
+    return _have_own_keys(session, tensor, source, prefix)
 
 
 def are_unique(session: Session, origin: Origin, columns: Sequence[str]) -> bool:
