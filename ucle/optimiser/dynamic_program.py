@@ -60,11 +60,11 @@ def cheapest(costed: CostedProgram, domains: Domains) -> Solution:
         for window in _windows(open_, length)
     ):
         length = -(-length // 2)
-    windows = list(_windows(open_, length))
-    chosen, total = _descend(costed, domains, windows, by_trees(costed, domains).chosen)
+    windows, known = list(_windows(open_, length)), _KnownTables()
+    chosen, total = _descend(costed, domains, windows, by_trees(costed, domains).chosen, known)
     start = domains.fewest_promoted()
     if costed.total(start) < total:
-        other, other_total = _descend(costed, domains, windows, start)
+        other, other_total = _descend(costed, domains, windows, start, known)
         chosen = other if other_total < total else chosen
     return Solution(chosen, exact=False)
 
@@ -74,6 +74,7 @@ def _descend(
     domains: Domains,
     windows: Sequence[Sequence[str]],
     chosen: dict[str, Decomposition],
+    known: _KnownTables,
 ) -> tuple[dict[str, Decomposition], float]:
     """Solve one window of shared vertices after the other, until that gains nothing."""
     total = costed.total(chosen)
@@ -84,7 +85,7 @@ def _descend(
                 for vertex in costed.program.vertices
                 if _is_shared(costed.program, vertex.name) and vertex.name not in window
             }
-            chosen = _solve(costed, domains.making(costed.program, fixed_layouts))
+            chosen = _solve(costed, domains.making(costed.program, fixed_layouts), known)
         if not (new_total := costed.total(chosen)) < total:
             return chosen, new_total
         total = new_total
@@ -175,16 +176,60 @@ class _Table:
         return _Table(self.options.making(at), self.shared, self.each[matching], self.least[[at]])
 
 
-def _tables(costed: CostedProgram, domains: Domains, *, settle: bool = False) -> dict[str, _Table]:
+_Tables = Mapping[str, _Table]
+"""The tables of the vertices so far, by name."""
+
+
+class _KnownTables:
+    """The tables of vertices, each made once of the same decompositions and the same operands.
+
+    Where shared vertices are solved a few at a time, one solution after the other has the same
+    tables but for these and what reads them.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[object, ...], tuple[_Table, tuple[object, ...]]] = {}
+
+    def get_or_make(
+        self, costed: CostedProgram, vertex: Vertex, options: Alternatives, tables: _Tables
+    ) -> _Table:
+        """Return the table of a vertex over those of its operands."""
+        parts: list[object] = [options]
+        for operand in vertex.inputs:
+            if (table := tables.get(operand.tensor)) is not None:
+                is_shared = _is_shared(costed.program, operand.tensor)
+                parts.append(table.options if is_shared else table)
+        key = (vertex.name, *map(id, parts))
+        if (made := self._made.get(key)) is None:
+            # The parts are kept, so that no other object gets the identity of one of them.
+            made = self._made[key] = _table_of(costed, vertex, options, tables), tuple(parts)
+        return made[0]
+
+
+def _table_of(
+    costed: CostedProgram, vertex: Vertex, options: Alternatives, tables: _Tables
+) -> _Table:
+    """Compute the table of a vertex; of shared operands, their layouts alone matter."""
+    messages = [
+        _message(costed, operand, needed, tables)
+        for operand, needed in zip(vertex.inputs, options.needed, strict=True)
+    ]
+    return _Table.of(options, messages)
+
+
+def _tables(
+    costed: CostedProgram,
+    domains: Domains,
+    known: _KnownTables | None = None,
+    *,
+    settle: bool = False,
+) -> dict[str, _Table]:
     """Compute the table of every vertex; `settle` fixes shared ones as soon as theirs is known."""
     tables: dict[str, _Table] = {}
+    known = _KnownTables() if known is None else known
     for vertex in costed.program.vertices:
         options = costed.alternatives(vertex, domains.choices[vertex.name])
-        messages = [
-            _message(costed, operand, needed, tables)
-            for operand, needed in zip(vertex.inputs, options.needed, strict=True)
-        ]
-        table = _Table.of(options, messages)
+        table = known.get_or_make(costed, vertex, options, tables)
         fixed = settle and _is_shared(costed.program, vertex.name)
         tables[vertex.name] = table.keep_cheapest() if fixed else table
     return tables
@@ -194,7 +239,7 @@ def _message(
     costed: CostedProgram,
     operand: Operand,
     needed: Sequence[Layout],
-    tables: Mapping[str, _Table],
+    tables: _Tables,
 ) -> _Factor:
     """Return the cost of an operand in each layout that is needed."""
     name = operand.tensor
@@ -278,9 +323,11 @@ def _windows(names: Iterable[str], length: int) -> Iterator[Sequence[str]]:
         yield names[start : start + length]
 
 
-def _solve(costed: CostedProgram, domains: Domains) -> dict[str, Decomposition]:
-    """Return the exact optimum."""
-    tables = _tables(costed, domains)
+def _solve(
+    costed: CostedProgram, domains: Domains, known: _KnownTables | None = None
+) -> dict[str, Decomposition]:
+    """Return the exact optimum; `known` are tables of other domains of the program."""
+    tables = _tables(costed, domains, known)
     factors = []
     for vertex in costed.program.vertices:
         table = tables[vertex.name]
