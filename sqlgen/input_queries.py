@@ -276,7 +276,7 @@ def elements_query(
     values = list_value(column(source.value or ""), source)
     whole = exp.EQ(this=_kernel("count_null", dtype, values), expression=integer(0))
     packed = exp.Case(ifs=[exp.If(this=whole, true=_kernel("pack", dtype, values.copy()))])
-    arrays = select(add_alias(packed, ENTRY)).from_(source_table(source, prefix))
+    arrays = select_from(source_table(source, prefix), add_alias(packed, ENTRY))
     array = column(ENTRY)
     if dtype.kind in "bi":
         finite: exp.Expr = exp.true()
@@ -288,9 +288,8 @@ def elements_query(
         finite = _kernel("all_finite", dtype, array)
     entries = _kernel("count_not", dtype, array, number(fill, dtype))
     ends = [add_alias(end, name) for name, end in _array_ends(source, array).items()]
-    looked = select(add_alias(entries, "entries"), add_alias(finite, "finite"), *ends).from_(
-        arrays.subquery("arrays")
-    )
+    found = (add_alias(entries, "entries"), add_alias(finite, "finite"), *ends)
+    looked = select_from(subquery(arrays, "arrays"), *found)
     count, some = column("entries"), exp.GT(this=column("entries"), expression=integer(0))
     columns = [
         _filter(exp.Count(this=exp.Star()), exp.Is(this=count, expression=exp.Null())),
@@ -300,7 +299,7 @@ def elements_query(
         exp.Min(this=column("low")),
         exp.Max(this=column("high")),
     ]
-    return sql_text(select(*columns).from_(looked.subquery("looked")))
+    return sql_text(select_from(subquery(looked, "looked"), *columns))
 
 
 def _array_ends(source: TableSource, array: exp.Expr) -> dict[str, exp.Expr]:

@@ -40,6 +40,7 @@ from ucle.sqlgen.sql_trees import (
     integers_below,
     number,
     pair_of,
+    select_from,
     subquery,
     table,
     table_function,
@@ -94,8 +95,8 @@ def stored_table(source: TableSource, prefix: str = "", alias: str | None = None
     else:
         array = exp.true() if source.nulls is Nulls.OBSERVED else column(source.value)
     assert source.value is not None
-    query = select(*map(column, source.keys), _as_named(array, source.value))
-    query = query.from_(_item_table(source, prefix))
+    columns = (*map(column, source.keys), _as_named(array, source.value))
+    query = select_from(_item_table(source, prefix), *columns)
     if not source.wide:
         query = query.where(exp.not_(is_null(source.value)))
     return subquery(query, alias or "rows")

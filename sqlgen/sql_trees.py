@@ -32,7 +32,7 @@ def identifier(name: str) -> exp.Identifier:
 
 def column(name: str, table: str | None = None) -> exp.Column:
     """A column, qualified by a table alias if given."""
-    return exp.column(identifier(name), table=identifier(table) if table else None)
+    return exp.Column(this=identifier(name), table=identifier(table) if table else None)
 
 
 def table(*parts: str, alias: str | None = None) -> exp.Table:
