@@ -177,21 +177,35 @@ def select_readable(
     lists: bool = True,
     length: int | None = None,
     value: str = VALUE,
+    unnested: bool = False,
 ) -> exp.Select:
     """Return the SELECT that shows any relation in FROM; dictionaries require an alias.
 
-    With `length`, the type of the lists states that they have this length.
+    With `length`, the type of the lists states that they have this length. `unnested` says that
+    rows come from arrays. DuckDB takes them for as few as the arrays, and would hash them all to
+    join them with the coordinates: these are elements of a list instead.
     """
     names = key_columns(type_)
     keys: list[exp.Expr] = []
     query = select_from(source)
+    listed: dict[str, str] = {}
     for axis in layout.promoted:
         key: exp.Expr = column(names[axis], alias)
         if (dictionary := type_.axes[axis].dictionary) is not None:
-            ids = f"{names[axis]}_ids"
-            match = exp.EQ(this=column("id", ids), expression=key)
-            query = join(query, table(dictionaries[dictionary], alias=ids), on=match)
-            key = column("value", ids)
+            ids, stored = f"{names[axis]}_ids", dictionaries[dictionary]
+            if unnested and type_.shape[axis] <= LONGEST_LIST:
+                if stored not in listed:
+                    listed[stored] = ids
+                    query = join(query, _list_of_values(stored, ids), "CROSS")
+                after = exp.Add(this=key, expression=integer(1))
+                key = function("list_extract", column(VALUES, listed[stored]), after)
+                # A larger bound allows positions without coordinates: there are no rows for them.
+                query = query.where(exp.not_(exp.Is(this=key, expression=exp.null())), copy=False)
+                key = key.copy()
+            else:
+                match = exp.EQ(this=column("id", ids), expression=key)
+                query = join(query, table(stored, alias=ids), on=match)
+                key = column("value", ids)
         keys.append(add_alias(key, names[axis]))
     payload: exp.Expr = column(value, alias)
     if lists and not layout.scalar:
@@ -209,10 +223,27 @@ def select_readable(
     return query.select(*keys, add_alias(payload, VALUE), copy=False)
 
 
+VALUES = "values"
+
+LONGEST_LIST = 1 << 20
+"""The most coordinates of a dictionary that become a list, which is made for each reading."""
+
+
+def _list_of_values(dictionary: str, alias: str) -> exp.Expr:
+    """One row in FROM with the coordinates of a dictionary, in their order."""
+    every = add_alias(_every_value(), VALUES)
+    return subquery(select_from(table(dictionary), every), alias)
+
+
+def _every_value() -> exp.Expr:
+    """The aggregate of the coordinates of a dictionary, in their order."""
+    order = exp.Order(this=column("value"), expressions=[exp.Ordered(this=column("id"))])
+    return function("list", order)
+
+
 def _named_list(positions: exp.Expr, named: exp.Expr) -> exp.Expr:
     """Return the list of the coordinates at a list of positions."""
-    order = exp.Order(this=column("value"), expressions=[exp.Ordered(this=column("id"))])
-    every = exp.select(function("list", order)).from_(named)
+    every = exp.select(_every_value()).from_(named)
     place = exp.to_identifier("place")
     after = exp.Add(this=exp.column(place.copy()), expression=integer(1))
     shifted = exp.Lambda(this=after, expressions=[place], colon=True)

@@ -83,9 +83,16 @@ def written_query(
         relation = subquery(tuples_query(place), ALIAS)
     source = writer.convert_to(relation, layout, form)
     lists = lists and form.rows != "kept"
-    length = type_.dense_size(form.layout) if form.fixed_length else None
     return select_readable(
-        source, ALIAS, type_, form.layout, capabilities, dictionaries, lists=lists, length=length
+        source,
+        ALIAS,
+        type_,
+        form.layout,
+        capabilities,
+        dictionaries,
+        lists=lists,
+        length=type_.dense_size(form.layout) if form.fixed_length else None,
+        unnested=not set(form.layout.promoted) <= set(layout.promoted),
     )
 
 
