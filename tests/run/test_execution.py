@@ -14,6 +14,7 @@ from keyboard import interrupting, run_interrupted
 from leftovers import temporary_objects
 
 import ucle
+from ucle.database.open_sessions import open_session
 from ucle.errors import (
     ArgumentError,
     DatabaseError,
@@ -22,6 +23,7 @@ from ucle.errors import (
     ReadOnlyError,
     UnsupportedError,
 )
+from ucle.run.stored_tensor import StoredTensor
 
 RANDOM = np.random.default_rng(7)
 A = RANDOM.random((6, 5)) * (RANDOM.random((6, 5)) < 0.5)
@@ -288,3 +290,19 @@ def test_two_threads_run_one_program(connection: duckdb.DuckDBPyConnection) -> N
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_interrupted_reading_is_an_error_of_ucle(fresh: duckdb.DuckDBPyConnection) -> None:
+    """Arrow's reader raises errors of a class of its own, in measurements and in results alike."""
+    session = open_session(fresh)
+    endless = "SELECT a.range FROM range(100000) a(range), range(100000) b(range)"
+    with interrupting(fresh), pytest.raises(ExecutionError, match="Interrupt"):
+        for _ in session.batches(f"{endless} WHERE a.range + b.range > 5", 1000):
+            pass
+    with ucle.einsum_program("y[i] = a[i] + 1", a=np.ones(9), database=fresh).execute() as made:
+        tensor = made["y"]
+        assert isinstance(tensor, StoredTensor)
+        reading = tensor._reading()
+        with interrupting(fresh), pytest.raises(ExecutionError, match="Interrupt"), reading:
+            for _ in session.reader(f"{endless} WHERE a.range + b.range > 5", 1000):
+                pass

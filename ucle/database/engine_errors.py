@@ -32,6 +32,9 @@ GONE = (duckdb.TransactionException, duckdb.ConnectionException)
 An aborted transaction has dropped its temporary objects, a closed connection all of them.
 """
 
+INTERRUPTION = duckdb.InterruptException
+"""The exception of a statement that another thread has interrupted."""
+
 CONFLICTS = (duckdb.CatalogException, duckdb.ConstraintException)
 """Exceptions for names and rows that already exist, or do not exist."""
 
@@ -62,7 +65,7 @@ def errors_of_duckdb(where: str) -> Iterator[None]:
         yield
     except duckdb.Error as error:
         translated = execution_error(error, where)
-        if type(translated) is not ExecutionError:
+        if type(translated) is not ExecutionError or isinstance(error, INTERRUPTION):
             raise translated from error
         raise InputError(
             "DuckDB cannot read this",
@@ -71,6 +74,23 @@ def errors_of_duckdb(where: str) -> Iterator[None]:
             found=gist(error_text(error)),
         ) from error
 
+
+@contextlib.contextmanager
+def errors_of_reader() -> Iterator[None]:
+    """Turn errors of a block that reads rows by Arrow into those of DuckDB that caused them.
+
+    Arrow has its own class for them all, and the text of DuckDB's error.
+    """
+    try:
+        yield
+    except OSError as error:
+        if _OF_DUCKDB.match(message := str(error)) is None:
+            raise
+        interrupted = message.startswith("INTERRUPT")
+        raise (INTERRUPTION if interrupted else duckdb.Error)(message) from error
+
+
+_OF_DUCKDB = re.compile(r"[A-Z][\w ]* Error: ")
 
 _LACKS_MEMORY = re.compile(
     r"(failed to|could not) (allocate|offload) (data |memory )?(of|block)|what kernels may hold"

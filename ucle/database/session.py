@@ -26,6 +26,7 @@ from ucle.database.database_file import DatabaseFile
 from ucle.database.engine_errors import (
     error_text,
     errors_of_duckdb,
+    errors_of_reader,
     execution_error,
 )
 from ucle.database.idle_databases import ONE, Lease
@@ -216,8 +217,12 @@ class Session:
         return fetch_all(self.connection, sql, values)
 
     def batches(self, sql: str, rows: int) -> Iterator[pa.RecordBatch]:
-        """Run a query over data and yield its rows in batches of this size."""
-        with log_duration(STATISTICS, logging.DEBUG, "%s", sql):
+        """Run a query over data and yield its rows in batches of this size.
+
+        Errors are as for `read`.
+        """
+        logged = log_duration(STATISTICS, logging.DEBUG, "%s", sql)
+        with errors_of_duckdb("database"), errors_of_reader(), logged:
             yield from self.reader(sql, rows)
 
     def reader(self, sql: str, rows: int) -> pa.RecordBatchReader:

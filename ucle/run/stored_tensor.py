@@ -21,7 +21,13 @@ from numpy.typing import NDArray
 
 from ucle.database.change_detection import reading_only
 from ucle.database.engine import DUCKDB
-from ucle.database.engine_errors import GONE, EngineError, execution_error, why_gone
+from ucle.database.engine_errors import (
+    GONE,
+    EngineError,
+    errors_of_reader,
+    execution_error,
+    why_gone,
+)
 from ucle.database.session import Session
 from ucle.database.temporary_tables import DeferredTable, Temporary, TemporaryTable
 from ucle.errors import (
@@ -547,7 +553,7 @@ class StoredTensor:
         if not self._table.exists:
             raise _build_closed_error(place, "it was closed")
         try:
-            with reading_only(self._session):
+            with errors_of_reader(), reading_only(self._session):
                 yield
         except (EngineError, UcleError) as error:
             cause = error if isinstance(error, EngineError) else error.__cause__
