@@ -139,16 +139,31 @@ def _recode_arrays(
     alias: str,
     kernels: KernelCalls,
 ) -> exp.Select:
-    names, dtype = key_columns(type_), type_.dtype
+    names = key_columns(type_)
     keys = [column(names[axis], alias) for axis in after.promoted]
-    array, fill = column(VALUE, alias), number(type_.fill, dtype)
-    if before.compressed is not None:
-        value = kernels.scalar("csr_to_mat", array, fill, dtype=dtype)
-    else:
-        assert after.compressed is not None
-        columns = integer(type_.shape[after.compressed])
-        value = kernels.scalar("mat_to_csr", array, columns, fill, dtype=dtype)
+    value = recode_array(type_, before, after, column(VALUE, alias), kernels)
     return select_from(source, *keys, add_alias(value, VALUE))
+
+
+def recode_array(
+    type_: TensorType, before: Layout, after: Layout, array: exp.Expr, kernels: KernelCalls
+) -> exp.Expr:
+    """Return an array with an axis compressed or made dense, as one layout has it and not another.
+
+    Args:
+        type_: type of the tensor.
+        before: the layout of the array.
+        after: the layout that it is to have.
+        array: the array of a tuple.
+        kernels: writes calls.
+    """
+    dtype = type_.dtype
+    fill = number(type_.fill, dtype)
+    if before.compressed is not None:
+        return kernels.scalar("csr_to_mat", array, fill, dtype=dtype)
+    assert after.compressed is not None
+    columns = integer(type_.shape[after.compressed])
+    return kernels.scalar("mat_to_csr", array, columns, fill, dtype=dtype)
 
 
 def _gather_tiles(

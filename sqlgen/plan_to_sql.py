@@ -22,6 +22,7 @@ from ucle.plan.relation_tree import inputs
 from ucle.plan.steps import Plan, Role, Round, Step
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.column_expressions import compute_rows
+from ucle.sqlgen.compressed_arrays import recode_array
 from ucle.sqlgen.early_ends import end_early
 from ucle.sqlgen.finiteness_checks import StoredPayload, limit_query, nan_query
 from ucle.sqlgen.forests import pack_forest
@@ -291,7 +292,9 @@ class _Emitter:
         match relation:
             case plan.ConstantRelation() | plan.FusedMaps():
                 return self._expression(relation).query()
-            case plan.Aggregate() if any(isinstance(x, plan.Nested) for x in inputs(relation)):
+            case plan.Aggregate() | plan.Recode() if any(
+                isinstance(x, plan.Nested) for x in inputs(relation)
+            ):
                 return self._expression(relation).query()
             case plan.TableScan():
                 return scan_table(relation, self._kernels, self._prefix)
@@ -393,6 +396,9 @@ class _Emitter:
                 relation.type.dtype,
                 reduced=relation.layout.scalar,
             )
+        if isinstance(relation, plan.Recode):
+            before, after = relation.input.layout, relation.layout
+            return recode_array(relation.type, before, after, values[0], self._kernels)
         assert isinstance(relation, plan.Aggregate)
         operands = inputs(relation)
         scalar = [operand.layout.scalar for operand in operands]

@@ -243,6 +243,30 @@ def test_tables_that_say_more_are_read_as_tables(given: dict[str, Any], native: 
     assert _lists(program) == 0
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
+@pytest.mark.parametrize("fill", [0, 3])
+def test_lists_become_an_array_where_it_is_read(fill: int, dtype: str, routes: Any) -> None:
+    """No kernel takes lists of rows beside an array and adds up columns."""
+    A = _random(7, (60, 8), dtype)
+    B = np.round(9 * np.random.default_rng(8).normal(size=(60, 8))).astype(dtype)
+    A.eliminate_zeros()
+    whole = np.full(A.shape, fill, dtype)
+    whole[A.tocoo().coords] = A.data
+    for connection in routes.values():
+        table = ucle.table(A, fill=fill)
+        text = "y[j] += A[i,j] * B[i,j]"
+        program = ucle.einsum_program(text, A=table, B=B, database=connection)
+        assert _lists(program) == 1
+        if fill == 0:  # there is no matrix without entries to complete
+            assert "WITH" not in program.to_sql()
+        for plan in [program, *program.plans(20)]:
+            with plan.execute(connection) as result:
+                np.testing.assert_array_equal(result["y"].to_numpy(), (whole * B).sum(axis=0))
+        empty = ucle.table(scipy.sparse.csr_array((60, 8), dtype=dtype), fill=fill)
+        with program.execute(connection, A=empty) as result:
+            np.testing.assert_array_equal(result["y"].to_numpy(), fill * B.sum(axis=0))
+
+
 # ---- Frames of coordinates ----
 
 

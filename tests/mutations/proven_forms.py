@@ -15,6 +15,8 @@ ORDERS = "tests/optimiser/test_join_order.py"
 COPIES = "tests/lowering/test_copies.py"
 LEVELS = "tests/optimiser/test_tiled_and_compressed.py"
 
+SPARSE = "tests/inputs/test_sparse_arrays.py"
+PRICES = "tests/optimiser/test_memory_prices.py"
 ONCE = "tests/lowering/test_joined_once.py"
 QUOTIENTS = "tests/lowering/test_quotients.py"
 
@@ -242,5 +244,29 @@ PROVEN_FORMS: tuple[Mutation, ...] = (
         "            own = [vertex.name]\n",
         "the cost of a statement is that of its last vertex, and costly products are not searched",
         (f"{ORDERS}::test_products_that_rewriting_makes_are_ordered",),
+    ),
+    Mutation(
+        "arrays-from-rows-of-a-table",
+        "ucle/optimiser/pricing.py",
+        "needed.dense == (0, 1) and needed.levels[1] is Level.DENSE",
+        "False",
+        "a sparse matrix that is read as an array goes through a table of its entries",
+        (f"{SPARSE}::test_lists_become_an_array_where_it_is_read[0-float64]",),
+    ),
+    Mutation(
+        "a-step-for-a-call",
+        "ucle/plan/prices.py",
+        "0.0 if in_place else profile.step",
+        "profile.step",
+        "an array that is recoded in place costs as much as a pipeline",
+        (f"{PRICES}::test_arrays_that_are_recoded_in_place_take_no_step",),
+    ),
+    Mutation(
+        "recoded-apart",
+        "ucle/plan/nest_keyless.py",
+        "case Recode(operand, layout) if not layout.promoted:",
+        "case Recode(operand, layout) if layout.promoted:",
+        "an array is recoded in a relation of its own",
+        (f"{SPARSE}::test_lists_become_an_array_where_it_is_read[0-float64]",),
     ),
 )

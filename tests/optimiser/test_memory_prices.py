@@ -108,3 +108,9 @@ def test_arrays_are_fetched_from_the_cache_that_cores_share() -> None:
 def test_entries_go_into_few_groups_or_many() -> None:
     few, many = (cost(RecodeWork(1e6, 8.0, 1e6, n), ENGINE) for n in (OPEN, OPEN + 1))
     assert many - few == pytest.approx(1e6 * ENGINE.far)
+
+
+def test_arrays_that_are_recoded_in_place_take_no_step() -> None:
+    """It is a call in the query of whatever reads them."""
+    apart, in_place = (cost(RecodeWork(9.0, 8.0, 0.0, in_place=x), ENGINE) for x in (False, True))
+    assert apart - in_place == pytest.approx(ENGINE.step)

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.forests import FIELDS
-from ucle.ir.layouts import RESULT, TILE, Decomposition, Layout
+from ucle.ir.layouts import RESULT, TILE, Decomposition, Layout, Level
 from ucle.ir.linear_systems import LinearSystem
 from ucle.ir.masked_products import masked_products, reader_of
 from ucle.ir.vertices import Program, Vertex
@@ -423,6 +423,9 @@ class CostedProgram(SizedProgram):
         if stored.lists and needed.compressed is not None:
             return needed
         layouts = stored.layouts
+        if stored.lists and needed.dense == (0, 1) and needed.levels[1] is Level.DENSE:
+            # Lists become an array where they are read; entries go through a table.
+            layouts = *layouts, needed.with_level(1, Level.COMPRESSED)
         if len(layouts) < 2:
             return layouts[0] if layouts else None
 

@@ -111,7 +111,7 @@ def _recoding(sized: SizedProgram, name: str, source: Layout, change: LayoutChan
     read, made = (sized.rows(name, x) * sized.payload_bytes(name, x) for x in layouts)
     match change.kind:
         case ChangeKind.RECODE:
-            return RecodeWork(sized.rows(name, source), read + made, 0.0)
+            return RecodeWork(sized.rows(name, source), read + made, 0.0, in_place=True)
         case ChangeKind.GATHER:
             return RecodeWork(sized.rows(name, source), 6 * made, 0.0)
         case _:

@@ -27,6 +27,7 @@ from ucle.plan.relation_nodes import (
     MaskedJoin,
     Nested,
     Read,
+    Recode,
     Relation,
     TableScan,
 )
@@ -173,6 +174,11 @@ def _chain(relation: Relation, context: PassContext) -> _Chain | None:
                 return None
             named = tuple((source, 1) for source in sources if source is not None)
             return _Chain(relation, named, CALL_HEIGHT, CALL_HEIGHT)
+        case Recode(operand, layout) if not layout.promoted:
+            array = _source(operand)
+            if array is None:
+                return None
+            return _Chain(relation, ((array, 1),), CALL_HEIGHT, CALL_HEIGHT)
         case Aggregate(compute, None, _, type_, layout) if not layout.promoted:
             places = [_source(operand) for operand in inputs(relation)]
             placed = [place for place in places if place is not None]

@@ -286,13 +286,15 @@ class RecodeWork:
     """A change of the lists of positions in arrays: `rows` tuples, `bytes` read and written.
 
     `sorted` entries are sorted by their places, or read from sorted lists. They lie in any order,
-    and go into `groups`.
+    and go into `groups`. What is done `in_place`, array by array, is a call in the query of its
+    reader, and no step of its own.
     """
 
     rows: float
     bytes: float
     sorted: float
     groups: float = 0.0
+    in_place: bool = False
 
 
 Work = (
@@ -354,9 +356,10 @@ def cost(work: Work, profile: Profile) -> float:
             return total
         case CopyWork(size):
             return size * profile.write
-        case RecodeWork(rows, size, in_order, groups):
+        case RecodeWork(rows, size, in_order, groups, in_place):
             entry = profile.entry + (profile.far if groups > OPEN else 0.0)
-            return rows * profile.fixed + size * profile.write + in_order * entry + profile.step
+            total = rows * profile.fixed + size * profile.write + in_order * entry
+            return total + (0.0 if in_place else profile.step)
         case LoadWork(rows, size, moved, tried):
             if profile.inputs_free:
                 return 0.0
