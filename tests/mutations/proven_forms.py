@@ -15,6 +15,7 @@ ORDERS = "tests/optimiser/test_join_order.py"
 COPIES = "tests/lowering/test_copies.py"
 LEVELS = "tests/optimiser/test_tiled_and_compressed.py"
 
+ROWS = "tests/run/test_small_rows.py"
 SPARSE = "tests/inputs/test_sparse_arrays.py"
 PRICES = "tests/optimiser/test_memory_prices.py"
 ONCE = "tests/lowering/test_joined_once.py"
@@ -268,5 +269,13 @@ PROVEN_FORMS: tuple[Mutation, ...] = (
         "case Recode(operand, layout) if layout.promoted:",
         "an array is recoded in a relation of its own",
         (f"{SPARSE}::test_lists_become_an_array_where_it_is_read[0-float64]",),
+    ),
+    Mutation(
+        "large-constants",
+        "ucle/run/script.py",
+        "if _tuple_bytes(node) > MOST_PARAMETER_BYTES",
+        "if False",
+        "DuckDB makes a large array of a parameter while it plans",
+        (f"{ROWS}::test_lists_that_become_large_arrays_stay_in_tables[native-600]",),
     ),
 )

@@ -530,8 +530,8 @@ C[f,g] += U[i,f] * U[i,g]; D[f,g] += V[j,f] * V[j,g]; d += C[f,g] * D[f,g]; L = 
 def test_products_that_rewriting_makes_are_ordered(routes: Routes) -> None:
     """All of them are at one place in the text, and what measures the loss repeats them."""
     rng = np.random.default_rng(1)
-    X = sp.random_array((1600, 1200), density=0.03, rng=rng, format="csr")
-    arrays = {"X": X, "U": rng.random((1600, 10)), "V": rng.random((1200, 10))}
+    X = sp.random_array((3200, 1600), density=0.03, rng=rng, format="csr")
+    arrays = {"X": X, "U": rng.random((3200, 10)), "V": rng.random((1600, 10))}
     programs = [
         ucle.einsum_program(text, inputs=arrays, outputs=["L"], rewrite=rewrite)
         for text, rewrite in ((LOSS, "auto"), (LOSS, "algebraic"), (LOSS_BY_HAND, "auto"))

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+import scipy.sparse
 from leftovers import temporary_objects
 from sqlglot import parse_one
 
@@ -18,6 +19,7 @@ from ucle import errors
 from ucle.database.session import Session
 from ucle.plan import parameters as small_parameters
 from ucle.run import execute, script
+from ucle.sqlgen import NATIVE
 from ucle.sqlgen.parameter_query import parameter_query
 
 rng = np.random.default_rng(0)
@@ -364,6 +366,22 @@ def test_larger_ones_are_in_tables(
         answers(TEXTS[0], {"P": P, "Q": Q}, connection)
         assert bool(rows) == (most >= 240)
         assert len(registered) == names
+
+
+@pytest.mark.parametrize("size", [60, 600])
+def test_lists_that_become_large_arrays_stay_in_tables(
+    size: int, connection: duckdb.DuckDBPyConnection
+) -> None:
+    """DuckDB would make the array while it plans, and again: parameters are constants there."""
+    A = scipy.sparse.random_array((size, size), density=0.01, rng=1, format="csr")
+    B = rng.normal(size=(size, size))
+    text = "y[j] += A[i,j] * B[i,j]"
+    program = ucle.einsum_program(text, A=A, B=B, database=connection)
+    made = script.script_of(program.compiled.physical, NATIVE).rows
+    places = {table for row in made for table, _ in row.query.parameters}
+    assert any("lists" in table for table in places) == (size == 60)
+    with program.execute(connection) as result:
+        np.testing.assert_allclose(result["y"].to_numpy(), (A.toarray() * B).sum(axis=0))
 
 
 @pytest.mark.sample(1)

@@ -14,7 +14,7 @@ from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.exact_key import ExactKey, Same
 from ucle.ir.layouts import Coordinates
 from ucle.plan import relation_nodes as plans
-from ucle.plan.parameters import MOST_ROW_BYTES, small_enough
+from ucle.plan.parameters import MOST_PARAMETER_BYTES, MOST_ROW_BYTES, small_enough
 from ucle.plan.relation_tree import inputs, nodes
 from ucle.plan.sources import ListsSource
 from ucle.plan.steps import Plan, Role, Step
@@ -292,7 +292,8 @@ def _row_queries(
     if keys is None or (keys and not keyed):
         return
     given = [place for step in plan.steps for place in _places(step)]
-    lists = {place: relation for place, relation in given if _are_lists(relation)}
+    large = _become_large(plan)
+    lists = {x: y for x, y in given if _are_lists(y) and x[0] not in large}
     small = _small({x: y for x, y in given if x not in lists and not y.layout.promoted})
     types = {**keys, **{name: _sql_type(read) for name, read in results.items()}}
     for parameters in ({**small, **lists}, small) if lists else (small,):
@@ -341,7 +342,7 @@ def _small(given: Mapping[Place, plans.Load | plans.Held]) -> dict[Place, plans.
     return {place: relation for place, relation in chosen.items() if place[0] not in kept}
 
 
-def _tuple_bytes(relation: plans.Load | plans.Held) -> int:
+def _tuple_bytes(relation: plans.Load | plans.Held | plans.Recode) -> int:
     return relation.type.tuple_bytes(relation.layout)
 
 
@@ -349,6 +350,18 @@ def _are_lists(given: plans.Load | plans.Held) -> bool:
     """True for a compressed array of a whole matrix in memory."""
     from_lists = isinstance(given, plans.Load) and isinstance(given.source, ListsSource)
     return from_lists and not given.layout.promoted
+
+
+def _become_large(plan: Plan) -> set[str]:
+    """The tables of lists that become large arrays: of parameters, DuckDB makes constants."""
+    parts = (part for step in plan.steps for part in (*step.views, step))
+    return {
+        PLACEHOLDER + node.input.step
+        for part in parts
+        for node in nodes(part.relation)
+        if isinstance(node, plans.Recode) and isinstance(node.input, plans.Read)
+        if _tuple_bytes(node) > MOST_PARAMETER_BYTES
+    }
 
 
 def _places(step: Step) -> Iterator[tuple[Place, plans.Load | plans.Held]]:
