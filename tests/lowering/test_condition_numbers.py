@@ -208,6 +208,24 @@ def test_the_cheaper_form_by_default() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
+def test_differences_that_are_0_on_a_diagonal_are_not_measured(routes: Routes) -> None:
+    """Distances between rows of one matrix lose all digits there, and would be computed twice."""
+    rng = np.random.default_rng(3)
+    A, B = rng.normal(size=(2, 300, 600))
+    for other, numbers in (("A", ()), ("B", ("D.condition1",))):
+        text = f"D[i,j] = sum[k](square(A[i,k] - {other}[j,k]))"
+        inputs = {"A": A} if other == "A" else {"A": A, "B": B}
+        program = ucle.einsum_program(text, inputs=inputs, database=routes["native"])
+        assert program.compiled.program.condition_numbers == numbers
+        expected = np.square(A[:, None] - inputs[other][None]).sum(axis=-1)
+        for connection in routes.values():
+            with warnings.catch_warnings(action="error"), program.execute(connection) as result:
+                np.testing.assert_allclose(result["D"].to_numpy(), expected, rtol=1e-9)
+    weighted = "D[i,j] = sum[k](square(A[i,k] - A[j,k])); s = sum[i,j](D[i,j] * D[i,j])"
+    program = ucle.einsum_program(weighted, A=A, outputs=["s"])
+    assert all(name.startswith("s.") for name in program.compiled.program.condition_numbers)
+
+
 def test_statements_without_readers_are_not_measured() -> None:
     """The residual is opened where it is read, and needs no number of its own."""
     text = "R[i,j] = X[i,j] - sum[f](U[i,f] * V[j,f]); S[i,j] = R[i,j] * R[i,j]; L += S[i,j]"

@@ -278,4 +278,12 @@ PROVEN_FORMS: tuple[Mutation, ...] = (
         "DuckDB makes a large array of a parameter while it plans",
         (f"{ROWS}::test_lists_that_become_large_arrays_stay_in_tables[native-600]",),
     ),
+    Mutation(
+        "measured-where-it-is-0",
+        "ucle/optimiser/rewriting.py",
+        "root.statement in normal.unsafe and polynomial.cancels_on_a_diagonal",
+        "False",
+        "distances between the rows of a matrix are computed twice",
+        (f"{NUMBERS}::test_differences_that_are_0_on_a_diagonal_are_not_measured",),
+    ),
 )

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import count, permutations, product
+from itertools import combinations, count, permutations, product
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
@@ -132,6 +132,31 @@ class Polynomial:
         if frozenset[Label]().union(*(m.labels for m in left)) != frozenset(self.labels):
             return None
         return replace(self, monomials=left)
+
+    @property
+    def cancels_on_a_diagonal(self) -> bool:
+        """True if its terms cancel wherever two labels of the result have the same coordinate.
+
+        >>> i, j, k = (Label(name, 9) for name in "ijk")
+        >>> A, B = (Use("A", (label, k), DType.FLOAT64) for label in (i, j))
+        >>> squares = [Monomial(Fraction(1), (x, x), (k,)) for x in (A, B)]
+        >>> distances = (*squares, Monomial(Fraction(-2), (A, B), (k,)))
+        >>> Polynomial((i, j), DType.FLOAT64, distances).cancels_on_a_diagonal
+        True
+        """
+        return any(
+            self._cancels_where({other: one})
+            for one, other in combinations(self.labels, 2)
+            if replace(other, name=one.name) == one
+        )
+
+    def _cancels_where(self, same: Mapping[Label, Label]) -> bool:
+        """Return whether nothing is left under these other labels."""
+        totals: dict[object, Fraction] = {}
+        for monomial in self.monomials:
+            key = monomial.rename_labels(same).key
+            totals[key] = totals.get(key, Fraction(0)) + monomial.coefficient
+        return not any(totals.values())
 
     def sum_over(self, over: Labels) -> Polynomial:
         """Return the sum over some of its labels."""

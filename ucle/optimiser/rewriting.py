@@ -159,11 +159,26 @@ def candidates(
     if next(rewriter.neighbours(rewriter.written), None) is None:
         return []
     normal = rewriter.normal_form()
+    if measured and (lossy := _always_lossy(normal)):
+        rewriter = rewriter.within(logical.by_name.keys() - lossy)
+        normal = rewriter.normal_form()
     if measured and not normal.unsafe:
         return []  # all forms are safe
     search = _RewritingSearch(rewriter, tuples, cost, written)
     search.run(normal)
     return search.best()
+
+
+def _always_lossy(normal: Rewritten) -> frozenset[str]:
+    """Return the statements that lose all digits of some entries, whatever their data is.
+
+    Distances between the rows of one matrix do, on their diagonal: they would be computed twice.
+    """
+    return frozenset(
+        root.statement
+        for root, polynomial in normal.roots.items()
+        if root.statement in normal.unsafe and polynomial.cancels_on_a_diagonal
+    )
 
 
 class _Tuples:
