@@ -59,8 +59,8 @@ LESS = (1.0, 0.5, 0.25)
 GROUPS = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))
 """Where control groups of version 1 and of version 2 are made."""
 
-DENSE = 5e8
-"""Positions up to which a result is read as a dense array."""
+DENSE = 5e7
+"""Positions up to which a result is read as a dense array; more take longer than the programs."""
 
 ANSWERS = "right", "refused", "refused wrongly", "late", "slow", "wrong", "killed", "failed"
 
