@@ -232,6 +232,28 @@ INDEX_MAPS: tuple[tuple[list[int], list[int]], ...] = (
 )
 """Constants and programs of index maps over twelve entries."""
 
+HALF = 1 << 62
+"""A number from which on the kernel tests each position by itself."""
+
+
+def index_maps(rng: np.random.Generator, count: int) -> Iterator[tuple[list[int], list[int]]]:
+    """Index maps of one or two axes over twelve entries, by functions and conditions of chance."""
+    for number_ in range(count):
+        rank = int(rng.integers(1, 4))
+        axes = [(12, 1)] if rng.random() < 0.5 else [(3, 4), (4, 1)]
+        signs = [int(rng.integers(0, 2 + number_ % 2)) for _ in range(int(rng.integers(0, 3)))]
+        constants = rng.integers(-6, 15, len(axes) + len(signs)).tolist()
+        if number_ % 8 == 7:
+            constants[-1] = int(rng.choice((-HALF - 9, HALF + 9)))
+        factors = rng.integers(-2, 3, (len(constants), rank)).tolist()
+        program = [rank, *rng.integers(1, 6, rank).tolist(), len(axes)]
+        for axis, own in zip(axes, factors, strict=False):
+            program += [*axis, *own]
+        program.append(len(signs))
+        for sign, own in zip(signs, factors[len(axes) :], strict=True):
+            program += [1, sign, *own]
+        yield constants, program
+
 
 def ein_specs(
     specs: Sequence[tuple[str, list[int]]], prefixes: Sequence[str]
@@ -272,7 +294,7 @@ def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
         for offset, sizes, strides in PLACES:
             yield [tensor(rng, tag, 12), offset, sizes, strides]
     elif plain == "reindex":
-        for constants, program in INDEX_MAPS:
+        for constants, program in (*INDEX_MAPS, *index_maps(rng, 64)):
             yield [tensor(rng, tag, 12), constants, program, number(rng, tag)]
     elif plain.startswith(("cum", "vec_top_", "forest", "scatter", "mat_solve", *OF_MATRICES)):
         yield from _rows_along(plain)(rng, tag)

@@ -18,7 +18,9 @@ from ucle.foundation.dtypes import Scalar
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import (
     NOTHING,
+    Compare,
     Condition,
+    Sign,
     clauses,
     condition_labels,
     make_condition_nonnegative,
@@ -58,6 +60,18 @@ class IndexMap:
     def passes(self, axis: int, source: tuple[str, ...]) -> bool:
         """Return whether an axis is read at its own label, so that it passes through unchanged."""
         return self.indices[axis].label == source[axis]
+
+    @property
+    def reads_spans(self) -> bool:
+        """True if the entries that are read along a label are neighbours, so that they are copied.
+
+        >>> i = Affine.of({"i": 1})
+        >>> IndexMap((i.plus(Affine((), -1)),)).reads_spans, IndexMap((i.digit(2, True),)).reads_spans
+        (True, False)
+        """
+        found = clauses(self.condition)
+        linear = all(index.linear for index in self.indices)
+        return linear and found is not None and all(map(_is_span, found))
 
     def find_key_labels(self, promoted: Collection[str], source: tuple[str, ...]) -> frozenset[str]:
         """Return the labels that must be key columns if the given ones are.
@@ -156,3 +170,9 @@ class IndexMap:
         if shown.condition == NOTHING:
             return text
         return f"when({shown.condition}, {text})"
+
+
+def _is_span(clause: Sequence[Compare]) -> bool:
+    """Return whether neighbouring positions along each label meet a clause."""
+    alone = len(clause) == 1 and clause[0].affine.linear
+    return alone and clause[0].sign is not Sign.UNEQUAL

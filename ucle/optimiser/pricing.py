@@ -14,6 +14,7 @@ from functools import cached_property
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.forests import FIELDS
+from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import RESULT, TILE, Decomposition, Layout, Level
 from ucle.ir.linear_systems import LinearSystem
 from ucle.ir.masked_products import masked_products, reader_of
@@ -53,6 +54,8 @@ SMALLEST = 16
 """The tile size below which a block costs more than the computation on it."""
 REINDEXED_FLOPS = 100.0
 """The work to find the place where an entry is read, in operations of a streaming kernel."""
+COPIED_FLOPS, SPAN_FLOPS = 10.0, 500.0
+"""The same where entries are copied with their neighbours, and for each line of them."""
 NODES_OF_VISIT = 64.0
 """The nodes of a forest for each that a row comes by: a tree of 1000 nodes has some 16 levels."""
 VISIT_FLOPS = 10.0
@@ -244,8 +247,7 @@ class CostedProgram(SizedProgram):
             for label in inside
         )
         if vertex.index is not None:  # the source is read at the entries of the result
-            dense = vertex.tensor.type.dense_size(vertex.makes(decomposition))
-            flops = REINDEXED_FLOPS * dense if kernel.name is not None else 0.0
+            flops = _reindexed_flops(vertex, vertex.index, decomposition) if kernel.name else 0.0
         if vertex.top is not None:  # an entry is compared with the last one of a list
             ((operand, layout),) = read
             flops = 2.0 * self.program.types[operand.tensor].dense_size(layout)
@@ -492,3 +494,14 @@ def price(costed: CostedProgram, chosen: Mapping[str, Decomposition]) -> Decompo
                 exchanges[name, source, needed] = blocks
         costs[vertex.name] = replace(own, repartition=moves)
     return DecomposedProgram(program, dict(chosen), costed.stored, costs, sources, exchanges)
+
+
+def _reindexed_flops(vertex: Vertex, index: IndexMap, decomposition: Decomposition) -> float:
+    """Return the work to read arrays by an index map, in operations of a streaming kernel."""
+    layout = vertex.makes(decomposition)
+    shape = vertex.tensor.type.dense_shape(layout)
+    entries = math.prod(shape)
+    if not index.reads_spans:
+        return REINDEXED_FLOPS * entries
+    lines = entries / max(shape[-1], 1) if shape else 1.0
+    return COPIED_FLOPS * entries + SPAN_FLOPS * lines

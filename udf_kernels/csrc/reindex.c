@@ -51,6 +51,7 @@ typedef struct term {
 
 typedef struct index_map {
     size_t rank, axes, comparisons, digits, terms, count;
+    bool spans; /* along the last label, the entries that are read lie at neighbouring positions */
     int64_t size[UCLE_MOST_LABELS];
     source_axis axis[MOST_AXES];
     comparison comparison[MOST_COMPARISONS];
@@ -233,6 +234,20 @@ static bool read_map(call *c, size_t row, size_t length, index_map *map) {
     return true;
 }
 
+/* Whether every condition is one comparison that neighbouring positions meet, without digits. Numbers
+ * at half of the range or more are left to a test of each position: two may be too far apart. */
+static bool has_spans(const index_map *map) {
+    if (map->digits > 0 || map->rank == 0) return false;
+    for (size_t n = 0; n < map->axes; n++)
+        if (map->axis[n].f.low < INT64_MIN / 2 || map->axis[n].f.high > INT64_MAX / 2) return false;
+    for (size_t n = 0; n < map->comparisons; n++) {
+        const comparison *one = &map->comparison[n];
+        if (one->sign == UNEQUAL || !one->last) return false;
+        if (one->f.low < INT64_MIN / 2 || one->f.high > INT64_MAX / 2) return false;
+    }
+    return true;
+}
+
 static void step(index_map *map, size_t label, int64_t by) {
     for (size_t n = 0; n < map->axes; n++)
         map->axis[n].f.value += by * map->axis[n].f.factor[label];
@@ -290,14 +305,64 @@ static bool place(const index_map *map, size_t *offset) {
     return true;
 }
 
+/* Narrows a span of steps to those after which a value that grows by a factor is at least 0. */
+static void narrow(int64_t value, int64_t factor, int64_t *first, int64_t *end) {
+    int64_t from = 0, to = *end;
+    if (factor > 0 && value < 0) from = -(value + 1) / factor + 1;
+    if (factor < 0) to = value < 0 ? 0 : value / -factor + 1;
+    if (factor == 0 && value < 0) to = 0;
+    if (from > *first) *first = from;
+    if (to < *end) *end = to;
+}
+
+/* The steps along the last label at which an entry is read, all of which follow each other. */
+static void find_span(const index_map *map, int64_t *first, int64_t *end) {
+    size_t last = map->rank - 1;
+    *first = 0, *end = map->size[last];
+    for (size_t n = 0; n < map->comparisons; n++) {
+        const comparison *one = &map->comparison[n];
+        narrow(one->f.value, one->f.factor[last], first, end);
+        if (one->sign == EQUAL) narrow(-one->f.value, -one->f.factor[last], first, end);
+    }
+    for (size_t n = 0; n < map->axes; n++) {
+        const source_axis *a = &map->axis[n];
+        narrow(a->f.value, a->f.factor[last], first, end);
+        narrow(a->size - 1 - a->f.value, -a->f.factor[last], first, end);
+    }
+    if (*first > *end) *first = *end; /* there are none */
+}
+
+/* The distance along the last label of two entries that are read. Modulo 2^64, as offsets are: along
+ * an axis of size 1 any stride is right. */
+static size_t last_stride(const index_map *map) {
+    size_t stride = 0;
+    for (size_t n = 0; n < map->axes; n++)
+        stride += (size_t)map->axis[n].f.factor[map->rank - 1] * (size_t)map->axis[n].stride;
+    return stride;
+}
+
+/* Fills a line outside of its span, and copies the entries of the span at once. */
+static void copy_span(const call *c, const index_map *map, const element *outside,
+                      const void *from, char *to) {
+    size_t length = (size_t)map->size[map->rank - 1], bytes = c->type->size, offset = 0;
+    int64_t first, end;
+    find_span(map, &first, &end);
+    c->type->fill((size_t)first, outside, to);
+    c->type->fill(length - (size_t)end, outside, to + (size_t)end * bytes);
+    if (first == end) return;
+    for (size_t n = 0; n < map->axes; n++) {
+        const source_axis *a = &map->axis[n];
+        offset += (size_t)(a->f.value + first * a->f.factor[map->rank - 1]) * (size_t)a->stride;
+    }
+    c->type->copy((size_t)(end - first), (const char *)from + offset * bytes,
+                  (int64_t)last_stride(map), to + (size_t)first * bytes, 1);
+}
+
 /* Positions along the last label at which an entry is read lie at a constant distance, so that runs
  * of them are copied at once; digits make it another one now and then, and a run ends there. */
 static void copy_line(const call *c, index_map *map, const void *from, char *to) {
     size_t last = map->rank - 1, length = (size_t)map->size[last], bytes = c->type->size;
-    /* Modulo 2^64, as offsets of what is read: along an axis of size 1 any stride is right. */
-    size_t stride = 0;
-    for (size_t n = 0; n < map->axes; n++)
-        stride += (size_t)map->axis[n].f.factor[last] * (size_t)map->axis[n].stride;
+    size_t stride = last_stride(map);
     size_t first = 0, run = 0, start = 0, offset = 0;
     for (size_t i = 0; i <= length; i++) {
         bool read = i < length && place(map, &offset);
@@ -314,16 +379,20 @@ static void copy_line(const call *c, index_map *map, const void *from, char *to)
     step(map, last, -map->size[last]);
 }
 
-static bool walk(call *c, index_map *map, size_t label, const void *from, char **to) {
+static bool walk(call *c, index_map *map, size_t label, const element *outside, const void *from,
+                 char **to) {
     if (label + 1 == map->rank) {
         size_t length = (size_t)map->size[label];
-        if (watch_stops(&c->watch, 8 * length)) return false;
-        copy_line(c, map, from, *to);
+        if (watch_stops(&c->watch, map->spans ? length : 8 * length)) return false;
+        if (map->spans)
+            copy_span(c, map, outside, from, *to);
+        else
+            copy_line(c, map, from, *to);
         *to += length * c->type->size;
         return true;
     }
     for (int64_t i = 0; i < map->size[label]; i++) {
-        if (!walk(c, map, label + 1, from, to)) return false;
+        if (!walk(c, map, label + 1, outside, from, to)) return false;
         step(map, label, 1);
     }
     step(map, label, -map->size[label]);
@@ -339,12 +408,13 @@ size_t apply_reindex(call *c, size_t row) {
         return 0;
     void *out = writer_room(c, row, map.count);
     if (out == NULL) return 0;
-    c->type->fill(map.count, &outside, out);
+    map.spans = has_spans(&map);
+    if (!map.spans) c->type->fill(map.count, &outside, out);
     size_t offset;
     char *to = out;
     if (map.rank == 0) {
         if (place(&map, &offset)) c->type->copy(1, at(c->type, t.data, offset), 1, out, 1);
-    } else if (map.count > 0 && !walk(c, &map, 0, t.data, &to)) {
+    } else if (map.count > 0 && !walk(c, &map, 0, &outside, t.data, &to)) {
         return finish(c, row, map.count, INTERRUPTED);
     }
     writer_take(c, row, map.count);
