@@ -24,6 +24,7 @@ from ucle.foundation.threads import import_late
 from ucle.inputs.relations import input_dtype
 from ucle.lazy.meaning import depends_on_types
 from ucle.lazy.nodes import Apply, Lazy, Leaf, Node, in_order
+from ucle.lazy.share_nodes import share_nodes
 from ucle.lazy.statements import LazyProgram, relabel_dictionaries, to_program, with_units
 from ucle.lazy.types import Types, node_types
 from ucle.program import EinsumProgram, einsum_program
@@ -51,7 +52,7 @@ def compile_tensors(
     Raises:
         UcleError: as for `einsum_program`; a note shows the program.
     """
-    nodes = {name: with_units(tensor) for name, tensor in outputs.items()}
+    nodes = share_nodes({name: with_units(tensor) for name, tensor in outputs.items()})
     database = _database(nodes, database)
     program = to_program(nodes, _types(nodes, database))
     _check_bounds(nodes, options.get("bounds") or {})
@@ -97,7 +98,7 @@ def compute_tensors(
 @validated()
 def program_of(outputs: Mapping[str, Lazy]) -> LazyProgram:
     """Build the statements of some tensors without querying any database."""
-    nodes = {name: with_units(tensor) for name, tensor in outputs.items()}
+    nodes = share_nodes({name: with_units(tensor) for name, tensor in outputs.items()})
     return to_program(nodes, _types(nodes, None, look=False))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import field, replace
 from itertools import count
 from typing import Any
 
@@ -58,6 +58,7 @@ from ucle.lazy.nodes import (
     in_order,
     sources,
 )
+from ucle.lazy.share_nodes import identity
 from ucle.lazy.types import Types, operand_types
 from ucle.operators import (
     LOGSUMEXP,
@@ -149,7 +150,7 @@ def _name_inputs(nodes: Sequence[Node], outputs: Iterable[str]) -> dict[Leaf, st
     by_identity: dict[Any, list[Leaf]] = {}
     for node in nodes:
         if isinstance(node, Leaf):
-            by_identity.setdefault(_identity(node), []).append(node)
+            by_identity.setdefault(identity(node), []).append(node)
     firsts = [leaves[0] for leaves in by_identity.values()]
     stems = [x if (x := re.sub(r"\W", "_", leaf.name)).isidentifier() else "X" for leaf in firsts]
     taken = {name.casefold() for name in (*outputs, *WORDS, *REDUCES)}
@@ -159,17 +160,6 @@ def _name_inputs(nodes: Sequence[Node], outputs: Iterable[str]) -> dict[Leaf, st
         for name, leaves in zip(names, by_identity.values(), strict=True)
         for leaf in leaves
     }
-
-
-def _identity(leaf: Leaf) -> Any:
-    """A key that is equal for identical inputs: a table's name, or the identity of an object."""
-    spec = leaf.value
-    if not isinstance(spec, TableInput):
-        return id(spec)
-    relation = spec.relation if isinstance(spec.relation, str) else id(spec.relation)
-    named = tuple(axis.name for axis in leaf.axes) if spec.dictionaries else ()
-    other_fields = (getattr(spec, each.name) for each in fields(spec) if each.name != "relation")
-    return (relation, len(leaf.axes), named, *map(repr, other_fields))
 
 
 def _read_whole(nodes: Iterable[Node]) -> Iterator[Node]:
