@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import duckdb
 
 from ucle.errors import ExtensionForbiddenError, ExtensionUnavailableError
@@ -10,6 +12,9 @@ from ucle.udf_kernels import native
 
 _AN_AGGREGATE = "sum_vec_8"
 """A function that nobody else makes: Python has no aggregates, and macros are not internal."""
+
+_loaded: weakref.WeakSet[duckdb.DuckDBPyConnection] = weakref.WeakSet()
+"""Connections through which the kernels were loaded: DuckDB never unloads them."""
 
 
 def load_extension(connection: duckdb.DuckDBPyConnection) -> None:
@@ -25,6 +30,9 @@ def load_extension(connection: duckdb.DuckDBPyConnection) -> None:
         KernelsMissingError: the compiled kernels are missing.
     """
     native.load_module()  # DuckDB gets the image that Python has loaded
+    if connection in _loaded:
+        limit_memory(connection)
+        return
     # Asked before it is tried: a LOAD that is refused aborts the transaction that is open.
     if not _is_set(connection, "allow_unsigned_extensions"):
         if is_loaded(connection):
@@ -38,6 +46,7 @@ def load_extension(connection: duckdb.DuckDBPyConnection) -> None:
             connection.execute(f"LOAD '{path}'")
         except duckdb.Error as error:
             raise _unavailable(str(error)) from error
+    _loaded.add(connection)
     limit_memory(connection)
 
 

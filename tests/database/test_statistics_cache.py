@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ import pytest
 from keyboard import run_interrupted
 
 import ucle
-from ucle.database import statistics_cache
+from ucle.database import data_versions, statistics_cache
 from ucle.database.open_sessions import open_session
 from ucle.database.session import Session
 from ucle.errors import DuplicateCoordinatesError, InputError, ValueTypeError
@@ -474,3 +475,62 @@ def test_dictionaries_are_counted_once_for_a_version(
         assert sum(query.startswith("SELECT COUNT(*) FROM (SELECT DIST") for query in reads) == 1
     fresh.execute("INSERT INTO colours VALUES ('c', 3)")
     assert program.execute(fresh)["Z"].to_numpy().tolist() == [2, 4, 6]
+
+
+def test_settled_tables_in_memory_are_measured_once(
+    connection: duckdb.DuckDBPyConnection, reads: list[str]
+) -> None:
+    def made(factor: int) -> pa.Table:
+        return pa.table({"i": [str(n) for n in range(50)], "v": [factor * n for n in range(50)]})
+
+    settled, other = data_versions.settle(made(1)), made(1)
+    first = statistics(connection, settled, "i")
+    assert reads
+    reads.clear()
+    assert statistics(connection, settled, "i") == first
+    assert not reads
+    for table in (other, other, data_versions.settle(made(0))):  # with a dictionary of its size
+        reads.clear()
+        found = statistics(connection, table, "i")
+        assert reads
+        assert found.entries == (49 if table is other else 0)
+    read_otherwise = statistics(connection, ucle.table(settled, ["i"], fill=1), "i")
+    assert read_otherwise.entries == 49
+    assert data_versions.memory_version(settled) != data_versions.memory_version(made(1))
+
+
+def test_versions_of_tables_in_memory_go_with_them(connection: duckdb.DuckDBPyConnection) -> None:
+    before = len(data_versions._settled)
+    table = data_versions.settle(pa.table({"i": ["a", "b"], "v": [1.0, 2.0]}))
+    assert statistics(connection, table, "i").entries == 2
+    assert len(data_versions._settled) == before + 1
+    ucle.clear_caches()
+    del table
+    gc.collect()
+    assert len(data_versions._settled) == before
+
+
+def test_loops_measure_their_first_state_once(
+    connection: duckdb.DuckDBPyConnection, reads: list[str]
+) -> None:
+    connection.execute("CREATE TABLE named AS SELECT 'n' || i AS i, 'n' || j AS j FROM t")
+    links = ucle.tensor(
+        ucle.table("named", ["i", "j"], value=1, coordinates={"i": "n", "j": "n"}, duplicates="sum"),
+        axes=("i", "j"),
+        database=connection,
+    )
+    out = links.sum("j")
+
+    def step(rank: ucle.Tensor) -> ucle.Tensor:
+        return 0.5 * links.dot(rank, axis="i").rename({"j": "i"}) + 1
+
+    first = ucle.iterate(step, (out >= 0) / 3, max_steps=3)
+    assert len({sql for sql in reads if "state" in sql and "COUNT(*)" in sql}) == len(
+        [sql for sql in reads if "state" in sql and "COUNT(*)" in sql]
+    )
+    reads.clear()
+    again = ucle.iterate(step, (out >= 0) / 3, max_steps=3)
+    np.testing.assert_array_equal(first.state.to_numpy(), again.state.to_numpy())
+    connection.execute("INSERT INTO named VALUES ('n1', 'one more')")
+    other = ucle.iterate(step, (out >= 0) / 3, max_steps=3)
+    assert len(other.state.to_numpy()) == len(first.state.to_numpy()) + 1

@@ -12,7 +12,8 @@ stored the segments of its columns. Any change to a table changes one of these:
 
 A version is valid within a process. The version is unknown for views and tables of other systems;
 inside a transaction, whose changes can be rolled back; for glob patterns and remote files; and in
-memory after a table was updated or the user has called CHECKPOINT. Not detected are: an ALTER TABLE
+memory after a table was updated or the user has called CHECKPOINT. A table in memory has a version
+if ucle made it and nobody else has seen it (`settle`). Not detected are: an ALTER TABLE
 ... TYPE ... USING of a table in memory that keeps number, type and extreme values of every segment;
 and a file that is rewritten with the same size within the resolution of its file system's clock.
 
@@ -38,6 +39,7 @@ from ucle.database.table_names import Relation, find_relations
 from ucle.errors import InputError
 from ucle.foundation.caches import BoundedCache
 from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.libraries import pa
 from ucle.plan.sources import (
     DataFile,
     InMemory,
@@ -111,6 +113,22 @@ def source_version(session: Session, source: InputSource) -> Version | None:
         return None
     (seen,) = look(session, [source])
     return seen.state if seen.known else None
+
+
+def settle(table: pa.Table) -> pa.Table:
+    """Give a table in memory a version, as nobody changes it from now on.
+
+    An Arrow table is immutable, but the memory behind it may be an array of the caller's.
+    """
+    place, number = id(table), next(_numbers)
+    _settled[place] = weakref.ref(table, lambda _: _settled.pop(place, None)), number
+    return table
+
+
+def memory_version(data: object) -> Version | None:
+    """The version of a table in memory that is settled, and of no other data."""
+    held = _settled.get(id(data))
+    return ("settled", held[1]) if held is not None and held[0]() is data else None
 
 
 def look(session: Session, sources: Sequence[TableSource]) -> list[Seen]:
@@ -213,6 +231,8 @@ def _database_state(path: str, updated: bool) -> Version | None:
 
 _numbers = itertools.count()
 _connections: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+_settled: dict[int, tuple[weakref.ref[Any], int]] = {}
+"""Tables in memory by their identity, with a number that never recurs."""
 
 
 def _in_memory(session: Session, relation: Relation) -> str:

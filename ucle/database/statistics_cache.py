@@ -13,7 +13,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
-from ucle.database.data_versions import Version, digest, source_version
+from ucle.database.data_versions import Version, digest, memory_version, source_version
 from ucle.database.own_schema import home, read_notes, write_note
 from ucle.database.session import Session
 from ucle.database.statistics_store import facts_text, read_facts
@@ -78,6 +78,7 @@ def known_facts(
     prefix: str = "",
     *,
     asks_for_coverage: bool = False,
+    data: object = None,
 ) -> MeasuredInput:
     """Return statistics, sizes and finiteness of a source: cached, stored, or measured.
 
@@ -91,10 +92,11 @@ def known_facts(
         mode: one of `ucle.options.STATISTICS`.
         prefix: prefix of the names of tables that were registered from memory.
         asks_for_coverage: True if it matters that there is an entry at every coordinate of a key.
+        data: the table, if it is in memory.
     """
     exact = mode == "exact"
     reading = _reading(source, fill, exact)
-    version = source_version(session, source)
+    version = source_version(session, source) or memory_version(data)
     read = _reader(session, tensor, source)
     known, note, large = _recall(version, reading), None, False
     if known is not None:
@@ -102,7 +104,8 @@ def known_facts(
     else:
         size = elements(read, source, prefix)
         large = size > stats.EXACT_ENTRIES
-        note = _Note.of(session, source, reading) if version and size >= NOTED_ENTRIES else None
+        noted = source.from_database and version and size >= NOTED_ENTRIES
+        note = _Note.of(session, source, reading) if noted else None
         known = note.read(session, source) if note else None
         if note and known:
             STATISTICS.debug("%s (%s) is noted in %s", tensor, source.origin, note.database)

@@ -227,7 +227,14 @@ def _bind_table(
             measured = known(session, name, source.apart, fill, coverage)
         else:
             measured = known or known_facts(
-                session, name, source.apart, fill, mode, prefix, asks_for_coverage=coverage
+                session,
+                name,
+                source.apart,
+                fill,
+                mode,
+                prefix,
+                asks_for_coverage=coverage,
+                data=described.data,
             )
         statistics = measured.statistics
         if source.tiles:

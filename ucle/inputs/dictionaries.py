@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 
+from ucle.database.data_versions import Version, memory_version
 from ucle.database.dictionary_sizes import dictionary_size
 from ucle.database.session import Session
 from ucle.errors import CoordinateError, ValueTypeError
@@ -20,7 +21,7 @@ from ucle.inputs.column_types import KINDS_OF_TIME, NOTHING, common_key_type, ke
 from ucle.inputs.relations import register_inputs
 from ucle.inputs.states import BoundInput
 from ucle.language.bounds import AxisBound, SizeClasses
-from ucle.plan.sources import NAME, Dictionary, TableSource
+from ucle.plan.sources import NAME, Dictionary, Origin, TableSource
 from ucle.sqlgen.input_queries import absent_query
 
 LONGEST_SHOWN = 60
@@ -209,6 +210,7 @@ def bind_dictionaries(
     axes: dict[tuple[str, int], str] = {}
     bounds = {name: list(bound.bounds) for name, bound in inputs.items()}
     names: set[str] = set()
+    memory = _versions_in_memory(inputs)
     for group in _groups(inputs, classes):
         encoded = [member for member in group if _is_encoded(inputs, member)]
         if not encoded:
@@ -219,12 +221,22 @@ def bind_dictionaries(
         (name,) = unique_names([_title(inputs, encoded)], names)
         dictionary = Dictionary(name, columns, 0)
         with register_inputs(session, inputs, prefix):
-            size = dictionary_size(session, dictionary, prefix)
+            size = dictionary_size(session, dictionary, prefix, memory)
         dictionaries.append(replace(dictionary, size=size))
         for tensor, axis in encoded:
             axes[tensor, axis] = name
             bounds[tensor][axis] = _bound_axis(bounds[tensor][axis], size)
     return Dictionaries(tuple(dictionaries), axes), {x: tuple(each) for x, each in bounds.items()}
+
+
+def _versions_in_memory(inputs: Mapping[str, BoundInput]) -> dict[Origin, Version]:
+    """The versions of the tables in memory that have one."""
+    return {
+        bound.source.origin: version
+        for bound in inputs.values()
+        if isinstance(bound.source, TableSource)
+        and (version := memory_version(bound.data)) is not None
+    }
 
 
 def _is_of_times(dictionary: Dictionary) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ucle.database.data_versions import settle
 from ucle.database.session import Database
 from ucle.errors import ArgumentError, ArgumentTypeError, LabelError, ValueTypeError
 from ucle.foundation import arguments as args
@@ -238,7 +239,9 @@ def _first(
     beside = {name: part.lazy for name, part in zip(names, following.values(), strict=True)}
     program = compile_tensors({**first, **beside}, database, outputs=tuple(first))
     with program.execute() as result:
-        return {name: Tensor(lift_input(result[name].to_arrow(), name=name)) for name in first}
+        return {
+            name: Tensor(lift_input(settle(result[name].to_arrow()), name=name)) for name in first
+        }
 
 
 def _as_state(name: str, part: Tensor) -> Tensor:

@@ -59,6 +59,7 @@ void call_open(call *c, const kernel *k, account *account, void *chunk) {
     memset(c->work, 0, sizeof c->work);
     memset(c->zeroed, 0, sizeof c->zeroed);
     c->sums_clear = 0;
+    c->spares = NULL;
     c->narrowed = c->forest = (view){NULL, 0};
     memset(c->checked, 0, sizeof c->checked);
     memset(c->expanded, 0, sizeof c->expanded);
@@ -130,6 +131,10 @@ static size_t borrowed_capacity(call *c, const buffer *b, size_t bytes) {
 static char *reserve(call *c, buffer *b, size_t bytes) {
     if (b->data != NULL && bytes <= b->capacity) return b->data;
     size_t capacity = borrowed_capacity(c, b, bytes);
+    if (capacity == 0 && c->spares != NULL) {
+        for (size_t i = 0; i < SPARES; i++) buffer_release(c, &c->spares[i]);
+        capacity = borrowed_capacity(c, b, bytes);
+    }
     if (capacity == 0) return fail_to_borrow(c, bytes), NULL;
     char *data = realloc(b->data, capacity);
     if (data == NULL) {
@@ -182,11 +187,23 @@ static char *copy_to_vector(writer *w, size_t row, const void *data, size_t byte
     return w->next;
 }
 
+/* Memory of the size of a result that nobody needs any more: its pages are there already. */
+static void take_spare(call *c, size_t bytes) {
+    for (size_t i = 0; i < SPARES; i++) {
+        buffer *spare = &c->spares[i];
+        if (spare->capacity < bytes || spare->capacity / 2 > bytes) continue;
+        c->out.store = *spare;
+        *spare = (buffer){0};
+        return;
+    }
+}
+
 /* Room in memory of ours, from where results are copied or, on the Arrow route, handed over. */
 static char *room_in_store(call *c, size_t bytes) {
     writer *w = &c->out;
     if (w->vector != NULL) w->used = 0; /* DuckDB has copied what was taken before */
     size_t used = w->used * c->kernel->result->size;
+    if (c->spares != NULL && w->store.data == NULL) take_spare(c, bytes);
     char *base = reserve(c, &w->store, used + bytes);
     if (base == NULL) return NULL;
     w->in_place = false;

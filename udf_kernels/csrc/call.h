@@ -23,7 +23,7 @@
 
 typedef struct call call;
 
-enum { MAX_ARGUMENTS = 8, CSR_ARGUMENTS = 4, WORK_BUFFERS = 7 + CSR_ARGUMENTS };
+enum { MAX_ARGUMENTS = 8, CSR_ARGUMENTS = 4, WORK_BUFFERS = 7 + CSR_ARGUMENTS, SPARES = 2 };
 
 /* Signature letters: b BLOB, s VARCHAR, i BIGINT, I BIGINT[], o BOOLEAN; e is one element of the
  * kernel's type, E a list of them. v, the last parameter, is any number of BLOBs that may be NULL; B a
@@ -141,6 +141,7 @@ struct call {
     view checked[CSR_ARGUMENTS]; /* the compressed tensors that were looked at last */
     size_t expanded[CSR_ARGUMENTS]; /* bytes of their entries, if they were runs that were expanded */
     view forest; /* the tensor whose forest was read last */
+    buffer *spares; /* memory that the result may take over, or NULL */
     ein_plan plan; /* of the spec and sizes seen last */
     view plan_spec, plan_sizes;
     bool plan_ready;

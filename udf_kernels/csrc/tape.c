@@ -65,7 +65,11 @@ typedef struct tape {
     int64_t *numbers; /* room for the lists of a line: as many as the program could name */
     argument argument[MAX_ARGUMENTS];
     call line_call;
+    buffer spares[SPARES]; /* of tensors that were let go, for the next ones */
+    size_t spared;
 } tape;
+
+enum { SPARE_LEAST = 1 << 16 };
 
 /* ---- Words ---- */
 
@@ -213,6 +217,7 @@ static bool run_kernel(tape *t, const kernel *k) {
     char letter;
     *m = (made){.given = true, .last_use = m->last_use};
     call_open(c, k, t->c->account, NULL);
+    c->spares = t->spares;
     letter = c->out.type;
     for (size_t i = 0; i < c->arguments; i++) c->args[i] = t->argument[i].k;
     c->rows = c->out.rows = 1;
@@ -257,9 +262,23 @@ static bool run_line(tape *t) {
 }
 
 static void let_go(tape *t, buffer *owned) {
-    account_disclaim(t->c->account, owned->capacity);
+    account *a = t->c->account;
+    account_disclaim(a, owned->capacity);
+    if (owned->capacity >= SPARE_LEAST && account_borrow(a, owned->capacity)) {
+        buffer *spare = &t->spares[t->spared++ % SPARES], before = *spare;
+        *spare = *owned;
+        *owned = before;
+        account_repay(a, before.capacity);
+    }
     free(owned->data);
     *owned = (buffer){0};
+}
+
+static void free_spares(tape *t) {
+    for (size_t i = 0; i < SPARES; i++) {
+        account_repay(t->c->account, t->spares[i].capacity);
+        free(t->spares[i].data);
+    }
 }
 
 static bool put_results(tape *t, size_t row) {
@@ -473,6 +492,7 @@ size_t apply_tape(call *c, size_t row) {
             done = run(t, &r, row);
             for (size_t i = 0; i < t->count; i++) let_go(t, &t->made[i].owned);
             for (size_t i = 0; i < 2 * words; i++) let_go(t, &r.set[i].owned);
+            free_spares(t);
         }
         account_repay(c->account, bytes);
     }
