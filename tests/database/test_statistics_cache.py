@@ -515,7 +515,7 @@ def test_loops_measure_their_first_state_once(
 ) -> None:
     connection.execute("CREATE TABLE named AS SELECT 'n' || i AS i, 'n' || j AS j FROM t")
     links = ucle.tensor(
-        ucle.table("named", ["i", "j"], value=1, coordinates={"i": "n", "j": "n"}, duplicates="sum"),
+        ucle.table("named", ["i", "j"], 1, coordinates={"i": "n", "j": "n"}, duplicates="sum"),
         axes=("i", "j"),
         database=connection,
     )

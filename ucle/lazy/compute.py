@@ -19,9 +19,12 @@ from ucle.errors import (
 )
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
+from ucle.foundation.caches import BoundedCache
 from ucle.foundation.dtypes import DType
+from ucle.foundation.exact_key import ExactKey
 from ucle.foundation.threads import import_late
 from ucle.inputs.relations import input_dtype
+from ucle.language.syntax import Statement
 from ucle.lazy.meaning import depends_on_types
 from ucle.lazy.nodes import Apply, Lazy, Leaf, Node, in_order
 from ucle.lazy.share_nodes import share_nodes
@@ -29,6 +32,11 @@ from ucle.lazy.statements import LazyProgram, relabel_dictionaries, to_program, 
 from ucle.lazy.types import Types, node_types
 from ucle.program import EinsumProgram, einsum_program
 from ucle.run.results import Result
+
+MOST_BYTES = 1 << 23
+"""Bytes of all statements that are kept."""
+
+_statements = BoundedCache[tuple[Statement, ...]](MOST_BYTES)
 
 
 @validated(database=args.database_or_spark, bounds=args.optional(args.sizes))
@@ -58,7 +66,7 @@ def compile_tensors(
     _check_bounds(nodes, options.get("bounds") or {})
     compiled = partial(
         einsum_program,
-        program.statements,
+        _kept_statements(program.statements),
         inputs=program.inputs,
         database=database,
         **{"outputs": tuple(outputs), **options},
@@ -71,6 +79,11 @@ def compile_tensors(
     except UcleError as error:
         error.add_note(f"The tensors make this program:\n{program}")
         raise
+
+
+def _kept_statements(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """Return the same statements as before, so that what is known of them is found by identity."""
+    return _statements.get_or_make(ExactKey.find(statements), lambda: statements)
 
 
 @contextmanager

@@ -10,7 +10,9 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 
 from ucle.errors import ValueTypeError
+from ucle.foundation.caches import BoundedCache
 from ucle.foundation.dtypes import DType, Scalar, promote
+from ucle.foundation.exact_key import ExactKey
 from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import matrix_dtype
 from ucle.ir.conditions import All, Compare, Condition, Some
@@ -29,6 +31,12 @@ Types = dict[Node, DType | None]
 """The element type of each node; None if it is not known."""
 
 NOWHERE = Span(1, 1)
+
+MOST_BYTES = 1 << 20
+"""Bytes of all types that are kept."""
+
+_known = BoundedCache[DType](MOST_BYTES)
+"""Types of nodes, by all that they depend on."""
 
 
 def node_types(
@@ -86,7 +94,14 @@ def _apply_type(node: Apply, types: Types) -> DType | None:
 
 
 def _type_of_known(node: Apply, kinds: Sequence[DType | Scalar | None]) -> DType:
-    """The type of a node whose operands have these types."""
+    """The type of a node whose operands have these types; many nodes are alike in all it takes."""
+    labels = tuple(operand.labels for operand in node.operands)
+    how = node.function, node.output, node.reduce, node.along, node.first, node.flat
+    key = ExactKey.find((tuple(kinds), labels, how))
+    return _known.get_or_make(key, lambda: _infer_type(node, kinds))
+
+
+def _infer_type(node: Apply, kinds: Sequence[DType | Scalar | None]) -> DType:
     if node.flat:
         (entries,) = kinds
         assert isinstance(entries, DType), "a tensor is flattened"
