@@ -81,7 +81,7 @@ def fuse_dense_steps(plan: Plan, context: PassContext) -> Plan:
             continue
         (name,) = unique_names(["tape"], taken)
         recorder = _Recorder({step.name: step for step in steps}, columns)
-        tape = recorder.tape(every, kept)
+        tape = recorder.tape(_in_less_memory(every, kept), kept)
         sources = {x.step for x in tape.operands if isinstance(x, Read)}
         if len(tape.operands) > kernel_limits().operands or len(sources) > WIDEST:
             continue
@@ -222,6 +222,55 @@ def _is_worth_it(steps: Sequence[Step], kept: Collection[str]) -> bool:
     shared = any(uses[step.name] > 1 for step in steps)
     calls = sum(not isinstance(step.relation, Renamed) for step in steps)
     return calls > 1 and (len(kept) > 1 or shared or calls > NESTED)
+
+
+LONGEST = 1 << 9
+"""The most lines that are put in another order: that takes a moment for each pair of them."""
+
+
+def _in_less_memory(steps: Sequence[Step], kept: Collection[str]) -> Sequence[Step]:
+    """Return the lines of a tape, each after those that it reads, with few tensors at a time.
+
+    Of the lines that may be next, the one comes first after which there is least, and of equals the
+    last, which often reads what was made just before. Whole tensors take pages of memory that the
+    system has to clear, unless what is not read any more makes room for them.
+
+    Args:
+        steps: each after those that it reads.
+        kept: those whose tensors are results.
+    """
+    if len(steps) > LONGEST:
+        return steps
+    size = {step.name: _bytes(step.relation) for step in steps}
+    below = {x.name: [y for y in dict.fromkeys(reads(x.relation)) if y in size] for x in steps}
+    above = {name: [x for x in size if name in below[x]] for name in size}
+    left = {name: len(above[name]) + (name in kept) for name in size}
+    waiting = {name: len(below[name]) for name in size}
+    ready = [name for name in size if not waiting[name]]
+    order: list[str] = []
+
+    def growth(name: str) -> float:
+        return size[name] - sum(size[x] for x in below[name] if left[x] == 1)
+
+    places = {name: place for place, name in enumerate(size)}
+    while ready:
+        name = min(ready, key=lambda x: (growth(x), -places[x]))
+        ready.remove(name)
+        order.append(name)
+        for operand in below[name]:
+            left[operand] -= 1
+        for reader in above[name]:
+            waiting[reader] -= 1
+            if not waiting[reader]:
+                ready.append(reader)
+    by_name = {step.name: step for step in steps}
+    return [by_name[name] for name in order]
+
+
+def _bytes(relation: Relation) -> float:
+    """The bytes of a line's result; 0 for a compressed array, whose size only the data tells."""
+    compressed = relation.layout.compressed is not None
+    return 0 if compressed else relation.type.tuple_bytes(relation.layout)
 
 
 # ---- A tape ----
