@@ -480,8 +480,10 @@ def test_dictionaries_are_counted_once_for_a_version(
 def test_settled_tables_in_memory_are_measured_once(
     connection: duckdb.DuckDBPyConnection, reads: list[str]
 ) -> None:
-    def made(factor: int) -> pa.Table:
-        return pa.table({"i": [str(n) for n in range(50)], "v": [factor * n for n in range(50)]})
+    def made(factor: int, rows: int = 50) -> pa.Table:
+        return pa.table(
+            {"i": [str(n) for n in range(rows)], "v": [factor * n for n in range(rows)]}
+        )
 
     settled, other = data_versions.settle(made(1)), made(1)
     first = statistics(connection, settled, "i")
@@ -489,11 +491,15 @@ def test_settled_tables_in_memory_are_measured_once(
     reads.clear()
     assert statistics(connection, settled, "i") == first
     assert not reads
-    for table in (other, other, data_versions.settle(made(0))):  # with a dictionary of its size
+    for table in (other, other, data_versions.settle(made(0))):
         reads.clear()
         found = statistics(connection, table, "i")
         assert reads
         assert found.entries == (49 if table is other else 0)
+    few = ucle.einsum_program("y[i] = 2 * A[i]", A=data_versions.settle(made(1, 20)))
+    assert few.execute()["y"].to_numpy().tolist() == sorted(
+        range(0, 40, 2), key=lambda n: str(n // 2)
+    )
     read_otherwise = statistics(connection, ucle.table(settled, ["i"], fill=1), "i")
     assert read_otherwise.entries == 49
     assert data_versions.memory_version(settled) != data_versions.memory_version(made(1))

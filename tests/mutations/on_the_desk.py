@@ -17,6 +17,10 @@ STATED = "tests/lazy/test_stated_sizes.py"
 
 GUARDS = "tests/language/test_guard_operands.py"
 
+SHARED = "tests/lazy/test_shared_nodes.py"
+
+FACTS = "tests/database/test_statistics_cache.py"
+
 ON_THE_DESK: tuple[Mutation, ...] = (
     Mutation(
         "stated-times-stay-positions",
@@ -171,6 +175,46 @@ ON_THE_DESK: tuple[Mutation, ...] = (
         "return replace(a, high=max(a.high, 1))",
         "a guarded divisor may be 0, so that its quotients are dense",
         (f"{GUARDS}::test_numbers_some_of_which_are_zero",),
+    ),
+    Mutation(
+        "gradients-by-what-computes-the-same",
+        "ucle/lazy/share_nodes.py",
+        "new if node in own else known.setdefault(_key(new), new)",
+        "known.setdefault(_key(new), new)",
+        "a gradient is by all tensors that compute the same as one of them",
+        (f"{SHARED}::test_gradients_are_by_one_object_and_not_by_what_computes_the_same",),
+    ),
+    Mutation(
+        "sums-along-any-axis-are-the-same",
+        "ucle/lazy/share_nodes.py",
+        "for each in fields(node))",
+        'for each in fields(node) if each.name not in ("output", "axes"))',
+        "the sum along one axis stands for that along another",
+        (f"{SHARED}::test_labels_in_other_places_are_not_the_same",),
+    ),
+    Mutation(
+        "tensors-wait-on-tapes",
+        "ucle/plan/fuse_dense_steps.py",
+        "if left[x] == 1)",
+        "if left[x] == 0)",
+        "no line of a tape comes earlier because it is the last to read a tensor",
+        ("tests/plan/test_tape_order.py::test_tensors_of_windows_do_not_wait_for_each_other",),
+    ),
+    Mutation(
+        "first-states-are-measured-twice",
+        "ucle/lazy/loops.py",
+        "settle(result[name].to_arrow())",
+        "result[name].to_arrow()",
+        "the first state of a loop is measured again for its condition",
+        (f"{FACTS}::test_loops_measure_their_first_state_once",),
+    ),
+    Mutation(
+        "one-dictionary-for-all-settled-tables",
+        "ucle/database/dictionary_sizes.py",
+        "memory.get(source.origin) or source_version(session, source)",
+        "str(source.origin) if memory else source_version(session, source)",
+        "a table in memory gets the size of the dictionary of another one",
+        (f"{FACTS}::test_settled_tables_in_memory_are_measured_once",),
     ),
 )
 """Each is caught by the tests that it names."""
