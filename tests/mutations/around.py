@@ -191,7 +191,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "one-table-one-input-whatever-is-read",
-        "ucle/lazy/statements.py",
+        "ucle/lazy/share_nodes.py",
         "return (relation, len(leaf.axes), named, *map(repr, other_fields))",
         "return (relation, len(leaf.axes), named)",
         "two readings of a table, by other columns, become one input",
