@@ -195,9 +195,9 @@ ON_THE_DESK: tuple[Mutation, ...] = (
     Mutation(
         "tensors-wait-on-tapes",
         "ucle/plan/fuse_dense_steps.py",
-        "if left[x] == 1)",
-        "if left[x] == 0)",
-        "no line of a tape comes earlier because it is the last to read a tensor",
+        "key=lambda x: (growth(x), -places[x])",
+        "key=places.__getitem__",
+        "the lines of a tape stay in the order in which they were written",
         ("tests/plan/test_tape_order.py::test_tensors_of_windows_do_not_wait_for_each_other",),
     ),
     Mutation(
