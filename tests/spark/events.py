@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -14,6 +14,7 @@ class _Totals:
     place: int = 0
     shuffled: int = 0
     jobs: int = 0
+    places: list[tuple[int, str, str]] = field(default_factory=list)
 
     def read_on(self, path: Path) -> _Totals:
         """Count the events that were written since."""
@@ -30,7 +31,9 @@ class _Totals:
         if b'"SparkListenerJobStart"' in line[:60]:
             self.jobs += 1
         elif b'"SparkListenerTaskEnd"' in line[:60]:
-            metrics = json.loads(line).get("Task Metrics") or {}
+            event = json.loads(line)
+            task, metrics = event["Task Info"], event.get("Task Metrics") or {}
+            self.places.append((task["Index"], task["Executor ID"], task["Locality"]))
             self.shuffled += metrics.get("Shuffle Write Metrics", {}).get(
                 "Shuffle Bytes Written", 0
             )
@@ -47,6 +50,11 @@ def _totals(folder: Path) -> list[_Totals]:
 def shuffled(folder: Path) -> int:
     """Bytes that shuffles have written so far."""
     return sum(each.shuffled for each in _totals(folder))
+
+
+def places(folder: Path) -> list[tuple[int, str, str]]:
+    """The partitions of tasks that have ended so far, with their executors and their localities."""
+    return [place for each in _totals(folder) for place in each.places]
 
 
 def jobs(folder: Path) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +23,16 @@ from ucle.run.execute import NaNError
 from ucle.spark import packs, tasks, workers
 from ucle.spark.failures import pack_error, unpack_error
 from ucle.spark.labels import partition_labels, spark_hash
-from ucle.spark.packs import CutPacks, Key, MergedReports, PlacePacks, Reports, RunPacks
+from ucle.spark.packs import (
+    FRAMES,
+    CutPacks,
+    Frames,
+    Key,
+    MergedReports,
+    PlacePacks,
+    Reports,
+    RunPacks,
+)
 from ucle.spark.program import SparkProgram
 from ucle.spark.tasks import (
     FragmentTask,
@@ -161,6 +171,26 @@ class Told:
         MergedReports().addInPlace(self.value, reports)
 
 
+class Batches:
+    """A serializer of batches, whose stream is a list."""
+
+    def dump_stream(self, batches: Iterator[list[Any]], stream: list[list[Any]]) -> None:
+        stream.extend(batches)
+
+
+@pytest.mark.parametrize("count", [0, 1, FRAMES, 40 * FRAMES])
+def test_partitions_have_as_many_batches(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later batches of a large partition are larger; together they have all packs in order."""
+    monkeypatch.setattr(packs, "PIECE_BYTES", 30)
+    given = [(0, ((1, number), bytes(10 + number % 7))) for number in range(count)]
+    written: list[list[Any]] = []
+    Frames(Batches()).dump_stream(iter(given), written)
+    assert len(written) == FRAMES
+    assert [pack for batch in written for pack in batch] == given
+    sizes = [sum(len(value) for _, (_, value) in batch) for batch in written]
+    assert all(size < (30 << number // 32) + 17 for number, size in enumerate(sizes))
+
+
 def packed(values: list[float]) -> bytes:
     (value,) = pack(pa.table({"val": pa.array(values, pa.float64())}))
     return value
@@ -209,7 +239,8 @@ def test_packs_that_stay_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> 
         staying: list[tuple[int, tuple[Key, Any]]] = [(0, (0, packed([x] * 99))) for x in fixed]
         cut = list(CutPacks(100)(iter(staying)))
         assert len(cut) > 8 * len(fixed)
-        list(work(0, iter([*cut, (0, (1, packed([moving])))])))
+        (moved,) = CutPacks(10_000)(iter([(0, (1, packed([moving])))]))
+        list(work(0, iter([*cut[:3], moved, *cut[3:]])))
     assert found == [[99 * 4.0, 2.0], [99 * 4.0, 3.0]]
     workers._idle.pop().close()
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from cluster import ELSEWHERE, REMOTE
-from events import jobs, shuffled
+from events import jobs, places, shuffled
 from on_spark import arrays, entries, on_spark
 from random_programs.indices import indexed_case
 from random_programs.loops import is_tame, with_carry
@@ -118,6 +118,21 @@ def test_a_step_moves_nothing_that_is_there(spark: Any, event_log: Path) -> None
     assert moved[0] > 40_000
     assert moved[1:] == [0] * 7
     assert begun[1:] == [1] * 7
+
+
+@pytest.mark.skipif(REMOTE is not None, reason="Spark Connect has no RDDs")
+def test_a_step_runs_where_its_rows_are(spark: Any, event_log: Path) -> None:
+    """On the executor that has them, and not only on its host."""
+    with ranks(spark, transition()).prepare(carry={"p": "r"}) as run:
+        run()
+        before = len(places(event_log))
+        for _ in range(12):
+            run()
+    later = places(event_log)[before:]
+    assert len(later) >= 24
+    kept = [place for place in later if place[2] == "PROCESS_LOCAL"]
+    assert len(set(kept)) == len({part for part, _, _ in kept})
+    assert len(kept) == len(later)
 
 
 @pytest.mark.skipif(ELSEWHERE, reason="it notes no events here")

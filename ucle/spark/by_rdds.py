@@ -6,6 +6,11 @@ before, stay where they are. Spark sends them to the Python workers in each step
 which this takes little. Workers that have their rows drop the pieces, and others need nothing else
 to compute what was lost. Small results, and the sizes of the others, reach the driver with the end
 of each task, by an accumulator.
+
+What meets on a partition is zipped, and not united: where partitions are united, Spark runs a task
+on any executor of the host that keeps most of them, and the others of this host would fetch what
+they do not have. Of partitions that are zipped, the first one says which executor it is. For this,
+each partition has as many elements as all others, which are batches of packs (`Frames`).
 """
 
 from __future__ import annotations
@@ -27,6 +32,7 @@ from ucle.spark.frames import Frame, Persisted, Placed, Route, describe, unpacke
 from ucle.spark.packs import (
     PIECE_BYTES,
     CutPacks,
+    Frames,
     Key,
     MergedReports,
     OfKeys,
@@ -132,9 +138,9 @@ class ByRdds(Route):
 
     def fix(self, rows: Transit, ends: deque[Any]) -> Persisted:
         """Bring packs in transit to their partitions, to be kept there."""
-        whole = self._bring(rows)
-        cut = whole.mapPartitions(CutPacks(PIECE_BYTES), preservesPartitioning=True)
-        return self._keep(self._at_home(cut, whole), ends)
+        cut = self._partitioned(rows.moving).mapPartitions(CutPacks(PIECE_BYTES))
+        with self._same_workers():
+            return self._keep(self._framed(cut), ends)
 
     def run(
         self,
@@ -146,9 +152,10 @@ class ByRdds(Route):
     ) -> Persisted:
         """Run a fragment."""
         there = [] if fixed is None else [fixed.data]
-        if rows is not None or fixed is None:
-            there.append(self._bring(rows))
-        packs = reduce(_both, there)
+        moving: tuple[Any, ...] = ()
+        if rows is not None:
+            there += rows.home
+            moving = rows.moving
         small = frozenset(
             number
             for number, each in enumerate(fragment.made)
@@ -156,31 +163,36 @@ class ByRdds(Route):
         )
         run = next(self._runs)
         work = RunPacks(task, run, small, {} if rows is None else rows.stays, self._told)
-        made = packs.mapPartitionsWithIndex(work, preservesPartitioning=True)
-        return self._keep(self._at_home(made, packs), ends, run)
+        made = self._meeting(there, moving).mapPartitionsWithIndex(work)
+        with self._same_workers():
+            return self._keep(self._framed(made), ends, run)
 
-    def _bring(self, rows: Transit | None) -> Any:
-        """Bring packs in transit to their partitions, with those that are there."""
-        if rows is None:
-            return self._partitioned([self._context.parallelize([], 1)])
-        moved = [self._partitioned(rows.moving)] if rows.moving else []
-        return reduce(_both, [*rows.home, *moved])
+    def _meeting(self, there: Sequence[Any], moving: Sequence[Any]) -> Any:
+        """The packs that are on partitions, together with those that are brought to them."""
+        if moving or not there:
+            moved = self._partitioned(moving or [self._context.parallelize([], 1)])
+            if not there:
+                return moved
+            # Other workers do this, so that those with tables of fixed rows remain the same.
+            there = [*there, self._framed(moved)]
+        zipped = reduce(lambda one, other: one.zip(other), (each._jrdd for each in there))
+        return pyspark.RDD(zipped, self._context, self._batches)
 
     def _partitioned(self, packs: Sequence[Any]) -> Any:
+        """Bring packs to their partitions."""
         together = packs[0] if len(packs) == 1 else self._context.union(list(packs))
         with self._same_workers():
             return together.partitionBy(self._partitions, itself)
 
-    def _at_home(self, made: Any, packs: Any) -> Any:
-        """Packs that were made of others on their partitions, so that both can be read together.
+    @cached_property
+    def _batches(self) -> Any:
+        """What reads packs: elements of RDDs are lists of them, also where they were zipped."""
+        return pyspark.serializers.BatchedSerializer(self._context._unbatched_serializer)
 
-        Both are pickled lists, but the classes that read them have other names. Spark would write
-        lists of another class again, and forget where they are.
-        """
-        with self._same_workers():
-            again = pyspark.RDD(made._jrdd, self._context, packs._jrdd_deserializer)
-        again.partitioner = packs.partitioner
-        return again
+    def _framed(self, packs: Any) -> Any:
+        """The same packs, in as many elements on each partition."""
+        framed = packs._reserialize(Frames(self._context._unbatched_serializer))
+        return pyspark.RDD(framed._jrdd, self._context, self._batches)
 
     def _keep(self, packs: Any, ends: deque[Any], run: int | None = None) -> Persisted:
         """Have Spark keep packs as they are: to compress them takes longer than to read them."""
@@ -229,19 +241,20 @@ class ByRdds(Route):
         reports = self._reports(frames)
         size = sum(own for each in reports for n, (own, _) in each.items() if n in numbers)
         whole = next(iter(frames.values())).data
-        data = whole.filter(OfKeys(keys))
-        with action(self._spark, "keep the state of a loop"), self._same_workers():
-            if size <= self._local_bytes:
-                local = self._context.parallelize(data.collect(), self._partitions)
-                short = self._partitioned([local])
-            elif self._context.getCheckpointDir() is not None:
-                copied = whole.mapPartitions(OnlyKeys(keys), preservesPartitioning=True)
-                short = self._at_home(copied, whole)
+        local = size <= self._local_bytes
+        if not local and self._context.getCheckpointDir() is None:
+            # A shuffle cuts what tasks know of how their rows were made.
+            return {x: replace(each, placement=None) for x, each in frames.items()}
+        with action(self._spark, "keep the state of a loop"):
+            with self._same_workers():
+                short = self._framed(whole.mapPartitions(OnlyKeys(keys)))
+            if local:
+                # As many elements of each partition are divided among as many partitions.
+                rows = self._context._jsc.parallelize(short._jrdd.collect(), self._partitions)
+                short = pyspark.RDD(rows, self._context, self._batches)
+            else:
                 short.checkpoint()
                 short._jrdd.count()
-            else:
-                # A shuffle cuts what tasks know of how their rows were made.
-                return {x: replace(each, placement=None) for x, each in frames.items()}
         return {name: replace(each, data=short, owner=None) for name, each in frames.items()}
 
     def collect(self, frame: Frame) -> pa.Table:
@@ -260,7 +273,3 @@ class ByRdds(Route):
 def _is_home(frame: Frame, wanted: Placement) -> bool:
     """True if the packs of a frame are in an RDD, and where they are wanted."""
     return frame.run is not None and frame.placement is not None and frame.placement.serves(wanted)
-
-
-def _both(one: Any, other: Any) -> Any:
-    return one.union(other)

@@ -133,6 +133,41 @@ class CutPacks:
                 yield part, (key, piece)
 
 
+FRAMES = 320
+"""The number of batches in which the packs of a partition are kept."""
+
+DOUBLING = 32
+"""The number of batches after which each is twice as large as those before it."""
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Writes the packs of a partition in `FRAMES` batches: a serializer of PySpark.
+
+    Spark zips partitions with as many elements. Batches of a megabyte or two have most partitions;
+    later ones are larger, up to 32 gigabytes of a partition, and those that remain are empty.
+    """
+
+    one: Any
+    """PySpark's serializer of batches."""
+
+    def dump_stream(self, packs: Packs, stream: Any) -> None:
+        """Write packs."""
+        self.one.dump_stream(self._batches(packs), stream)
+
+    def _batches(self, packs: Packs) -> Iterator[list[Any]]:
+        made, batch, size = 0, list[Any](), 0
+        for each in packs:
+            value = each[1][1]
+            batch.append(each)
+            size += len(value.value if isinstance(value, Piece) else value)
+            if size >= PIECE_BYTES << made // DOUBLING and made < FRAMES - 1:
+                yield batch
+                made, batch, size = made + 1, [], 0
+        yield batch
+        yield from ([] for _ in range(made + 1, FRAMES))
+
+
 @dataclass(frozen=True)
 class RunPacks:
     """A fragment on the packs of one partition.

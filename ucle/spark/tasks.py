@@ -54,7 +54,7 @@ class Piece(NamedTuple):
 
 
 Pack = tuple[int, int, Piece]
-"""The number of a relation, a partition, and rows for it."""
+"""The number of a relation, a partition, and rows for it; pieces of others may come between."""
 
 TASK = "task"
 """The owner of tables that are dropped at the end of a task."""
@@ -326,16 +326,17 @@ class FragmentTask:
         with open_worker(self.context.memory) as worker:
             session = worker.session
             self.context.check(session)
-            store, there, begun = Store(session), set(parts), list[Any]()
+            store, there = Store(session), set(parts)
+            begun = defaultdict[tuple[int, int], list[Any]](list)
             for number, part, piece in packs:
                 if number == SEED:
                     there.add(part)
                 elif not (self.incoming[number].kept and worker.holds(self.task.key, part)):
-                    begun.append(piece.value)
+                    begun[number, part].append(piece.value)
                     if piece.ends:
-                        for rows in self.incoming[number].rows(unpack(joined(begun))):
+                        value = joined(begun.pop((number, part)))
+                        for rows in self.incoming[number].rows(unpack(value)):
                             store.put(self._table(number, part), rows)
-                        begun = []
             store.flush()
             for part in sorted(there):
                 self._complete(store, worker, part)
