@@ -135,9 +135,10 @@ def sent(source: int, values: list[float]) -> pa.RecordBatch:
     return pa.record_batch(columns, names=["ucle_source", "ucle_part", "ucle_rows"])
 
 
-def test_a_worker_keeps_what_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its tables are there for the next task, and those of moving inputs are not."""
-    found = []
+@pytest.fixture
+def worker_sums(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[float]]]:
+    """The sums of A and x that each fragment finds, on a worker that starts without tables."""
+    found: list[list[float]] = []
 
     def run(session: Session, *_: object) -> dict[str, pa.Table]:
         found.append([session.read(f'SELECT sum(val) FROM "{x}"', "test")[0][0] for x in "Ax"])
@@ -145,6 +146,13 @@ def test_a_worker_keeps_what_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(tasks, "run_fragment", run)
     monkeypatch.setattr(workers, "_idle", [])
+    yield found
+    for worker in workers._idle:
+        worker.close()
+
+
+def test_a_worker_keeps_what_is_fixed(worker_sums: list[list[float]]) -> None:
+    """Its tables are there for the next task, and those of moving inputs are not."""
     seed = pa.record_batch(
         [pa.array([tasks.SEED], pa.int32()), pa.array([0], pa.int32()), pa.nulls(1, pa.binary())],
         names=["ucle_source", "ucle_part", "ucle_rows"],
@@ -152,13 +160,12 @@ def test_a_worker_keeps_what_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     for moving, fixed in ((2.0, 1.0), (3.0, 50.0)):
         batches = [seed, sent(0, [fixed]), sent(1, [moving])]
         list(fragment_task("kept_loop")(iter(batches)))
-    assert found == [[1.0, 2.0], [1.0, 3.0]]  # the rows that came again are those of before
+    assert worker_sums == [[1.0, 2.0], [1.0, 3.0]]  # the rows that came again are those of before
     (worker,) = workers._idle
     tables = worker.session.read(
         "SELECT table_name FROM duckdb_tables() WHERE database_name = 'temp'", "test"
     )
     assert tables == [("kept_loop 0 0",)]
-    worker.close()
 
 
 class Told:
@@ -224,16 +231,8 @@ def test_packs_are_read_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     workers._idle.pop().close()
 
 
-def test_packs_that_stay_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packs_that_stay_are_read_in_pieces(worker_sums: list[list[float]]) -> None:
     """A worker puts them together once; later it has their rows, whatever comes."""
-    found = []
-
-    def run(session: Session, *_: object) -> dict[str, pa.Table]:
-        found.append([session.read(f'SELECT sum(val) FROM "{x}"', "test")[0][0] for x in "Ax"])
-        return {}
-
-    monkeypatch.setattr(tasks, "run_fragment", run)
-    monkeypatch.setattr(workers, "_idle", [])
     work = RunPacks(fragment_task("kept_loop"), 0, frozenset(), {}, Told())
     for moving, fixed in ((2.0, [1.0, 3.0]), (3.0, [50.0])):
         staying: list[tuple[int, tuple[Key, Any]]] = [(0, (0, packed([x] * 99))) for x in fixed]
@@ -241,8 +240,7 @@ def test_packs_that_stay_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> 
         assert len(cut) > 8 * len(fixed)
         (moved,) = CutPacks(10_000)(iter([(0, (1, packed([moving])))]))
         list(work(0, iter([*cut[:3], moved, *cut[3:]])))
-    assert found == [[99 * 4.0, 2.0], [99 * 4.0, 3.0]]
-    workers._idle.pop().close()
+    assert worker_sums == [[99 * 4.0, 2.0], [99 * 4.0, 3.0]]
 
 
 def test_results_are_placed_for_all_that_read_them(monkeypatch: pytest.MonkeyPatch) -> None:

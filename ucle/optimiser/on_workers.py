@@ -7,11 +7,12 @@ from worker to worker. These prices say so. They know nothing of placements, whi
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, fields
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Vertex
+from ucle.optimiser.known_prices import Prices
 from ucle.optimiser.pricing import CostedProgram
 from ucle.plan.decomposition import VertexCost
 from ucle.plan.placement_rules import find_kept_axes
@@ -27,6 +28,11 @@ class Workers:
     count: int
     byte: float
     stage: float
+
+    def share(self, costed: CostedProgram) -> SharedProgram:
+        """Return a program with prices on these workers."""
+        own = {each.name: getattr(costed, each.name) for each in fields(costed)}
+        return SharedProgram(**{**own, "prices": Prices()}, workers=self)
 
 
 @dataclass(frozen=True, eq=False)

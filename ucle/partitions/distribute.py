@@ -95,7 +95,7 @@ def candidates(
     tried = cheapest_decompositions(compiled, count, options)
     if network is not None:
         workers = Workers(network.workers, network.price_move(1.0), network.job)
-        tried += cheapest_decompositions(compiled, count, options, workers)
+        tried += cheapest_decompositions(compiled, count, options, workers.share)
     found, known = [compiled], []
     if not (compiled.decomposed.multiway or compiled.decomposed.lookups):
         known.append(compiled.decomposed.decompositions)

@@ -6,8 +6,8 @@ is computed again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ucle.errors import UcleError
 from ucle.inputs.states import PlacedInput
@@ -21,8 +21,6 @@ from ucle.optimiser.choose_decomposition import (
     refusal,
 )
 from ucle.optimiser.join_order import Decided
-from ucle.optimiser.known_prices import Prices
-from ucle.optimiser.on_workers import SharedProgram, Workers
 from ucle.optimiser.optimise import optimise, program_statistics
 from ucle.optimiser.pricing import CostedProgram, price
 from ucle.optimiser.sparse_einsum import cheapest_plans
@@ -129,11 +127,15 @@ def plan_from_source(compiled: Compiled, options: Options) -> Compiled:
 
 
 def cheapest_decompositions(
-    compiled: Compiled, k: int, options: Options, workers: Workers | None = None
+    compiled: Compiled,
+    k: int,
+    options: Options,
+    elsewhere: Callable[[CostedProgram], CostedProgram] | None = None,
 ) -> list[DecomposedProgram]:
     """Return the `k` cheapest decompositions of a compiled program; pinned ones stay.
 
-    With `workers`, those that are the cheapest for them, with the costs of one machine.
+    With `elsewhere`, which gives the program other prices, those that are the cheapest by these,
+    with the costs of one machine.
     """
     decomposition = options.decomposition
     pins = (
@@ -142,12 +144,9 @@ def cheapest_decompositions(
         else pin_decompositions(compiled.program, decomposition)
     )
     costed = costed_program(compiled, options)
-    if workers is None:
-        return list(cheapest_plans(costed, k, pins, lambda plan: refusal(costed, plan) is None))
-    own = {each.name: getattr(costed, each.name) for each in fields(costed)}
-    shared = SharedProgram(**{**own, "prices": Prices()}, workers=workers)
-    found = cheapest_plans(shared, k, pins, lambda plan: refusal(costed, plan) is None)
-    return [price(costed, each.decompositions) for each in found]
+    priced = costed if elsewhere is None else elsewhere(costed)
+    found = cheapest_plans(priced, k, pins, lambda plan: refusal(costed, plan) is None)
+    return [each if elsewhere is None else price(costed, each.decompositions) for each in found]
 
 
 def plan_decomposed(
