@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from cluster import ELSEWHERE, REMOTE
@@ -133,6 +134,36 @@ def test_a_step_runs_where_its_rows_are(spark: Any, event_log: Path) -> None:
     kept = [place for place in later if place[2] == "PROCESS_LOCAL"]
     assert len(set(kept)) == len({part for part, _, _ in kept})
     assert len(kept) == len(later)
+
+
+def kept_tables(spark: Any) -> list[tuple[str, int]]:
+    """The fragments and partitions whose fixed rows are tables, of each Python worker."""
+
+    def read(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import os
+
+        from ucle.spark import workers
+
+        pairs = [
+            (key, part) for x in workers._idle for key, parts in x.kept.items() for part in parts
+        ]
+        rows = [{"process": os.getpid(), "key": key, "part": part} for key, part in pairs]
+        columns = {"process": pa.int64(), "key": pa.string(), "part": pa.int64()}
+        yield pa.RecordBatch.from_pylist(rows, pa.schema(columns))
+
+    # More tasks than workers, which take their turns.
+    rows = spark.range(0, 40, 1, 20).mapInArrow(read, "process long, key string, part long")
+    return [(row["key"], row["part"]) for row in rows.distinct().collect()]
+
+
+@pytest.mark.skipif(REMOTE is not None, reason="Spark Connect has no RDDs")
+def test_one_worker_has_the_fixed_rows_of_a_partition(spark: Any) -> None:
+    before = kept_tables(spark)
+    with ranks(spark, transition()).prepare(carry={"p": "r"}) as run:
+        for _ in range(5):
+            run()
+        found = [x for x in kept_tables(spark) if x not in before]
+    assert len(found) == len(set(found)) > 0
 
 
 @pytest.mark.skipif(ELSEWHERE, reason="it notes no events here")
