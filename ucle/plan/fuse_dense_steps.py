@@ -243,7 +243,10 @@ def _in_less_memory(steps: Sequence[Step], kept: Collection[str]) -> Sequence[St
         return steps
     size = {step.name: _bytes(step.relation) for step in steps}
     below = {x.name: [y for y in dict.fromkeys(reads(x.relation)) if y in size] for x in steps}
-    above = {name: [x for x in size if name in below[x]] for name in size}
+    above: dict[str, list[str]] = {name: [] for name in size}
+    for name, operands in below.items():
+        for operand in operands:
+            above[operand].append(name)
     left = {name: len(above[name]) + (name in kept) for name in size}
     waiting = {name: len(below[name]) for name in size}
     ready = [name for name in size if not waiting[name]]
