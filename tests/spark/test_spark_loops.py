@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -139,11 +140,12 @@ def test_a_step_runs_where_its_rows_are(spark: Any, event_log: Path) -> None:
 def kept_tables(spark: Any) -> list[tuple[str, int]]:
     """The fragments and partitions whose fixed rows are tables, of each Python worker."""
 
-    def read(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import os
 
         from ucle.spark import workers
 
+        list(batches)  # Spark ends workers that leave some
         pairs = [
             (key, part) for x in workers._idle for key, parts in x.kept.items() for part in parts
         ]
@@ -157,13 +159,14 @@ def kept_tables(spark: Any) -> list[tuple[str, int]]:
 
 
 @pytest.mark.skipif(REMOTE is not None, reason="Spark Connect has no RDDs")
-def test_one_worker_has_the_fixed_rows_of_a_partition(spark: Any) -> None:
+def test_few_workers_have_the_fixed_rows_of_a_partition(spark: Any) -> None:
+    """Those that were started to read a table: one has its rows, and one places them."""
     before = kept_tables(spark)
     with ranks(spark, transition()).prepare(carry={"p": "r"}) as run:
         for _ in range(5):
             run()
         found = [x for x in kept_tables(spark) if x not in before]
-    assert len(found) == len(set(found)) > 0
+    assert 0 < max(Counter(found).values()) <= 2
 
 
 @pytest.mark.skipif(ELSEWHERE, reason="it notes no events here")
