@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import gc
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from cluster import ELSEWHERE, REMOTE
@@ -135,38 +133,6 @@ def test_a_step_runs_where_its_rows_are(spark: Any, event_log: Path) -> None:
     kept = [place for place in later if place[2] == "PROCESS_LOCAL"]
     assert len(set(kept)) == len({part for part, _, _ in kept})
     assert len(kept) == len(later)
-
-
-def kept_tables(spark: Any) -> list[tuple[str, int]]:
-    """The fragments and partitions whose fixed rows are tables, of each Python worker."""
-
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import os
-
-        from ucle.spark import workers
-
-        list(batches)  # Spark ends workers that leave some
-        pairs = [
-            (key, part) for x in workers._idle for key, parts in x.kept.items() for part in parts
-        ]
-        rows = [{"process": os.getpid(), "key": key, "part": part} for key, part in pairs]
-        columns = {"process": pa.int64(), "key": pa.string(), "part": pa.int64()}
-        yield pa.RecordBatch.from_pylist(rows, pa.schema(columns))
-
-    # More tasks than workers, which take their turns.
-    rows = spark.range(0, 40, 1, 20).mapInArrow(read, "process long, key string, part long")
-    return [(row["key"], row["part"]) for row in rows.distinct().collect()]
-
-
-@pytest.mark.skipif(REMOTE is not None, reason="Spark Connect has no RDDs")
-def test_few_workers_have_the_fixed_rows_of_a_partition(spark: Any) -> None:
-    """Those that were started to read a table: one has its rows, and one places them."""
-    before = kept_tables(spark)
-    with ranks(spark, transition()).prepare(carry={"p": "r"}) as run:
-        for _ in range(5):
-            run()
-        found = [x for x in kept_tables(spark) if x not in before]
-    assert 0 < max(Counter(found).values()) <= 2
 
 
 @pytest.mark.skipif(ELSEWHERE, reason="it notes no events here")

@@ -14,7 +14,6 @@ from ucle.foundation.libraries import pa
 from ucle.inputs.states import BoundInput
 from ucle.options import Options
 from ucle.partitions.engine import PartitionEngine, dictionary_tables, run_distributed
-from ucle.partitions.fragments import DistributedPlan
 from ucle.partitions.step_plans import Cut, StepPlans
 from ucle.pipeline.artifacts import Compiled
 from ucle.plan.hoist_invariants import held_name
@@ -114,7 +113,7 @@ class OnPartitions:
         engine.read(compiled, inputs)
         if key not in self._before:
             before = plans.before
-            made = {} if before is None else self._run_once(before)
+            made = {} if before is None else run_distributed(before, engine)
             self._dictionaries[key] = dictionary_tables(compiled.plan, engine)
             self._before[key] = made
         before_frames, step = self._before[key], plans.step
@@ -147,13 +146,7 @@ class OnPartitions:
         plan = plans.first_state(name)
         if plan is None:
             return None
-        return self._run_once(plan)[name]
-
-    def _run_once(self, plan: DistributedPlan) -> dict[str, Any]:
-        """Run what steps read. It is computed here, so that no task of a step computes it, too."""
-        frames = run_distributed(plan, self._engine)
-        self._engine.compute(frames, ())
-        return frames
+        return run_distributed(plan, self._engine)[name]
 
     def replan(
         self, compiled: Compiled, state: Mapping[str, Any], options: Options

@@ -140,11 +140,7 @@ class ByRdds(Route):
         """Bring packs in transit to their partitions, to be kept there."""
         cut = self._partitioned(rows.moving).mapPartitions(CutPacks(PIECE_BYTES))
         with self._same_workers():
-            fixed = self._keep(self._framed(cut), ends)
-        # A task that reads them before they are there has two workers, and each would have tables.
-        with action(self._spark, "bring fixed rows"):
-            fixed.data._jrdd.count()
-        return fixed
+            return self._keep(self._framed(cut), ends)
 
     def run(
         self,
