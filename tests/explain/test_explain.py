@@ -77,8 +77,8 @@ Y[i] = where(Z[i,n] < T[i,m], 1, 0)
 @pytest.fixture(scope="module")
 def program() -> ucle.EinsumProgram:
     rng = np.random.default_rng(0)
-    a = sp.random_array((30, 20), density=0.2, rng=rng, format="coo")
-    return ucle.einsum_program(GCN, A=a, H=rng.random((20, 4)), W=rng.random((4, 3)))
+    a = sp.random_array((300, 200), density=0.02, rng=rng, format="coo")
+    return ucle.einsum_program(GCN, A=a, H=rng.random((200, 4)), W=rng.random((4, 3)))
 
 
 def test_the_runner_up_is_the_second_plan(program: ucle.EinsumProgram) -> None:

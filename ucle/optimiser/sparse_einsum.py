@@ -17,6 +17,7 @@ from dataclasses import replace
 from itertools import count
 
 from ucle.ir.layouts import Decomposition
+from ucle.ir.vertices import Vertex
 from ucle.optimiser.domains import Domains, first_domains, levels_to_choose, neighbours
 from ucle.optimiser.dynamic_program import Solution, by_trees, cheapest, greedily
 from ucle.optimiser.pricing import CostedProgram, price
@@ -142,14 +143,27 @@ def _whole(costed: CostedProgram) -> Solution | None:
     if max(own, default=0.0) > 2 * least:  # whatever moving inputs costs; total() may round
         return None
     listed = (
-        cost
+        cost + moved
         for vertex, cost in zip(vertices, own, strict=True)
-        if any(x.tensor in costed.stored and costed.stored[x.tensor].lists for x in vertex.inputs)
+        if (moved := _cost_of_lists(costed, vertex, chosen[vertex.name])) is not None
     )
     if sum(listed) > SMALL_SHARE * least:
         return None
     moved = costed.total(chosen) - sum(own)
     return Solution(chosen, exact=True) if max(own, default=0.0) + moved <= least else None
+
+
+def _cost_of_lists(
+    costed: CostedProgram, vertex: Vertex, decomposition: Decomposition
+) -> float | None:
+    """The cost of the arrays that a vertex reads where there are compressed ones; else None."""
+    needed = zip(vertex.inputs, vertex.reads(decomposition), strict=True)
+    moves = [
+        costed.repartition_cost(x.tensor, costed.source_layout(x.tensor, layout, {}), layout)
+        for x, layout in needed
+        if x.tensor in costed.stored and costed.stored[x.tensor].lists
+    ]
+    return sum(moves) if moves else None
 
 
 def _search(costed: CostedProgram, domains: Domains, method: str) -> Solution:

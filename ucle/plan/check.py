@@ -69,7 +69,9 @@ def _check_step(step: Step, by_name: dict[str, Step]) -> None:
         if isinstance(node, plans.Read):
             assert node.step in by_name, f"{step.name} reads {node.step} before it is made"
             source = by_name[node.step].relation
-            if node.column is not None:
+            if isinstance(source, plans.Load):
+                assert node.column is None or (source.listed and node.column == plans.LISTED)
+            elif node.column is not None:
                 assert isinstance(source, plans.FusedStep | plans.HeldRow), node.step
                 source = source.members[node.column]
             assert (source.type, source.layout) == (node.type, node.layout), node.step
