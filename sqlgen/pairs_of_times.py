@@ -39,32 +39,28 @@ def distinct_times(times: TimePairs, relation: exp.Expr) -> exp.Select:
     )
 
 
-def window_frame(times: TimePairs, *, behind: bool = False) -> exp.WindowSpec:
-    """The frame of the window before each time, over the microseconds of times.
-
-    With `behind`, that of the times whose windows have it.
-    """
+def window_frame(times: TimePairs) -> exp.WindowSpec:
+    """The frame of the window before each time, over the microseconds of times."""
     length = integer(times.microseconds - 1)
-    if behind:
-        return exp.WindowSpec(kind="RANGE", start="CURRENT ROW", end=length, end_side="FOLLOWING")
     return exp.WindowSpec(kind="RANGE", start=length, start_side="PRECEDING", end="CURRENT ROW")
 
 
 def count_windows(times: TimePairs, relation: exp.Expr) -> exp.Select:
     """Count the times, and the times in all windows together, in one, and the windows of a time.
 
-    The counts are those of pairs that nothing makes.
+    The counts are those of pairs that nothing makes. The windows that have a time are those of the
+    times behind it, which come before it from the last one on: DuckDB takes twenty times as long
+    for frames that follow a row.
     """
     moments = select(add_alias(function("epoch_us", column(TIME)), "moment")).from_(
         subquery(distinct_times(times, relation), "distinct")
     )
-    order = ascending(column("moment"))
     counts = [
         add_alias(
             exp.Window(
                 this=exp.Count(this=exp.Star()),
-                order=order.copy(),
-                spec=window_frame(times, behind=behind),
+                order=exp.Order(expressions=[exp.Ordered(this=column("moment"), desc=behind)]),
+                spec=window_frame(times),
             ),
             name,
         )

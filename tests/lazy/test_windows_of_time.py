@@ -169,3 +169,27 @@ def test_deviations_need_no_pairs(stored: bool, connection: duckdb.DuckDBPyConne
             window = values[max(last - 4, 0) : last + 1, column]
             expected = np.std(window, ddof=1) if np.isfinite(window).all() else np.nan
             np.testing.assert_allclose(found[last, column], expected, 1e-6, 1e-9)
+
+
+@pytest.mark.parametrize("days", [9, 30, 300])
+def test_long_series_have_windows_of_sql(days: int, fresh: duckdb.DuckDBPyConnection) -> None:
+    """Pairs of times, of which there are many more than times, are not made by default either."""
+    count = 100_000
+    fresh.execute(
+        "CREATE TABLE long AS SELECT DATE '1800-01-01' + (2 * i)::INTEGER AS day, i % 5 AS v "
+        f"FROM range({count}) AS t(i)"
+    )
+    x = ucle.tensor("long", axes=("day",), database=fresh)
+    program = x.rolling(f"{days}d", "day").mean().program(database=fresh)
+    within = (days + 1) // 2
+    steps = program.compiled.physical.steps
+    parts = [part for step in steps for part in (*step.views, step)]
+    found = [x for part in parts for x in nodes(part.relation) if isinstance(x, WindowOfTimes)]
+    assert len(found) == 2
+    with program.execute(fresh) as result:
+        means = result["out"].to_numpy()
+    values = np.arange(count) % 5
+    sums = np.concatenate([[0], np.cumsum(values)])
+    last = np.arange(1, count + 1)
+    first = np.maximum(last - within, 0)
+    np.testing.assert_allclose(means, (sums[last] - sums[first]) / (last - first))

@@ -216,5 +216,13 @@ ON_THE_DESK: tuple[Mutation, ...] = (
         "a table in memory gets the size of the dictionary of another one",
         (f"{FACTS}::test_settled_tables_in_memory_are_measured_once",),
     ),
+    Mutation(
+        "pairs-of-times-for-nothing",
+        "ucle/optimiser/repartition_cost.py",
+        "        way += _cost_of_pairs(sized, name)\n",
+        "        way += 0.0\n",
+        "windows of a long series are made as pairs, in a compressed array",
+        ("tests/lazy/test_windows_of_time.py::test_long_series_have_windows_of_sql[native-30]",),
+    ),
 )
 """Each is caught by the tests that it names."""

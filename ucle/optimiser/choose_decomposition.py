@@ -125,6 +125,7 @@ def price_program(
             tuple(s.layout for s in b.sources if isinstance(s, TableSource)),
             lists=any(isinstance(s, ListsSource) for s in b.sources),
             kept=b.keep_in is not None or name in options.carried,
+            pairs=isinstance(b.source, TableSource) and b.source.times is not None,
         )
         for name, b in bound.items()
     }

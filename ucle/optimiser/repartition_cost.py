@@ -46,8 +46,20 @@ def repartition_cost(
         way = _cheapest_way(sized, name, source, target)[0]
     else:
         way = _path_cost(sized, name, source, target)
+    if name in sized.stored and sized.stored[name].pairs:
+        way += _cost_of_pairs(sized, name)
     kept = name in sized.stored and sized.stored[name].kept
     return 0.0 if kept and way < math.inf else way
+
+
+def _cost_of_pairs(sized: SizedProgram, name: str) -> float:
+    """Return the cost to make pairs of times, which aggregates of SQL over their tuples need not.
+
+    Each is unnested from a list, and its times are looked up in two dictionaries: 280 ns where
+    windows of 30 times each over 1,000,000 days became a compressed array.
+    """
+    profile = sized.profile
+    return sized.statistics.tensor(name).entries * (profile.group + 2 * profile.far)
 
 
 def least_repartition_cost(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:

@@ -19,12 +19,14 @@ class StoredInput:
 
     `kept` is True if the input will be available in every layout in which a program reads it,
     because it is stored in them or carried from run to run. Then the change of layout costs
-    nothing. `lists` is True if memory has it in every layout with a compressed axis, too.
+    nothing. `lists` is True if memory has it in every layout with a compressed axis, too. `pairs`
+    is True if its entries are pairs of times, which are made as they are read.
     """
 
     layouts: tuple[Layout, ...] = ()
     kept: bool = False
     lists: bool = False
+    pairs: bool = False
 
 
 @dataclass(frozen=True)
