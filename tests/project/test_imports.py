@@ -62,6 +62,27 @@ def test_a_first_sum_brings_no_package_of_other_uses() -> None:
     assert loaded_after(EINSUM, *(f"ucle.{name}" for name in others), "numpy.ma") == []
 
 
+ATTENTION = """
+import numpy as np
+import ucle
+with ucle.connect() as connection:
+    connection.execute(
+        "CREATE TABLE edges AS SELECT i % 800 AS i, i // 5 AS j, 1.0::DOUBLE AS v "
+        "FROM range(4000) AS t(i)"
+    )
+    ucle.einsum_program(
+        "S[i,j] += A[i,j] * X[i,k] * X[j,k]; O[i,k] += S[i,j] * X[j,k]",
+        A=ucle.table("edges", ["i", "j"], "v"), X=np.ones((800, 64)), database=connection,
+    ).execute()["O"].to_numpy()
+"""
+"""An array in memory meets each tuple of a table, for which it lies in a list."""
+
+
+def test_arrays_beside_tables_bring_no_pandas() -> None:
+    """Arrow asks pandas about arrays of NumPy's, unless it gets their buffers."""
+    assert loaded_after(ATTENTION, "pandas", "polars", "scipy") == []
+
+
 @pytest.mark.slow
 def test_public_names_bring_neither_arrow_nor_scipy() -> None:
     assert loaded_after("from ucle import *\nimport ucle.command.cli", *LARGE) == []

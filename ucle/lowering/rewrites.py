@@ -116,6 +116,8 @@ class Rewriter:
         self.measured = measured
         self._algebraic = algebraic
         self._worth: dict[Root, bool] = {}
+        self._flattened: dict[Polynomial, Polynomial | None] = {}
+        self._products: dict[Use, bool] = {}
         reads = Counter(x for statement in logical.statements for x in statement.reads)
         self._shared = {x for x, n in reads.items() if n > 1}.intersection(logical.by_name)
         self._roots = [
@@ -335,18 +337,13 @@ class Rewriter:
 
     def _flat(self, known: Polynomials, polynomial: Polynomial | None) -> Polynomial | None:
         """Return a polynomial with factors that are products flattened, if all are finite."""
-
-        def is_product(use: Use) -> bool:
-            inner = known.of(use)
-            if inner is None or len(inner.monomials) > 1 or known.is_named_sum(use):
-                return False
-            return known.is_finite_inside(use)
-
-        while polynomial is not None and any(map(is_product, polynomial.uses)):
-            polynomial = polynomial.expand_factors(is_product, known.get_polynomial)
-        if polynomial is None or not known.fits(polynomial):
+        if polynomial is None:
             return None
-        return polynomial
+        if known.sums:
+            return _flatten(known, polynomial, {})
+        if polynomial not in self._flattened:
+            self._flattened[polynomial] = _flatten(known, polynomial, self._products)
+        return self._flattened[polynomial]
 
     def _replace_root(
         self, now: Rewritten, root: Root, polynomial: Polynomial, done: Rewrite
@@ -355,6 +352,24 @@ class Rewriter:
         (sums if root in sums else roots)[root] = polynomial
         needed = _find_needed_sums(roots, sums)
         return replace(now, roots=roots, sums=needed, rewrites=(*now.rewrites, done))
+
+
+def _flatten(
+    known: Polynomials, polynomial: Polynomial, products: dict[Use, bool]
+) -> Polynomial | None:
+    """Flatten factors that are products; `products` remembers which uses are, in these sums."""
+
+    def is_product(use: Use) -> bool:
+        if use not in products:
+            inner = known.of(use)
+            single = inner is not None and len(inner.monomials) <= 1
+            products[use] = single and not known.is_named_sum(use) and known.is_finite_inside(use)
+        return products[use]
+
+    flat: Polynomial | None = polynomial
+    while flat is not None and any(map(is_product, flat.uses)):
+        flat = flat.expand_factors(is_product, known.get_polynomial)
+    return None if flat is None or not known.fits(flat) else flat
 
 
 def _keeps_digits(known: Polynomials, polynomial: Polynomial, use: Use) -> bool:

@@ -151,7 +151,8 @@ def _differing_rows(rows: NDArray[Any], fill: complex) -> NDArray[np.bool_]:
 
 def in_lists(values: pa.Array) -> pa.Array:
     """Make each value the only element of a list, without a copy."""
-    return pa.LargeListArray.from_arrays(np.arange(len(values) + 1, dtype=np.int64), values)
+    offsets = arrow_array(np.arange(len(values) + 1, dtype=np.int64))
+    return pa.LargeListArray.from_arrays(offsets, values)
 
 
 def blob_array(rows: NDArray[Any]) -> pa.Array:
