@@ -78,9 +78,14 @@ with ucle.connect() as connection:
 """An array in memory meets each tuple of a table, for which it lies in a list."""
 
 
-def test_arrays_beside_tables_bring_no_pandas() -> None:
-    """Arrow asks pandas about arrays of NumPy's, unless it gets their buffers."""
-    assert loaded_after(ATTENTION, "pandas", "polars", "scipy") == []
+BLOBS = "from ucle.foundation.arrow_numbers import blobs_array\nblobs_array([b'one', b'two'])"
+"""The arrays of tuples that were read one by one."""
+
+
+@pytest.mark.parametrize("script", [ATTENTION, BLOBS], ids=["attention", "blobs"])
+def test_what_goes_to_arrow_brings_no_pandas(script: str) -> None:
+    """Arrow asks pandas about arrays of NumPy's and lists, unless it gets their buffers."""
+    assert loaded_after(script, "pandas", "polars", "scipy") == []
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ whether they are given something of it. That takes longer than the rest of a fir
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,18 @@ def arrow_array(values: NDArray[Any]) -> pa.Array:
     stored = np.packbits(values, bitorder="little") if values.dtype.kind == "b" else values
     buffer = pa.py_buffer(np.ascontiguousarray(stored))
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, buffer])
+
+
+def blobs_array(values: Sequence[bytes]) -> pa.Array:
+    """Convert BLOBs. Arrow's own function imports pandas, if that is installed, to look at a list.
+
+    >>> blobs_array([b"one", b"", b"two"]).to_pylist()
+    [b'one', b'', b'two']
+    """
+    ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
+    joined = values[0] if len(values) == 1 else b"".join(values)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(joined)]
+    return pa.Array.from_buffers(pa.large_binary(), len(values), buffers)
 
 
 def numpy_array(values: pa.Array) -> NDArray[Any]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucle.errors import ValueTypeError
-from ucle.foundation.arrow_numbers import arrow_array, numpy_array
+from ucle.foundation.arrow_numbers import arrow_array, blobs_array, numpy_array
 from ucle.foundation.dtypes import Scalar, differs_from
 from ucle.foundation.exact_numbers import typed_numbers
 from ucle.foundation.libraries import pa
@@ -137,10 +137,7 @@ def compressed_table(
     for number, part in parts:
         numbers.append(number)
         blobs.append(part.to_bytes())
-    ends = np.cumsum([0, *map(len, blobs)], dtype=np.int64)
-    joined = blobs[0] if len(blobs) == 1 else b"".join(blobs)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(joined)]
-    arrays = pa.Array.from_buffers(pa.large_binary(), len(blobs), buffers)
+    arrays = blobs_array(blobs)
     if not layout.tiled:
         return pa.table({VALUE: arrays})
     coordinates = Coordinates.of(type_.shape[layout.row])

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.errors import ExecutionError
-from ucle.foundation.arrow_numbers import numpy_array
+from ucle.foundation.arrow_numbers import blobs_array, numpy_array
 from ucle.foundation.dtypes import DType
 from ucle.foundation.libraries import pa
 from ucle.ir.layouts import Layout
@@ -90,12 +90,8 @@ def _row_by_row(
         query = rows_query(table, start, 1) if numbered else tuples_query(place)
         row = session.one_row(sql_text(query))
         *keys, value = row.values()
-        offsets = pa.py_buffer(np.array([0, len(value)], np.int64))
-        buffers = [None, offsets, pa.py_buffer(value)]
-        blob = pa.Array.from_buffers(pa.large_binary(), 1, buffers)
-        yield pa.RecordBatch.from_arrays(
-            [*(pa.array([key]) for key in keys), blob], names=list(row)
-        )
+        columns = [*(pa.array([key]) for key in keys), blobs_array([value])]
+        yield pa.RecordBatch.from_arrays(columns, names=list(row))
 
 
 def plain_values(values: pa.Array, dtype: DType | None) -> pa.Array:

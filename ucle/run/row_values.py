@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucle.foundation.arrow_numbers import arrow_array
+from ucle.foundation.arrow_numbers import arrow_array, blobs_array
 from ucle.foundation.dtypes import DType, Scalar, differs_from
 from ucle.foundation.libraries import pa
 from ucle.inputs.inputs import value_array
@@ -89,7 +89,7 @@ def rows_batch(
         for axis, key in zip(layout.promoted, keys, strict=True)
     ]
     if not layout.scalar:
-        columns.append(pa.array(values, pa.large_binary()))
+        columns.append(blobs_array(values))
     elif type_.dtype.kind == "c":
         numbers = [complex(value["re"], value["im"]) for value in values]
         columns.append(value_array(np.array(numbers, type_.dtype.numpy)))
