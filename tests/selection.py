@@ -28,7 +28,7 @@ from pathlib import Path
 import pytest
 from mutations.catalogue import MUTATIONS
 
-FEW = 5
+FEW = 4
 """The number of instances that are chosen of a test function."""
 
 Values = Mapping[str, Hashable]

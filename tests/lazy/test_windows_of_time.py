@@ -149,20 +149,20 @@ def test_no_time_at_all(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 @pytest.mark.parametrize("stored", [False, True])
-def test_deviations_need_no_pairs(stored: bool, connection: duckdb.DuckDBPyConnection) -> None:
+def test_deviations_need_no_pairs(stored: bool, fresh: duckdb.DuckDBPyConnection) -> None:
     """Windows that do not vary, NaN and infinity in some, numbers far from 0."""
     rng = np.random.default_rng(9)
     values = rng.normal(size=(200, 2)) + 1e4
     values[40:90, 0], values[120, 0], values[150, 1] = 7.1, np.nan, np.inf
     times = np.repeat(np.arange("2021-01-01", 200, dtype="datetime64[D]"), 2)
     rows = pa.table({"t": times, "who": ["a", "b"] * 200, "v": values.ravel()})
-    connection.register("far_rows", rows)
-    connection.execute("CREATE OR REPLACE TABLE far AS SELECT * FROM far_rows")
-    x = ucle.tensor("far", axes=("t", "who"), database=connection)
+    fresh.register("far_rows", rows)
+    fresh.execute("CREATE OR REPLACE TABLE far AS SELECT * FROM far_rows")
+    x = ucle.tensor("far", axes=("t", "who"), database=fresh)
     made = x.rolling("5d", "t").std(stored=stored)
-    program = made.program(database=connection)
+    program = made.program(database=fresh)
     assert all(len(vertex.all_labels) <= 3 for vertex in program.compiled.program.vertices)
-    with program.execute(connection) as result:
+    with program.execute(fresh) as result:
         found = result["out"].to_numpy()
     for column in range(2):
         for last in range(1, 200):
