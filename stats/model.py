@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -79,19 +79,35 @@ class TensorStatistics:
         return self if least == self.distinct else replace(self, distinct=least)
 
 
+BLOCK = 1 << 15
+"""How many elements are looked at at a time: few enough to be read from memory once."""
+
+
+def _blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Yield parts of an array that have all of its elements, without copying any."""
+    if array.size <= BLOCK:
+        yield array
+        return
+    flat = array if array.flags.c_contiguous else array.T
+    rows = flat.reshape(-1) if flat.flags.c_contiguous else array
+    step = max(BLOCK * len(rows) // rows.size, 1)
+    yield from (rows[start : start + step] for start in range(0, len(rows), step))
+
+
 def array_statistics(array: NDArray[Any], fill: Scalar) -> TensorStatistics:
     """Exact T and V of a dense array.
 
     >>> array_statistics(np.array([[1.0, 0.0], [0.0, 0.0]]), 0.0).distinct
     (1.0, 1.0)
     """
-    stored = differs_from(array, fill)
-    entries = int(np.count_nonzero(stored))
+    counts = (np.count_nonzero(differs_from(block, fill)) for block in _blocks(array))
+    return _statistics(array, fill, sum(map(int, counts)))
+
+
+def _statistics(array: NDArray[Any], fill: Scalar, entries: int) -> TensorStatistics:
     if entries and entries == array.size:
-        distinct = [float(size) for size in array.shape]
-        largest = [float(entries // max(size, 1)) for size in array.shape]
-        return TensorStatistics(float(entries), tuple(distinct), True, tuple(largest))
-    axes = range(array.ndim)
+        return dense_statistics(array.shape)
+    stored, axes = differs_from(array, fill), range(array.ndim)
     degrees = [np.count_nonzero(stored, axis=tuple(a for a in axes if a != axis)) for axis in axes]
     return TensorStatistics(
         float(entries),
@@ -172,16 +188,27 @@ def find_infinity(array: NDArray[Any]) -> float | None:
     return float(one) if array.dtype.kind == "f" and bool((found == one).all()) else None
 
 
-def array_values(array: NDArray[Any], fill: Scalar, dtype: DType) -> Values:
-    """The range of the entries of a dense array that differ from the fill.
+def array_facts(array: NDArray[Any], fill: Scalar, dtype: DType) -> tuple[TensorStatistics, Values]:
+    """Exact T and V of a dense array, and the range of what differs from the fill.
 
-    >>> array_values(np.array([2.0, 0.0, 0.5]), 0.0, DType.FLOAT64).low
-    0.5
+    >>> statistics, values = array_facts(np.array([2.0, 0.0, 0.5]), 0.0, DType.FLOAT64)
+    >>> statistics.entries, values.low
+    (2.0, 0.5)
     """
-    stored = differs_from(array, fill)
-    entries = array if stored.all() else array[stored]
-    finite = bool(np.isfinite(entries).all())
-    bounded = finite and entries.size and dtype.kind != "c"
-    extremes = (entries.min().item(), entries.max().item()) if bounded else None
-    infinity = None if finite else find_infinity(entries)
-    return stored_values(entries.size, extremes, fill, dtype, finite=finite, infinity=infinity)
+    count, finite, extremes = 0, True, None
+    lows, highs = [], []
+    for block in _blocks(array):
+        stored = differs_from(block, fill)
+        entries = block if stored.all() else block[stored]
+        count += entries.size
+        if dtype.kind == "c":
+            finite = finite and bool(np.isfinite(entries).all())
+        elif entries.size:
+            lows.append(entries.min())
+            highs.append(entries.max())
+    if lows:
+        extremes = np.min(lows).item(), np.max(highs).item()
+        finite = all(map(math.isfinite, extremes))  # a NaN is the least and the largest
+    infinity = None if finite else find_infinity(array[differs_from(array, fill)])
+    values = stored_values(count, extremes, fill, dtype, finite=finite, infinity=infinity)
+    return _statistics(array, fill, count), values

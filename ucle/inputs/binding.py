@@ -61,8 +61,7 @@ from ucle.stats.measure import Checked
 from ucle.stats.model import (
     TensorStatistics,
     any_values,
-    array_statistics,
-    array_values,
+    array_facts,
     varying_statistics,
 )
 
@@ -186,15 +185,20 @@ def _bind_array(name: str, described: DescribedArray, labels: Sequence[str]) -> 
     array, dtype = described.data, described.dtype
     fill = _fill(name, described, dtype)
     bounds = tuple(AxisBound(n, True, f"input {name}, axis {a}") for a, n in enumerate(array.shape))
-    varies, infinity = described.spec.varies, described.spec.infinity
+    infinity = described.spec.infinity
+    if described.spec.varies:
+        statistics = varying_statistics(array, fill, infinity)
+        values = any_values(array, fill, dtype, infinity)
+    else:
+        statistics, values = array_facts(array, fill, dtype)
     return BoundInput(
         described,
         ArraySource(name, array.shape),
-        varying_statistics(array, fill, infinity) if varies else array_statistics(array, fill),
+        statistics,
         bounds,
         dtype,
         fill,
-        any_values(array, fill, dtype, infinity) if varies else array_values(array, fill, dtype),
+        values,
         tuple(labels),
         None,
     )

@@ -65,7 +65,7 @@ static bool finish_entries(call *c, size_t row, const gathered *g) {
     if (next == NULL) return false;
     memset(next, 0, bytes);
     for (const piece *b = g->first; b != NULL; b = b->next)
-        kept += loops->count_records(b->used / each, b->data, &g->fill, next);
+        kept += loops->count_records(piece_used(g, b) / each, b->data, &g->fill, next);
     if (watch_stops(&c->watch, 8 * g->records)) return fail_with(c, INTERRUPTED);
     if (!csr_room(c, row, g->rows, g->cols, kept, &out)) return false;
     out.ptr[0] = 0;
@@ -74,7 +74,7 @@ static bool finish_entries(call *c, size_t row, const gathered *g) {
         next[r] = out.ptr[r];
     }
     for (const piece *b = g->first; b != NULL; b = b->next)
-        loops->put_records(b->used / each, b->data, &g->fill, next, out.idx, out.values);
+        loops->put_records(piece_used(g, b) / each, b->data, &g->fill, next, out.idx, out.values);
     if (!sort_rows(c, g->rows, &out)) return false;
     csr_take(c, row, &out);
     return true;
@@ -134,7 +134,7 @@ static const char **tiles_in_order(call *c, const gathered *g, size_t *count, si
     const char **tiles = (const char **)(memory + 2 * n), **sorted = tiles + n;
     *nnz = 0;
     for (const piece *p = g->first; p != NULL; p = p->next)
-        for (const char *record = p->data; record < p->data + p->used; record += tile_bytes(record)) {
+        for (const char *record = p->data; record < p->data + piece_used(g, p); record += tile_bytes(record)) {
             csr x = tile_of(record);
             if (x.rows == 0) continue;
             memory[found] = *(const uint64_t *)record << 32 | found;

@@ -87,12 +87,12 @@ static bool finish_runs(call *c, size_t row, const gathered *g) {
     csr_begin(memory, g->rows, g->cols, n, true, &all);
     memset(all.ptr, 0, (g->rows + 1) * sizeof(u32));
     for (const piece *b = g->first; b != NULL; b = b->next)
-        for (size_t i = 0; i < b->used / each; i++) all.ptr[*(const u32 *)(b->data + i * each) + 1]++;
+        for (size_t i = 0; i < piece_used(g, b) / each; i++) all.ptr[*(const u32 *)(b->data + i * each) + 1]++;
     for (size_t r = 0; r < g->rows; r++) all.ptr[r + 1] += all.ptr[r];
     memcpy(next, all.ptr, (g->rows + 1) * sizeof(u32));
     if (watch_stops(&c->watch, 16 * n)) return fail_with(c, INTERRUPTED);
     for (const piece *b = g->first; b != NULL; b = b->next)
-        for (size_t i = 0; i < b->used / each; i++) {
+        for (size_t i = 0; i < piece_used(g, b) / each; i++) {
             const u32 *record = (const u32 *)(b->data + i * each);
             size_t at = next[record[0]]++;
             all.idx[at] = record[1];

@@ -31,28 +31,30 @@ static piece *add_piece(call *c, gathered *g, size_t bytes) {
         return NULL;
     }
     *b = (piece){.capacity = capacity};
-    if (g->last == NULL)
+    if (g->last == NULL) {
         g->first = b;
-    else
+    } else {
+        g->last->unused = g->unused;
         g->last->next = b;
+    }
     g->last = b;
+    g->next = b->data;
+    g->unused = capacity;
     return b;
 }
 
 char *gathered_more(call *c, gathered *g, size_t bytes) {
-    piece *p = add_piece(c, g, bytes);
-    if (p == NULL) return NULL;
-    p->used = bytes;
-    return p->data;
+    return add_piece(c, g, bytes) == NULL ? NULL : gathered_room(c, g, bytes);
 }
 
 bool gathered_merge(call *c, const gathered *from, gathered **into) {
     gathered *g = gathered_for(c, into, from->rows, from->cols, &from->fill);
     for (const piece *b = from->first; g != NULL && b != NULL; b = b->next) {
-        if (watch_stops(&c->watch, 64 + b->used / 8)) return fail_with(c, INTERRUPTED);
-        char *room = gathered_room(c, g, b->used);
+        size_t used = piece_used(from, b);
+        if (watch_stops(&c->watch, 64 + used / 8)) return fail_with(c, INTERRUPTED);
+        char *room = gathered_room(c, g, used);
         if (room == NULL) return false;
-        memcpy(room, b->data, b->used);
+        memcpy(room, b->data, used);
     }
     if (g != NULL) g->records += from->records;
     return g != NULL;

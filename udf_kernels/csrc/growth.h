@@ -10,12 +10,15 @@
 
 typedef struct piece {
     struct piece *next;
-    size_t used, capacity; /* bytes */
+    size_t capacity, unused; /* bytes; of the last piece the state says what is unused */
     char data[];
 } piece;
 
-/* One state. What describes its result is the same in all rows of a group. */
+/* One state. What describes its result is the same in all rows of a group. Where the next record
+ * goes stands in it, so that one look at the piece itself is saved for each row. */
 typedef struct gathered {
+    char *next;
+    size_t unused;
     piece *first, *last;
     size_t records, rows, cols;
     element fill;
@@ -35,11 +38,14 @@ gathered *gathered_for(call *c, gathered **state, size_t rows, size_t cols, cons
 /* Room for more bytes in a row, which the caller fills; NULL after an error. */
 char *gathered_more(call *c, gathered *state, size_t bytes);
 static inline char *gathered_room(call *c, gathered *state, size_t bytes) {
-    piece *p = state->last;
-    if (p == NULL || p->capacity - p->used < bytes) return gathered_more(c, state, bytes);
-    char *room = p->data + p->used;
-    p->used += bytes;
+    if (state->unused < bytes) return gathered_more(c, state, bytes);
+    char *room = state->next;
+    state->next += bytes;
+    state->unused -= bytes;
     return room;
+}
+static inline size_t piece_used(const gathered *state, const piece *p) {
+    return p->capacity - (p == state->last ? state->unused : p->unused);
 }
 /* Copies all records. */
 bool gathered_merge(call *c, const gathered *from, gathered **into);
