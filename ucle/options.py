@@ -20,6 +20,7 @@ from ucle.plan.compute_columns import compute_columns
 from ucle.plan.fuse_dense_steps import fuse_dense_steps
 from ucle.plan.fuse_maps import fuse_maps
 from ucle.plan.inline import inline_constants, keep_in_statement
+from ucle.plan.join_every_tuple import join_every_tuple
 from ucle.plan.load_every_tuple import load_every_tuple
 from ucle.plan.materialise import materialise_large, materialise_shared
 from ucle.plan.nest_keyless import nest_keyless
@@ -139,6 +140,8 @@ class Optimisations:
     """Aggregate over windows of time by windows of SQL, and not over pairs of times."""
     every_tuple: bool = True
     """Hand over arrays with the tuples of their fill, where these would be found again."""
+    inner_joins: bool = True
+    """Join by inner joins, and complete nothing, where no tuple can be missing."""
     chains: bool = True
     """Fuse pointwise functions of tensors without key columns into one call, in one statement."""
 
@@ -149,6 +152,7 @@ class Optimisations:
             compute_columns: self.columns is not None,
             windows_of_time: self.windows,
             load_every_tuple: self.every_tuple,
+            join_every_tuple: self.inner_joins,
             materialise_shared: self.materialise,
             inline_constants: self.constants,
             pass_by_reference: self.references is not None,

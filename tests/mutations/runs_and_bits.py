@@ -91,6 +91,14 @@ RUNS_AND_BITS: tuple[Mutation, ...] = (
         ("tests/plan/test_load_every_tuple.py::test_arrays_that_are_read_as_they_are_too",),
     ),
     Mutation(
+        "steps-that-are-never-whole",
+        "ucle/plan/join_every_tuple.py",
+        "return needed is not None and whole.issuperset(needed)",
+        "return needed is not None",
+        "inner joins lose the tuples that the steps that they read do not have",
+        ("tests/plan/test_join_every_tuple.py::test_every_plan",),
+    ),
+    Mutation(
         "runs-that-no-dictionary-numbers",
         "ucle/plan/keep_coordinates.py",
         "keyed = source.layout if scan.gathers else scan.layout",

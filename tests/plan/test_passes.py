@@ -44,6 +44,7 @@ SWITCHES = {
     "columns of few rows": Optimisations(columns=0.0),
     "windows": Optimisations(windows=False),
     "every_tuple": Optimisations(every_tuple=False),
+    "inner_joins": Optimisations(inner_joins=False),
 }
 
 rng = np.random.default_rng(7)

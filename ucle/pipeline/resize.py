@@ -178,10 +178,20 @@ def _as_before(compiled: Compiled, types: Mapping[str, TensorType]) -> bool:
         return True
     if any(types[name].axes != old[name].axes for name in program.input_names):
         return False
+    if any(_may_lack_more(types[name], old[name]) for name in program.input_names):
+        return False
     new = retype_program(program, types)
     if not may_decompose(new, compiled.decomposed.decompositions):
         return False
     return keeps_joins_and_checks(program, new)
+
+
+def _may_lack_more(type_: TensorType, before: TensorType) -> bool:
+    """True if a plan may rely on tuples (`ucle.plan.every_tuple`) that may be missing now."""
+    whole = type_.entries.full and (type_.entries.excludes_zero or not before.entries.excludes_zero)
+    return (before.entries.full and not whole) or not (
+        type_.covered >= before.covered and type_.occupied >= before.occupied
+    )
 
 
 def _rewritten_as_before(compiled: Compiled, source: ResolvedProgram) -> bool:

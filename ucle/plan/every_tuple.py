@@ -49,29 +49,44 @@ def has_every_tuple(
     """
     waiting, seen = [relation], set[str]()
     while waiting:
+        needed = steps_to_have_every_tuple(waiting.pop(), dictionaries)
+        if needed is None:
+            return False
+        waiting += [made[step] for step in needed if step not in seen]
+        seen.update(needed)
+    return True
+
+
+def steps_to_have_every_tuple(
+    relation: Relation, dictionaries: Sequence[Dictionary]
+) -> list[str] | None:
+    """Return the steps of which no tuple may be missing, so that none of the relation is.
+
+    None if a tuple may be missing whatever they have.
+    """
+    waiting, needed = [relation], list[str]()
+    while waiting:
         node = waiting.pop()
         if _is_nowhere_fill(node.type):
             continue
         match node:
             case Read(step):
-                if step not in seen:
-                    seen.add(step)
-                    waiting.append(made[step])
+                needed.append(step)
             case Densify() | TopKEntries() | ConstantRelation():
                 continue
             case TableScan():
                 if not is_complete_scan(node, dictionaries):
-                    return False
+                    return None
             case Load():
                 if not node.complete and not _is_stored_everywhere(node.type, node.layout):
-                    return False
+                    return None
             case Aggregate(Compute(MaskedJoin())):
-                return False
+                return None
             case Aggregate() | PrefixScan() | Stack() | Recode() | Gather() | ColumnExpressions():
                 waiting += inputs(node)
             case _:
-                return False
-    return True
+                return None
+    return needed
 
 
 def _is_nowhere_fill(type_: TensorType) -> bool:

@@ -18,6 +18,7 @@ from ucle.plan.every_tuple import expect_gaps
 from ucle.plan.fuse_dense_steps import fuse_dense_steps
 from ucle.plan.fuse_maps import fuse_maps
 from ucle.plan.inline import inline_constants, inline_views, keep_in_statement
+from ucle.plan.join_every_tuple import join_every_tuple
 from ucle.plan.load_every_tuple import load_every_tuple
 from ucle.plan.load_in_list import load_in_list
 from ucle.plan.materialise import (
@@ -42,6 +43,7 @@ PASSES: tuple[Pass, ...] = (
     compute_columns,
     windows_of_time,
     load_every_tuple,
+    join_every_tuple,
     inline_constants,
     complete_keyless,
     fuse_maps,
