@@ -63,6 +63,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "small chain": lambda: fixed(CHAIN, A=SMALL[0], B=SMALL[1], C=SMALL[2]),
     "shared": lambda: fixed(SHARED, A=LARGE[0], B=LARGE[1]),
     "outgrowing": lambda: outgrowing_case(1),
+    "maps": lambda: fixed("y[i,j] = exp(tanh(x[i,j]) * z[i,j])", x=LARGE[0], z=LARGE[1]),
     "positions": lambda: fixed("y[i] = x[p[i]]", x=SMALL[0, 0], p=np.arange(900) % 4),
     **{name: lambda name=name: classic(name) for name in TEXTS},  # type: ignore[misc]
     **{f"random {n}": lambda n=n: random_case(n) for n in range(12)},  # type: ignore[misc]
@@ -133,7 +134,7 @@ def test_answers_do_not_depend_on_switches(switch: str, routes: Routes) -> None:
 @pytest.mark.turns(3)
 def test_each_switch_changes_some_script(native: duckdb.DuckDBPyConnection) -> None:
     programs = [CASES["positions"]().compile(native)]
-    for name in ("large chain", "small chain", "shared"):
+    for name in ("large chain", "small chain", "shared", "maps"):
         program = CASES[name]().compile(native)
         programs.append(program.with_decomposition(dict.fromkeys(program.decomposition, ())))
     # One vertex that takes long, and is read twice.
