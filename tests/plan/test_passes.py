@@ -137,6 +137,14 @@ def test_each_switch_changes_some_script(native: duckdb.DuckDBPyConnection) -> N
     for name in ("large chain", "small chain", "shared", "maps"):
         program = CASES[name]().compile(native)
         programs.append(program.with_decomposition(dict.fromkeys(program.decomposition, ())))
+    layer = ucle.einsum_program(
+        "Z[i,k] = sum[j](X[i,j] * W[j,k]) + b[k]",
+        database=native,
+        X=LARGE[0],
+        W=LARGE[1],
+        b=LARGE[2, 0],
+    )
+    programs.append(layer.with_decomposition(dict.fromkeys(layer.decomposition, ("i",))))
     # One vertex that takes long, and is read twice.
     ones = np.ones((600, 600))
     program = ucle.einsum_program(
