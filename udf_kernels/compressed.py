@@ -20,6 +20,12 @@ Array = NDArray[Any]
 MAGIC = 0x01525343
 """``CSR`` and the version of the format."""
 
+INDEX_BYTES = 4
+"""Bytes of a column, and of where the entries of a row begin."""
+
+HEAD_BYTES = 16
+"""Bytes before those."""
+
 RUNS = 1
 """What stands in the header where the places are runs of one value, and not entries."""
 
@@ -58,11 +64,12 @@ class Csr:
         """The parts of a BLOB that a kernel has made."""
         magic, rows, cols, kind = np.frombuffer(blob, "<u4", 4).tolist()
         assert magic == MAGIC
-        ptr = np.frombuffer(blob, "<u4", rows + 1, 16)
+        ptr = np.frombuffer(blob, "<u4", rows + 1, HEAD_BYTES)
         stored = int(ptr[-1])
         places = stored * (2 if kind == RUNS else 1)
-        idx = np.frombuffer(blob, "<u4", places, 16 + 4 * (rows + 1))
-        start = 16 + 4 * (rows + 1 + places)
+        first = HEAD_BYTES + INDEX_BYTES * (rows + 1)
+        idx = np.frombuffer(blob, "<u4", places, first)
+        start = first + INDEX_BYTES * places
         values = np.frombuffer(blob, dtype, offset=start + -start % 8)
         if kind == RUNS:
             return Csr._of_runs(rows, cols, ptr, idx[:stored], idx[stored:], values)
@@ -129,3 +136,19 @@ class Csr:
 def differs(values: Array, fill: Any) -> Array:
     """Which values are not the fill; NaN is equal to NaN here."""
     return ~np.isnan(values) if np.isnan(fill) else values != values.dtype.type(fill)
+
+
+def estimate_entries(arrays: int, rows: int, size: int, itemsize: int) -> float:
+    """The entries of so many compressed tensors, from what they take together.
+
+    Args:
+        arrays: how many there are.
+        rows: those of all of them.
+        size: their bytes.
+        itemsize: the bytes of a value.
+
+    >>> estimate_entries(1, 2, len(Csr.of([[0.0, 2.0], [0.0, 0.0]], 0.0).to_bytes()), 8)
+    1.0
+    """
+    places = arrays * (HEAD_BYTES + INDEX_BYTES) + rows * INDEX_BYTES
+    return (size - places) / (INDEX_BYTES + itemsize)

@@ -17,16 +17,10 @@ from ucle.pipeline.replan import plan_for_statistics
 from ucle.run.results import TensorRelation
 from ucle.sqlgen.script import array_bytes_query, count_tuples_query, sql_text
 from ucle.stats.model import TensorStatistics
+from ucle.udf_kernels.compressed import estimate_entries
 
 GROWTH = 8
 """Growth in entries over the planned number from which on the program is planned again."""
-
-
-INDEX_BYTES = 4
-"""Bytes of a position in a compressed array, or of where a row of it ends (``csrc/csr.h``)."""
-
-ARRAY_BYTES = 20
-"""Bytes of a compressed array without rows and entries."""
 
 
 def is_looked_at(steps: int) -> bool:
@@ -110,8 +104,7 @@ def _of_lists(
     layout, type_ = tensor.layout, tensor.type
     table, values = tensor.table.place
     ((arrays, size),) = session.fetch(sql_text(array_bytes_query(table, values)))
-    fixed = arrays * ARRAY_BYTES + type_.shape[layout.row] * INDEX_BYTES
-    entries = ((size or 0) - fixed) / (INDEX_BYTES + type_.dtype.bytes)
+    entries = estimate_entries(arrays, type_.shape[layout.row], size or 0, type_.dtype.bytes)
     if entries <= GROWTH * max(before.entries, 1):
         return None
     return TensorStatistics(entries, tuple(min(float(x), entries) for x in type_.shape))
