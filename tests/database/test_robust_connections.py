@@ -96,8 +96,8 @@ def test_slices_and_single_rows_of_large_tensors(
     fresh.execute("SET arrow_large_buffer_size = true")
     reading = import_module("ucle.run.read_tuples")
     with program.execute(fresh) as result:
-        for largest in (100, 31):
-            monkeypatch.setattr(reading, "LARGEST_BATCH", largest)
+        for name, most in {"SLICE_BYTES": 100, "LARGEST_BATCH": 31}.items():
+            monkeypatch.setattr(reading, name, most)
             assert_array_equal(result["T"].to_numpy(), a)
             assert_array_equal(result["T"].entries()["val"].to_numpy(), a[a != 0])
     assert fresh.execute("SELECT current_setting('arrow_large_buffer_size')").fetchall() == [

@@ -17,7 +17,7 @@ from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.errors import ExecutionError
 from ucle.foundation.arrow_numbers import blobs_array, numpy_array
-from ucle.foundation.dtypes import DType
+from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.libraries import pa
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
@@ -34,10 +34,27 @@ BATCH_BYTES = 2**28
 LARGEST_BATCH = DUCKDB.limits.column_bytes
 """The largest number of bytes of BLOBs in one batch."""
 
+SLICE_BYTES = 2**24
+"""The size of large rows that are read at a time, whose memory is used again by those after them.
+
+A batch has a vector of rows at least, which are a gigabyte of tiles: they took half as long again.
+"""
+
 
 def batch_rows(row_bytes: int) -> int:
     """The number of rows of a batch for this row size; at least a vector, DuckDB's minimum."""
     return min(max(BATCH_BYTES // row_bytes, DUCKDB.limits.vector_rows), 10**6)
+
+
+def filled_array(shape: tuple[int, ...], fill: Scalar, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """An array of fills, whose memory is not written where they are zeros.
+
+    >>> filled_array((2,), -0.0, np.dtype("f8"))
+    array([-0., -0.])
+    """
+    if any(np.array(fill, dtype).tobytes()):
+        return np.full(shape, fill, dtype)
+    return np.zeros(shape, dtype)
 
 
 def stored_batches(
@@ -60,14 +77,19 @@ def stored_batches(
         batches = _row_by_row(session, place, numbered=bool(layout.promoted))
     elif not layout.promoted:
         batches = session.reader(sql_text(tuples_query(place)), 1)
-    elif DUCKDB.limits.vector_rows * tuple_bytes > LARGEST_BATCH:
-        batches = _slices(session, place[0], LARGEST_BATCH // tuple_bytes)
+    elif min(DUCKDB.limits.vector_rows, _most_rows(type_, layout)) * tuple_bytes > SLICE_BYTES:
+        batches = _slices(session, place[0], max(SLICE_BYTES // tuple_bytes, 1))
     else:
         batches = session.reader(sql_text(tuples_query(place)), rows)
     for batch in batches:
         *keys, values = batch.columns
         values = plain_values(values, type_.dtype if layout.scalar else None)
         yield pa.RecordBatch.from_arrays([*keys, values], names=batch.schema.names)
+
+
+def _most_rows(type_: TensorType, layout: Layout) -> int:
+    """The number of tuples of a tensor none of which is missing."""
+    return math.prod(type_.key_range(layout, axis) for axis in layout.promoted)
 
 
 def _slices(session: Session, table: str, rows: int) -> Iterator[pa.RecordBatch]:

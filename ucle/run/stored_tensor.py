@@ -55,6 +55,7 @@ from ucle.run.arrow_rows import coordinates_at, list_batch, list_schema, value_b
 from ucle.run.read_tuples import (
     batch_rows,
     copy_tiles,
+    filled_array,
     payloads,
     plain_strings,
     stored_batches,
@@ -286,7 +287,7 @@ class StoredTensor:
                 self._session.check_open()
                 return dense_array(rows[0][0], self.type, self.layout).copy()
         try:
-            result = np.full(self.shape, self.fill, dtype=self.dtype)
+            result = filled_array(self.shape, self.fill, self.dtype)
         except (MemoryError, ValueError) as error:  # a ValueError above 2^63 elements
             raise MemoryLimitError(
                 "the dense tensor does not fit into memory",
