@@ -56,16 +56,18 @@ def find_columns(
     origin, dtype = typed_origin(session, name, described, labels, foreign)
     spec = described.spec if dtype is None else replace(described.spec, dtype=dtype)
     described = replace(described, spec=spec, origin=origin)
+    computed = False
     if described.columns is not None:
         columns, table = described.columns, False
     else:
         source = TableSource(described.origin, (), None)
         columns, table = table_columns(session, name, source, prefix)
+        computed = isinstance(described.origin, TableName) and not table
     if spec.times is not None:
         return times_source(name, described, columns, foreign)
     source = table_source(name, described, columns, labels, foreign)
     as_stored = source.features is None and not source.ragged and source.ends is None
-    return replace(source, table=table and as_stored)
+    return replace(source, table=table and as_stored, computed=computed)
 
 
 def typed_origin(

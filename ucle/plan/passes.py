@@ -33,6 +33,7 @@ from ucle.plan.nest_keyless import nest_keyless
 from ucle.plan.partition_aggregates import partition_aggregates
 from ucle.plan.pass_by_reference import pass_by_reference
 from ucle.plan.pass_context import PassContext
+from ucle.plan.read_views_once import read_views_once
 from ucle.plan.split_small_scans import split_small_scans
 from ucle.plan.steps import Plan
 from ucle.plan.windows_of_time import windows_of_time
@@ -54,6 +55,7 @@ PASSES: tuple[Pass, ...] = (
     materialise_large,
     inline_views,
     keep_in_statement,
+    read_views_once,
     pass_by_reference,
     load_in_list,
     nest_keyless,

@@ -161,7 +161,8 @@ class TableSource:
     up rows that share coordinates, arrays element by element. `key_axes` are the axes of the keys
     if they are not the leading ones. `kept_as` is the layout of a table of ours whose arrays are
     BLOBs, as kernels take them. `table` is True if the relation is a DuckDB table, of which reading
-    a part costs a part of the price; a view may have to be computed for each part. `presence` is
+    a part costs a part of the price; a view may have to be computed for each part. `computed` is
+    True if it is a view, or a table of another system, which each reader queries. `presence` is
     True if the tensor holds True for each value that is not NULL. `times` are the pairs of times
     that are read in place of the rows. `tiles` are the
     positions of a tile along the axes of the keys (0: a key is a position itself) if arrays hold
@@ -215,6 +216,7 @@ class TableSource:
     ends: str | None = None
     of_floats: bool = False
     single_rows: bool = False
+    computed: bool = False
 
     @property
     def from_database(self) -> bool:
