@@ -40,13 +40,13 @@ def connection(
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A number for each look at how tables are stored."""
     seen: list[int] = []
-    look = data_versions._look_at_tables
+    look = data_versions._look_now
 
     def counted(*args: Any) -> Any:
         seen.append(len(seen))
         return look(*args)
 
-    monkeypatch.setattr(data_versions, "_look_at_tables", counted)
+    monkeypatch.setattr(data_versions, "_look_now", counted)
     return seen
 
 
@@ -68,6 +68,18 @@ def test_nobody_looks_when_nothing_has_run(
     assert not looks
     connection.execute("SELECT 1").fetchall()
     run(program)
+    assert len(looks) == 1
+
+
+@numbered
+def test_nobody_looks_between_compiling_and_running(
+    connection: duckdb.DuckDBPyConnection, looks: list[int]
+) -> None:
+    """Nor when another program on the same tables is compiled after that."""
+    run(ucle.einsum_program(TEXT, A="t", database=connection))
+    run(ucle.einsum_program("x[i] += A[i,j]", A="t", database=connection))
+    tensor = ucle.tensor("t", axes=("i", "j"), database=connection)
+    (tensor.sum("j") / tensor.max("j")).to_table("sums", connection)
     assert len(looks) == 1
 
 
@@ -277,6 +289,54 @@ def test_whatever_runs_is_noticed(
         ):
             assert str(result["y"].fill) == str(expected["y"].fill)
             np.testing.assert_array_equal(result["y"].to_numpy(), expected["y"].to_numpy())
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("change", CHANGES)
+def test_whatever_runs_after_a_compilation_is_noticed(
+    change: str, connection: duckdb.DuckDBPyConnection
+) -> None:
+    bounds = ucle.table("t", bounds=(9, 9))
+    program = ucle.einsum_program(TEXT, A=bounds, database=connection)
+    CHANGES[change](connection)
+    for made in (program, ucle.einsum_program(TEXT, A=bounds, database=connection)):
+        with made.execute() as result:
+            found = result["y"].to_numpy()
+        rows = connection.execute("FROM t").fetchall()
+        matrix = np.zeros((9, 9))
+        for i, j, v in rows:
+            matrix[i, j] = v
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_array_equal(found, matrix / matrix.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("after", ["compiling", "running"])
+def test_a_transaction_that_was_open_while_a_program_was_compiled(
+    after: str, connection: duckdb.DuckDBPyConnection
+) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN; DELETE FROM t WHERE i = 4").fetchall()
+        program = ucle.einsum_program(TEXT, A="t", database=connection)
+        if after == "running":
+            run(program)
+        cursor.execute("COMMIT").fetchall()
+        with program.execute() as result:
+            assert np.isnan(result["y"].to_numpy()[4]).all()
+
+
+@numbered
+def test_a_table_that_is_written_is_looked_up_again(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    """A name that meant a table of another place means the new one."""
+    sql("CREATE SCHEMA s", "SET search_path = 's,main'")(connection)
+    program = ucle.einsum_program("y[i,j] = 2 * A[i,j]", A="t", database=connection)
+    with program.execute() as result:
+        twice = result["y"].to_numpy()
+        result["y"].to_table("s.t")
+    other = ucle.table("t", value="val")
+    with ucle.einsum_program("y[i,j] = 2 * A[i,j]", A=other, database=connection).execute() as new:
+        assert np.array_equal(new["y"].to_numpy(), 2 * twice)
 
 
 @pytest.mark.sample(2)

@@ -5,10 +5,11 @@ DuckDB 2 numbers the transactions of all databases and connections of a process 
 statement outside of a transaction gets the next number, whatever it does. So the statements of an
 execution are counted. If the transaction number has advanced by exactly that count, no other
 statement ran in between, and observations from the beginning are still valid at the end. If the
-number has not advanced until the next execution, they are still valid then. A transaction gets its
-number with its first statement, and may change data when it is committed. So nothing is concluded
-inside a transaction (two queries see the same number there), nor if there were other connections,
-which may have had an open transaction.
+number has not advanced until the next execution, they are still valid then. The same holds for
+compilations: the first execution of a program does not look at the tables again. A transaction gets
+its number with its first statement, and may change data when it is committed. So nothing is
+concluded inside a transaction (two queries see the same number there), nor if there were other
+connections, which may have had an open transaction.
 
 Before DuckDB 2, the numbers of two consecutive queries differ by more than one, so that no
 execution ever counts as quiet.
@@ -28,10 +29,14 @@ from ucle.database.session import Session
 from ucle.database.whole_statements import fetch_all
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import fold_name
-from ucle.plan.sources import TableName, TableSource
+from ucle.plan.sources import TableName
 from ucle.sqlgen.database_queries import connections_query, transaction_query
 
-Tables = tuple[TableSource, ...]
+Facts = dict[str, dict[Any, Any]]
+"""What was seen of tables, by kind, as in `Session.observed`."""
+
+LASTING = ("relation", "state")
+"""The kinds of facts that stay as long as nothing runs, by the names of tables."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,7 @@ class _Mark:
     """The facts that hold if nothing has run since the transaction with this number."""
 
     number: int
-    known: dict[Tables, Any]
+    seen: Facts
 
 
 _marks: weakref.WeakKeyDictionary[Any, _Mark] = weakref.WeakKeyDictionary()
@@ -47,20 +52,20 @@ _marks: weakref.WeakKeyDictionary[Any, _Mark] = weakref.WeakKeyDictionary()
 
 @dataclass
 class Quiet:
-    """An execution from beginning to end, during which no other statement may run.
+    """A compilation or an execution, during which no other statement may run.
 
-    Entries of `known` are still there at the beginning of the next execution on the same
-    connection, provided that nothing has run in the meantime.
+    Facts in `seen` are still there at the beginning of the next one on the same connection,
+    provided that nothing has run in the meantime.
     """
 
     session: Session
-    known: dict[Tables, Any] = field(default_factory=dict)
-    """Facts of tables that were read."""
+    seen: Facts = field(default_factory=dict)
+    """What was seen of tables, for `ucle.database.data_versions.observing`."""
     _begun: tuple[int, int] | None = None
 
     @classmethod
     def begin(cls, session: Session) -> Quiet:
-        """Begin an execution on a session that was just opened."""
+        """Begin on a session that was just opened, and has changed nothing yet."""
         quiet = cls(session)
         if session.owned or session.file is not None:
             return quiet  # others may write to its file while it is closed
@@ -72,28 +77,30 @@ class Quiet:
         if number != first + session.statements + 1:
             return quiet
         if mark is not None and first == mark.number + 1:
-            quiet.known.update(mark.known)
+            quiet.seen.update(mark.seen)
         elif session.fetch(connections_query()) == [(1,)]:
             number += 1
         else:
             return quiet
         quiet._begun = number, session.statements
+        quiet.seen["transaction"] = {None: False}  # in one, both statements would have its number
         return quiet
 
     def end(self) -> None:
-        """End the execution: all results have been computed."""
-        if self._begun is None or not self.known:
+        """End it: what was to be compiled or computed is."""
+        seen = _choose(self.seen, lambda _: True)
+        if self._begun is None or not seen:
             return
         session = self.session
         number, statements = self._begun
         last = number + session.statements - statements
-        seen, counted = session.last or (number, statements)
+        after, counted = session.last or (number, statements)
         # In a transaction, which may yet change data, the number would be that of its beginning.
         # If another statement ran behind that one, the next execution begins with a larger number.
-        if number < seen == number + counted - statements:
-            _marks[session.connection] = _Mark(last, self.known)
+        if number < after == number + counted - statements:
+            _marks[session.connection] = _Mark(last, seen)
         elif _number(session) == last + 2:
-            _marks[session.connection] = _Mark(last + 2, self.known)
+            _marks[session.connection] = _Mark(last + 2, seen)
 
 
 @contextmanager
@@ -103,7 +110,8 @@ def changing_only(session: Session, name: str) -> Iterator[None]:
     What is known of others stays so, unless another statement runs meanwhile. `name` is the last
     part of the name of the table: with the same one, another table might hide one that was read.
     """
-    with _keeping(session, lambda tables: not _reads(tables, name)):
+    folded = fold_name(name)
+    with _keeping(session, lambda table: fold_name(table.parts[-1]) != folded):
         yield
 
 
@@ -119,7 +127,7 @@ def reading_only(session: Session) -> Iterator[None]:
 
 
 @contextmanager
-def _keeping(session: Session, stays: Callable[[Tables], bool]) -> Iterator[None]:
+def _keeping(session: Session, stays: Callable[[TableName], bool]) -> Iterator[None]:
     """Run a block; what is known of some tables stays so, unless another statement runs."""
     mark = _marks.pop(session.connection, None)
     if mark is None:
@@ -132,15 +140,17 @@ def _keeping(session: Session, stays: Callable[[Tables], bool]) -> Iterator[None
         return
     expected = mark.number + session.statements - statements + 2
     if _number(session) == expected:
-        known = {tables: fact for tables, fact in mark.known.items() if stays(tables)}
-        _marks[session.connection] = _Mark(expected, known)
+        _marks[session.connection] = _Mark(expected, _choose(mark.seen, stays))
 
 
-def _reads(tables: Tables, name: str) -> bool:
-    origins = (table.origin for table in tables)
-    return any(
-        not isinstance(x, TableName) or fold_name(x.parts[-1]) == fold_name(name) for x in origins
-    )
+def _choose(seen: Facts, stays: Callable[[TableName], bool]) -> Facts:
+    """The facts that last of some tables."""
+    chosen = {
+        kind: {table: fact for table, fact in seen[kind].items() if stays(table)}
+        for kind in LASTING
+        if kind in seen
+    }
+    return {kind: facts for kind, facts in chosen.items() if facts}
 
 
 def drop_quietly(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
@@ -154,7 +164,7 @@ def drop_quietly(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
     if mark is not None:
         first, second = (_ask(connection) for _ in range(2))
         if (first, second) == (mark.number + 2, mark.number + 3):
-            _marks[connection] = _Mark(second, mark.known)
+            _marks[connection] = _Mark(second, mark.seen)
 
 
 def _number(session: Session) -> int | None:

@@ -69,17 +69,21 @@ UNSEEN = Seen((), known=False)
 
 
 @contextmanager
-def observing(session: Session) -> Iterator[None]:
+def observing(session: Session, seen: dict[str, dict[Any, Any]] | None = None) -> Iterator[None]:
     """Look at each table once within a block, so that one version of its data counts for all of it.
 
     A table that others change meanwhile has another version at its next use, where all checks are
     repeated. In the block ucle creates nothing that a program could name. A block within another
     one is part of it.
+
+    Args:
+        session: sees the tables.
+        seen: what is known already (`ucle.database.change_detection`); what is seen is added.
     """
     if session.observed is not None:
         yield
         return
-    session.observed = {}
+    session.observed = {} if seen is None else seen
     try:
         yield
     finally:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ucle.database.change_detection import Quiet
-from ucle.database.data_versions import Version, look
+from ucle.database.data_versions import Version, look, observing
 from ucle.database.session import Session
 from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.states import BoundInput
-from ucle.plan.sources import TableName, TableSource
+from ucle.plan.sources import TableSource
 
 
 @dataclass(frozen=True)
@@ -43,16 +43,9 @@ def table_versions(
         inputs: by name.
         quiet: the current execution; tables are not examined again until a statement has run.
     """
-    tables = tables_of(inputs)
-    if quiet is not None and tables in quiet.known:
-        known: Versions = quiet.known[tables]
-        return known
-    seen = look(session, tables)
-    versions = Versions(tuple(x.state for x in seen), all(x.known for x in seen))
-    inside = all(isinstance(x.origin, TableName) for x in tables)
-    if quiet is not None and versions.known and inside:  # files change without the database
-        quiet.known[tables] = versions
-    return versions
+    with observing(session, {} if quiet is None else quiet.seen):
+        seen = look(session, tables_of(inputs))
+    return Versions(tuple(x.state for x in seen), all(x.known for x in seen))
 
 
 FACTOR = 10.0

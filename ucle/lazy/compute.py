@@ -7,6 +7,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
 
+from ucle.database.change_detection import Quiet
+from ucle.database.data_versions import observing
 from ucle.database.macro_check import open_own, open_passing
 from ucle.database.session import Database, Session
 from ucle.errors import (
@@ -132,7 +134,10 @@ def _types(outputs: Mapping[str, Node], database: Database, look: bool = True) -
         read = {leaf: _type_on_spark(database, leaf) for leaf in unknown}
     else:
         with open_passing(database) as session:
-            read = {leaf: _table_type(session, leaf) for leaf in unknown}
+            quiet = Quiet.begin(session)
+            with observing(session, quiet.seen):
+                read = {leaf: _table_type(session, leaf) for leaf in unknown}
+            quiet.end()
     return node_types(outputs.values(), lambda leaf: leaf.dtype or read[leaf])
 
 

@@ -7,11 +7,13 @@ called.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any
 
+from ucle.database.change_detection import Quiet
 from ucle.database.data_versions import observing
 from ucle.database.engine import DUCKDB
 from ucle.database.macro_check import open_checked, open_passing
@@ -112,12 +114,13 @@ def build_text(
         text = parse_program(text)
     memory = None if memory_limit is None else _memory(memory_limit)
     with _session(database, options) as session:
+        quiet = _begin(session, inputs, options)
         if subscripts is not None:
             text = parse_program(subscripts.statement(assignment(session, subscripts, named)))
         assert not isinstance(text, str)
         text, inputs, options = read_packed(text, inputs, options)
         options = replace(options, resources=resources_of(session, memory))
-        return _build(Request(text, inputs), database, session, options)
+        return _build(Request(text, inputs), database, session, options, quiet)
 
 
 def resources_of(session: Session, memory: float | None = None) -> Resources:
@@ -159,7 +162,8 @@ def build(
     if session is not None:
         return _build(request, database, session, options)
     with _session(database, options) as own:
-        return _build(request, database, own, options)
+        quiet = _begin(own, request.inputs, options)
+        return _build(request, database, own, options, quiet)
 
 
 def with_outputs(made: Build, database: Database, names: Collection[str]) -> Build:
@@ -311,13 +315,32 @@ def _session(database: Database, options: Options) -> Session:
     return open_checked(database) if options.store else open_passing(database)
 
 
-def _build(request: Request, database: Database, session: Session, options: Options) -> Build:
+def _begin(session: Session, inputs: Mapping[str, Any], options: Options) -> Quiet:
+    """Begin a compilation on a session that was just opened.
+
+    Its first execution need not look at the tables again, unless layouts of them are stored now.
+    """
+    relations = (x.relation if isinstance(x, TableInput) else x for x in inputs.values())
+    if options.store or not any(isinstance(x, str | os.PathLike) for x in relations):
+        return Quiet(session)
+    return Quiet.begin(session)
+
+
+def _build(
+    request: Request,
+    database: Database,
+    session: Session,
+    options: Options,
+    quiet: Quiet | None = None,
+) -> Build:
     marks = fingerprints(request.inputs)
-    with observing(session):
+    with observing(session, None if quiet is None else quiet.seen):
         compiled = compile_statements(
             request.statements, request.inputs, session, options, request.labels
         )
         versions = table_versions(session, compiled.all_inputs)
+    if quiet is not None:
+        quiet.end()
     if options.store:
         compiled = keep_inputs(session, compiled, options)
         versions = table_versions(session, compiled.all_inputs)

@@ -439,7 +439,7 @@ class Preparations:
             # Storing layouts changes the database, but none of the tables they were made from.
             versions = self._versions(session)
             if quiet is not None:
-                quiet.known.clear()
+                quiet.seen.clear()
         self._latest = prepared
         self._met = dict([*self._met.items(), (versions, prepared)][-VERSIONS:])
         return prepared
