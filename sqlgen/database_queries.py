@@ -148,26 +148,26 @@ def _equal(values: Mapping[str, str]) -> exp.Expr:
 
 @cache  # run before every execution
 def catalogue_query(names: tuple[str, ...]) -> str:
-    """Catalogue rows of the tables and views with these names, in any schema.
+    """Catalogue rows of the tables and views with these names, in any schema, and of all databases.
 
-    The columns are database, schema, name, number and rows; a view has no rows (NULL). They are
-    followed by the file of the database, which is NULL for one in memory, its type and its number.
-    Every row also has the search path and the current database, which saves a query for them.
+    The first column is the number of a database. In rows of tables and views, the next ones are
+    database, schema, name, number and rows; a view has no rows (NULL). In those of databases, they
+    are NULL, the file, which is NULL for one in memory, and the type; the last two columns are the
+    search path and the current database, which saves a query for them. DuckDB would take twice as
+    long to plan a join of both.
     """
     listed = [exp.Literal.string(fold_name(name)) for name in names]
     parts = []
     for kind, rows in (("table", column("estimated_size")), ("view", exp.null())):
-        columns: list[exp.Expr] = [column(x, "relations") for x in ("database_name", "schema_name")]
-        columns += [column(f"{kind}_name"), column(f"{kind}_oid"), add_alias(rows, "rows")]
-        columns += [column("path"), column("type"), column("database_oid", "databases"), *_search()]
+        columns = [column(x) for x in ("database_oid", "database_name", "schema_name")]
+        columns += [column(f"{kind}_name"), column(f"{kind}_oid"), rows, exp.null(), exp.null()]
         is_listed = exp.In(this=_fold_name(column(f"{kind}_name")), expressions=listed)
         relations = table_function(function(f"duckdb_{kind}s"), "relations")
-        databases = table_function(function("duckdb_databases"), "databases")
-        same = exp.EQ(
-            this=column("database_oid", "relations"), expression=column("database_oid", "databases")
-        )
-        query = select(*columns).from_(relations).join(databases, on=same)
-        parts.append(query.where(is_listed.copy()))
+        parts.append(select(*columns).from_(relations).where(is_listed.copy()))
+    about = [column("database_oid"), exp.null(), column("path"), column("type")]
+    about += [exp.null(), exp.null(), *_search()]
+    databases = table_function(function("duckdb_databases"), "databases")
+    parts.append(select(*about).from_(databases))
     return sql_text(exp.union(*parts, distinct=False))
 
 

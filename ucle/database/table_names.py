@@ -72,10 +72,16 @@ def find_relations(
 
 def _find_now(session: Session, names: Collection[TableName]) -> dict[TableName, Relation | None]:
     rows = session.fetch(catalogue_query(tuple(sorted({name.parts[-1] for name in names}))))
-    if not rows:
+    databases = {row[0]: row[2:4] for row in rows if row[1] is None}
+    found = [row for row in rows if row[1] is not None]
+    if not found:
         return dict.fromkeys(names)
-    setting, current = rows[0][-2:]
-    relations = {_fold_parts(row[:3]): Relation(*row[:-2]) for row in rows}
+    setting, current = next(row[-2:] for row in rows if row[1] is None)
+    relations = {
+        _fold_parts(row[1:4]): Relation(*row[1:6], *databases[row[0]], row[0])
+        for row in found
+        if row[0] in databases
+    }
     schemas: set[tuple[str, ...]] = set()
     if any(len(name.parts) == 2 for name in names):
         schemas = {_fold_parts(row) for row in session.fetch(schemas_query())}
