@@ -367,12 +367,18 @@ def _is_unique(dictionary: Dictionary) -> bool:
     """True if each value of a dictionary is the only coordinate of one row of one relation."""
     if len({_coordinates(source, name, "") for source, name in dictionary.columns}) > 1:
         return False
-    return any(
+    return any(_is_only_key(source, name) for source, name in dictionary.columns)
+
+
+def _is_only_key(source: TableSource, key: str) -> bool:
+    """True if no two rows of a relation have the same value in a key column."""
+    if source.times is not None:
+        return source.times.unique and is_the_column(source.times, key)
+    return (
         len(source.without_features.keys) == 1
         and (source.single_rows or source.features is None)
-        and name == source.keys[0]
-        and not (source.sum_duplicates or source.tiles or source.times)
-        for source, name in dictionary.columns
+        and key == source.keys[0]
+        and not (source.sum_duplicates or source.tiles)
     )
 
 

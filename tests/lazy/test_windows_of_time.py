@@ -141,6 +141,38 @@ def test_times_that_are_missing_are_refused(connection: duckdb.DuckDBPyConnectio
         x.rolling("3d", "day").sum().to_numpy()
 
 
+@pytest.mark.parametrize("method", ["count", "mean"])
+def test_rows_that_share_a_time(method: str, fresh: duckdb.DuckDBPyConnection) -> None:
+    """Each has some of the categories of its time, which is counted once."""
+    fresh.execute(
+        "CREATE TABLE hot AS FROM (VALUES (DATE '2020-01-01', 'a', NULL), "
+        "(DATE '2020-01-01', NULL, 'b'), (DATE '2020-01-03', 'a', NULL)) AS t(day, x, y)"
+    )
+    hot = [ucle.one_hot("x"), ucle.one_hot("y")]
+    table = ucle.table("hot", ["day"], hot, columns_as="feature", nulls="missing")
+    x = ucle.tensor(table, axes=("day", "feature"), database=fresh)
+    windows, steps = ucle.rolling(x, "3d", "day"), ucle.resample(x, "2d", "day")
+    expected = {
+        "count": ([[1, 1], [2, 2]], [[1, 1], [1, 1]]),
+        "mean": ([[1, 1], [1, 0.5]], [[1, 1], [1, 0]]),
+    }
+    for made, numbers in zip((windows, steps), expected[method], strict=True):
+        np.testing.assert_array_equal(getattr(made, method)().to_numpy(), numbers)
+
+
+@pytest.mark.parametrize("method", ["count", "mean"])
+def test_times_in_two_rows_are_refused(method: str, fresh: duckdb.DuckDBPyConnection) -> None:
+    """Nothing looks for them where the dictionary of times is made, or their windows are."""
+    fresh.execute(
+        "CREATE TABLE twice AS FROM (VALUES (DATE '2020-01-01', 1.0), (DATE '2020-01-01', 2.0)) "
+        "AS t(day, v)"
+    )
+    x = ucle.tensor("twice", axes=("day",), database=fresh)
+    for groups in (ucle.rolling(x, "3d", "day"), ucle.resample(x, "1d", "day")):
+        with pytest.raises(ucle.errors.DuplicateCoordinatesError):
+            getattr(groups, method)().to_numpy()
+
+
 def test_no_time_at_all(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("CREATE OR REPLACE TABLE nothing (day DATE, v DOUBLE)")
     x = ucle.tensor("nothing", axes=("day",), database=connection)

@@ -310,7 +310,8 @@ def pairs_of_times(
     months, micros = length
     wide = leaf.value.columns_as is not None  # its value columns are left out
     rank = len(leaf.axes) - wide
-    unique = rank == 1 and not (leaf.value.sum_duplicates or leaf.value.tiles)
+    shared = leaf.value.sum_duplicates or leaf.value.tiles or leaf.value.one_hot
+    unique = rank == 1 and not shared  # several rows may have some of the features of a key
     spec = replace(
         leaf.value,
         times=TimePairs(axis, rank, kind, months, micros, every, unique),
