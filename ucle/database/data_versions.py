@@ -143,8 +143,10 @@ def look(session: Session, sources: Sequence[TableSource]) -> list[Seen]:
     seen = []
     for origin in origins:
         match origin:
-            case InMemory() | OneRow() | Names():
+            case InMemory() | OneRow():
                 seen.append(UNSEEN)
+            case Names(columns):
+                seen.append(Seen(("names", *columns), known=True))
             case DataFile(path):
                 state = file_state(path)
                 seen.append(Seen(("file", path, *(state or ())), known=state is not None))
