@@ -139,7 +139,8 @@ def every_wide_value(source: TableSource) -> tuple[exp.Expr, exp.Expr]:
 def _wide_value(source: TableSource, value: exp.Expr) -> exp.Expr:
     if source.nulls is Nulls.OBSERVED:
         return exp.not_(_is_null(value))
-    value = cast(value, source.dtype)
+    if not source.uncast:
+        value = cast(value, source.dtype)
     if source.nulls is Nulls.REFUSED:
         return value
     return either(value, number(source.missing, source.dtype))

@@ -536,3 +536,21 @@ def test_columns_of_files_are_those_of_the_session(
             program = ucle.einsum_program("y[k] = 2 * x[k]", x=table, database=connection)
             with program.execute() as result:
                 assert sorted(result["y"].relation.fetchall()) == [("a", 2.0), ("b", 4.0)]
+
+
+@pytest.mark.parametrize("nulls", ["error", "missing"])
+def test_columns_of_the_type_of_elements_are_not_cast(
+    nulls: str, fresh: duckdb.DuckDBPyConnection
+) -> None:
+    """Also where they have another type when the program runs once more."""
+    fresh.execute("CREATE TABLE w AS FROM (VALUES (0, 1.5::DOUBLE, 2.0::DOUBLE)) AS t(i, a, b)")
+    spec = ucle.table("w", ["i"], columns_as="name", nulls=nulls)
+    program = ucle.einsum_program("y[j] += X[i,j]", X=spec, database=fresh)
+    assert 'CAST("a"' not in program.to_sql()
+    for type_ in ("DOUBLE", "DECIMAL(9,2)", "FLOAT", "INTEGER"):
+        fresh.execute(f"ALTER TABLE w ALTER a TYPE {type_}").fetchall()
+        ((a,),) = fresh.execute("SELECT a::DOUBLE FROM w").fetchall()
+        with program.execute() as result:
+            np.testing.assert_array_equal(result["y"].to_numpy(), [a, 2])
+    other = ucle.einsum_program("y[j] += X[i,j]", X=spec, database=fresh)
+    assert 'CAST("a"' in other.to_sql()

@@ -93,6 +93,15 @@ def value_type(type_: str) -> DType | None:
     return {"BOOLEAN": DType.BOOL, "FLOAT": DType.FLOAT32, "DOUBLE": DType.FLOAT64}.get(element)
 
 
+def is_of_type(type_: str, dtype: DType) -> bool:
+    """True if a column of numbers has the type that DuckDB has for an element type.
+
+    >>> is_of_type("BIGINT", DType.INT64), is_of_type("INTEGER", DType.INT64)
+    (True, False)
+    """
+    return type_ in ("BIGINT", "BOOLEAN", "FLOAT", "DOUBLE") and value_type(type_) is dtype
+
+
 @lru_cache(MOST_TYPES)
 def is_pair(type_: str) -> bool:
     """True if a column holds complex numbers, as pairs (re, im)."""

@@ -27,6 +27,7 @@ from ucle.inputs.column_types import (
     Column,
     array_sizes,
     common_key_type,
+    is_of_type,
     is_pair,
     narrowed_type,
     nesting,
@@ -226,6 +227,7 @@ def _wide_source(
         nulls=spec.nulls,
         missing=0 if spec.fill is None else spec.fill,
         of_floats=masks and _has_floats(values),
+        uncast=all(is_of_type(column.type, dtype) for column in values),
     )
 
 

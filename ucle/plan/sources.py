@@ -182,7 +182,9 @@ class TableSource:
     `ends` is the column of the positions before which runs of one value end; each begins at its
     last key. `of_floats` is True if the truth values say something of a column of floats, so that a
     file is read as where these are the values. `single_rows` is True if it was found that no two
-    rows with `features` have the same keys, so that each is an array of its own.
+    rows with `features` have the same keys, so that each is an array of its own. `uncast` is True
+    if all `wide` columns have the type of `dtype`: DuckDB binds a cast of each for as long as it
+    reads some rows.
     """
 
     origin: Origin
@@ -217,6 +219,7 @@ class TableSource:
     of_floats: bool = False
     single_rows: bool = False
     computed: bool = False
+    uncast: bool = False
 
     @property
     def from_database(self) -> bool:
