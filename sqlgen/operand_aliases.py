@@ -94,6 +94,7 @@ def choose_alias(relation: plan.Relation) -> str:
             | plan.ConstantRelation()
             | plan.ColumnExpressions()
             | plan.WindowOfTimes()
+            | plan.ColumnOfTimes()
         ):
             return "T"
         case plan.FusedMaps() | plan.MultiwayJoin() | plan.PrefixScan() | plan.TopKEntries():

@@ -60,7 +60,7 @@ from ucle.sqlgen.sql_trees import (
     when,
 )
 from ucle.sqlgen.table_scans import scan_table
-from ucle.sqlgen.time_windows import aggregate_steps, aggregate_windows
+from ucle.sqlgen.time_windows import aggregate_steps, aggregate_windows, column_of_times
 from ucle.sqlgen.top_k import first_entries
 
 
@@ -300,13 +300,15 @@ class _Emitter:
                 return scan_table(relation, self._kernels, self._prefix)
             case plan.ColumnExpressions():
                 return compute_rows(relation, self._kernels, self._prefix)
-            case plan.WindowOfTimes(_, source):
+            case plan.WindowOfTimes(_, source, counted=counted):
                 alias = "T" if source is None else choose_alias(source)
-                entries = None if source is None else self._from(source, alias)
+                entries = None if source is None or counted else self._from(source, alias)
                 times = relation.times.source.times
                 windows = times is not None and times.kind == "window"
                 aggregate = aggregate_windows if windows else aggregate_steps
                 return aggregate(relation, entries, alias, self._kernels, self._prefix)
+            case plan.ColumnOfTimes(source):
+                return column_of_times(relation, self._from(source, "T"), "T")
             case plan.PackedForest(source):
                 alias = choose_alias(source)
                 return pack_forest(relation, self._from(source, alias), alias, self._kernels)

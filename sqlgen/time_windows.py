@@ -12,9 +12,15 @@ from sqlglot import exp, select
 
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import fold_name, unique_names
-from ucle.plan.relation_nodes import Relation, WindowOfTimes
+from ucle.plan.relation_nodes import (
+    COUNTED,
+    ColumnOfTimes,
+    Relation,
+    TableScan,
+    WindowOfTimes,
+)
 from ucle.plan.sources import TimePairs
-from ucle.sqlgen.input_tables import stored_table
+from ucle.sqlgen.input_tables import scalar_value, source_table, stored_table
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.pairs_of_times import PERIOD, TIME, distinct_times, step_start, window_frame
 from ucle.sqlgen.scalar_operators import reduce_sql
@@ -24,6 +30,7 @@ from ucle.sqlgen.sql_trees import (
     ascending,
     cast,
     column,
+    differs,
     either,
     function,
     group_by_keys,
@@ -48,7 +55,8 @@ def aggregate_windows(
 
     Args:
         node: the relation.
-        entries: the relation of its input in FROM, under `alias`; None to count times.
+        entries: the relation of its input in FROM, under `alias`; None to count times, alone or
+            beside the entries of the table of times itself.
         alias: of the input.
         kernels: how kernels are called.
         prefix: of the tables of dictionaries.
@@ -56,24 +64,24 @@ def aggregate_windows(
     source, names = node.times.source, key_columns(node.type)
     assert source.times is not None
     times, period, time, moment = _read_times(node, source.times, prefix)
-    query = select_from(subquery(times, TIMES))
-    others: list[exp.Expr] = []
-    if entries is None:
-        value: exp.Expr = exp.Count(this=exp.Star())
-        value = cast(_over(value, source.times, column(moment, TIMES), others), DType.INT64)
-        keys = {0: period}
-    else:
-        assert node.input is not None
-        query, keys = _join_entries(node.input, node.place, query, entries, alias, time)
-        others = [key for axis, key in keys.items() if axis != node.place]
-        keys[node.place] = period
+    query, order = select_from(subquery(times, TIMES)), column(moment, TIMES)
+    keys, others = {node.place: period}, list[exp.Expr]()
+    count = cast(_over(exp.Count(this=exp.Star()), source.times, order, others), DType.INT64)
+    values = {VALUE: count}
+    if node.input is not None:
+        own = TIMES
+        if entries is not None:
+            query, keys = _join_entries(node.input, node.place, query, entries, alias, time)
+            others, own = [key for axis, key in keys.items() if axis != node.place], alias
+            keys[node.place] = period
         type_ = node.input.type
-        stored = either(column(VALUE, alias), number(type_.fill, type_.dtype))
+        stored = either(column(VALUE, own), number(type_.fill, type_.dtype))
         value = reduce_sql(node.operation, stored, node.type.dtype, kernels.dialect)
-        turn = partial(_turn, times=source.times, order=column(moment, TIMES), others=others)
-        value = value.transform(turn)
+        turn = partial(_turn, times=source.times, order=order, others=others)
+        values = {VALUE: value.transform(turn)} | ({COUNTED: count} if node.counted else {})
     outputs = [add_alias(keys[axis].copy(), names[n]) for n, axis in enumerate(node.axes)]
-    return query.select(*outputs, add_alias(value, VALUE), copy=False)
+    columns = (add_alias(value, name) for name, value in values.items())
+    return query.select(*outputs, *columns, copy=False)
 
 
 def aggregate_steps(
@@ -83,11 +91,17 @@ def aggregate_steps(
     source, names = node.times.source, key_columns(node.type)
     assert source.times is not None
     others: dict[int, exp.Expr] = {}
-    if entries is None:
+    counts: list[exp.Expr] = []
+    if node.counted:
+        query, time = select_from(subquery(_read_entries(node, prefix), TIMES)), column(TIME, TIMES)
+        value = column(VALUE, TIMES)
+        value = reduce_sql(node.operation, value, node.type.dtype, kernels.dialect)
+        counts = [cast(exp.Count(this=exp.Star()), DType.INT64)]
+    elif entries is None:
         stored = stored_table(source.keys_alone, prefix)
         query = select_from(subquery(distinct_times(source.times, stored), TIMES))
-        time: exp.Expr = column(TIME, TIMES)
-        value: exp.Expr = cast(exp.Count(this=exp.Star()), DType.INT64)
+        time = column(TIME, TIMES)
+        value = cast(exp.Count(this=exp.Star()), DType.INT64)
     else:
         assert node.input is not None
         keys = key_columns(node.input.type)
@@ -112,6 +126,7 @@ def aggregate_steps(
         *(add_alias(key, aliases[axis]) for axis, key in others.items()),
         add_alias(start, PERIOD),
         add_alias(value, VALUE),
+        *(add_alias(each, COUNTED) for each in counts),
         copy=False,
     )
     grouped = group_by_keys(grouped, [integer(n + 1) for n in range(len(others) + 1)])
@@ -127,7 +142,30 @@ def aggregate_steps(
     own = {axis: column(name, "steps") for axis, name in aliases.items()}
     made: dict[int, exp.Expr] = {**own, node.place: period}
     outputs = [add_alias(made[axis], names[n]) for n, axis in enumerate(node.axes)]
-    return query.select(*outputs, column(VALUE, "steps"), copy=False)
+    columns = (VALUE, COUNTED) if counts else (VALUE,)
+    return query.select(*outputs, *(column(x, "steps") for x in columns), copy=False)
+
+
+def column_of_times(node: ColumnOfTimes, rows: exp.Expr, alias: str) -> exp.Select:
+    """Return the query that reads the values, or the counts, of an aggregate that has both."""
+    keys = [column(name, alias) for name in key_columns(node.type)]
+    value = column(node.column or VALUE, alias)
+    query = select_from(rows).select(*keys, add_alias(value, VALUE), copy=False)
+    there = exp.Is(this=value.copy(), expression=exp.Null()).not_()
+    return query.where(there, copy=False) if node.column is None else query
+
+
+def _read_entries(node: WindowOfTimes, prefix: str) -> exp.Select:
+    """The times of a table and its entries, which are NULL where they are not stored."""
+    times = node.times.source.times
+    assert times is not None
+    assert isinstance(node.input, TableScan)
+    value = scalar_value(node.input.source)
+    there = exp.If(this=differs(value, node.input.type), true=value)
+    own = column(times.column)
+    query = select(add_alias(own, TIME), add_alias(exp.Case(ifs=[there]), VALUE))
+    query = query.from_(source_table(node.input.source, prefix))
+    return query.where(exp.Is(this=own.copy(), expression=exp.Null()).not_())
 
 
 def _dictionary(node: WindowOfTimes, axis: int, prefix: str, alias: str) -> exp.Expr:
@@ -142,15 +180,19 @@ def _read_times(
 ) -> tuple[exp.Select, exp.Expr, exp.Expr, str]:
     """The times with their keys on either side of the pairs, and what they are ordered by."""
     stored = stored_table(node.times.source.keys_alone, prefix)
-    each = subquery(distinct_times(times, stored), "distinct")
+    read = _read_entries(node, prefix) if node.counted else distinct_times(times, stored)
     own = column(TIME)
-    rows = select(add_alias(own, PERIOD), column(TIME)).from_(each)
+    rows = select(add_alias(own, PERIOD), column(TIME)).from_(subquery(read, "distinct"))
+    if node.counted:
+        rows = rows.select(column(VALUE))
     query, keys = scan_keys(node.times, subquery(rows, "T"), "T", prefix)
     aliases = [key.alias_or_name for key in keys]
     (moment,) = unique_names(["moment"], set(map(fold_name, aliases)))
     query = query.select(
         *keys, add_alias(function("epoch_us", column(TIME, "T")), moment), copy=False
     )
+    if node.counted:
+        query = query.select(column(VALUE, "T"), copy=False)
     period, time = (column(name, TIMES) for name in aliases)
     return query, period, time, moment
 

@@ -141,6 +141,54 @@ def test_times_that_are_missing_are_refused(connection: duckdb.DuckDBPyConnectio
         x.rolling("3d", "day").sum().to_numpy()
 
 
+@pytest.mark.parametrize("type_", ["DOUBLE", "INTEGER", "FLOAT"])
+@pytest.mark.parametrize("case", ["some", "zeros", "one", "none"])
+def test_times_are_counted_beside_their_entries(
+    case: str, type_: str, connection: duckdb.DuckDBPyConnection
+) -> None:
+    """One grouping and one sort make means, also of times whose entries are all 0, or NaN."""
+    rng = np.random.default_rng(len(case))
+    count = {"some": 70, "zeros": 20, "one": 1, "none": 0}[case]
+    index = pd.Timestamp("2020-01-30") + pd.to_timedelta(
+        np.sort(rng.choice(300, count, replace=False)), "D"
+    )
+    values = rng.integers(-2, 3, count) / (1 if type_ == "INTEGER" else 2)
+    values[: 0 if case == "one" else 15] = 0
+    if case == "some" and type_ != "INTEGER":
+        values[[20, 30, 31]] = np.nan, np.inf, -np.inf
+    connection.register("rows", pa.table({"day": pa.array(index), "v": pa.array(values)}))
+    connection.execute(
+        f"CREATE OR REPLACE TABLE apart AS SELECT day::DATE AS day, v::{type_} AS v FROM rows"
+    )
+    connection.unregister("rows")
+    x = ucle.tensor("apart", axes=("day",), database=connection)
+    for made in (ucle.resample(x, "1mo", "day").mean(), ucle.rolling(x, "20d", "day").mean()):
+        program = made.program(database=connection)
+        forms = [program, program.with_decomposition("relational")]
+        forms += [recompiled(each, Optimisations(windows=False)) for each in forms]
+        found = []
+        for each in forms:
+            parts = (part for step in each.compiled.physical.steps for part in (*step.views, step))
+            counted = [
+                node.counted
+                for part in parts
+                for node in nodes(part.relation)
+                if isinstance(node, WindowOfTimes)
+            ]
+            if each is forms[1]:  # integers become numbers that are divided, of another step
+                assert counted == ([False, False] if type_ == "INTEGER" else [True])
+            with each.execute(connection) as result:
+                found.append(result["out"].to_numpy())
+        for other in found[1:]:
+            np.testing.assert_array_equal(other, found[0])
+    # NaN is a number in tables, which pandas leaves out.
+    months = [group.to_numpy() for _, group in pd.Series(values, index).resample("MS")]
+    with np.errstate(invalid="ignore"):
+        expected = [month.mean() if len(month) else np.nan for month in months]
+    monthly = ucle.resample(x, "1mo", "day").mean().to_numpy()
+    np.testing.assert_allclose(monthly, expected, 1e-6 if type_ == "FLOAT" else 1e-12)
+
+
 @pytest.mark.parametrize("method", ["count", "mean"])
 def test_rows_that_share_a_time(method: str, fresh: duckdb.DuckDBPyConnection) -> None:
     """Each has some of the categories of its time, which is counted once."""
@@ -218,7 +266,7 @@ def test_long_series_have_windows_of_sql(days: int, fresh: duckdb.DuckDBPyConnec
     steps = program.compiled.physical.steps
     parts = [part for step in steps for part in (*step.views, step)]
     found = [x for part in parts for x in nodes(part.relation) if isinstance(x, WindowOfTimes)]
-    assert len(found) == 2
+    assert [x.counted for x in found] == [True]
     with program.execute(fresh) as result:
         means = result["out"].to_numpy()
     values = np.arange(count) % 5 + 0.5

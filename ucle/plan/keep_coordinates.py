@@ -20,6 +20,7 @@ from ucle.plan.every_tuple import has_every_tuple
 from ucle.plan.relation_nodes import (
     Aggregate,
     ColumnExpressions,
+    ColumnOfTimes,
     MaskedJoin,
     Read,
     Relation,
@@ -118,7 +119,7 @@ def _takes_over(relation: Relation, name: str) -> bool:
     if any(relation.layout.levels[axis] is not Level.PROMOTED for axis in axes):
         return False
     match relation:
-        case Read() | ColumnExpressions() | WindowOfTimes():
+        case Read() | ColumnExpressions() | WindowOfTimes() | ColumnOfTimes():
             return True
         case TableScan(source):
             return source.kept_as is None and not source.tiles

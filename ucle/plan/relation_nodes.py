@@ -563,6 +563,9 @@ class WindowOfTimes:
     are read of them. Without `input` the times in a window are counted. `place` is the axis of the
     input that has the times. `axes` are the axes of the input that become those of the result, with
     a time in place of those before it.
+
+    If `counted`, `input` is the table whose rows are the times, each in one row; the times are
+    counted in a column of their own, `COUNTED`, and a step without an entry has NULL.
     """
 
     times: TableScan
@@ -570,6 +573,21 @@ class WindowOfTimes:
     place: int
     axes: tuple[int, ...]
     operation: operators.Reduce
+    type: TensorType
+    layout: Layout
+    counted: bool = False
+
+
+COUNTED = "times"
+"""The column of counts of a `WindowOfTimes` that has both."""
+
+
+@dataclass(frozen=True)
+class ColumnOfTimes:
+    """The tuples of one column of a `WindowOfTimes` that also counts; None for the values."""
+
+    input: Read
+    column: str | None
     type: TensorType
     layout: Layout
 
@@ -610,4 +628,5 @@ Relation = (
     | TopKEntries
     | ColumnExpressions
     | WindowOfTimes
+    | ColumnOfTimes
 )

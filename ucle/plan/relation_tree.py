@@ -10,6 +10,7 @@ from ucle.plan.relation_nodes import (
     Aggregate,
     ByReference,
     ColumnExpressions,
+    ColumnOfTimes,
     Compute,
     ConstantRelation,
     FusedMaps,
@@ -43,7 +44,7 @@ def inputs(relation: Relation) -> tuple[Relation, ...]:
     match relation:
         case Rearrange(source) | Reindex(source) | PrefixScan(source) | TopKEntries(source):
             return (source,)
-        case ColumnExpressions(source):
+        case ColumnExpressions(source) | ColumnOfTimes(source):
             return (source,)
         case WindowOfTimes(times, source):
             return (times,) if source is None else (times, source)
@@ -87,6 +88,10 @@ def with_inputs(relation: Relation, new: Sequence[Relation]) -> Relation:
             times, *others = new
             assert isinstance(times, TableScan)
             return replace(relation, times=times, input=others[0] if others else None)
+        case ColumnOfTimes():
+            (read,) = new
+            assert isinstance(read, Read)
+            return replace(relation, input=read)
         case ColumnExpressions():
             (scan,) = new
             assert isinstance(scan, TableScan)
@@ -161,8 +166,11 @@ def _describe(relation: Relation, children: list[str]) -> str:
             return f"portion({children[0]} of {name} {ends[0]}:{ends[1]})"
         case FusedMaps(_, program):
             return f"{program} of {', '.join(children)}"
-        case WindowOfTimes(operation=operation):
-            return f"{operation.name} over windows({', '.join(children)})"
+        case WindowOfTimes(operation=operation, counted=counted):
+            also = " and count" if counted else ""
+            return f"{operation.name}{also} over windows({', '.join(children)})"
+        case ColumnOfTimes(column=column):
+            return f"{column or 'values'} of {children[0]}"
         case ColumnExpressions(_, stages):
             made = ", ".join(stage.tensor for stage in stages)
             return f"{made} of the columns of {children[0]}"

@@ -30,6 +30,7 @@ from ucle.plan.relation_nodes import (
     BlockRepartition,
     ByReference,
     ColumnExpressions,
+    ColumnOfTimes,
     Compress,
     Compute,
     Decompose,
@@ -267,6 +268,7 @@ def parts(step: Step, estimates: Estimates, given: Collection[str] = ()) -> Iter
                 | PackedForest()
                 | ColumnExpressions()
                 | WindowOfTimes()
+                | ColumnOfTimes()
             ):
                 yield RowVectors(rows, each, estimates.threads)
 

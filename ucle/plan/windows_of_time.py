@@ -14,13 +14,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ucle.foundation.dtypes import same_value
+from ucle.foundation.names import fold_name, unique_names
 from ucle.ir.fills import JoinKind
 from ucle.ir.maps import Cast
 from ucle.ir.vertices import Vertex
 from ucle.operators import SUM, WHEN, WHEN_HIGHEST, WHEN_LOWEST
 from ucle.plan.pass_context import Meanings, PassContext
 from ucle.plan.relation_nodes import (
+    COUNTED,
     Aggregate,
+    ColumnOfTimes,
     Compute,
     Densify,
     Join,
@@ -30,7 +33,8 @@ from ucle.plan.relation_nodes import (
     TableScan,
     WindowOfTimes,
 )
-from ucle.plan.steps import Plan, Step
+from ucle.plan.sources import Nulls
+from ucle.plan.steps import Plan, Role, Step
 
 MOST_MORE = 4
 """The most rows of a window for each pair that it replaces, or for each entry."""
@@ -53,7 +57,62 @@ def windows_of_time(plan: Plan, context: PassContext) -> Plan:
         found = _find_window(vertex, step.relation, by_name, facts)
         return step if found is None else replace(step, relation=found)
 
-    return replace(plan, steps=tuple(map(rewrite, plan.steps)))
+    return replace(plan, steps=_count_beside(tuple(map(rewrite, plan.steps)), by_name))
+
+
+def _count_beside(steps: tuple[Step, ...], by_name: Mapping[str, Relation]) -> tuple[Step, ...]:
+    """Count times beside the entries of the table that they are from, where both are wanted.
+
+    So its rows are sorted or grouped once.
+    """
+    taken = {fold_name(step.name) for step in steps}
+    made: dict[str, Step] = {}
+    new: dict[str, Relation] = {}
+    for step in steps:
+        node = step.relation
+        if not isinstance(node, WindowOfTimes) or (scan := _own_entries(node, by_name)) is None:
+            continue
+        count = next((x for x in steps if x.name not in new and _counts(x, node.times)), None)
+        if count is None:
+            continue
+        both = replace(node, input=scan, counted=True)
+        (name,) = unique_names([f"{step.name}_and_{COUNTED}"], taken)
+        taken.add(fold_name(name))
+        read = Read(name, step.tensor, node.type, node.layout)
+        new[step.name] = ColumnOfTimes(read, None, node.type, node.layout)
+        new[count.name] = ColumnOfTimes(read, COUNTED, count.relation.type, count.relation.layout)
+        comment = f"{step.comment}, and the number of times"
+        cost = step.cost + count.cost
+        first = next(x.name for x in steps if x.name in (step.name, count.name))
+        made[first] = Step(name, step.tensor, Role.TABLE, both, comment, cost)
+    found: list[Step] = []
+    for step in steps:
+        if step.name in made:
+            found.append(made[step.name])
+        found.append(replace(step, relation=new[step.name], cost=0.0) if step.name in new else step)
+    return tuple(found)
+
+
+def _own_entries(node: WindowOfTimes, by_name: Mapping[str, Relation]) -> TableScan | None:
+    """Return the scan of the entries of a window if its rows are those that have the times."""
+    times, read = node.times.source.times, node.input
+    if times is None or not times.unique or not isinstance(read, Read) or node.axes != (0,):
+        return None
+    scan = by_name[read.step]
+    if not isinstance(scan, TableScan) or not scan.layout.scalar:
+        return None
+    source = scan.source
+    plain = not (source.sum_duplicates or source.tiles or source.ragged) and source.has_entry_in_row
+    same = source.origin == node.times.source.origin and source.keys == (times.column,)
+    if not plain or not same or source.nulls is not Nulls.REFUSED or source.presence:
+        return None
+    return scan if times.kind == "window" or node.operation is SUM else None
+
+
+def _counts(step: Step, times: TableScan) -> bool:
+    """Return whether a step counts the times of some pairs."""
+    node = step.relation
+    return isinstance(node, WindowOfTimes) and node.input is None and node.times == times
 
 
 def _is_windows(relation: Relation) -> bool:
