@@ -125,3 +125,10 @@ def test_what_has_no_key(value: Any) -> None:
     with pytest.raises(TypeError, match="no key"):
         ExactKey.of((1, value))
     assert ExactKey.find((1, value)) is None
+
+
+@given(VALUES, VALUES)
+def test_a_key_stands_for_its_structure(one: Any, other: Any) -> None:
+    first, second = (ExactKey.of((1, ExactKey.of(value))) for value in (one, other))
+    assert first == ExactKey.of((1, ExactKey.of(one)))
+    assert (first == second) == (ExactKey.of(one) == ExactKey.of(other))

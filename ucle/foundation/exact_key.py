@@ -79,14 +79,15 @@ class Same:
 def _list_parts(value: Any) -> list[Any]:
     """The types and values of a structure in preorder; containers are preceded by their length.
 
-    A dataclass that occurs more than once is listed once: structures may share their parts.
+    A dataclass that occurs more than once is listed once: structures may share their parts. A key
+    stands for the structure that it was made of.
     """
     parts: list[Any] = []
     todo, met = [value], dict[int, int]()
     while todo:
         each = todo.pop()
         kind: Any = type(each)
-        if each is None or kind is str or kind is bytes:
+        if each is None or kind is str or kind is bytes or kind is ExactKey:
             parts.append(each)
         elif kind is int or kind is bool:
             parts += (kind, each)

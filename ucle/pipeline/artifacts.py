@@ -88,7 +88,8 @@ class Planned:
     def _kept_plan(self) -> PhysicalPlan:
         key = ExactKey.find(
             (
-                self.plan,  # a loop has parts of the plan that was made for the decomposition
+                # A loop has parts of the plan that was made for the decomposition.
+                self.plan.exact_key or Same(self.plan),
                 Same(self.decomposed),
                 Same(self.statistics),
                 small_arrays(self.inputs),

@@ -17,6 +17,7 @@ from enum import Enum
 from functools import cached_property
 
 from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.exact_key import ExactKey
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.relation_nodes import Read, Relation
 from ucle.plan.relation_tree import describe
@@ -93,6 +94,11 @@ class Plan:
     unnumbered: Mapping[str, str] = field(default_factory=dict)
     """Dictionaries that are not made, as keys stay coordinates (`ucle.plan.keep_coordinates`), each
     with an output that has all of them."""
+
+    @cached_property
+    def exact_key(self) -> ExactKey | None:
+        """The key of the plan, listed once for all programs that have this one."""
+        return ExactKey.find(self)
 
     @cached_property
     def shown_dictionaries(self) -> tuple[str, ...]:
