@@ -7,6 +7,8 @@ import pyarrow as pa
 import pytest
 
 import ucle
+from ucle.ir.layouts import Decomposition
+from ucle.plan.kernel_choice import choose_kernel
 from ucle.run.array_tables import in_batches
 
 ARRAYS = {"X": np.ones((6, 5, 4)), "y": np.ones((6, 5)), "Y": np.ones((6, 5, 4))}
@@ -70,3 +72,30 @@ def test_tensors_of_more_axes_than_kernels_take() -> None:
     text = f"y[{last},{','.join(labels)}] = x[{','.join([*labels, last])}]"
     with ucle.einsum_program(text, x=x).execute() as result:
         np.testing.assert_array_equal(result["y"].to_numpy(), np.moveaxis(x, -1, 0))
+
+
+@pytest.mark.parametrize(
+    ("statement", "keys", "product"),
+    [
+        ("z[s,t,u] += q[s,t,k] * r[s,u,k]", "s", True),
+        ("z[s,t,u] += q[s,t,k] * r[s,u,k]", "t", False),
+        ("z[s,t,u] max= q[s,t,k] * r[s,u,k]", "s", False),
+    ],
+)
+def test_products_of_matrices_inside_of_arrays(statement: str, keys: str, product: bool) -> None:
+    """Without rows and columns of its own, a sum of products is priced as no matrix product."""
+    inputs = {"q": np.ones((3, 4, 5)), "r": np.ones((3, 6, 5))}
+    program = ucle.einsum_program(statement, inputs=inputs)
+    (vertex,) = program.compiled.program.vertices
+    kernel = choose_kernel(vertex, Decomposition.promoting(vertex.label_names, {keys}))
+    assert kernel.batched == product
+    assert kernel.by_itself
+
+
+def test_batches_of_products_are_promoted() -> None:
+    """Within each sentence, words meet words: a key of words would read all others for each."""
+    inputs = {name: np.ones((500, 64, 64)) for name in "qrv"}
+    text = "w[s,t,u] += q[s,t,k] * r[s,u,k]; z[s,t,k] += w[s,t,u] * v[s,u,k]"
+    program = ucle.einsum_program(text, inputs={x: ucle.table(y) for x, y in inputs.items()})
+    chosen = program.compiled.decomposed.decompositions
+    assert all(chosen[name].promoted <= {"s"} for name in ("w", "z"))

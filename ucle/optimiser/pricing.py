@@ -284,9 +284,11 @@ class CostedProgram(SizedProgram):
                 self._sparse_work(vertex, decomposition, kernel.name, rows, written), self.profile
             )
         else:
-            batched = kernel.batched and (kernel.inner is not None or any(once))
+            batched = kernel.batched and (kernel.by_itself or any(once))
             dot = kernel.name == "inner_prod"
-            long = self._long_bytes(vertex, decomposition, rows)
+            chunks = math.ceil(rows / DUCKDB_LIMITS.vector_rows)
+            apart = kernel.specification is not None and not kernel.batched
+            long = self._long_bytes(vertex, decomposition, rows, rows if apart else chunks)
             calls = kernel.name is not None or (bool(vertex.maps) and not output.scalar)
             done = KernelWork(rows, flops, batched, dot, written, long, threads, calls)
             called = cost(done, self.profile)
@@ -332,15 +334,19 @@ class CostedProgram(SizedProgram):
         ]
         return min((rows * (size + POINTER), rows) for rows, size in sides)
 
-    def _long_bytes(self, vertex: Vertex, decomposition: Decomposition, rows: float) -> float:
-        """Return the bytes of arrays too long for the cache, as often as a kernel reads them."""
+    def _long_bytes(
+        self, vertex: Vertex, decomposition: Decomposition, rows: float, reads: float
+    ) -> float:
+        """Return the bytes of arrays too long for the cache, as often as a kernel reads them.
+
+        Those that are the same for all rows are read so many times.
+        """
         total = 0.0
         for operand, layout in zip(vertex.inputs, vertex.reads(decomposition), strict=True):
             size = self.array_bytes(operand.tensor, layout)
             if size > CACHED:
                 once = decomposition.promoted.isdisjoint(operand.names)
-                vectors = math.ceil(rows / DUCKDB_LIMITS.vector_rows)
-                total += size * (vectors if once else rows)
+                total += size * (reads if once else rows)
         return total
 
     def _sparse_work(

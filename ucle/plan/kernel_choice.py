@@ -67,10 +67,10 @@ class ChosenKernel:
     arguments of the general kernels, whose longest term has `rank` labels; `inner` is the trailing
     argument of `mat_mat_mult` and `mat_solve`. `scalar` is True if the result is a number.
     `fusible` means that an aggregate exists that multiplies and adds in one pass. `batched` means
-    that the call can become a matrix product. The `ragged` sizes are those of tiles, of which the
-    last may be smaller. A `compressed` kernel has a specification and no sizes; `finish` reduces
-    its result. `absent` are the values of entries that its operands do not have, the last operand's
-    last.
+    that the call is a matrix product, or becomes one with the calls of other rows. The `ragged`
+    sizes are those of tiles, of which the last may be smaller. A `compressed` kernel has a
+    specification and no sizes; `finish` reduces its result. `absent` are the values of entries that
+    its operands do not have, the last operand's last.
     """
 
     name: str | None
@@ -87,6 +87,14 @@ class ChosenKernel:
     finish: tuple[str, str] | None = None
     """The kernel and its specification."""
     absent: tuple[Scalar, ...] = ()
+
+    @property
+    def by_itself(self) -> bool:
+        """True if a call reads its operands alone, and not together with the calls of other rows.
+
+        Products of one matrix with vectors are one product for all vectors of a chunk.
+        """
+        return self.inner is not None or self.specification is not None
 
     @property
     def exists(self) -> bool:
@@ -304,10 +312,22 @@ def _general(pattern: _Pattern, stem: str) -> ChosenKernel:
         specification=prefix + specification,
         sizes=tuple(sizes.values()),
         fusible=bool(output),
-        batched=words == [SUM.stem, MULT.stem],
+        batched=words == [SUM.stem, MULT.stem] and _has_product(pattern),
         rank=max(map(len, terms)),
         ragged=tuple(ragged),
     )
+
+
+def _has_product(pattern: _Pattern) -> bool:
+    """Return whether a sum of products has a matrix product in it, as its kernel looks for one.
+
+    Each operand has a label of the result that the other one lacks, and they share a summed one.
+    Without that, an entry of either is read for few of the results.
+    """
+    if len(pattern.inputs) < 2:
+        return False
+    left, right, output = map(set, (*pattern.inputs, pattern.output))
+    return bool((left & output) - right and (right & output) - left and (left & right) - output)
 
 
 TRANSPOSED = "csr_t_mat"
