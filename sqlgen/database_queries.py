@@ -159,12 +159,14 @@ def catalogue_query(names: tuple[str, ...]) -> str:
     listed = [exp.Literal.string(fold_name(name)) for name in names]
     parts = []
     for kind, rows in (("table", column("estimated_size")), ("view", exp.null())):
-        columns = [column(x) for x in ("database_oid", "database_name", "schema_name")]
+        columns: list[exp.Expr] = [
+            column(x) for x in ("database_oid", "database_name", "schema_name")
+        ]
         columns += [column(f"{kind}_name"), column(f"{kind}_oid"), rows, exp.null(), exp.null()]
         is_listed = exp.In(this=_fold_name(column(f"{kind}_name")), expressions=listed)
         relations = table_function(function(f"duckdb_{kind}s"), "relations")
         parts.append(select(*columns).from_(relations).where(is_listed.copy()))
-    about = [column("database_oid"), exp.null(), column("path"), column("type")]
+    about: list[exp.Expr] = [column("database_oid"), exp.null(), column("path"), column("type")]
     about += [exp.null(), exp.null(), *_search()]
     databases = table_function(function("duckdb_databases"), "databases")
     parts.append(select(*about).from_(databases))

@@ -92,6 +92,8 @@ def aggregate_steps(
     assert source.times is not None
     others: dict[int, exp.Expr] = {}
     counts: list[exp.Expr] = []
+    time: exp.Expr
+    value: exp.Expr
     if node.counted:
         query, time = select_from(subquery(_read_entries(node, prefix), TIMES)), column(TIME, TIMES)
         value = column(VALUE, TIMES)

@@ -72,15 +72,17 @@ def find_relations(
 
 def _find_now(session: Session, names: Collection[TableName]) -> dict[TableName, Relation | None]:
     rows = session.fetch(catalogue_query(tuple(sorted({name.parts[-1] for name in names}))))
-    databases = {row[0]: row[2:4] for row in rows if row[1] is None}
+    databases = {row[0]: (row[2], row[3]) for row in rows if row[1] is None}
     found = [row for row in rows if row[1] is not None]
     if not found:
         return dict.fromkeys(names)
     setting, current = next(row[-2:] for row in rows if row[1] is None)
     relations = {
-        _fold_parts(row[1:4]): Relation(*row[1:6], *databases[row[0]], row[0])
-        for row in found
-        if row[0] in databases
+        _fold_parts((database, schema, name)): Relation(
+            database, schema, name, number, size, *databases[attached], attached
+        )
+        for attached, database, schema, name, number, size, *_ in found
+        if attached in databases
     }
     schemas: set[tuple[str, ...]] = set()
     if any(len(name.parts) == 2 for name in names):
