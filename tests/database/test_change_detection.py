@@ -325,6 +325,21 @@ def test_a_transaction_that_was_open_while_a_program_was_compiled(
 
 
 @numbered
+def test_a_table_that_is_written_is_looked_at(
+    connection: duckdb.DuckDBPyConnection, looks: list[int]
+) -> None:
+    connection.execute("ALTER TABLE t RENAME v TO val").fetchall()
+    program = ucle.einsum_program("y[i,j] = 2 * A[i,j]", A="t", database=connection)
+    run(program)
+    looks.clear()
+    with program.execute() as result:
+        result["y"].to_table("t", mode="replace")
+    assert not looks
+    run(program)
+    assert looks
+
+
+@numbered
 def test_a_table_that_is_written_is_looked_up_again(
     connection: duckdb.DuckDBPyConnection,
 ) -> None:

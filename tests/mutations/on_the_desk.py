@@ -224,5 +224,43 @@ ON_THE_DESK: tuple[Mutation, ...] = (
         "windows of a long series are made as pairs, in a compressed array",
         ("tests/lazy/test_windows_of_time.py::test_long_series_have_windows_of_sql[native-30]",),
     ),
+    Mutation(
+        "tables-that-were-written",
+        "ucle/database/change_detection.py",
+        "lambda table: fold_name(table.parts[-1]) != folded",
+        "lambda table: folded != table",
+        "what was seen of a table stays known when a result is written into it",
+        (
+            "tests/database/test_change_detection.py"
+            "::test_a_table_that_is_written_is_looked_at[memory]",
+        ),
+    ),
+    Mutation(
+        "times-that-recur",
+        "sqlgen/input_tables.py",
+        "return source.times.unique and is_the_column(source.times, key)",
+        "return is_the_column(source.times, key)",
+        "times are numbered once for each row that has them",
+        ("tests/lazy/test_windows_of_time.py::test_rows_that_share_a_time[native-count]",),
+    ),
+    Mutation(
+        "products-in-any-array",
+        "ucle/plan/kernel_choice.py",
+        "batched=words == [SUM.stem, MULT.stem] and _has_product(pattern),",
+        "batched=words == [SUM.stem, MULT.stem],",
+        "sums of products inside of arrays are priced as matrix products",
+        ("tests/plan/test_kernel_choice.py::test_products_of_matrices_inside_of_arrays",),
+    ),
+    Mutation(
+        "fills-in-steps",
+        "sqlgen/time_windows.py",
+        "there = exp.If(this=differs(value, node.input.type), true=value)",
+        "there = exp.If(this=exp.false(), true=value)",
+        "steps whose times are counted have no entries",
+        (
+            "tests/lazy/test_windows_of_time.py"
+            "::test_times_are_counted_beside_their_entries[native-some-DOUBLE]",
+        ),
+    ),
 )
 """Each is caught by the tests that it names."""

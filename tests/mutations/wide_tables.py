@@ -89,8 +89,8 @@ WIDE_TABLES: tuple[Mutation, ...] = (
     Mutation(
         "wide-mask-of-the-fill",
         "sqlgen/input_tables.py",
-        "        return exp.not_(_is_null(value))\n    value =",
-        "        return _is_null(value)\n    value =",
+        "        return exp.not_(_is_null(value))\n    if not source.uncast",
+        "        return _is_null(value)\n    if not source.uncast",
         "the mask is True where values are missing",
         (f"{_TESTS}test_large_tables_are_measured_by_their_columns[native]",),
     ),
