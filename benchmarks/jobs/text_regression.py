@@ -25,7 +25,7 @@ def ucle_side(folder: Path) -> Any:
         raw[d,w] = n[d,w] * (log((1 + docs[]) / (1 + has[w])) + 1)
         X[d,w] = raw[d,w] / max(sqrt(sum[w](square(raw[d,w]))), 1e-300)
         gram[v,w] = sum[d](X[d,v] * X[d,w]) + (v == w)
-        coefficient[v] = sum[w,d](inv[v,w](gram[v,w]) * X[d,w] * y[d])
+        coefficient[v] = solve[w,v](gram[w,v], sum[d](X[d,w] * y[d]))
         """,
         n=ucle.table(str(folder / "counts.parquet"), ["doc", "word"], "n", dtype=float),
         y=str(folder / "scores.parquet"),
