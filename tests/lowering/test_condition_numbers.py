@@ -208,6 +208,32 @@ def test_the_cheaper_form_by_default() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
+def test_plans_of_ten_milliseconds_are_worth_a_measurement(routes: Routes) -> None:
+    """Its form by hand reads each matrix once; no other form is looked at then."""
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.random_array((1600, 1200), density=0.03, rng=rng)
+    data = {"X": X, "U": rng.random((1600, 10)), "V": rng.random((1200, 10))}
+    expected = loss_of(X.toarray(), data["U"], data["V"])
+    by_hand = (
+        "p[f,g] += U[i,f] * U[i,g]; q[f,g] += V[j,f] * V[j,g]; r += p[f,g] * q[f,g];"
+        "Q[i,f] += X[i,j] * V[j,f]; t += Q[i,f] * U[i,f]; x += square(X[i,j]);"
+        "L = x - 2 * t + r"
+    )
+    for connection in routes.values():
+        program, hand = (
+            ucle.einsum_program(text, inputs=data, outputs=["L"], database=connection)
+            for text in (LOSS, by_hand)
+        )
+        with program.execute(connection) as result:
+            np.testing.assert_allclose(result["L"].to_numpy(), expected, rtol=1e-9)
+        if connection is routes["native"]:
+            rewritten = program.compiled.front.lowering.rewrite("rewritten")
+            assert rewritten is not None
+            assert rewritten.costs is not None
+            assert rewritten.costs.others == ()
+            assert program.cost < 2 * hand.cost
+
+
 def test_differences_that_are_0_on_a_diagonal_are_not_measured(routes: Routes) -> None:
     """Distances between rows of one matrix lose all digits there, and would be computed twice."""
     rng = np.random.default_rng(3)

@@ -279,6 +279,22 @@ PROVEN_FORMS: tuple[Mutation, ...] = (
         (f"{ROWS}::test_lists_that_become_large_arrays_stay_in_tables[native-600]",),
     ),
     Mutation(
+        "measured-from-a-second-on",
+        "ucle/optimiser/rewriting.py",
+        "WORTH_MEASURING = 1e7\n",
+        "WORTH_MEASURING = 1e9\n",
+        "a squared loss of 20 ms is not computed in the form that takes 1",
+        (f"{NUMBERS}::test_plans_of_ten_milliseconds_are_worth_a_measurement",),
+    ),
+    Mutation(
+        "searched-by-the-written-cost",
+        "ucle/optimiser/rewriting.py",
+        "left = self._cost * fewer",
+        "left = self._cost",
+        "programs are looked at although one is known that costs next to nothing",
+        (f"{NUMBERS}::test_plans_of_ten_milliseconds_are_worth_a_measurement",),
+    ),
+    Mutation(
         "measured-where-it-is-0",
         "ucle/optimiser/rewriting.py",
         "root.statement in normal.unsafe and polynomial.cancels_on_a_diagonal",

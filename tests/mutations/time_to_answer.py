@@ -252,6 +252,22 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
         (f"{LIKE}::test_facts_that_follow_from_values",),
     ),
     Mutation(
+        "fitted-however-dear",
+        "ucle/pipeline/plan_cache.py",
+        " or (extent > 0 and cost > MOST_GROWTH * old)",
+        "",
+        "a plan is fitted that becomes many times dearer than others may be",
+        (f"{LIKE}::test_a_plan_that_becomes_much_dearer_is_searched_again",),
+    ),
+    Mutation(
+        "fitted-without-a-wider-search",
+        "ucle/pipeline/plan_cache.py",
+        "return extent > extent_of_search(searched) or ",
+        "return ",
+        "a program for which no form was measured is not measured where it pays",
+        (f"{LIKE}::test_a_program_for_which_more_is_looked_at_now_is_searched_again",),
+    ),
+    Mutation(
         "shapes-without-options",
         "ucle/pipeline/shapes.py",
         "        options,\n    )\n",

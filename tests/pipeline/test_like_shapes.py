@@ -6,6 +6,7 @@ NumPy's. `optimiser` counts how often a plan was chosen.
 
 from __future__ import annotations
 
+import math
 import os
 import zlib
 from collections.abc import Callable
@@ -138,6 +139,76 @@ def test_drift_is_measured_from_the_data_of_the_choice(optimiser: Counted) -> No
     sizes = [60, 80, 110, 150, 200, 270, 360]
     runs = check_sum(optimiser, *((graph(n, n, 5 * n), np.ones(n)) for n in sizes))
     assert runs == [1, 1, 1, 2, 2, 2, 3]
+
+
+def _loss(n: float) -> dict[str, Any]:
+    return {"X": _sparse(n, 1600, 1200, 57_600), "U": _array(n, 1600, 0), "V": _array(n, 1200, 0)}
+
+
+def _attention(n: float) -> dict[str, Any]:
+    return {"A": _sparse(n, 3000, 3000, 18_000), "H": _array(n, 3000, 0)}
+
+
+def _chain(n: float) -> dict[str, Any]:
+    return {"D": _array(n, 500, 400), "F": _array(n, 400, 300), "K": _array(n, 500, 300)}
+
+
+def _sparse(n: float, rows: int, columns: int, entries: int) -> Any:
+    shape = int(n * rows), int(n * columns)
+    keys = np.random.default_rng(0).choice(math.prod(shape), int(n * entries), replace=False)
+    return sp.coo_array((np.ones(len(keys)) + keys % 3, np.unravel_index(keys, shape)), shape)
+
+
+def _array(n: float, rows: int, columns: int) -> np.ndarray:
+    return np.random.default_rng(1).random((int(n * rows), int(n * columns) or 10)) + 0.1
+
+
+LOSS = "L += square(X[i,j] - sum[f](U[i,f] * V[j,f]))"
+ATTENTION = (
+    "S[i,j] = A[i,j] * exp(sum[k](H[i,k] * H[j,k])); n[i] += S[i,j];"
+    "Z[i,k] += S[i,j] / (n[i] + 1) * H[j,k]"
+)
+CHAIN = "T[a,c] += D[a,b] * F[b,c]; P[a,e] += T[a,c] * K[e,c]; t = sum[a](P[a,a])"
+
+
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("other", [0.55, 1.8], ids=["shrunk", "grown"])
+@pytest.mark.parametrize(
+    ("text", "make", "size"),
+    [
+        (LOSS, _loss, 0.7),  # where no form is measured that is multiplied out
+        (LOSS, _loss, 1.0),
+        (ATTENTION, _attention, 1.0),
+        (CHAIN, _chain, 1.0),
+    ],
+    ids=["small loss", "loss", "attention", "chain"],
+)
+def test_other_sizes_cost_what_a_search_finds(
+    text: str, make: Callable[[float], dict[str, Any]], size: float, other: float
+) -> None:
+    output = text.rpartition(";")[2].strip()[0]
+    costs = []
+    for sizes in ((size, size * other), (size * other,)):
+        ucle.clear_caches()
+        for n in sizes:
+            program = ucle.einsum_program(text, inputs=make(n), outputs=[output])
+        costs.append(program.cost)
+    assert costs[0] <= 1.2 * costs[1] + 1e5
+
+
+def test_a_program_for_which_more_is_looked_at_now_is_searched_again(optimiser: Counted) -> None:
+    """At the first sizes, no form is measured, which costs more than it may save there."""
+    for n, runs in ((0.7, 1), (0.72, 1), (0.84, 2), (0.9, 2)):
+        program = ucle.einsum_program(LOSS, inputs=_loss(n))
+        assert optimiser.runs == runs
+        assert (program.cost < 2e6) == (runs == 2)
+
+
+def test_a_plan_that_becomes_much_dearer_is_searched_again(optimiser: Counted) -> None:
+    """All coordinates are computed: many more than the entries by which an input may differ."""
+    for n, runs in ((1.0, 1), (1.05, 1), (1.9, 2)):
+        ucle.einsum_program(LOSS, inputs=_loss(n), rewrite="safe")
+        assert optimiser.runs == runs
 
 
 def test_plans_for_several_sizes(optimiser: Counted) -> None:

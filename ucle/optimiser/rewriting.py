@@ -45,7 +45,7 @@ WORTH_LOOKING = 1e6
 WORTH_SEARCHING = 3e6
 """The plan cost from which many of them are."""
 
-WORTH_MEASURING = 3e7
+WORTH_MEASURING = 1e7
 """The plan cost from which forms that have to be measured are considered: a search of its own."""
 
 STATE_COST = 1.6e7
@@ -75,6 +75,15 @@ priced."""
 
 SMALL = 0.01
 """The share of a program's tuples from which a statement is worth a rewrite."""
+
+
+def extent_of_search(cost: float) -> int:
+    """Return how far a program of some cost is searched: a larger number where more is looked at.
+
+    >>> [extent_of_search(cost) for cost in (1e5, 2e6, 2.5e6, 5e6, 1e9)]
+    [0, 1, 1, 2, 3]
+    """
+    return sum(cost >= least for least in (WORTH_LOOKING, WORTH_SEARCHING, WORTH_MEASURING))
 
 
 @dataclass(frozen=True)
@@ -280,8 +289,9 @@ class _RewritingSearch:
     def _effort(self) -> float:
         """Return the number of programs of usual size that may be considered."""
         fewer = self._least / self._written if 0 < self._written < math.inf else 1
-        least = LEAST_STATES if self._cost >= WORTH_SEARCHING else FEWEST_STATES
-        return min(MOST_STATES, max(least, self._cost * fewer / STATE_COST))
+        left = self._cost * fewer  # where programs with few tuples are known
+        least = LEAST_STATES if left >= WORTH_SEARCHING else FEWEST_STATES
+        return min(MOST_STATES, max(least, left / STATE_COST))
 
     def best(self) -> list[Candidate]:
         """Return the few cheapest programs; of programs that are alike, the simplest."""

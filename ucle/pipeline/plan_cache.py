@@ -7,7 +7,11 @@ make another key. Data is bound, measured and checked each time before a key is 
 connections are in no key and in no value.
 
 A program that differs from one before it only in sizes, and in those by a factor of two at most
-(`ucle.pipeline.shapes`), gets the choice of that one, fitted to its sizes (`ucle.pipeline.refit`).
+(`ucle.pipeline.shapes`), gets the choice of that one, fitted to its sizes (`ucle.pipeline.refit`),
+unless another choice may be cheaper by more than it takes to find. Costs grow with sizes, so that a
+choice that was the cheapest is at most as many times dearer than another one as it has become
+dearer itself. And where a search would go further than the one for the other sizes, it may find
+what was not looked for there.
 Fitted choices are never fitted again: whatever the sizes drift to step by step, they are compared
 with those for which the optimiser made the choice.
 """
@@ -22,14 +26,21 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.exact_key import ExactKey
 from ucle.inputs.states import PlacedInput
 from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
+from ucle.optimiser.join_order import Decided
 from ucle.optimiser.optimise import optimise
 from ucle.optimiser.rewrite_passes import Choice
+from ucle.optimiser.rewriting import RewrittenProgram, extent_of_search
 from ucle.options import Options
 from ucle.pipeline.refit import keeps_joins_and_checks, refit
 from ucle.pipeline.shapes import Shape, find_shape
 
 MOST_BYTES = 1 << 26
 """Bytes of all kept choices together. A choice for a program of five vertices takes 0.1 MB."""
+
+MOST_GROWTH = 2.5
+"""How many times dearer a choice may become by fitting, where its cost pays for a search. Sums of
+twice as many entries become twice as dear, and products over two labels of twice the size four
+times."""
 
 MOST_MODELS = 4
 """The number of sizes for which choices are kept of programs that differ in nothing else."""
@@ -96,11 +107,22 @@ def _fit(
     fitted = refit(before, source, inputs, options)
     if fitted is None or not keeps_joins_and_checks(before.program, fitted.program):
         return None
+    if _may_be_dear(before, fitted):
+        return None
     decomposed = fitted.decomposed
     if decomposed.search is not None:
         search = replace(decomposed.search, like=True)
         fitted = replace(fitted, decomposed=replace(decomposed, search=search))
     return fitted, association
+
+
+def _may_be_dear(before: Decided, fitted: Decided) -> bool:
+    """True if a search for the new sizes may find a choice that is much cheaper."""
+    cost, old = fitted.decomposed.total_cost, before.decomposed.total_cost
+    rewriting = before.lowering.rewrite(RewrittenProgram.key)
+    searched = old if rewriting is None or rewriting.costs is None else rewriting.costs.written
+    extent = extent_of_search(cost)
+    return extent > extent_of_search(searched) or (extent > 0 and cost > MOST_GROWTH * old)
 
 
 def _facts(placed: PlacedInput) -> tuple[object, ...]:
