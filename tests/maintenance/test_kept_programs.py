@@ -98,6 +98,32 @@ def test_what_fits_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [set(x) for x in found] == [set(), {True}, set(), set(), {True}, set()]
 
 
+def test_facts_that_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That changed rows have a row or a column in common holds for few rows by chance."""
+    asked: list[bool] = []
+    fits_data = kept_programs.fits_data
+
+    def ask(*arguments: Any) -> bool:
+        asked.append(fits_data(*arguments))
+        return asked[-1]
+
+    monkeypatch.setattr(kept_programs, "fits_data", ask)
+    with new_database() as connection:
+        program = ucle.einsum_program(TEXT, A="A", H="H", database=connection)
+        kept = program.maintain("kept", connection)
+        found = []
+        row, column = "(1, {0}, 2.0), (1, {1}, 2.0)", "({0}, 1, 2.0), ({1}, 1, 2.0)"
+        other = "(1, {0}, 2.0), (2, {0}, 2.0), (2, {1}, 2.0)"
+        for number, rows in enumerate((row, column, other, column, other)):
+            new = rows.format(4 + 3 * number, 5 + 3 * number)
+            connection.execute(f"INSERT INTO A VALUES {new}")
+            asked.clear()
+            kept.refresh(way="affected keys")
+            found.append(bool(asked))
+            check(connection)
+    assert found == [False, True, True, False, False]
+
+
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("way", ["affected keys", "differences", "from scratch"])
 @pytest.mark.parametrize(

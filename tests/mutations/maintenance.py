@@ -187,6 +187,14 @@ MAINTENANCE: tuple[Mutation, ...] = (
         (f"{QUOTIENTS}[auto]",),
     ),
     Mutation(
+        "one-state-of-knowledge",
+        "ucle/maintenance/kept_programs.py",
+        "fits=(source, *known.fits[: MOST_FITS - 1])",
+        "fits=(source,)",
+        "whether a program fits facts that come and go is worked out in each refresh",
+        ("tests/maintenance/test_kept_programs.py::test_facts_that_come_and_go",),
+    ),
+    Mutation(
         "what-is-kept-fits-any-data",
         "ucle/maintenance/kept_programs.py",
         "        if source in (known.fits, known.compiled.front.source):",

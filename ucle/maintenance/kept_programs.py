@@ -34,14 +34,19 @@ FEW = 1000.0
 """The number of entries up to which it does not matter how many there are."""
 
 
+MOST_FITS = 4
+"""How many states of knowledge about its inputs a program is known to fit."""
+
+
 @dataclass(frozen=True)
 class KeptProgram:
     """A program with its scripts, and the number of entries of its inputs for which it was made."""
 
     prepared: Prepared
     entries: Mapping[str, float]
-    fits: ResolvedProgram | None = None
-    """What was known last about its inputs, if that was not what it was compiled for."""
+    fits: tuple[ResolvedProgram, ...] = ()
+    """What was known lately about its inputs beside what it was compiled for: facts about changed
+    rows, which are few, come and go."""
 
     @property
     def compiled(self) -> Compiled:
@@ -84,10 +89,10 @@ def kept_program(
     entries = {name: _entries(x) for name, x in sized.bound.items()}
     known = None if key is None else _programs.get(key)
     if known is not None and key is not None and _is_like(known.entries, entries):
-        if source in (known.fits, known.compiled.front.source):
+        if source in (known.compiled.front.source, *known.fits):
             return known
         if fits_data(known.compiled, sized, source):
-            _programs.put(key, replace(known, fits=source))
+            _programs.put(key, replace(known, fits=(source, *known.fits[: MOST_FITS - 1])))
             return known
     compiled = compile_sized(session, resolved, sized, options)
     made = KeptProgram(Prepared(compiled, options), entries)
