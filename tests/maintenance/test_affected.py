@@ -115,6 +115,19 @@ def test_factors_beside_what_has_changed(
 
 
 @pytest.mark.parametrize(
+    ("sparse", "expected"), [("AH", " * (A[i,j] != 0) * (H[i] != 0)"), ("A", " * (A[i,j] != 0)")]
+)
+def test_factors_that_are_everywhere_leave_nothing_out(sparse: str, expected: str) -> None:
+    (statement,) = parse_program("T[j] += A[i,j] * H[i] * x[i]")
+    changed, none = {"x": CHANGED["x"]}, "x"
+    found = affected_in_product(statement, changed, str, lambda name: True, sparse.__contains__)
+    assert found is not None
+    assert texts(found) == [f"T[j] any= dx[i]{expected}"]
+    found = affected_in_product(statement, changed, str, lambda name: True, none.__contains__)
+    assert found is None
+
+
+@pytest.mark.parametrize(
     ("text", "depends"),
     [
         ("T[i,k] += A[i,j] * B[j,k]", False),

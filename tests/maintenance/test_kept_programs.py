@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import duckdb
 import pytest
 
 import ucle
-from ucle.maintenance import kept_programs
+from ucle.language.syntax_to_text import statement_text
+from ucle.maintenance import candidates, kept_programs
 
 TEXT = "T[i,k] += A[i,j] * H[j,k]; Z[i,k] = relu(T[i,k])"
 
@@ -122,6 +124,48 @@ def test_facts_that_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
             found.append(bool(asked))
             check(connection)
     assert found == [False, True, True, False, False]
+
+
+@pytest.mark.parametrize("connect", [ucle.connect, duckdb.connect])
+def test_masks_leave_out_what_is_everywhere(
+    monkeypatch: pytest.MonkeyPatch, connect: Callable[[], duckdb.DuckDBPyConnection]
+) -> None:
+    """A join with all rows of a full factor would leave out no key."""
+    texts: list[str] = []
+    kept_program = candidates.kept_program
+
+    def note(statements: Any, *others: Any) -> Any:
+        texts.extend(map(statement_text, statements))
+        return kept_program(statements, *others)
+
+    monkeypatch.setattr(candidates, "kept_program", note)
+    with connect() as connection:
+        connection.execute(
+            "CREATE TABLE A AS SELECT i, j, (i + j)::DOUBLE AS val FROM range(20) a(i), "
+            "range(20) b(j) WHERE (i * j) % 3 = 1"
+        )
+        for name in ("r", "x"):
+            connection.execute(
+                f"CREATE TABLE {name} AS SELECT i, i + 1.0::DOUBLE AS val FROM range(20) a(i)"
+            )
+        given = {"A": "A", "r": "r", "x": "x"}
+        program = ucle.einsum_program(
+            "T[j] += A[i,j] * r[i] * x[i]", inputs=given, database=connection
+        )
+        kept = program.maintain("kept", connection)
+        for is_full in (True, False):
+            if not is_full:
+                connection.execute("DELETE FROM r WHERE i < 15 AND i % 2 = 0")
+                kept.refresh()
+            connection.execute("UPDATE x SET val = val + 1 WHERE i IN (2, 5)")
+            texts.clear()
+            kept.refresh(way="affected keys")
+            masks = [x for x in texts if "x_changed" in x]
+            assert any("A[i,j] != 0" in x for x in masks)
+            assert any("r[i] != 0" in x for x in masks) is not is_full
+            with program.recompile().execute() as result:
+                expected = sorted(result["T"].shown(rows="nonfill").fetchall())
+            assert sorted(connection.sql("FROM kept").fetchall()) == expected
 
 
 @pytest.mark.sample(1)

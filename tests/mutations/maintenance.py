@@ -187,6 +187,14 @@ MAINTENANCE: tuple[Mutation, ...] = (
         (f"{QUOTIENTS}[auto]",),
     ),
     Mutation(
+        "masks-behind-full-factors",
+        "ucle/maintenance/derivation.py",
+        "return tensor in self._given and self._rows_of(tensor) < FULL * size",
+        "return tensor in self._given and size >= 0",
+        "a refresh joins what has changed with all rows of a tensor that has every coordinate",
+        ("tests/maintenance/test_kept_programs.py::test_masks_leave_out_what_is_everywhere",),
+    ),
+    Mutation(
         "one-state-of-knowledge",
         "ucle/maintenance/kept_programs.py",
         "fits=(source, *known.fits[: MOST_FITS - 1])",

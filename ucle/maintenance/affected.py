@@ -144,20 +144,21 @@ def affected_in_product(
     changed: Changed,
     names: Callable[[str], str],
     is_zero: Callable[[str], bool],
-    is_there: Callable[[str], bool],
+    leaves_out: Callable[[str], bool],
     label: str | None = None,
     fresh: Container[str] = (),
 ) -> AffectedKeys | None:
     """Return the masks of a tensor, where products may be other than 0; None if it has none.
 
-    Factors that would have to be computed for this are left out of it.
+    Factors that would have to be computed for this are left out of it, and so are those that are
+    not 0 at most coordinates, behind which there are hardly fewer keys.
 
     Args:
         statement: of any form.
         changed: the masks of tensors.
         names: returns a new name for a tensor.
         is_zero: True for a tensor whose entries are finite, and 0 where they are not stored.
-        is_there: True for a tensor that is stored.
+        leaves_out: True for a tensor that is stored, and not at most coordinates.
         label: the only one that masks have, if it is given. Then factors are looked at for reads
             without this label alone.
         fresh: tensors whose changed entries were not there before: where they are not 0 now holds
@@ -179,7 +180,7 @@ def affected_in_product(
     'u_mask[i] = any[j](dA[i,j]) or any[j,k](dZ[j,k] * (A[i,j] != 0))'
     """
     resolved = resolve(statement)
-    reads = _Supported(changed, is_zero, is_there, label, fresh)
+    reads = _Supported(changed, is_zero, leaves_out, label, fresh)
     found = list(reads.of(resolved.expression, ()))
     return None if label is None and not reads.any else _masks(resolved, found, names, label)
 
@@ -268,11 +269,11 @@ class _Supported:
         self,
         changed: Changed,
         is_zero: Callable[[str], bool],
-        is_there: Callable[[str], bool],
+        leaves_out: Callable[[str], bool],
         label: str | None,
         fresh: Container[str],
     ) -> None:
-        self._changed, self._is_zero, self._is_there = changed, is_zero, is_there
+        self._changed, self._is_zero, self._leaves_out = changed, is_zero, leaves_out
         self._label, self._fresh = label, fresh
         self.any = False
         """True if there was such a factor."""
@@ -326,7 +327,7 @@ class _Supported:
         """Return where a factor differs from 0 before or after; None if that is not known."""
         if not isinstance(factor, Access) or factor.indices is not None:
             return None
-        if not self._is_zero(factor.tensor) or not self._is_there(factor.tensor):
+        if not self._is_zero(factor.tensor) or not self._leaves_out(factor.tensor):
             return None
         zero = Number(0, factor.span)
         support: Expression = Binary(NOT_EQUAL, factor, zero, factor.span)

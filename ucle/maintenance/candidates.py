@@ -151,7 +151,7 @@ class Candidates(Derivation):
             found = renumber(parts, axis, self._new_name)
             if found is None or not all(self._can_be_numbered(x) for x in found.parts):
                 continue
-            program, affected = self._masks(kept, parts, found.axes, narrow=True)
+            program, affected, _ = self._masks(kept, parts, found.axes, narrow=True)
             if affected.everything or any(x.axes != (axis,) for x in affected.masks):
                 continue
             scanned = SCANNED * sum(self._rows_of(x.tensor) for x in found.parts)
@@ -187,13 +187,6 @@ class Candidates(Derivation):
         if not isinstance(source, TableSource) or any(source.keys_as):  # of other types elsewhere
             return False
         return are_plain(source, self._given[part.tensor])
-
-    def _rows_of(self, tensor: str) -> float:
-        """Return the number of rows of an input or a kept tensor."""
-        if tensor in self.whole.inputs:
-            return self.whole.inputs[tensor].statistics.entries
-        (kept,) = (x for x in self.kept if x.tensor == tensor)
-        return float(kept.digest[0] or 0) if kept.digest else 0.0
 
     def _number(
         self, kept: KeptTensor, program: Sequence[Statement], affected: AffectedKeys, axis: int

@@ -9,6 +9,7 @@ that may differ (`ucle.maintenance.affected`), or what a sum of products grows b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -34,6 +35,9 @@ from ucle.maintenance.extremes import Before, extend
 from ucle.maintenance.restricted import restrict
 
 NOTHING: Mapping[str, int] = {}
+
+FULL = 0.9
+"""The share of the coordinates from which on a tensor counts as one that is not 0 anywhere."""
 
 DIFFERENCES, AFFECTED = "differences", "affected keys"
 """How tensors are brought up to date without computing all of their entries."""
@@ -94,6 +98,18 @@ class Derivation:
         if type_.fill != 0 or not type_.every.finite:
             return False
         return self._inputs_of(tensor) <= set(self.document.finite)
+
+    def _leaves_out(self, tensor: str) -> bool:
+        """True if a tensor is there, and not at most coordinates."""
+        size = math.prod(self._types[tensor].shape)
+        return tensor in self._given and self._rows_of(tensor) < FULL * size
+
+    def _rows_of(self, tensor: str) -> float:
+        """Return the number of rows of an input or a kept tensor, as far as it is known."""
+        if tensor in self.whole.inputs:
+            return self.whole.inputs[tensor].statistics.entries
+        (kept,) = (x for x in self.document.kept if x.tensor == tensor)
+        return float(kept.digest[0] or 0) if kept.digest else 0.0
 
     def _inputs_of(self, tensor: str) -> frozenset[str]:
         """Return the inputs of the text that a tensor is computed from."""
@@ -163,7 +179,9 @@ class Derivation:
     ) -> Iterator[tuple[list[Statement], AffectedKeys]]:
         """Yield masks of a tensor, with the statements that compute it and them."""
         for narrow in (False, True):
-            program, affected = self._masks(kept, parts, narrow=narrow)
+            program, affected, is_narrowed = self._masks(kept, parts, narrow=narrow)
+            if narrow and not is_narrowed:
+                return  # they are those of before
             if not affected.everything and affected.masks:
                 yield program, affected
 
@@ -174,16 +192,17 @@ class Derivation:
         axes: Mapping[str, int] = NOTHING,
         *,
         narrow: bool,
-    ) -> tuple[list[Statement], AffectedKeys]:
-        """Return masks of a tensor, with the statements that compute it and them.
+    ) -> tuple[list[Statement], AffectedKeys, bool]:
+        """Return masks of a tensor, with the statements that compute it and them; and their kind.
 
         Args:
             kept: the tensor.
             parts: the statements.
             axes: the only axes of the masks of some of their tensors.
-            narrow: True if it counts where factors of products are not 0.
+            narrow: True if it counts where factors of products are not 0. The kind is True if there
+                are such factors.
         """
-        changed, program = dict(self._changed), list[Statement]()
+        changed, program, is_narrowed = dict(self._changed), list[Statement](), False
         affected: AffectedKeys | None = None
         for statement in parts:
             affected, tensor = None, statement.target.tensor
@@ -193,17 +212,18 @@ class Derivation:
                     changed,
                     self._new_name,
                     self._is_zero,
-                    self._given.__contains__,
+                    self._leaves_out,
                     statement.target.labels[axes[tensor]] if tensor in axes else None,
                     fresh=self._added,
                 )
+            is_narrowed |= affected is not None
             affected = affected or affected_keys(statement, changed, self._new_name)
             program += affected.statements
             if tensor != kept.tensor:
                 program.append(statement)
             changed[tensor] = affected.masks
         assert affected is not None
-        return program, affected
+        return program, affected, is_narrowed
 
     def _is_finite(self, tensor: str) -> bool:
         return self._types[tensor].every.finite
