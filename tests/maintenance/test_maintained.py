@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -332,3 +333,34 @@ def test_categories_as_coordinates_are_refused_with_a_view_in_place_of_them() ->
         kept.refresh()
         names = dict(connection.sql("FROM totals").fetchall())
         assert names == {"price": 9.0, "colour_red": 2.0}
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("way", ["auto", "affected keys", "differences", "from scratch"])
+@pytest.mark.parametrize("connect", [ucle.connect, duckdb.connect])
+def test_complex_numbers(connect: Callable[[], duckdb.DuckDBPyConnection], way: str) -> None:
+    """Fills are kept with the description of the program, which another process reads."""
+    text = "T[i] += (1 + 2j) * A[i,j] * C[i,j]; Z[i,j] = 2 * C[i,j]; L[i,j] = A[i,j] + 3j"
+    with connect() as connection:
+        connection.execute(
+            "CREATE TABLE A AS SELECT i, j, (i + j)::DOUBLE AS val FROM range(5) a(i), "
+            "range(6) b(j) WHERE (i * j) % 2 = 0"
+        )
+        connection.execute(
+            "CREATE TABLE C AS SELECT i, j, {'re': i::DOUBLE, 'im': j::DOUBLE} AS val FROM A"
+        )
+        given = {"A": "A", "C": ucle.table("C", fill=1j)}
+        program = ucle.einsum_program(text, inputs=given, database=connection)
+        program.maintain("kept", connection)
+        for change in (
+            "INSERT INTO C VALUES (1, 3, {'re': 1.0, 'im': 2.0})",
+            "INSERT INTO A VALUES (1, 3, 2.5); UPDATE C SET val = {'re': 5, 'im': 0} WHERE i = 2",
+            "DELETE FROM C WHERE i = 1 AND j = 3; DELETE FROM A WHERE i = 4",
+        ):
+            connection.execute(change)
+            ucle.maintained("kept", connection).refresh(way=way)
+            with program.recompile().execute() as result:
+                for name in "TZL":
+                    expected = result[name].shown(rows="nonfill").fetchall()
+                    found = connection.sql(f"FROM kept_{name}").fetchall()
+                    assert sorted(map(repr, found)) == sorted(map(repr, expected))

@@ -195,6 +195,14 @@ MAINTENANCE: tuple[Mutation, ...] = (
         ("tests/maintenance/test_kept_programs.py::test_masks_leave_out_what_is_everywhere",),
     ),
     Mutation(
+        "fills-with-parts",
+        "ucle/maintenance/document.py",
+        "read = _with_tuples(_with_fill(spec))",
+        "read = _with_tuples(spec)",
+        "the complex fill of an input is read as a dict by another process",
+        ("tests/maintenance/test_maintained.py::test_complex_numbers",),
+    ),
+    Mutation(
         "one-state-of-knowledge",
         "ucle/maintenance/kept_programs.py",
         "fits=(source, *known.fits[: MOST_FITS - 1])",

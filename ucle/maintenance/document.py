@@ -133,7 +133,7 @@ class Document:
                 hint="drop() and maintain() again",
             )
         inputs = tuple(WatchedInput(**_with_tuples(x)) for x in read.pop("inputs"))
-        kept = tuple(KeptTensor(**_with_tuples(x)) for x in read.pop("kept"))
+        kept = tuple(KeptTensor(**_with_tuples(_with_fill(x))) for x in read.pop("kept"))
         sizes = {name: tuple(own) for name, own in read.pop("sizes").items()}
         return cls(**_with_tuples(read), inputs=inputs, kept=kept, sizes=sizes)
 
@@ -166,9 +166,17 @@ def _with_tuples(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: tuple(x) if isinstance(x, list) else x for name, x in values.items()}
 
 
+def _with_fill(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return values with a complex fill in place of its parts."""
+    parts = values.get("fill")
+    return {**values, "fill": complex(**parts)} if isinstance(parts, dict) else values
+
+
 def _of_value(value: Any) -> Any:
     if isinstance(value, DType | Nulls):
         return value.value
+    if isinstance(value, complex):  # NumPy's are, too
+        return {"real": value.real, "imag": value.imag}
     if isinstance(value, frozenset):
         return sorted(value)
     return value.item()  # a number of NumPy
@@ -197,7 +205,7 @@ def spec_of(name: str, value: TableInput) -> dict[str, Any]:
 
 def input_of(spec: Mapping[str, Any]) -> TableInput:
     """Return an input by its description."""
-    read = _with_tuples(spec)
+    read = _with_tuples(_with_fill(spec))
     for field in ("columns", "dictionaries"):
         if read.get(field):
             read[field] = tuple(tuple(x) if isinstance(x, list) else x for x in read[field])
