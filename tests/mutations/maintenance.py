@@ -213,7 +213,7 @@ MAINTENANCE: tuple[Mutation, ...] = (
     Mutation(
         "what-is-kept-fits-any-data",
         "ucle/maintenance/kept_programs.py",
-        "        if source in (known.fits, known.compiled.front.source):",
+        "        if source in (known.compiled.front.source, *known.fits):",
         "        if source:",
         "a kept program runs on data that it does not fit",
         ("tests/maintenance/test_kept_programs.py::test_other_data",),
