@@ -1,24 +1,28 @@
 """Break-even of a cluster: the cost model at 1 to 64 workers, with the network as a parameter.
 
-Nothing runs. Two layers of graph convolution over a power-law graph of 10^8 edges are compiled for
-made-up statistics, and distributed for each cluster. The constants are those of `Network`, which
-were measured on Spark (`benchmarks.spark`), and those of the kernels in `ucle.plan.prices`.
+Nothing runs. Two layers of graph convolution over a power-law graph of 10^8 edges, and a step of
+their training, are compiled for made-up statistics, and distributed for each cluster. The constants
+are those of `Network`, which were measured on Spark (`benchmarks.spark`), and those of the kernels
+in `ucle.plan.prices`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-import duckdb
 import numpy as np
 
 import ucle
 from benchmarks.measure import Table
 from ucle.inputs.table_input import TableInput
-from ucle.partitions import Network
+from ucle.partitions import DistributedPlan, Network, distribute
+from ucle.partitions.choices import Repeated
 from ucle.partitions.distribute import EstimatedSizes, candidates, distribute_cheapest
-from ucle.pipeline.artifacts import Compiled
+from ucle.partitions.step_plans import StepPlans
+from ucle.pipeline.artifacts import Compiled, Planned
 from ucle.plan.placement_rules import Spread
+from ucle.spark.program import CANDIDATES
 from ucle.stats.measure import MeasuredInput
 
 WORKERS = (1, 2, 4, 8, 16, 32, 64)
@@ -33,35 +37,42 @@ X[i,n] = relu(T[i,k] * W1[k,n])
 U[i,n] += A[i,j] * X[j,n]
 Z[i,c] += U[i,n] * W2[n,c]
 """
+LOSS = "loss[] = mean[i,c](square(Z[i,c] - Y[i,c]))"
 MACHINE = 8
 """Cores of the single machine that clusters are compared with."""
 
-CANDIDATES = 4
+
+def of_arrays(name: str, width: int) -> TableInput:
+    """A table with an array of `width` numbers for each node."""
+    shape = (NODES, width)
+    ranges = (-1.0, 1.0)
+    found = MeasuredInput(shape, True, float(NODES * width), ranges, tuple(map(float, shape)), True)
+    return TableInput(name, measured=found, bounds=shape)
 
 
-def program() -> ucle.EinsumProgram:
+def program(*, trained: bool) -> ucle.EinsumProgram:
     """Compile the program over empty tables that represent those of the statistics."""
-    connection = duckdb.connect()
+    connection = ucle.connect()
     connection.execute("CREATE TABLE a (i INTEGER, j INTEGER, val DOUBLE)")
     connection.execute(f"CREATE TABLE h (j INTEGER, val DOUBLE[{WIDTH}])")
+    connection.execute(f"CREATE TABLE y (i INTEGER, val DOUBLE[{CLASSES}])")
     sizes = (NODES, NODES)
     edges = MeasuredInput(
         sizes, True, EDGES, (0.0, 1.0), (0.8 * NODES, 0.8 * NODES), False, (LARGEST, LARGEST)
     )
-    shape = (NODES, WIDTH)
-    features = MeasuredInput(
-        shape, True, float(NODES * WIDTH), (-1.0, 1.0), tuple(map(float, shape)), True
-    )
     rng = np.random.default_rng(0)
-    return ucle.einsum_program(
-        LAYERS,
-        A=TableInput("a", measured=edges, bounds=sizes),
-        H=TableInput("h", measured=features, bounds=shape),
-        W1=rng.normal(size=(WIDTH, WIDTH)),
-        W2=rng.normal(size=(WIDTH, CLASSES)),
-        database=connection,
-        memory_limit="64GB",
-    )
+    inputs = {
+        "A": TableInput("a", measured=edges, bounds=sizes),
+        "H": of_arrays("h", WIDTH),
+        "W1": rng.normal(size=(WIDTH, WIDTH)),
+        "W2": rng.normal(size=(WIDTH, CLASSES)),
+    }
+    options: dict[str, Any] = {"database": connection, "memory_limit": "64GB"}
+    if not trained:
+        return ucle.einsum_program(LAYERS, inputs=inputs, **options)
+    inputs["Y"] = of_arrays("y", CLASSES)
+    made = ucle.einsum_program(LAYERS + LOSS, inputs=inputs, **options)
+    return made.minimize("loss", ["W1", "W2"], ucle.optim.adam(0.01))
 
 
 def fetched(compiled: Compiled, network: Network) -> float:
@@ -69,41 +80,68 @@ def fetched(compiled: Compiled, network: Network) -> float:
     return network.price_fetch(EstimatedSizes(compiled).read(compiled.inputs)) / 1e9
 
 
-def rows(rounds: int) -> Iterator[Sequence[str]]:
-    """Yield a row for each number of workers."""
-    del rounds
-    made = program()
+def on_cluster(made: ucle.EinsumProgram, network: Network) -> DistributedPlan:
+    """The plan of an execution, or of a step if an input is carried."""
+    tried = candidates(made.compiled, made.options, CANDIDATES, network)
+    if not made.carry:
+        return distribute_cheapest(tried, network, network.workers)[1]
+
+    def cut(planned: Planned, repeated: Repeated) -> DistributedPlan:
+        return distribute(planned, network, network.workers, repeated)
+
+    plans = (StepPlans(each, made.carry, tuple(made.carry), cut) for each in tried)
+    return min((each.step.again for each in plans), key=lambda plan: plan.seconds)
+
+
+def describe(plan: DistributedPlan) -> str:
+    """Say what moves, and what is copied to all workers each time."""
+    count = len(plan.fragments)
+    stages = f"{count} stages" if count > 1 else "1 stage"
+    copied = sorted(
+        each.tensor
+        for fragment in plan.fragments
+        for each in fragment.incoming
+        if each.placement.spread is Spread.REPLICATED and each.bytes > 1e6 and not each.kept
+    )
+    copies = f", copies {', '.join(dict.fromkeys(copied))}" if copied else ""
+    return f"{plan.bytes / 1e9:.1f} GB in {stages}{copies}"
+
+
+def rows_of(made: ucle.EinsumProgram, once: str) -> Iterator[Sequence[str]]:
+    """Yield a row for each number of workers; `once` says what a machine fetches."""
     alone = made.compiled
     there = alone.decomposed.total_cost / 1e9 / MACHINE
     far = [there + fetched(alone, Network(gigabits=gigabits)) for gigabits in GIGABITS]
     yield [f"one machine of {MACHINE} cores that has the data", *[f"{there:.1f} s"] * len(far)]
-    yield [f"one machine of {MACHINE} cores that fetches it", *(f"{x:.1f} s" for x in far)]
+    yield [f"one machine of {MACHINE} cores that fetches {once}", *(f"{x:.1f} s" for x in far)]
     for workers in WORKERS:
-        cells = []
-        for gigabits, machine in zip(GIGABITS, far, strict=True):
-            network = Network(workers=workers, gigabits=gigabits)
-            tried = candidates(made.compiled, made.options, CANDIDATES, network)
-            _, plan = distribute_cheapest(tried, network, workers)
-            count = len(plan.fragments)
-            stages = f"{count} stages" if count > 1 else "1 stage"
-            copied = sorted(
-                each.tensor
-                for fragment in plan.fragments
-                for each in fragment.incoming
-                if each.placement.spread is Spread.REPLICATED and each.bytes > 1e6
-            )
-            moves = f"{plan.bytes / 1e9:.1f} GB in {stages}"
-            copies = f", copies {', '.join(dict.fromkeys(copied))}" if copied else ""
-            cells.append(f"{plan.seconds:.1f} s ({plan.seconds / machine:.2f}), {moves}{copies}")
-        yield [str(workers), *cells]
+        plans = [on_cluster(made, Network(workers=workers, gigabits=x)) for x in GIGABITS]
+        machine = [there] * len(far) if made.carry else far
+        yield [
+            str(workers),
+            *(
+                f"{plan.seconds:.1f} s ({plan.seconds / alone:.2f}), {describe(plan)}"
+                for plan, alone in zip(plans, machine, strict=True)
+            ),
+        ]
+
+
+def rows(rounds: int) -> Iterator[Sequence[str]]:
+    """Yield the rows of an execution, and those of a step of training."""
+    del rounds
+    yield ["**two layers, once**", *[""] * len(GIGABITS)]
+    yield from rows_of(program(trained=False), "it")
+    yield ["**a step of their training**", *[""] * len(GIGABITS)]
+    yield from rows_of(program(trained=True), "it, and takes one step")
 
 
 TABLE = Table(
     "cluster",
     "Two layers of graph convolution on a cluster, by the cost model",
     f"A graph of {EDGES:.0e} edges and {NODES:,} nodes, features of width {WIDTH}. Seconds by "
-    "estimate, in brackets as a multiple of\none machine that fetches all inputs through its own "
-    "link; a worker is one core. Behind it, what moves.\nThis is the model alone: nothing ran.",
+    "estimate; a worker is one core. In brackets\nas a multiple of one machine: of one that "
+    "fetches all inputs through its own link, or for steps of one that has them.\nBehind it, what "
+    "moves each time. This is the model alone: nothing ran.",
     ["workers", *(f"{gigabits:g} Gbit/s" for gigabits in GIGABITS)],
     rows,
 )

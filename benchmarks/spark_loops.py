@@ -2,9 +2,9 @@
 
 ``make spark-bench BENCH=spark_loops``. The three take their steps in turn. Measures the wall time
 of a step, the processor time of all processes in it, and the bytes that shuffles write, from
-Spark's event log, against the estimate. Results are compared before times count. Spark has answered
-a query before ucle compiles, so that its own start counts for neither. Plain Spark SQL keeps the
-state of each step with ``localCheckpoint``.
+Spark's event log, against the estimate; of the first step, what it moves more than others. Results
+are compared before times count. Spark has answered a query before ucle compiles, so that its own
+start counts for neither. Plain Spark SQL keeps the state of each step with ``localCheckpoint``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,9 @@ import scipy.sparse as sp
 from pyspark.sql import SparkSession
 
 import ucle
+from benchmarks.processes import processor_seconds
 from benchmarks.spark import GRAPHS, entries
+from benchmarks.spark import arrays as row_arrays
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -40,10 +42,18 @@ from graph_data import load  # noqa: E402
 MASTER = os.environ.get("UCLE_SPARK_MASTER", "local-cluster[2,1,2048]")
 HEADER = (
     "loop", "steps", "compile s", "first s", "all steps s", "step s", "DuckDB step s",
-    "Spark SQL step s", "step CPU s", "DuckDB CPU s", "Spark SQL CPU s", "moved MB a step",
-    "estimate MB", "before MB",
+    "may take s", "Spark SQL step s", "times", "step CPU s", "DuckDB CPU s", "Spark SQL CPU s",
+    "times", "moved MB a step", "estimate MB", "ratio", "before MB", "estimate MB", "ratio",
 )  # fmt: skip
-TICKS = os.sysconf("SC_CLK_TCK")
+
+
+REGRESSION = (200_000, 64, 16)
+"""Rows, features and targets."""
+
+
+def allowed(alone: float) -> float:
+    """Seconds that a step may take, given those of one DuckDB with the same cores."""
+    return 2.5 * alone + 0.5
 
 
 @dataclass(frozen=True)
@@ -61,7 +71,9 @@ class Loop:
     """The last output at which the loop ends."""
     train: tuple[str, list[str]] | None = None
     sql: str | None = None
-    """The next state ``p`` in Spark's SQL."""
+    """The next state ``p`` in Spark's SQL, from the tables by their names."""
+    entries: dict[str, str] = field(default_factory=dict)
+    """Files of entries that SQL reads in the place of tables with arrays."""
 
 
 def stored(folder: Path, name: str, matrix: Any) -> Any:
@@ -142,11 +154,46 @@ def network(folder: Path) -> Loop:
     return Loop(name, text, tables, arrays, ["loss"], None, 20, train=("loss", ["W1", "W2"]))
 
 
+def regression(folder: Path, rows: int, width: int, targets: int) -> Loop:
+    """Gradient descent of linear regression with several targets, which moves what it adds up."""
+    rng = np.random.default_rng(3)
+    features, values = rng.normal(size=(rows, width)), rng.normal(size=(rows, targets))
+    tables, files = {}, {}
+    for name, matrix in {"X": features, "Y": values}.items():
+        path = row_arrays(folder, name, matrix)
+        tables[name] = ucle.table(path, bounds=list(matrix.shape))
+        files[name] = entries(folder, f"{name}_entries", matrix)
+    rate = 1.0 / rows
+    return Loop(
+        f"regression, {rows:,} rows of {width}, {targets} targets",
+        f"""
+        P[i,c] += X[i,f] * W[f,c]
+        E[i,c] = P[i,c] - Y[i,c]
+        G[f,c] += X[i,f] * E[i,c]
+        V[f,c] = W[f,c] - {rate} * G[f,c]
+        loss[] = mean[i,c](square(E[i,c]))
+        """,
+        tables,
+        {"W": np.zeros((width, targets))},
+        ["V", "loss"],
+        {"W": "V"},
+        10,
+        sql="WITH P AS (SELECT X.i, p.j, sum(X.val * p.val) AS val FROM X JOIN p ON X.j = p.i "
+        "GROUP BY X.i, p.j), E AS (SELECT P.i, P.j, P.val - Y.val AS val FROM P JOIN Y "
+        "ON P.i = Y.i AND P.j = Y.j), G AS (SELECT X.j AS i, E.j, sum(X.val * E.val) AS val "
+        "FROM X JOIN E ON X.i = E.i GROUP BY X.j, E.j) "
+        f"SELECT p.i, p.j, p.val - {rate} * G.val AS val FROM p JOIN G "
+        "ON p.i = G.i AND p.j = G.j",
+        entries=files,
+    )
+
+
 def loops(folder: Path, *, large: bool) -> Iterator[Loop]:
     """Yield the measured loops."""
     yield page_rank(folder, 1_000_000, 100_000, 200, 1e-10)
     yield network(folder)
     yield least_squares(folder, 2_000, 1_500, 8)
+    yield regression(folder, *REGRESSION)
     if large:
         yield page_rank(folder, 10_000_000, 1_000_000, 10)
 
@@ -163,26 +210,6 @@ def compiled(loop: Loop, database: Any, **options: Any) -> Any:
     if loop.train is not None:
         program = program.minimize(*loop.train, ucle.optim.adam(0.01))
     return program
-
-
-def processor_seconds() -> float:
-    """Processor time of this process, and of all below it that live."""
-    below: dict[int, list[int]] = {}
-    used: dict[int, int] = {}
-    for path in Path("/proc").iterdir():
-        if path.name.isdigit():
-            try:
-                fields = (path / "stat").read_text().rpartition(")")[2].split()
-            except OSError:  # it has ended
-                continue
-            below.setdefault(int(fields[1]), []).append(int(path.name))
-            used[int(path.name)] = sum(map(int, fields[11:15]))
-    waiting, total = [os.getpid()], 0
-    while waiting:
-        process = waiting.pop()
-        total += used.get(process, 0)
-        waiting += below.get(process, ())
-    return total / TICKS
 
 
 class Times:
@@ -209,19 +236,29 @@ class Times:
         return float(np.median(self.processor[1:])) if self.wall[1:] else math.nan
 
 
-def cell(seconds: float) -> str:
-    """Seconds in a table, which may be unknown."""
-    return "" if math.isnan(seconds) else f"{seconds:.2f}"
+def cell(number: float, form: str = ".2f") -> str:
+    """A number in a table, which may be unknown."""
+    return "" if math.isnan(number) else format(number, form)
+
+
+def ratio(one: float, other: float) -> float:
+    """A quotient, unknown where there is nothing to divide by."""
+    return one / other if other else math.nan
 
 
 def sql_step(spark: SparkSession, loop: Loop) -> Callable[[], Any] | None:
     """A function that takes a step in plain Spark SQL."""
     if loop.sql is None:
         return None
-    spark.read.parquet(loop.tables["A"].relation).createOrReplaceTempView("A")
-    spark.table("A").persist().count()
+    paths = {name: each.relation for name, each in loop.tables.items()} | loop.entries
+    for name, path in paths.items():
+        spark.read.parquet(path).createOrReplaceTempView(name)
+        spark.table(name).persist().count()
     (start,) = loop.arrays.values()
-    rows = pa.table({"i": np.arange(len(start), dtype="i4"), "val": start})
+    keys = dict(
+        zip("ij", np.indices(start.shape, dtype="i4").reshape(start.ndim, -1), strict=False)
+    )
+    rows = pa.table({**keys, "val": start.ravel()})
     spark.createDataFrame(rows).createOrReplaceTempView("p")
     return lambda: spark.sql(loop.sql).localCheckpoint().createOrReplaceTempView("p")
 
@@ -249,17 +286,40 @@ def measure(spark: SparkSession, log: Path, loop: Loop, most_sql: int) -> str:
             expected.append(float(alone.run(run_alone)[name].to_numpy()))
             if by_sql is not None and number < most_sql:
                 plain.run(by_sql)
+                if number == 0:
+                    check_state(spark, loop, result)
             if numbers[-1] < loop.until:
                 break
     spark.catalog.clearCache()
     np.testing.assert_allclose(numbers, expected, rtol=1e-6, atol=1e-13)
-    return (
-        f"| {loop.name} | {len(numbers)} | {compile_seconds:.1f} | {ours.wall[0]:.1f} | "
-        f"{sum(ours.wall):.1f} | {ours.step():.2f} | {alone.step():.3f} | {cell(plain.step())} | "
-        f"{ours.step_processor():.2f} | {alone.step_processor():.3f} | "
-        f"{cell(plain.step_processor())} | {np.median(moved[1:]) / 1e6:.3f} | "
-        f"{plan.bytes / 1e6:.3f} | {plan.bytes_once / 1e6:.1f} |"
+    once = moved[0] - np.median(moved[1:])
+    return " | ".join(
+        (
+            f"| {loop.name} | {len(numbers)} | {compile_seconds:.1f} | {ours.wall[0]:.1f}",
+            f"{sum(ours.wall):.1f} | {ours.step():.2f} | {alone.step():.3f}",
+            f"{allowed(alone.step()):.2f} | {cell(plain.step())}",
+            cell(plain.step() / ours.step(), ".1f"),
+            f"{ours.step_processor():.2f} | {alone.step_processor():.3f}",
+            cell(plain.step_processor()),
+            cell(plain.step_processor() / ours.step_processor(), ".1f"),
+            f"{np.median(moved[1:]) / 1e6:.3f} ({min(moved[1:]) / 1e6:.3f} to "
+            f"{max(moved[1:]) / 1e6:.3f}) | {plan.bytes / 1e6:.3f}",
+            cell(ratio(float(np.median(moved[1:])), plan.bytes)),
+            f"{once / 1e6:.1f} | {plan.bytes_once / 1e6:.1f}",
+            f"{cell(ratio(once, plan.bytes_once))} |",
+        )
     )
+
+
+def check_state(spark: SparkSession, loop: Loop, result: Any) -> None:
+    """Compare the state that plain Spark SQL has made with ours of the same step."""
+    assert loop.carry is not None
+    (output,) = loop.carry.values()
+    expected = result[output].to_numpy()
+    rows = spark.table("p").toArrow()
+    state = np.zeros(expected.shape)
+    state[tuple(rows[key].to_numpy() for key in "ij"[: state.ndim])] = rows["val"].to_numpy()
+    np.testing.assert_allclose(state, expected, rtol=1e-9, atol=1e-12)
 
 
 @click.command()
