@@ -101,6 +101,22 @@ AROUND: tuple[Mutation, ...] = (
         ("tests/partitions/test_loops.py::test_fixed_inputs_stay_where_they_are",),
     ),
     Mutation(
+        "fixed-rows-that-count-as-there",
+        "ucle/partitions/choices.py",
+        "if made is not None and made.serves(wanted):",
+        "if made is not None:",
+        "what a loop has made elsewhere is counted as if it were where steps read it",
+        ("tests/partitions/test_loops.py::test_what_is_made_once_stays_where_steps_read_it",),
+    ),
+    Mutation(
+        "fixed-rows-that-are-lost",
+        "ucle/spark/packs.py",
+        "for number in inputs_of(key, self.stays):\n                for piece",
+        "for number in inputs_of(key, {}):\n                for piece",
+        "what a loop has made where steps read it is not kept for them",
+        ("tests/spark/test_rows.py::test_results_that_are_where_they_are_wanted_are_cut_there",),
+    ),
+    Mutation(
         "a-state-that-does-not-move-on",
         "ucle/partitions/steps.py",
         "frame = state[name].frame if name in state else self._first(plans, name)",

@@ -22,6 +22,8 @@ from ucle.partitions import NETWORK, DistributedPlan, distribute
 from ucle.partitions.choices import Repeated
 from ucle.partitions.step_plans import StepPlans
 from ucle.pipeline.artifacts import Planned
+from ucle.plan.hoist_invariants import held_name
+from ucle.plan.placement_rules import Spread
 from ucle.run.iterate import Loop
 from ucle.testing.check_matrix import some_decompositions
 from ucle.testing.generate import Case, random_case
@@ -209,6 +211,41 @@ def test_a_state_stays_where_the_next_step_reads_it(fresh: duckdb.DuckDBPyConnec
             stays = made.placement.stored.serves(incoming.placement)
             assert incoming.bytes == (0.0 if stays else state)
             seen.add(stays)
+    assert seen == {True, False}
+
+
+def test_what_is_made_once_stays_where_steps_read_it(fresh: duckdb.DuckDBPyConnection) -> None:
+    """Otherwise it is counted as moved once more, after the rows that it was made of."""
+    program, links = ranks(fresh)
+    carry, seen = {"p": "r"}, set()
+    for seed in range(20):
+
+        def cut(planned: Planned, repeated: Repeated, seed: int = seed) -> DistributedPlan:
+            return draw_plan(planned, 3, seed, repeated=repeated)
+
+        plans = StepPlans(program.compiled, carry, ["p"], cut)
+        before, start, again = plans.before, plans.first_state("p"), plans.step.again
+        assert before is not None
+        assert start is not None
+        placements = {
+            held_name(x): made.placement.stored
+            for x, step in before.outputs.items()
+            for fragment in before.fragments
+            for made in fragment.made
+            if made.read.step == step
+        }
+        fixed = [x for f in again.fragments for x in f.incoming if x.kept]
+        for incoming in fixed:
+            stays = placements[incoming.origin].serves(incoming.placement)
+            assert (incoming.bytes == 0.0) == stays
+            seen.add(stays)
+        copies = {x: 3 if x.placement.spread is Spread.REPLICATED else 1 for x in fixed}
+        moved = sum(x.bytes * count for x, count in copies.items())
+        assert again.bytes_once == before.bytes + start.bytes + moved > 0.0
+        with prepare_on_partitions(program, fresh, carry, 3, seed) as run:
+            run()
+            expected = 0.85 * links @ (0.85 * links @ np.full(4, 0.25) + 0.0375) + 0.0375
+            np.testing.assert_allclose(run()["r"].to_numpy(), expected, 1e-12)
     assert seen == {True, False}
 
 

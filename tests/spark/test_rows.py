@@ -236,11 +236,29 @@ def test_packs_that_stay_are_read_in_pieces(worker_sums: list[list[float]]) -> N
     work = RunPacks(fragment_task("kept_loop"), 0, frozenset(), {}, Told())
     for moving, fixed in ((2.0, [1.0, 3.0]), (3.0, [50.0])):
         staying: list[tuple[int, tuple[Key, Any]]] = [(0, (0, packed([x] * 99))) for x in fixed]
-        cut = list(CutPacks(100)(iter(staying)))
+        cut = list(CutPacks(100, {})(iter(staying)))
         assert len(cut) > 8 * len(fixed)
-        (moved,) = CutPacks(10_000)(iter([(0, (1, packed([moving])))]))
+        (moved,) = CutPacks(10_000, {})(iter([(0, (1, packed([moving])))]))
         list(work(0, iter([*cut[:3], moved, *cut[3:]])))
     assert worker_sums == [[99 * 4.0, 2.0], [99 * 4.0, 3.0]]
+
+
+def test_results_that_are_where_they_are_wanted_are_cut_there() -> None:
+    """Under the numbers of all inputs that they are; other results of their run go."""
+    value = packed([1.0] * 99)
+    given: list[tuple[int, tuple[Key, Any]]] = [
+        (3, ((6, 2), value)),
+        (3, ((6, 0), packed([100.0]))),
+        (3, (5, packed([2.0]))),
+    ]
+    cut = list(CutPacks(100, {(6, 2): (1, 4)})(iter(given)))
+    whole = {
+        number: b"".join(piece.value for _, (key, piece) in cut if key == number)
+        for number in (1, 4, 5)
+    }
+    assert {part for part, _ in cut} == {3}
+    assert whole == {1: value, 4: value, 5: packed([2.0])}
+    assert sum(piece.ends for _, (_, piece) in cut) == 3
 
 
 def test_results_are_placed_for_all_that_read_them(monkeypatch: pytest.MonkeyPatch) -> None:

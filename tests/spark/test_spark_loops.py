@@ -135,6 +135,37 @@ def test_a_step_runs_where_its_rows_are(spark: Any, event_log: Path) -> None:
     assert len(kept) == len(later)
 
 
+@pytest.mark.skipif(REMOTE is not None, reason="Spark Connect has no RDDs")
+def test_what_steps_read_moves_once_before_them(spark: Any, event_log: Path) -> None:
+    """A graph comes to its partitions when it is made ready, and not once more to be kept there."""
+    nodes, follows = 4_000, 12
+    graph = spark.range(0, nodes * follows, 1, 4).selectExpr(
+        f"cast(id % {nodes} as int) i",
+        f"cast((id * 7 + 31 * (id div {nodes})) % {nodes} as int) j",
+        "rand(5) val",
+    )
+    rows = graph.toArrow()
+    matrix = sp.csr_array(
+        (rows["val"].to_numpy(), (rows["i"].to_numpy(), rows["j"].to_numpy())), (nodes, nodes)
+    )
+    start = RNG.random(nodes)
+    program = einsum_program(
+        "r[i] += A[i,j] * p[j]",
+        A=table(graph, bounds=[nodes, nodes]),
+        p=start,
+        outputs=["r"],
+        database=spark,
+        engine="spark",
+    )
+    estimate, before = program.step_plan({"p": "r"}).bytes_once, shuffled(event_log)
+    with program.prepare(carry={"p": "r"}) as run:
+        run()
+        moved = shuffled(event_log) - before
+        np.testing.assert_allclose(run()["r"].to_numpy(), matrix @ (matrix @ start), rtol=1e-9)
+    assert estimate > 16 * nodes * follows
+    assert 0.4 * estimate <= moved <= 1.1 * estimate
+
+
 @pytest.mark.skipif(ELSEWHERE, reason="it notes no events here")
 def test_a_step_moves_what_is_estimated(spark: Any, event_log: Path) -> None:
     """Copies of the weights for all partitions, and what each of them adds to the gradient."""

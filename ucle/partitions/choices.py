@@ -71,12 +71,13 @@ NETWORK = Network()
 class Repeated:
     """What the runs of a plan have in common, if there are many.
 
-    `kept` are sources whose rows are the same each time, and stay where they are. `carried` are
-    sources that the result of a step replaces the next time, by the name of that step: where their
-    placement is the one that is wanted, these rows stay where they were made.
+    `kept` are sources whose rows are the same each time, and stay where steps read them, with the
+    placements in which they are made. `carried` are sources that the result of a step replaces the
+    next time, by the name of that step. Where the placement of either is the one that is wanted,
+    these rows stay where they were made; None is never wanted.
     """
 
-    kept: frozenset[str] = frozenset()
+    kept: Mapping[str, Placement | None] = field(default_factory=dict)
     carried: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -285,6 +286,9 @@ class Problem:
 
     def _moved_bytes(self, name: str, wanted: Placement) -> float:
         """Estimate what moves where a placement wants a relation: rows, or names of their files."""
+        made = self.kept.get(name)
+        if made is not None and made.serves(wanted):
+            return 0.0
         files = self.files_at(name, wanted)
         return self.size(name) if files is None else files.names_bytes
 

@@ -99,25 +99,34 @@ class DistributedPlan:
     """Names of results of the last fragments, by output."""
     partitions: int
     seconds: float
+    bytes_before: float = 0.0
+    """Estimated bytes that move to make what the runs of a loop read."""
 
     @property
     def bytes(self) -> float:
         """Estimated number of bytes that move in each run."""
         return self._moved(kept=False)
 
-    def as_step(self, finite: Mapping[str, tuple[str, str]]) -> DistributedPlan:
-        """Return the plan as the step of a loop; `finite` is as in `Fragment`."""
+    def as_step(
+        self, finite: Mapping[str, tuple[str, str]], bytes_before: float = 0.0
+    ) -> DistributedPlan:
+        """Return the plan as the step of a loop.
+
+        Args:
+            finite: as in `Fragment`.
+            bytes_before: that move to make what steps read.
+        """
         fragments = []
         for fragment in self.fragments:
             made = {each.read.step for each in fragment.made}
             own = {step: names for step, names in finite.items() if step in made}
             fragments.append(replace(fragment, finite=own, repeated=True))
-        return replace(self, fragments=tuple(fragments))
+        return replace(self, fragments=tuple(fragments), bytes_before=bytes_before)
 
     @property
     def bytes_once(self) -> float:
         """Estimated number of bytes that move before the first run of a loop."""
-        return self._moved(kept=True)
+        return self.bytes_before + self._moved(kept=True)
 
     def _moved(self, *, kept: bool) -> float:
         return sum(

@@ -17,6 +17,7 @@ from ucle.partitions.choices import ONCE, Repeated
 from ucle.partitions.fragments import DistributedPlan
 from ucle.pipeline.artifacts import Compiled, Planned
 from ucle.plan.hoist_invariants import HoistedPlan, first_state, held_name, hold, split
+from ucle.plan.placement_rules import Placement
 from ucle.plan.relation_nodes import Held, Read, TableScan
 from ucle.plan.steps import Plan
 from ucle.run.loop_stages import loop_plan
@@ -62,6 +63,7 @@ class StepPlans:
         self._plan, finite = loop_plan(compiled, carry)
         reads = self._plan.outputs
         self._finite = {reads[output].step: (output, x) for x, output in finite.items()}
+        self._first_states: dict[str, DistributedPlan | None] = {}
 
     @cached_property
     def state(self) -> Mapping[str, Read]:
@@ -93,17 +95,33 @@ class StepPlans:
             if output in again.outputs
         }
         carried = {read.step: made[x] for x, read in self.state.items() if x in made}
-        repeated = Repeated(frozenset(held - state), carried)
+        repeated = Repeated({name: self._fixed[name] for name in held - state}, carried)
         return StepPlan(
-            self._distribute(again, repeated).as_step(self._finite),
+            self._distribute(again, repeated).as_step(self._finite, self._bytes_before),
             self._plan.outputs,
             {output: read.step for output, read in parts.outputs.items()},
         )
 
     def first_state(self, name: str) -> DistributedPlan | None:
         """Return the plan that makes the first state of an input; None where nothing reads it."""
-        plan = first_state(self._plan, name, self.state[name])
-        return None if plan is None else self._distribute(plan)
+        if name not in self._first_states:
+            plan = first_state(self._plan, name, self.state[name])
+            self._first_states[name] = None if plan is None else self._distribute(plan)
+        return self._first_states[name]
+
+    @cached_property
+    def _fixed(self) -> Mapping[str, Placement]:
+        """The placements in which fixed relations are made, by the names that steps read."""
+        if self.before is None:
+            return {}
+        made = {x.read.step: x.placement for f in self.before.fragments for x in f.made}
+        return {held_name(x): made[step].stored for x, step in self.before.outputs.items()}
+
+    @property
+    def _bytes_before(self) -> float:
+        """Estimate what moves to make fixed relations and the first state."""
+        plans = [self.before, *map(self.first_state, self._carry)]
+        return sum(plan.bytes for plan in plans if plan is not None)
 
     @cached_property
     def _split(self) -> HoistedPlan:

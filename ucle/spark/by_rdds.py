@@ -123,7 +123,7 @@ class ByRdds(Route):
             elif frame.number is None:
                 rows = frame.data.mapInArrow(task.__call__, PLACED)
                 moving.append(rows.rdd.map(pack_in_transit))
-            elif not each.kept and _is_home(frame, each.placement):
+            elif _is_home(frame, each.placement):
                 home[id(frame.data)] = frame.data
                 stays.setdefault(frame.key, []).append(number)
             else:
@@ -138,7 +138,8 @@ class ByRdds(Route):
 
     def fix(self, rows: Transit, ends: deque[Any]) -> Persisted:
         """Bring packs in transit to their partitions, to be kept there."""
-        cut = self._partitioned(rows.moving).mapPartitions(CutPacks(PIECE_BYTES))
+        work = CutPacks(PIECE_BYTES, rows.stays)
+        cut = self._meeting(rows.home, rows.moving).mapPartitions(work)
         with self._same_workers():
             return self._keep(self._framed(cut), ends)
 

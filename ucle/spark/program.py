@@ -384,7 +384,9 @@ class SparkProgram:
         files = self._files if partitions > 1 else None
 
         def cut_plan(planned: Planned, repeated: Repeated) -> DistributedPlan:
-            own = repeated if stays else replace(repeated, carried={})
+            own = repeated
+            if not stays:
+                own = Repeated(dict.fromkeys(repeated.kept))
             return distribute(planned, self.cluster.network, partitions, own, files)
 
         return cut_plan
