@@ -259,6 +259,34 @@ def test_another_array_starts_the_state_again(fresh: duckdb.DuckDBPyConnection) 
         np.testing.assert_allclose(result["r"].to_numpy(), 0.85 * links @ start + 0.0375)
 
 
+@pytest.mark.parametrize("entries", [[], [(0, 1)], [(0, 0), (1, 0), (2, 1)]])
+def test_a_first_state_without_all_tuples(
+    entries: list[tuple[int, int]], fresh: duckdb.DuckDBPyConnection
+) -> None:
+    """What it does not store holds its own fill, where that of later states is another."""
+    state = np.zeros((3, 2), dtype=bool)
+    state[tuple(np.array(entries, dtype=int).reshape(-1, 2).T)] = True
+    fresh.execute("CREATE TEMP TABLE a (i INTEGER, j INTEGER, val BOOLEAN)")
+    for i, j in entries:
+        fresh.execute("INSERT INTO a VALUES (?, ?, true)", [i, j])
+    program = ucle.einsum_program(
+        "T[r,v,k] = A[r,k] + A[v,k]; B[c,d] = not A[c,d]",
+        A=ucle.table("a", bounds=[3, 2]),
+        database=fresh,
+    )
+    others = list(some_decompositions(program, 1, 6))
+    for seed, each in enumerate([None, *others]):
+        made = program if each is None else program.with_decomposition(each)
+        expected = state
+        with prepare_on_partitions(made, fresh, {"A": "B"}, PARTITIONS[seed % 3], seed) as run:
+            for _ in range(3):
+                result = run()
+                both = expected[:, None] | expected[None]
+                np.testing.assert_array_equal(result["T"].to_numpy(), both)
+                expected = ~expected
+                np.testing.assert_array_equal(result["B"].to_numpy(), expected)
+
+
 def test_names_of_a_table_in_memory_that_no_output_reads(
     native: duckdb.DuckDBPyConnection,
 ) -> None:

@@ -86,6 +86,8 @@ def first_state(plan: Plan, name: str, held: Read) -> Plan | None:
         return None
     given = replace(source, name=f"{name} given")
     relation = in_layout(_read(given), held.layout)
+    if relation.type.fill != held.type.fill:  # a missing tuple would hold that of later states
+        relation = Densify(relation)
     columns = [[x.axes[n].name for n in held.layout.promoted] for x in (relation.type, held.type)]
     if columns[0] != columns[1]:
         relation = Renamed(relation, replace(relation.type, axes=held.type.axes))
