@@ -109,6 +109,22 @@ AROUND: tuple[Mutation, ...] = (
         ("tests/partitions/test_loops.py::test_what_is_made_once_stays_where_steps_read_it",),
     ),
     Mutation(
+        "first-states-with-another-fill",
+        "ucle/plan/hoist_invariants.py",
+        "if relation.type.fill != held.type.fill:",
+        "if relation.type.fill == held.type.fill:",
+        "what a first state does not store holds the fill of later states",
+        ("tests/partitions/test_loops.py::test_a_first_state_without_all_tuples[native-entries0]",),
+    ),
+    Mutation(
+        "made-elsewhere-and-whole",
+        "ucle/partitions/cut.py",
+        "complete = isinstance(relation, Load) or is_nowhere_fill(relation.type)",
+        "complete = True",
+        "a tensor that holds its fill alone is missing where another fragment reads it",
+        ("tests/partitions/test_loops.py::test_states_that_hold_their_fill_alone[array]",),
+    ),
+    Mutation(
         "fixed-rows-that-are-lost",
         "ucle/spark/packs.py",
         "for number in inputs_of(key, self.stays):\n                for piece",

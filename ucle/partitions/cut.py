@@ -9,6 +9,7 @@ from dataclasses import replace
 from ucle.foundation.names import unique_names
 from ucle.partitions.choices import Choice, Problem, Shuffled
 from ucle.partitions.fragments import DistributedPlan, Fragment, FragmentInput, FragmentOutput
+from ucle.plan.every_tuple import is_nowhere_fill
 from ucle.plan.kernel_choice import ChosenKernel
 from ucle.plan.placement_rules import REPLICATED, SCATTERED, Placement, Spread, raw_columns
 from ucle.plan.relation_nodes import Aggregate, Compute, Held, Load, Read, Relation, TableScan
@@ -151,7 +152,7 @@ class _Cutter:
                     each.step in self._problem.kept,
                 )
             )
-            relation = Held(relation.type, relation.layout)
+            relation = _held(relation)
         role = Role.INPUT if isinstance(relation, Held) else Role.VIEW
         self._add(Step(name, step.tensor, role, relation, step.comment), each.placement)
 
@@ -182,13 +183,19 @@ class _Cutter:
         name = self._partials[step.name]
         columns = _columns(relation, placement)
         self._incoming.append(FragmentInput(name, placement, columns, name, step.tensor, size))
-        held = Held(relation.type, relation.layout)
+        held = _held(relation)
         self._add(Step(name, step.tensor, Role.INPUT, held, step.comment), placement)
         whole = Compute(
             _read(name, step), relation.labels, ChosenKernel(None, relation.layout.scalar), None, ()
         )
         comment = f"{step.comment}, of what all partitions have made"
         return replace(step, relation=replace(relation, input=whole), comment=comment)
+
+
+def _held(relation: Relation) -> Held:
+    """A relation that an earlier fragment or run has made, maybe of tuples along keys."""
+    complete = isinstance(relation, Load) or is_nowhere_fill(relation.type)
+    return Held(relation.type, relation.layout, complete)
 
 
 def _columns(relation: Relation, placement: Placement) -> tuple[str, ...]:

@@ -99,6 +99,8 @@ def is_there(relation: Relation) -> bool:
 
     In a compressed array, an entry may be the fill, which is not listed.
     """
+    if isinstance(relation, Held) and not relation.complete:
+        return False
     if isinstance(relation, TableScan | Load | Held):
         return relation.type.entries.full and relation.layout.compressed is None
     return isinstance(relation, ConstantRelation | Densify | TopKEntries | HeldRow | FusedStep)

@@ -67,7 +67,7 @@ def steps_to_have_every_tuple(
     waiting, needed = [relation], list[str]()
     while waiting:
         node = waiting.pop()
-        if _is_nowhere_fill(node.type):
+        if is_nowhere_fill(node.type):
             continue
         match node:
             case Read(step):
@@ -89,7 +89,7 @@ def steps_to_have_every_tuple(
     return needed
 
 
-def _is_nowhere_fill(type_: TensorType) -> bool:
+def is_nowhere_fill(type_: TensorType) -> bool:
     """Return whether no entry equals the fill, so that none is pruned."""
     return type_.entries.full and type_.fill == 0 and type_.entries.excludes_zero
 

@@ -73,10 +73,15 @@ class Load:
 
 @dataclass(frozen=True)
 class Held:
-    """A tensor in a table made before the script runs; the script receives its name then."""
+    """A tensor in a table made before the script runs; the script receives its name then.
+
+    An entry everywhere may be the fill, which tuples along keys leave out. Where a table is made of
+    such tuples, it is not `complete`: without keys, it may have no tuple at all.
+    """
 
     type: TensorType
     layout: Layout
+    complete: bool = True
 
 
 @dataclass(frozen=True)
