@@ -323,8 +323,8 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "fill-among-the-extremes",
         "stats/model.py",
-        "entries = array if stored.all() else array[stored]",
-        "entries = array",
+        "entries = block if stored.all() else block[stored]",
+        "entries = block",
         "the least entry of a sparse array is its fill",
         ("tests/project/test_doctests.py::test_examples[ucle.stats.model]",),
     ),

@@ -127,7 +127,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "result-filled-with-zero",
         "ucle/run/stored_tensor.py",
-        "result = np.full(self.shape, self.fill, dtype=self.dtype)",
+        "result = filled_array(self.shape, self.fill, self.dtype)",
         "result = np.zeros(self.shape, dtype=self.dtype)",
         "to_numpy() shows 0 where the fill is another",
     ),

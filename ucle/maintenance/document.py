@@ -168,15 +168,15 @@ def _with_tuples(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _with_fill(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return values with a complex fill in place of its parts."""
-    parts = values.get("fill")
-    return {**values, "fill": complex(**parts)} if isinstance(parts, dict) else values
+    fill = values.get("fill")
+    return {**values, "fill": complex(*fill["parts"])} if isinstance(fill, dict) else values
 
 
 def _of_value(value: Any) -> Any:
     if isinstance(value, DType | Nulls):
         return value.value
     if isinstance(value, complex):  # NumPy's are, too
-        return {"real": value.real, "imag": value.imag}
+        return {"parts": [value.real, value.imag]}
     if isinstance(value, frozenset):
         return sorted(value)
     return value.item()  # a number of NumPy
