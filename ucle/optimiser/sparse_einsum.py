@@ -129,7 +129,7 @@ def _whole(costed: CostedProgram) -> Solution | None:
     """Return the plan without promoted labels if no search could find a better one; else None.
 
     Any other decomposition has a vertex with key columns, which costs at least a `view`, or one
-    with a compressed array, which it pays to make of nothing small. If no vertex without key
+    with a compressed array, which saves nanoseconds where all is small. If no vertex without key
     columns costs that much, including the cost to bring each input into one tuple, the plan is the
     optimum. So programs of small tensors are not searched, however many there are. Compressed
     arrays that memory has already cost nothing to make, so that others count as small sooner.
