@@ -35,7 +35,8 @@ from ucle.stats import Occupancy, ProgramStatistics, TensorStatistics
 
 DAGS = 500
 NOTHING = 1e-5
-"""What compressed arrays of small tensors may save, of the price of a view: they are not searched."""
+"""The share of the price of a view that compressed arrays of small tensors, which are not searched,
+may save."""
 RNG = np.random.default_rng(0)
 
 
