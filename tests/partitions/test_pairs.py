@@ -14,7 +14,7 @@ import pytest
 from ucle import EinsumProgram, einsum_program
 from ucle.inputs.table_input import TableInput
 from ucle.partitions import Network
-from ucle.partitions.choices import Choice, Problem, Repeated
+from ucle.partitions.choices import ONCE, Choice, Problem, Repeated
 from ucle.partitions.distribute import (
     EstimatedSizes,
     candidates,
@@ -150,7 +150,7 @@ def test_no_pair_is_cheaper(name: str, size: str) -> None:
 
 @dataclass(frozen=True)
 class Noted:
-    """Cuts plans, and notes the problems that they are."""
+    """Cuts plans, and notes the problems that those of steps are."""
 
     network: Network
     problems: list[tuple[Problem, Mapping[str, str]]] = field(default_factory=list)
@@ -158,7 +158,8 @@ class Noted:
     def __call__(self, planned: Planned, repeated: Repeated) -> DistributedPlan:
         given = self.network, self.network.workers, repeated
         problem = Problem(planned.plan, EstimatedSizes(planned), *given)
-        self.problems.append((problem, repeated.carried))
+        if repeated is not ONCE:
+            self.problems.append((problem, repeated.carried))
         return distribute(planned, *given)
 
 
