@@ -26,6 +26,7 @@ from ucle.optimiser.made_dense import describe_dense_tensors
 from ucle.options import Optimisations
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.forms import find_aggregations, says_nothing
+from ucle.plan.join_every_tuple import relies_on_tuples
 from ucle.plan.keep_coordinates import keep_coordinates
 from ucle.plan.memory_model import Account
 from ucle.plan.pass_context import Meanings, Memory, PassContext, Spreading
@@ -265,6 +266,11 @@ class Compiled(Planned):
             if isinstance(bound.source, TableSource) and bound.source.origin in read
         }
         return {**others, **self.inputs}
+
+    @cached_property
+    def relies_on_tuples(self) -> bool:
+        """True if an input from which rows are gone may need another plan."""
+        return relies_on_tuples(self.plan)
 
     @cached_property
     def made_dense(self) -> tuple[str, ...]:

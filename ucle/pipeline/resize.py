@@ -51,7 +51,7 @@ def follow_data(
         session,
         before.inputs,
         options.statistics,
-        coverage=asks_for_zeros(resolved),
+        coverage=asks_for_zeros(resolved) or compiled.relies_on_tuples,
         decided={x for x in types if types[x].decided} if before.lowering.rewrites else (),
     )
     sized = size_inputs(session, resolved, bound, options.bounds or {})
@@ -178,7 +178,9 @@ def _as_before(compiled: Compiled, types: Mapping[str, TensorType]) -> bool:
         return True
     if any(types[name].axes != old[name].axes for name in program.input_names):
         return False
-    if any(_may_lack_more(types[name], old[name]) for name in program.input_names):
+    if compiled.relies_on_tuples and any(
+        _may_lack_more(types[name], old[name]) for name in program.input_names
+    ):
         return False
     new = retype_program(program, types)
     if not may_decompose(new, compiled.decomposed.decompositions):

@@ -17,9 +17,18 @@ from dataclasses import replace
 
 from ucle.foundation.tree_walk import fold
 from ucle.ir.fills import JoinKind
+from ucle.ir.forests import Forest
+from ucle.ir.linear_systems import LinearSystem
 from ucle.plan.every_tuple import steps_to_have_every_tuple
 from ucle.plan.pass_context import PassContext
-from ucle.plan.relation_nodes import Aggregate, Compute, Densify, Join, Relation
+from ucle.plan.relation_nodes import (
+    Aggregate,
+    Compute,
+    Densify,
+    Join,
+    Relation,
+    TopKEntries,
+)
 from ucle.plan.relation_tree import inputs, nodes, with_inputs
 from ucle.plan.steps import Plan
 
@@ -32,6 +41,26 @@ KEEPS = {
 """Whether a join keeps the tuples without a partner of its left and of its right side."""
 
 BY_KEPT = {kept: kind for kind, kept in KEEPS.items()}
+
+
+def relies_on_tuples(plan: Plan) -> bool:
+    """Return whether a plan as it was planned relies on tuples that later data may not have.
+
+    Rankings, forests and systems of equations ask for them when they are planned.
+    """
+    if any(_asks_for_tuples(node) for step in plan.steps for node in nodes(step.relation)):
+        return True
+    joined = join_every_tuple(plan, PassContext())
+    return any(one is not other for one, other in zip(plan.steps, joined.steps, strict=True))
+
+
+def _asks_for_tuples(relation: Relation) -> bool:
+    match relation:
+        case TopKEntries():
+            return True
+        case Aggregate(compute):
+            return compute.kernel.name in (Forest.kernel, LinearSystem.kernel)
+    return False
 
 
 def join_every_tuple(plan: Plan, _: PassContext) -> Plan:
