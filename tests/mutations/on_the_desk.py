@@ -15,6 +15,10 @@ ARRAYS = "tests/run/test_array_columns.py"
 
 STATED = "tests/lazy/test_stated_sizes.py"
 
+SHIFTED = "tests/language/test_shifted_times.py"
+
+SIZES = "tests/language/test_size_of_axes.py"
+
 GUARDS = "tests/language/test_guard_operands.py"
 
 SHARED = "tests/lazy/test_shared_nodes.py"
@@ -24,9 +28,9 @@ FACTS = "tests/database/test_statistics_cache.py"
 ON_THE_DESK: tuple[Mutation, ...] = (
     Mutation(
         "stated-times-stay-positions",
-        "ucle/language/bounds.py",
-        "if other in numbered and one not in numbered:",
-        "if not numbered:",
+        "ucle/language/shared_times.py",
+        "free = [site for root, site in labels.items() if root not in keys]",
+        "free = [site for root, site in labels.items() if root not in sized]",
         "times whose number is stated are refused as positions",
         (f"{STATED}::test_programs",),
     ),
@@ -96,11 +100,27 @@ ON_THE_DESK: tuple[Mutation, ...] = (
     ),
     Mutation(
         "times-of-two-dictionaries",
-        "ucle/language/bounds.py",
-        "one not in resolved:\n            classes.join(moved, axis)",
-        "one not in resolved:\n            resolved[one] = resolved[other]",
+        "ucle/language/shared_times.py",
+        "            classes.join(read[0].axis, label)\n",
+        "",
         "what is read at the time before has numbers in the place of times",
         (f"{TIMES}::test_what_runs_along_times",),
+    ),
+    Mutation(
+        "labels-with-sizes-have-the-times",
+        "ucle/language/shared_times.py",
+        "return (1, open_ones[0]) if len(open_ones) == 1 else",
+        "return (1, free[0]) if len(open_ones) == 1 else",
+        "the offsets of a window have the times of what it is read from",
+        (f"{SHIFTED}::test_against_numpy",),
+    ),
+    Mutation(
+        "limits-come-late",
+        "ucle/language/bounds.py",
+        "if limits:  # other reads",
+        "if not limits:  # other reads",
+        "a label that a read limits is as long as another axis that it moves along",
+        (f"{SIZES}::test_sizes_follow",),
     ),
     Mutation(
         "lengths-without-squares",

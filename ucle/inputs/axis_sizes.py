@@ -14,10 +14,16 @@ from ucle.database.session import Session
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import fresh_prefix
-from ucle.inputs.dictionaries import Dictionaries, bind_dictionaries, with_common_keys
+from ucle.inputs.dictionaries import (
+    Dictionaries,
+    bind_dictionaries,
+    find_key_axes,
+    with_common_keys,
+)
 from ucle.inputs.states import BoundInput, SizedInput
 from ucle.ir.tensor_types import TensorType
-from ucle.language.bounds import Bounds, SizeClasses, infer_bounds, size_classes
+from ucle.language.bounds import Bounds, SizeClasses, infer_bounds, known_bounds, size_classes
+from ucle.language.shared_times import join_shifted_times
 from ucle.language.syntax import Statement
 from ucle.plan.sources import TableSource
 
@@ -59,6 +65,10 @@ def size_inputs(
     """
     classes = size_classes(statements)
     join_symmetric(classes, inputs)
+    own_bounds = {name: bound.bounds for name, bound in inputs.items()}
+    sized = [site for site, _ in known_bounds(statements, own_bounds, stated)]
+    keys, times = find_key_axes(inputs)
+    join_shifted_times(statements, classes, times, keys, sized)
     inputs = with_common_keys(inputs, classes)
     dictionaries, axis_bounds = bind_dictionaries(session, inputs, classes, fresh_prefix())
     largest = {name: most for name, x in inputs.items() if (most := _largest(x)) is not None}

@@ -21,6 +21,7 @@ from ucle.inputs.column_types import KINDS_OF_TIME, NOTHING, common_key_type, ke
 from ucle.inputs.relations import register_inputs
 from ucle.inputs.states import BoundInput
 from ucle.language.bounds import AxisBound, SizeClasses
+from ucle.language.syntax import Site
 from ucle.plan.sources import NAME, Dictionary, Origin, TableSource
 from ucle.sqlgen.input_queries import absent_query
 
@@ -61,7 +62,8 @@ def with_common_keys(
     """
     for name, bound in inputs.items():
         for label, shared in bound.dictionaries.items():
-            classes.join((name, bound.labels.index(label)), (f"dictionary {shared}", 0))
+            # In this order, an axis represents the class: bounds know its size.
+            classes.join((f"dictionary {shared}", 0), (name, bound.labels.index(label)))
     read_as: dict[tuple[str, int], str] = {}
     placed: set[str] = set()
     for group in _groups(inputs, classes):
@@ -94,6 +96,18 @@ def _count_axes(bound: BoundInput) -> int:
     """The number of axes, from the first on, that have coordinates of their own."""
     source = bound.source
     return len(source.keys) + bool(source.wide) if isinstance(source, TableSource) else 0
+
+
+def find_key_axes(inputs: Mapping[str, BoundInput]) -> tuple[list[Site], list[Site]]:
+    """The axes of inputs that have coordinates of their own, and those whose coordinates are times.
+
+    Args:
+        inputs: the bound inputs.
+    """
+    keys = [(name, axis) for name, bound in inputs.items() for axis in range(_count_axes(bound))]
+    encoded = [site for site in keys if _is_encoded(inputs, site)]
+    times = [site for site in encoded if key_kind(_key_type(inputs, site)) in KINDS_OF_TIME]
+    return [*keys], [*times]
 
 
 def _with_keys(bound: BoundInput, read_as: list[str | None], placed: bool) -> BoundInput:

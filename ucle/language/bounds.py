@@ -9,7 +9,7 @@ facts about the inputs are passed as `AxisBound`s.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -194,18 +194,8 @@ def infer_bounds(
         bounds_of.setdefault(classes.find(site), []).append(bound)
 
     resolved = {root: _resolve(bounds) for root, bounds in bounds_of.items()}
-    ranks = size_ranks(statements, classes.find, resolved)
     reads = list(reaches(statements, classes.find))
-    added = derive(reads, resolved)
-    more_ranks = size_ranks(statements, classes.find, resolved)
-    for moved, axis in moved_along(statements):
-        one, other = classes.find(moved), classes.find(axis)
-        if other in resolved and one not in resolved:
-            classes.join(moved, axis)
-        elif resolved.get(one) == resolved.get(other) is not None:
-            numbered = set(map(classes.find, dictionaries or ()))
-            if other in numbered and one not in numbered:  # its size is stated, its times are not
-                classes.join(moved, axis)
+    derived = _derive_all(statements, classes.find, resolved, reads)
     named = {classes.find(site): name for site, name in (dictionaries or {}).items()}
     sizes: dict[Site, int] = {}
     dictionary: dict[Site, str] = {}
@@ -225,27 +215,62 @@ def infer_bounds(
                 if (size := resolved.get(classes.find(label))) is None:
                     raise _unknown_bound(name, statement.target)
                 sizes[label] = size
-    equal = [
-        tuple(
-            ProductBound(tuple(site for site in sizes if classes.find(site) == rank), along)
-            for rank, along in group
-        )
-        for group in (ranks, more_ranks)
-    ]
     if reads:
         names = {classes.find(site): str(site[1]) for site in sizes if isinstance(site[1], str)}
         for read in reads:
             read.check(resolved.__getitem__, names)
-    reached = tuple(_build_derived_bound(sizes, classes, *each) for each in added)
-    return Bounds(sizes, dictionary, (*equal[0], *reached, *equal[1]))
+    own = {root: tuple(x for x in sizes if classes.find(x) == root) for root, _ in derived}
+    bounds = tuple(_build_derived_bound(own[root], root, by) for root, by in derived)
+    return Bounds(sizes, dictionary, bounds)
+
+
+_Origin = tuple[Reach, ...] | tuple[Site, ...]
+"""What the size of a label follows from: reads, or the axes whose sizes it is the product of."""
+
+
+def _derive_all(
+    statements: tuple[Statement, ...],
+    find: Callable[[Site], Site],
+    sizes: dict[Site, int],
+    reads: Sequence[Reach],
+) -> list[tuple[Site, _Origin]]:
+    """Add the sizes that follow from others: of ranks, of labels that reads limit, and of the rest.
+
+    Args:
+        statements: the program.
+        find: the representative of a class of sites.
+        sizes: the known sizes, by representative; more are added.
+        reads: those that have to stay inside.
+
+    Returns:
+        The labels that were added, each after those that it depends on, with their origins.
+    """
+    moved = [reach for each in moved_along(statements, find) for reach in each]
+    added: list[tuple[Site, _Origin]] = []
+    while True:
+        before = len(added)
+        added += size_ranks(statements, find, sizes)
+        added += derive(reads, sizes)
+        if len(added) == before:  # now the labels that nothing else determines
+            limits = any(not read.limited <= sizes.keys() for read in reads)
+            for each in moved:
+                if each.axis in sizes and not each.limited <= sizes.keys():
+                    added += derive([each], sizes)
+                    if limits:  # other reads may limit the next label
+                        break
+        if len(added) == before:
+            return added
 
 
 def _build_derived_bound(
-    sizes: Mapping[Site, int], classes: SizeClasses, label: Site, by: tuple[Reach, ...]
-) -> DerivedBound:
-    """The bound that follows from reads, for all sites of the same size."""
-    every = (*sizes, label, *(read.axis for read in by))
-    return DerivedBound(tuple(site for site in every if classes.find(site) == label), label, by)
+    own: tuple[Site, ...], label: Site, origin: _Origin
+) -> DerivedBound | ProductBound:
+    """The bound that follows from others, for all sites of the same size."""
+    reads = tuple(each for each in origin if isinstance(each, Reach))
+    if not reads:
+        return ProductBound(own, tuple(each for each in origin if not isinstance(each, Reach)))
+    # The label of a class may be of no statement any more, but reads and other bounds refer to it.
+    return DerivedBound(tuple(dict.fromkeys((*own, label))), label, reads)
 
 
 def known_bounds(

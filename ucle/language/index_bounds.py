@@ -117,16 +117,22 @@ def reaches(statements: Iterable[Statement], find: Callable[[Site], Site]) -> It
         yield Reach(axis, index.affine, sites, text, source.span)
 
 
-def moved_along(statements: Iterable[Statement]) -> Iterator[tuple[Site, Site]]:
-    """Yield the labels of permissive reads with the axes that they move along.
+def moved_along(
+    statements: Iterable[Statement], find: Callable[[Site], Site]
+) -> Iterator[tuple[Reach, ...]]:
+    """Yield for each permissive read the labels that move along its axis, each as a read alone.
 
-    Those are reads at the position of the label plus or minus something, such as ``A[~(i-w)]``.
+    Those are reads at the position of a label plus or minus something, such as ``A[~(i-w)]``; a
+    label for which there is nothing else has the size of the axis, as if ``A[i]`` were read.
     """
-    for target, _, name, index in _indexed_axes(statements):
+    for target, source, name, index in _indexed_axes(statements):
         if index.permissive and index.affine.linear:
-            for label, factor in index.affine.terms:
-                if isinstance(label, str) and factor == 1:
-                    yield (target, label), (target, name)
+            axis, text = find((target, name)), f"{source.tensor}[{index}]"
+            yield tuple(
+                Reach(axis, Affine(((x, 1),)), ((x, find((target, x))),), text, source.span)
+                for x, factor in index.affine.terms
+                if isinstance(x, str) and factor == 1
+            )
 
 
 def _indexed_axes(statements: Iterable[Statement]) -> Iterator[tuple[str, Access, str, Index]]:
