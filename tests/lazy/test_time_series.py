@@ -13,6 +13,7 @@ import pytest
 
 import ucle
 from ucle.errors import ArgumentError, ArgumentTypeError, UnsupportedError, ValueTypeError
+from ucle.testing.check_matrix import Routes, some_decompositions
 
 METHODS = ["sum", "mean", "min", "max", "std", "var", "count"]
 TYPES = ["DATE", "TIMESTAMP", "TIMESTAMPTZ", "INTEGER"]
@@ -174,7 +175,7 @@ def test_lengths_of_time(type_: str, seed: int, connection: duckdb.DuckDBPyConne
     if empty:
         there[:] = True
     names = [METHODS[seed % 7], METHODS[(seed + 3) % 7]]
-    for name in [*names, *([] if stored else ["first", "last"])]:
+    for name in [*names, "first", "last"]:
         steps = frame.resample(STEPS[step], **closed)
         expected = getattr(steps, name)()[there]
         found = getattr(ucle.resample(x, step, "t", stored=stored, empty=empty), name)()
@@ -189,6 +190,9 @@ def test_lengths_of_time(type_: str, seed: int, connection: duckdb.DuckDBPyConne
         np.testing.assert_allclose(found, expected, 1e-6, 1e-6, err_msg=f"{name} {length}")
 
 
+ENDS = {"steps": ["first", "last"]}
+
+
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["positions", "length", "steps"])
 def test_methods_take_what_is_stored(kind: str, connection: duckdb.DuckDBPyConnection) -> None:
@@ -199,7 +203,7 @@ def test_methods_take_what_is_stored(kind: str, connection: duckdb.DuckDBPyConne
     if kind != "steps":
         made = x.rolling(3 if kind == "positions" else "4d", "t")
     expected = wide.rolling(3 if kind == "positions" else pd.Timedelta("4D"), min_periods=1)
-    for name in METHODS if kind == "positions" else ("mean", "std", "count"):
+    for name in METHODS if kind == "positions" else ("mean", "std", "count", *ENDS.get(kind, [])):
         if kind == "steps":
             value = getattr(wide.resample("MS"), name)()
         else:
@@ -208,6 +212,26 @@ def test_methods_take_what_is_stored(kind: str, connection: duckdb.DuckDBPyConne
             value = value.fillna(0)
         found = getattr(made, name)(stored=True).to_numpy()
         np.testing.assert_allclose(found, value, 1e-6, 1e-6, err_msg=name)
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("seed", range(4))
+def test_ends_of_steps_that_a_mask_has(seed: int, routes: Routes) -> None:
+    """The first and the last entry of each step, under several decompositions."""
+    for number, connection in enumerate(routes.values()):
+        wide = make(connection, ["DATE", "TIMESTAMP"][seed % 2], seed).fillna(0)
+        x = tensor(connection)
+        positive = wide.where(wide > 0)
+        for name in ("first", "last"):
+            expected = getattr(positive.resample("MS"), name)()
+            made = getattr(ucle.resample(x, "1mo", "t", where=x > 0), name)()
+            program = made.program(connection)
+            ways = ["auto", "relational", *some_decompositions(program, seed + number, 3)]
+            for way in ways:
+                chosen = program if way == "auto" else program.with_decomposition(way)
+                with chosen.execute(connection) as result:
+                    found = next(iter(result.values())).to_numpy()
+                np.testing.assert_allclose(found, expected, err_msg=f"{name} {way}")
 
 
 def test_steps_have_dates(connection: duckdb.DuckDBPyConnection) -> None:
@@ -283,7 +307,7 @@ def test_empty_steps(connection: duckdb.DuckDBPyConnection) -> None:
     connection.unregister("rows")
     x = ucle.tensor("sales", axes=("day",), database=connection)
     for stored in (False, True):
-        for name in METHODS + ([] if stored else ["first", "last"]):
+        for name in [*METHODS, "first", "last"]:
             expected = getattr(frame["n"].resample("MS"), name)()
             tensor = getattr(x.resample("1mo", "day", stored=stored), name)()
             np.testing.assert_array_equal(tensor.to_numpy(), expected, err_msg=name)
@@ -324,10 +348,10 @@ def test_errors() -> None:
         ucle.resample([1.0, 2.0], "1d")
     with pytest.raises(UnsupportedError, match="one length"):
         ucle.rolling(sales, "1mo")
-    with pytest.raises(UnsupportedError, match="some entries"):
-        ucle.resample(sales, "1mo", stored=True).last()
-    with pytest.raises(UnsupportedError, match="some entries"):
-        ucle.resample(sales, "1mo").first(stored=True)
+    with pytest.raises(UnsupportedError, match="no first and no last"):
+        ucle.rolling(sales, "3d").last()
+    with pytest.raises(UnsupportedError, match="no first and no last"):
+        ucle.rolling(sales, "3d", stored=True).first()
     with pytest.raises(UnsupportedError, match="is computed"):
         ucle.rolling(2 * ucle.array([1.0, 2.0]), 2).mean(stored=True)
     with pytest.raises(ArgumentError, match="two masks"):

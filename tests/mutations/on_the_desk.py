@@ -115,6 +115,14 @@ ON_THE_DESK: tuple[Mutation, ...] = (
         (f"{SHIFTED}::test_against_numpy",),
     ),
     Mutation(
+        "ends-of-whole-steps",
+        "ucle/lazy/periods.py",
+        "ends = self._gather(elementwise(nothing.name, mask, order), nothing.name",
+        "ends = self._gather(order, nothing.name",
+        "the first entry that is stored is missing where another series has an earlier one",
+        ("tests/lazy/test_time_series.py::test_methods_take_what_is_stored",),
+    ),
+    Mutation(
         "limits-come-late",
         "ucle/language/bounds.py",
         "if limits:  # other reads",

@@ -22,11 +22,13 @@ from ucle.lazy.constants import everywhere
 from ucle.lazy.elementwise import elementwise
 from ucle.lazy.key_columns import find_key_columns
 from ucle.lazy.nodes import AVERAGE, Axis, Lazy, Leaf, NodeOperand, apply
+from ucle.lazy.positions_in_order import ordinals
 from ucle.lazy.reductions import reduce_tensor
 from ucle.lazy.series_aggregates import Result_co, SeriesAggregates
 from ucle.lazy.stored import is_empty_elsewhere, mask_along
 from ucle.operators import (
     DIV,
+    EQUAL,
     FINITE,
     GREATEST,
     LESS_EQUAL,
@@ -150,10 +152,10 @@ class Periods(SeriesAggregates[Result_co]):
 
     @validated(stored=args.flag)
     def first(self, *, stored: bool = False) -> Result_co:
-        """The entry at the first time of each period.
+        """The entry at the first time of each period; of a mask, the first that it has.
 
         Raises:
-            UnsupportedError: only some entries count.
+            UnsupportedError: the periods are windows.
         """
         return self._choose(stored)._at_end("first")
 
@@ -260,18 +262,34 @@ class Periods(SeriesAggregates[Result_co]):
         return elementwise("where", noise, 0.0, around)
 
     def _at_end(self, kind: str) -> Result_co:
-        if self.mask is not None:
-            raise UnsupportedError(
-                "the first and the last of only some entries are not supported",
-                where=kind,
-                expected="all entries: neither where= nor stored=True",
-                found="a mask",
-                hint="a view with row_number() over (partition by ...) picks rows of a table",
-            )
         spec = self.pairs.value
+        if spec.times.kind == "window":
+            raise UnsupportedError(
+                "windows of time have no first and no last entry here",
+                where=f"rolling, {kind}",
+                expected="steps of time, or an aggregate such as sum, mean, min or max",
+                found="a window",
+                hint=f"resample(x, '7d').{kind}() has steps",
+            )
+        if self.mask is not None:
+            return self._with_enough(self._gather(self._ends_of_mask(kind), WHEN.name, "dot"))
         times = replace(spec.times, kind=kind)
         one = replace(self, pairs=replace(self.pairs, value=replace(spec, times=times)))
         return self._with_enough(one._gather(self.tensor, WHEN.name, "dot"))
+
+    def _ends_of_mask(self, kind: str) -> Lazy:
+        """The first or the last entry of each step that the mask has, and 0 elsewhere."""
+        assert self.mask is not None
+        tensor, mask = self.tensor, mask_along(self.tensor, self.mask)
+        order = ordinals(tensor, self.place)
+        nothing, aggregation = (WHEN_HIGHEST, MIN) if kind == "first" else (WHEN_LOWEST, MAX)
+        ends = self._gather(elementwise(nothing.name, mask, order), nothing.name, aggregation.name)
+        labels, _ = self._labels
+        # A time is in one step: at each time, this is where its step has its end.
+        read = [self._met, ends.operand(labels)]
+        at = apply(WHEN.name, read, tensor.axes, range(len(tensor.axes)), reduce=SUM.name)
+        chosen = elementwise("logical_and", mask, elementwise(EQUAL.name, order, at))
+        return elementwise(WHEN.name, chosen, tensor)
 
 
 def elementwise_by_place(function: str, tensor: Lazy) -> Lazy:
