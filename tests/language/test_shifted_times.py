@@ -19,6 +19,14 @@ from ucle.testing.generate import Case
 DAYS = pd.date_range("2024-02-26", periods=7)
 NAMES = ("ann", "bob", "cem")
 
+BY_NUMBER = (
+    "z[i] = y[i+1] - y[i]",
+    "z[i,n] = m[i+1,n] - m[i,n]",
+    "z[i] = y[i+1] - y[i]; v[j] = z[j+1] - z[j]",
+    "z[t] = y[t] - y[0]",
+)
+"""Programs that count dates from the first on."""
+
 PROGRAMS = (
     "z[t] = x[t] * y[~(t-1)]",
     "z[t] = x[~(t-1)] * y[t] + x[~(t+2)]",
@@ -69,11 +77,13 @@ def dated(text: str, window: int, seed: int) -> Dated:
         tables[f"table_{x}"] = pa.Table.from_pandas(long, preserve_index=False)
         inputs[x] = ucle.table(f"table_{x}", keys, "v")
         arrays[x] = values if x == "m" else values[:, 0]
+    days = len(every)
+    sizes = {"t": days, "s": days, "i": days - 1, "j": days - 2, "w": window, "n": len(NAMES)}
     return Dated(
         text,
         {x: arrays[x] for x in used},
         {x: inputs[x] for x in used},
-        {"t": len(every), "s": len(every), "w": window, "n": len(NAMES)},
+        sizes,
         tables=tables,
         indexed=True,
     )
@@ -84,6 +94,39 @@ def test_against_numpy(text: str, routes: Routes) -> None:
     # One window is as long as there are dates; that must not matter.
     for seed, window in enumerate((2, 4, 5, 9)):
         assert check_everywhere(dated(text, window, seed), routes, seed, 4)
+
+
+@pytest.mark.parametrize("text", BY_NUMBER)
+def test_counted_dates(text: str, routes: Routes) -> None:
+    for seed in range(3):
+        assert check_everywhere(dated(text, 1, seed), routes, seed, 4)
+
+
+def test_differences_along_dates(connection: duckdb.DuckDBPyConnection) -> None:
+    """They are those of NumPy: one fewer than there are dates, numbered from 0."""
+    rng = np.random.default_rng(4)
+    values = rng.normal(size=6)
+    table = pa.table({"d": DAYS[[6, 1, 0, 3, 2, 5]].date, "v": values})
+    ordered = values[np.argsort(table["d"].to_numpy())]
+    connection.register("rows", table)
+    connection.execute("CREATE OR REPLACE TABLE differing AS FROM rows")
+    connection.unregister("rows")
+    X = ucle.tensor("differing", axes=("d",), database=connection)
+    for n in (1, 2):
+        found = ucle.diff(X, n, axis="d")
+        np.testing.assert_allclose(found.to_numpy(), np.diff(ordered, n), atol=1e-12)
+    assert sorted(found.to_pandas()["d"]) == [0, 1, 2, 3]
+    series = pd.Series(ordered, np.sort(table["d"].to_pandas().astype("datetime64[ns]")))
+    np.testing.assert_allclose(ucle.diff(series).to_numpy(), np.diff(ordered), atol=1e-12)
+    with pytest.raises(BoundError):
+        (ucle.diff(X) * X).to_numpy()
+    program = ucle.einsum_program("z[i] = x[i+1] - x[i]", x="differing", database=connection)
+    kept = program.maintain("differences", connection)
+    connection.execute("INSERT INTO differing VALUES ('2024-01-01', 7), ('2024-03-01', 8)")
+    kept.refresh()
+    expected = connection.execute("SELECT v FROM differing ORDER BY d").fetchnumpy()["v"]
+    found = connection.execute(f"SELECT val FROM {kept.outputs['z']} ORDER BY i").fetchnumpy()
+    np.testing.assert_allclose(found["val"], np.diff(expected), atol=1e-12)
 
 
 def test_the_same_as_where_sizes_are_stated(connection: duckdb.DuckDBPyConnection) -> None:

@@ -388,6 +388,9 @@ def diff(
 ) -> Tensor:
     """Differences of consecutive entries along an axis, n times; of booleans, where they differ.
 
+    Along dates, the result has positions: it is shorter than the dates. ``x - ucle.lag(x)`` has
+    the dates, and begins with the first entry.
+
     >>> import ucle
     >>> ucle.diff(ucle.array([1, 4, 9, 16]), prepend=0).to_numpy()
     array([1, 3, 5, 7])

@@ -192,8 +192,6 @@ def differences(tensor: Lazy, times: int, axis: AxisLike, prepend: Any, append: 
     tensor = concatenate_tensors(parts, place) if len(parts) > 1 else tensor
     for _ in range(times):
         own = tensor.axes[place]
-        if own.encoded:
-            known_size(tensor, place, "diff")
         axes = resize_axis(tensor.axes, place, None if own.size is None else max(own.size - 1, 0))
         next_one = _replace_position(len(axes), place, position(place).plus(number(1)))
         read_both = [read(tensor, axes, x) for x in (next_one, _positions(len(axes)))]

@@ -374,7 +374,8 @@ class _Lowering:
         own = zip(reindexed.source.labels, reindexed.indices, strict=True)
         computed: list[Affine] = []
         for x, index in own:
-            if index.affine.label != x and not self._moves_along(x, index.affine):
+            by_number = not index.permissive and self._counts_times(x, index.affine)
+            if index.affine.label != x and not (by_number or self._moves_along(x, index.affine)):
                 computed += [Affine(((x, 1),)), index.affine]
         computed += [] if reindexed.value is None else [reindexed.value]
         hit = reindexed.hit
@@ -393,6 +394,11 @@ class _Lowering:
     def _is_ordered(self, name: str) -> bool:
         """True if the coordinates of a label are times."""
         return self._label(name).dictionary in self.ordered
+
+    def _counts_times(self, axis: str, affine: Affine) -> bool:
+        """True for a function of positions, which counts the times of an axis from the first on."""
+        has_dictionary = (self._label(x).dictionary is not None for x in affine.labels)
+        return self._is_ordered(axis) and not any(has_dictionary)
 
     def _moves_along(self, axis: str, affine: Affine) -> bool:
         """True for the position of a time plus or minus numbers, in an axis of the same times."""
