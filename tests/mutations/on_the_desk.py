@@ -123,6 +123,14 @@ ON_THE_DESK: tuple[Mutation, ...] = (
         ("tests/lazy/test_time_series.py::test_methods_take_what_is_stored",),
     ),
     Mutation(
+        "permissive-reads-count-times",
+        "ucle/lowering/syntax_to_logical.py",
+        "by_number = not index.permissive and",
+        "by_number = index.permissive and",
+        "what is read at the number of a time is refused",
+        (f"{SHIFTED}::test_counted_dates",),
+    ),
+    Mutation(
         "limits-come-late",
         "ucle/language/bounds.py",
         "if limits:  # other reads",
