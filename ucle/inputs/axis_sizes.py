@@ -65,10 +65,11 @@ def size_inputs(
     """
     classes = size_classes(statements)
     join_symmetric(classes, inputs)
-    own_bounds = {name: bound.bounds for name, bound in inputs.items()}
-    known = [site for site, _ in known_bounds(statements, own_bounds, stated)]
     keys, times = find_key_axes(inputs)
-    join_shifted_times(statements, classes, times, keys, known)
+    if times:
+        own_bounds = {name: bound.bounds for name, bound in inputs.items()}
+        known = [site for site, _ in known_bounds(statements, own_bounds, stated)]
+        join_shifted_times(statements, classes, times, keys, known)
     inputs = with_common_keys(inputs, classes)
     dictionaries, axis_bounds = bind_dictionaries(session, inputs, classes, fresh_prefix())
     largest = {name: most for name, x in inputs.items() if (most := _largest(x)) is not None}

@@ -48,8 +48,6 @@ def join_shifted_times(
     >>> classes.find(("x", 0)) == classes.find(("y", 0))
     True
     """
-    if not times:
-        return
     waiting = [read for read in moved_along(statements, lambda site: site) if read]
     of_times, of_keys, of_sized = (set(map(classes.find, x)) for x in (times, keys, sized))
     rule = 0
