@@ -32,6 +32,7 @@ from ucle.sqlgen.run_rows import without_ends
 from ucle.sqlgen.wide_queries import keys_query
 from ucle.stats.arrays import Elements, Fetch, Look, known_ends, spread
 from ucle.stats.model import TensorStatistics
+from ucle.stats.null_hints import READ_AS_MISSING, leave_out
 from ucle.stats.positions import Scan, Table
 from ucle.stats.runs import check_ends, measure_runs
 from ucle.stats.wide_tables import MANY_COLUMNS, check_no_nulls, check_unfit, wide_columns
@@ -589,7 +590,7 @@ class _Checks:
                 where=f"{self._where}, column {name}",
                 expected="a coordinate in every row",
                 found=f"{nulls} NULLs, as in the row {self._example(is_null(name))}",
-                hint=f"a view with WHERE {name} IS NOT NULL leaves such rows out",
+                hint=leave_out(self.source.origin, name),
             )
 
     def range(self, name: str, smallest: int | None, largest: int | None) -> None:
@@ -607,16 +608,16 @@ class _Checks:
 
     def null_values(self, nulls: int) -> None:
         """Raise the error that values are NULL, with an example row."""
+        assert self.source.value is not None
         example = self._example(conditions.no_value(self.source))
         raise ValueTypeError(
             "a value is NULL",
             where=f"{self._where}, column {self.source.value}",
             expected="a number in every row",
             found=f"{nulls} NULLs, as in the row {example}",
-            hint=f"a view with WHERE {self.source.value} IS NOT NULL leaves such rows out"
-            if self.source.features is None and not self.source.ragged
-            else "ucle.table(..., nulls='missing') reads them as missing values, which "
-            "ucle.observed(...) tells apart",
+            hint=READ_AS_MISSING
+            if self.source.features is not None or self.source.ragged
+            else f"{leave_out(self.source.origin, self.source.value)}, and {READ_AS_MISSING}",
         )
 
     def duplicates(self, sizes: Sequence[int], large: bool) -> None:

@@ -20,6 +20,7 @@ from ucle.sqlgen import wide_queries as sql
 from ucle.sqlgen.input_queries import Distinct
 from ucle.sqlgen.input_tables import is_null
 from ucle.stats.arrays import Fetch, known_ends
+from ucle.stats.null_hints import READ_AS_MISSING
 
 MANY_COLUMNS = 100
 """The columns from which on kernels look at rows as arrays.
@@ -119,8 +120,7 @@ def _refuse_nulls(
         expected="a number in every row",
         found=f"{nulls[place]} NULLs, as in the row {tuple(example)}"
         + (f", and more in {others} other columns" if others else ""),
-        hint="ucle.table(..., nulls='missing') reads them as missing values, which "
-        "ucle.observed(...) tells apart",
+        hint=READ_AS_MISSING,
     )
 
 

@@ -6,11 +6,27 @@ the same.
 
 from __future__ import annotations
 
+import re
 import secrets
 import string
 from collections.abc import Collection, Iterable
 from itertools import count
 
+_WORDS = """
+all analyse analyze and anti any array as asc asof asymmetric at authorization binary both
+by case cast check collate collation column columns concurrently constraint create cross
+default deferrable desc describe distinct do else end except false fetch for foreign freeze
+from full generated glob group having ilike in initially inner intersect into is isnull join
+lambda lateral leading left like limit map natural not notnull null offset on only or order
+outer overlaps pivot pivot_longer pivot_wider placing positional primary qualify references
+returning right select semi show similar some struct summarize symmetric table tablesample
+then to trailing true try_cast tuple union unique unpack unpivot using variadic verbose when
+where window with
+"""
+RESERVED = frozenset(_WORDS.split())
+"""The words that DuckDB takes for the name of a column only in quotation marks."""
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ASCII = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
@@ -21,6 +37,17 @@ def fold_name(name: str) -> str:
     'grÖße'
     """
     return name.translate(_ASCII)
+
+
+def sql_name(name: str) -> str:
+    """Write the name of a column as SQL reads it, in quotation marks where it needs them.
+
+    >>> sql_name("weight"), sql_name("order"), sql_name("Parent Part")
+    ('weight', '"order"', '"Parent Part"')
+    """
+    if _PLAIN.fullmatch(name) and fold_name(name) not in RESERVED:
+        return name
+    return '"' + name.replace('"', '""') + '"'
 
 
 def fresh_prefix() -> str:

@@ -37,6 +37,7 @@ from ucle.inputs.inputs import DescribedTable
 from ucle.inputs.one_hot import features_of, split_categories
 from ucle.inputs.runs import check_runs, split_ends
 from ucle.inputs.table_input import TableInput
+from ucle.inputs.unfit_columns import key_hint, value_hint
 from ucle.inputs.wide_tables import (
     assign_wide,
     check_wide_types,
@@ -82,7 +83,7 @@ def table_source(
         keys, value = item_columns(spec.ragged, keys, value, where)
     names = [key.name for key in keys]
     numbered = _numbered_axes(spec, labels, names, where)
-    _check_types(keys, value, where)
+    _check_types(keys, value, where, spec)
     depth = nesting(value.type) if value else 0
     dense = declared_shape(spec, value, depth)
     tiles = tuple(size or 0 for size in spec.tiles or ())
@@ -206,7 +207,7 @@ def _wide_source(
         return _feature_source(described, keys, values, labels, where)
     names = [key.name for key in keys]
     numbered = _numbered_axes(spec, labels, [*names, spec.columns_as or ""], where)
-    _check_types(keys, None, where)
+    _check_types(keys, None, where, spec)
     masks = spec.nulls is Nulls.OBSERVED
     if not masks:
         check_wide_types(spec, keys, values, where)
@@ -246,7 +247,7 @@ def _feature_source(
     )
     keys = [*keys, Column(feature, "VARCHAR")]
     numbered = _numbered_axes(spec, labels, [key.name for key in keys], where)
-    _check_types(keys, None, where)
+    _check_types(keys, None, where, spec)
     masks = spec.nulls is Nulls.OBSERVED
     if not masks:
         check_wide_types(spec, keys[:-1], numbers, where)
@@ -466,7 +467,10 @@ def _check_real(value: Column | None, dtype: DType, where: str) -> None:
         )
 
 
-def _check_types(keys: Sequence[Column], value: Column | None, where: str) -> None:
+def _check_types(
+    keys: Sequence[Column], value: Column | None, where: str, spec: TableInput | None = None
+) -> None:
+    """Check that columns can be keys and values; with a spec, the caller may mean others."""
     for key in keys:
         if nesting(key.type) or key.type.startswith(UNFIT_KEYS):
             raise ValueTypeError(
@@ -474,7 +478,7 @@ def _check_types(keys: Sequence[Column], value: Column | None, where: str) -> No
                 where=f"{where}, column {key.name}",
                 expected="integers, or strings, dates or the like, which are numbered",
                 found=key.type,
-                hint="name the key columns: ucle.table(relation, columns, value)",
+                hint=key_hint(key, spec),
             )
     if value and value_type(value.type) is None:
         raise ValueTypeError(
@@ -482,7 +486,7 @@ def _check_types(keys: Sequence[Column], value: Column | None, where: str) -> No
             where=f"{where}, column {value.name}",
             expected="a numeric type, pairs STRUCT(re DOUBLE, im DOUBLE), or lists of either",
             found=value.type,
-            hint="name the value column: ucle.table(relation, columns, value); value=1 takes none",
+            hint=value_hint(value, spec),
         )
 
 

@@ -24,6 +24,7 @@ from ucle.inputs.column_types import Column
 from ucle.inputs.csv_dialect import SAMPLED, SampledCsv, csv_form, is_comment
 from ucle.inputs.table_input import TableInput
 from ucle.inputs.text_words import read_unpacked
+from ucle.inputs.unfit_columns import key_hint, value_hint
 from ucle.inputs.wide_tables import read_columns
 from ucle.plan.sources import CsvFile
 from ucle.sqlgen import file_queries as sql
@@ -133,6 +134,7 @@ class _Counted:
         self.where = where
         self.file = form.file
         self.sampled = sampled
+        self.spec = spec
         self.floats = spec.dtype is not None and spec.dtype.kind in "fc"
         self.counts: dict[str, Mapping[str, int]] = {}
 
@@ -219,7 +221,7 @@ class _Counted:
             sql.not_of(kinds, name),
             "the value column does not hold numbers",
             "true or false in every row" if kinds == ["truths"] else "a number in every row",
-            "name the value column: ucle.table(relation, columns, value); value=1 takes none",
+            value_hint(Column(name, type_), self.spec),
         )
 
     def no_position(self, name: str) -> ValueTypeError:
@@ -229,7 +231,7 @@ class _Counted:
             sql.not_of(["integers"], name),
             "a key column does not hold coordinates",
             "integers, or strings, dates or the like, which are numbered",
-            "name the key columns: ucle.table(relation, columns, value)",
+            key_hint(Column(name, "DOUBLE"), self.spec),
         )
 
     def _build_error(

@@ -8,7 +8,7 @@ from the data when the script runs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 
 from ucle.database.data_versions import Version, memory_version
@@ -19,6 +19,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import unique_names
 from ucle.inputs.column_types import KINDS_OF_TIME, NOTHING, common_key_type, key_kind
 from ucle.inputs.relations import register_inputs
+from ucle.inputs.selected_coordinates import as_coordinate
 from ucle.inputs.states import BoundInput
 from ucle.language.bounds import AxisBound, SizeClasses
 from ucle.language.syntax import Site
@@ -190,6 +191,7 @@ def _common_type(inputs: Mapping[str, BoundInput], encoded: list[tuple[str, int]
         (n, m) for m in range(len(types)) for n in range(m)
         if common_key_type([types[n], types[m]]) is None
     )  # fmt: skip
+    _check_selected_types(inputs, [encoded[one], encoded[other]])
     (table, column), (source, key) = (_column(inputs, encoded[n]) for n in (one, other))
     raise ValueTypeError(
         "the coordinates of one label are of two types",
@@ -199,6 +201,31 @@ def _common_type(inputs: Mapping[str, BoundInput], encoded: list[tuple[str, int]
         found=_shorten_type(types[other]),
         hint="all integers match, dates match timestamps without a time zone, and text "
         "matches categories; cast one of the two in a view or a new column",
+    )
+
+
+def _check_selected_types(
+    inputs: Mapping[str, BoundInput], pair: Sequence[tuple[str, int]]
+) -> None:
+    """Check that coordinates that are selected have the type of those of the axis.
+
+    Raises:
+        ValueTypeError: one of a pair of axes that do not match is made of selected coordinates.
+    """
+    picking = [member for member in pair if _picks(inputs, member)]
+    if len(picking) != 1:
+        return
+    (picked,) = picking
+    (member,) = (x for x in pair if x != picked)
+    (source, key), (_, column) = _column(inputs, member), _column(inputs, picked)
+    label, type_ = inputs[picked[0]].labels[-1], _key_type(inputs, member)
+    given = inputs[picked[0]].data[column][0].as_py()
+    raise ValueTypeError(
+        f"sel selects along {label} coordinates of another type than the axis has",
+        where=f"input {member[0]}, {source.origin}, column {key}",
+        expected=f"coordinates of {_shorten_type(type_)}",
+        found=repr(given),
+        hint=as_coordinate(label, given, type_),
     )
 
 
@@ -347,6 +374,7 @@ def _check_all_encoded(
     other = next((member for member in group if member not in encoded), None)
     if other is None:
         return
+    _check_selected_types(inputs, [encoded[0], other])
     table, column = _column(inputs, encoded[0])
     source, position = _column(inputs, other)
     type_ = _key_type(inputs, encoded[0])

@@ -8,6 +8,7 @@ file can be read back as the same tensor; the other formats keep the parts that 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from typing import Any
@@ -99,6 +100,19 @@ def reader_of(path: str) -> Callable[[str], Any] | None:
     """The function that reads a file with this name into memory, or None."""
     format_ = format_of(path)
     return None if format_ is None else format_.read
+
+
+def read_otherwise(path: str) -> str | None:
+    """Say how a file is read whose name has a suffix that no format has; None without a file."""
+    if format_of(path) is not None or not os.path.isfile(path):
+        return None
+    suffixes = ", ".join(suffix for format_ in FORMATS for suffix in format_.suffixes)
+    hint = f"this file has none of the suffixes of files that ucle reads: {suffixes}"
+    if re.search(r"\.(json|jsonl|ndjson)(\.gz|\.zst)?$", path.casefold()):
+        return f"{hint}; DuckDB reads it in a view: FROM read_json('{path}')"
+    if path.casefold().endswith(".xlsx"):
+        return f"{hint}; DuckDB reads it in a view: FROM read_xlsx('{path}')"
+    return hint
 
 
 def suffixes_taking(option: str) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ from ucle.inputs.files import (
     read_word_table,
     without_half_floats,
 )
-from ucle.inputs.formats import is_parquet, is_text_table, reader_of
+from ucle.inputs.formats import is_parquet, is_text_table, read_otherwise, reader_of
 from ucle.inputs.frame_index import check_index, index_as_keys, with_index
 from ucle.inputs.labelled_arrays import labelled_table
 from ucle.inputs.metadata import (
@@ -299,7 +299,10 @@ def parse_table_name(text: str, where: str) -> TableName:
             where=where,
             expected="table, schema.table, database.schema.table, or the path of a file",
             found=repr(text),
-            hint=f"a name with dots or quotation marks in it is quoted: {quoted}" if text else None,
+            hint=read_otherwise(text)
+            or f"a name with dots or quotation marks in it is quoted: {quoted}"
+            if text
+            else None,
         )
     parts = [part for part in match.groups() if part is not None]
     return TableName(tuple(x[1:-1].replace('""', '"') if x.startswith('"') else x for x in parts))

@@ -24,6 +24,7 @@ from ucle.inputs.column_types import Column
 from ucle.inputs.columns import table_source
 from ucle.inputs.csv_types import typed_csv
 from ucle.inputs.files import folder_columns
+from ucle.inputs.formats import read_otherwise
 from ucle.inputs.inputs import DescribedArray, DescribedTable, describe
 from ucle.inputs.parquet_schemas import is_pattern, united_parquet
 from ucle.inputs.states import BoundInput
@@ -161,7 +162,7 @@ def _check_exists(session: Session, name: str, origin: Origin) -> bool:
     if relation is not None and (relation.schema, relation.name) not in own_tables:
         return relation.rows is not None and relation.kind == "duckdb"
     rows = session.fetch(relations_query())
-    hint = did_you_mean(origin.parts[-1], {row[2] for row in rows})
+    hint = read_otherwise(str(origin)) or did_you_mean(origin.parts[-1], {row[2] for row in rows})
     raise _unknown_relation(name, origin, "no table or view of that name", hint)
 
 

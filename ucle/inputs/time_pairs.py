@@ -7,10 +7,14 @@ from dataclasses import replace
 
 from ucle.errors import ValueTypeError
 from ucle.foundation.dtypes import DType
+from ucle.foundation.names import sql_name
 from ucle.inputs.column_roles import assign_columns
 from ucle.inputs.column_types import Column, key_kind
 from ucle.inputs.inputs import DescribedTable
 from ucle.plan.sources import TableSource, TimePairs
+
+COUNTED = "rolling(7) counts positions"
+"""Advice for axes that have no times."""
 
 RESULT, ENTRY = "period", "time"
 """The columns of the pairs."""
@@ -34,12 +38,12 @@ def times_source(
     assert times is not None
     keys, _ = assign_columns(described.spec, columns, axes_of_relation(times), where, foreign)
     if times.axis >= len(keys):
-        raise _no_times(where, "an axis of arrays")
+        raise _no_times(where, "an axis of arrays", COUNTED)
     key = keys[times.axis]
     kind = key_kind(key.type)
     zoned = kind == "timestamps with a time zone" and times.kind == "window"
     if kind != "dates and timestamps" and not zoned:
-        raise _no_times(f"{where}, column {key.name}", key.type)
+        raise _no_times(f"{where}, column {key.name}", key.type, _advice(key, kind))
     return TableSource(
         described.origin,
         (RESULT, ENTRY),
@@ -52,11 +56,24 @@ def times_source(
     )
 
 
-def _no_times(where: str, found: str) -> ValueTypeError:
+def _advice(key: Column, kind: str) -> str:
+    """Say how a key column becomes one of times."""
+    name = sql_name(key.name)
+    if kind == "timestamps with a time zone":
+        return f"a view with {name} AT TIME ZONE 'UTC' has no time zone"
+    if kind != "text":
+        return COUNTED
+    return (
+        f"a view with CAST({name} AS DATE) has dates, and one with strptime({name}, '%d.%m.%Y') "
+        "if they are written as in 31.12.2023"
+    )
+
+
+def _no_times(where: str, found: str, hint: str) -> ValueTypeError:
     return ValueTypeError(
         "steps of time need dates or timestamps",
         where=where,
         expected="a key column of DATE or TIMESTAMP",
         found=found,
-        hint="rolling(7) counts positions; a view with time AT TIME ZONE 'UTC' has no time zone",
+        hint=hint,
     )

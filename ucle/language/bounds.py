@@ -9,7 +9,7 @@ facts about the inputs are passed as `AxisBound`s.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -204,7 +204,7 @@ def infer_bounds(
             for position, name in enumerate(access.labels):
                 label: Site = (statement.target.tensor, name)
                 if (size := resolved.get(classes.find(label))) is None:
-                    raise _unknown_bound(name, access)
+                    raise _unknown_bound(name, access, statements, dictionaries or {})
                 for site in (label, (access.tensor, position)):
                     sizes[site] = size
                     if (root := classes.find(site)) in named:
@@ -213,7 +213,7 @@ def infer_bounds(
             label = (statement.target.tensor, name)
             if label not in sizes:
                 if (size := resolved.get(classes.find(label))) is None:
-                    raise _unknown_bound(name, statement.target)
+                    raise _unknown_bound(name, statement.target, statements, dictionaries or {})
                 sizes[label] = size
     if reads:
         names = {classes.find(site): str(site[1]) for site in sizes if isinstance(site[1], str)}
@@ -336,11 +336,33 @@ def _resolve(bounds: list[AxisBound]) -> int:
     return exact[0].size
 
 
-def _unknown_bound(name: str, access: Access) -> BoundError:
+def _unknown_bound(
+    name: str, access: Access, statements: Sequence[Statement], dictionaries: Collection[Site]
+) -> BoundError:
+    hint = f"pass bounds={{{name!r}: ...}}"
+    if dictionaries:
+        factor = _factor_along(name, statements, dictionaries)
+        hint += f" if it counts positions; if it stands for names, {factor} gives it these"
     return BoundError(
         f"nothing says how large the label {name!r} is",
         where=str(access.span),
         expected="a bound from an input, or from the caller",
         found=access.span.text or str(access),
-        hint=f"pass bounds={{{name!r}: ...}}",
+        hint=hint,
     )
+
+
+def _factor_along(
+    name: str, statements: Sequence[Statement], dictionaries: Collection[Site]
+) -> str:
+    """A factor that depends on a label, as it is written with an input that has a dictionary."""
+    for access in (x for statement in statements for x in accesses(statement.expression)):
+        for axis, own in enumerate(access.labels):
+            if (access.tensor, axis) not in dictionaries:
+                continue
+            over = [x for x in access.labels if x not in (own, name)]
+            labels = [x if n != axis else name for n, x in enumerate(access.labels)]
+            read = f"{access.tensor}[{','.join(labels)}]"
+            read = f"sum[{','.join(over)}]({read})" if over else read
+            return f"a factor such as {read} != 0"
+    return "a factor of a table that has them"

@@ -96,6 +96,14 @@ EXTREMES = ((WHEN_LOWEST, MAX), (WHEN_HIGHEST, MIN))
 """The operators that pick an entry of a tensor whose fill is infinite, and keep that fill."""
 
 
+NUMBER_THEM = "add a column that numbers the coordinates, and use it as the key"
+DATES = (
+    "text becomes dates in a view with CAST(day AS DATE), or strptime(day, '%d.%m.%Y'); number "
+    "others in a column of their own"
+)
+"""Hints for computations with coordinates that are no numbers."""
+
+
 @dataclass(frozen=True)
 class ResolvedProgram:
     """The input of lowering: resolved statements, and the facts about their tensors.
@@ -284,7 +292,7 @@ class _Lowering:
             for label in along.labels:
                 what = f"the coordinates of the label {label!r} have no order to run along"
                 if not self._is_ordered(label):
-                    hint = "dates and times have an order; number others in a column of their own"
+                    hint = f"dates and times have an order: {DATES}"
                     self._check_no_dictionary(label, what, expression.span, hint)
         if use.maps:
             use = self._plain(use)
@@ -373,13 +381,24 @@ class _Lowering:
         """Check that no label without numeric coordinates is computed with."""
         own = zip(reindexed.source.labels, reindexed.indices, strict=True)
         computed: list[Affine] = []
+        moved, unlike = set[str](), set[str]()
         for x, index in own:
             by_number = not index.permissive and self._counts_times(x, index.affine)
             if index.affine.label != x and not (by_number or self._moves_along(x, index.affine)):
+                moved |= {x, *index.affine.labels}
                 computed += [Affine(((x, 1),)), index.affine]
         computed += [] if reindexed.value is None else [reindexed.value]
         hit = reindexed.hit
-        computed += [] if hit is None or hit.own else [Affine(((hit.label, 1),))]
+        if hit is not None and not hit.own:
+            self._check_no_dictionary(
+                hit.label,
+                f"{hit.read} is at an entry of an axis whose coordinates are no positions",
+                reindexed.span,
+                "entries of a tensor in brackets are positions, counted from 0: add a column that "
+                "numbers the coordinates, and use it as the key; along dates and times, "
+                "x[~(t-1)] reads x at the time before",
+                shown="the axis",
+            )
         for compare in compares(reindexed.condition):
             signs = sorted(n for _, n in compare.affine.terms)
             same = {self._label(x).dictionary for x in compare.affine.labels}
@@ -387,9 +406,18 @@ class _Lowering:
             two = compare.affine.linear and signs == [-1, 1] and len(same) == 1
             if not (two and (equal or same <= self.ordered)):
                 computed.append(compare.affine)
+            unlike |= set(compare.affine.labels) if signs == [-1, 1] and len(same) > 1 else set()
         for name in (x for each in computed for x in each.labels):
             what = f"the coordinates of the label {name!r} are no numbers to compute with"
-            self._check_no_dictionary(name, what, reindexed.span)
+            hint = NUMBER_THEM
+            if name in unlike:
+                hint = (
+                    f"a label that is compared with {name} has its coordinates if it is an axis "
+                    "that shares them, as in a factor sum[b](N[x,b]) != 0, and no bound"
+                )
+            elif name in moved and not self._is_ordered(name):
+                hint = f"dates and times have an order, in which entries before are read: {DATES}"
+            self._check_no_dictionary(name, what, reindexed.span, hint)
 
     def _is_ordered(self, name: str) -> bool:
         """True if the coordinates of a label are times."""
@@ -413,15 +441,20 @@ class _Lowering:
         name: str,
         what: str,
         span: Span,
-        hint: str = "add a column that numbers the coordinates, and use it as the key",
+        hint: str = NUMBER_THEM,
+        *,
+        shown: str | None = None,
     ) -> None:
-        """Check that the coordinates of a label are positions; otherwise `what` is the error."""
+        """Check that the coordinates of a label are positions; otherwise `what` is the error.
+
+        The label is `shown` in place of its name if it is none of the program.
+        """
         if self._label(name).dictionary is not None:
             raise LabelError(
                 what,
                 where=str(span),
                 expected="a label whose coordinates are positions",
-                found=f"{name}, whose coordinates are looked up in a dictionary",
+                found=f"{shown or name}, whose coordinates are looked up in a dictionary",
                 hint=hint,
             )
 

@@ -16,7 +16,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser.limits import densified_bytes
-from ucle.optimiser.made_dense import first_nonfinite, instead
+from ucle.optimiser.made_dense import first_nonfinite, instead, number_ids
 from ucle.optimiser.pricing import CostedProgram
 from ucle.plan.kernel_choice import keyed_labels
 
@@ -170,6 +170,8 @@ def too_large(costed: CostedProgram, vertex: Vertex) -> MemoryLimitError:
                 f", as {source} may hold NaN or infinities: a condition guards its operands, as in "
                 "when(d > 0, 1 / d), and nonfinite='sparse' leaves out what is not stored"
             )
+    if (ids := number_ids(costed.program, costed.statistics)) is not None:
+        hint = f"{ids}. Or {hint}"
     return MemoryLimitError(
         f"no decomposition of {vertex.name} stays below the memory limit",
         where=str(vertex.span) if vertex.span else f"vertex {vertex.name}",

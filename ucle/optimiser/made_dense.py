@@ -22,6 +22,12 @@ from ucle.stats.estimate import ProgramStatistics
 DENSE = 0.5
 """The share of stored entries from which a tensor is not reported as sparse."""
 
+IDS = 1e6
+"""The size from which on the coordinates of an axis may be ids."""
+
+SELDOM = 0.01
+"""The share of positions with entries below which coordinates may be ids."""
+
 FEW = 1e4
 """The number of entries up to which making a tensor dense is not worth a report."""
 
@@ -74,6 +80,20 @@ def instead(
     elif not types[other.tensor].entries.finite:
         ways.append("nonfinite='sparse', with which an entry that is not stored annihilates")
     return f"{why}. Instead: {'; or '.join(ways)}"
+
+
+def number_ids(program: Program, statistics: ProgramStatistics) -> str | None:
+    """Return advice for an input whose positions are ids, few of which have entries; or None."""
+    for tensor in program.inputs:
+        distinct = statistics.tensor(tensor.name).distinct
+        for axis, (label, used) in enumerate(zip(tensor.type.axes, distinct, strict=True)):
+            if label.dictionary is None and label.bound > IDS and used < SELDOM * label.bound:
+                return (
+                    f'ucle.table(..., coordinates="dictionary") for {tensor.name}, which has '
+                    f"entries at {used:,.0f} of {label.bound:,} positions of its axis {axis}: it "
+                    "counts these alone"
+                )
+    return None
 
 
 def first_nonfinite(program: Program) -> Vertex | None:

@@ -23,6 +23,7 @@ from ucle.errors import MemoryLimitError, UcleError
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.free_memory import PER_THREAD, FreeMemory
 from ucle.inputs.states import PlacedInput
+from ucle.optimiser.made_dense import number_ids
 from ucle.optimiser.optimise import program_statistics
 from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled, Planned
@@ -428,4 +429,5 @@ def _advise(planned: Planned, free: FreeMemory) -> str:
         advice.append("use element types of fewer bytes")
     if planned.decomposed.search is None:
         advice.append("let decomposition='auto' choose shorter arrays")
-    return ", or ".join(advice)
+    ids = number_ids(planned.program, planned.statistics)
+    return ", or ".join(advice if ids is None else [ids, *advice])

@@ -86,6 +86,17 @@ class TensorRelation(StoredTensor):
     `to_arrow` makes a wide table.
     """
 
+    if not TYPE_CHECKING:  # with it, types would have every attribute
+
+        def __getattr__(self, name: str) -> Any:
+            hint = "; ucle.tensor(...) of a result has the methods of lazy tensors"
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}"
+                + ("" if name.startswith("_") else hint),
+                name=name,
+                obj=self,
+            )
+
     @validated(**FORM, columns=args.optional(args.text))
     def to_pandas(
         self,
