@@ -240,7 +240,7 @@ def test_columns_by_labels_of_the_first_read() -> None:
         pytest.raises(errors.InputError) as caught,
     ):
         ucle.einsum_program("s = sum[i,j](R[j] * R[i])", R=table, database=connection)
-    assert "first reads the tensor: j" in (caught.value.expected or "")
+    assert "first reads it: j" in (caught.value.expected or "")
     assert "list" in (caught.value.hint or "")
 
 

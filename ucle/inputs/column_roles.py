@@ -175,7 +175,7 @@ def check_label(label: str, labels: Sequence[str], argument: str, where: str) ->
         raise InputError(
             f"{argument} names the label {label!r}",
             where=where,
-            expected="labels with which the program first reads the tensor: " + ", ".join(labels),
+            expected="labels of the tensor, as the program first reads it: " + ", ".join(labels),
             found=label,
             hint=did_you_mean(label, labels) or "a list names columns in the order of the axes",
         )
