@@ -197,6 +197,31 @@ COMING_IN: tuple[Mutation, ...] = (
         "explicit zeros count as entries of their rows and columns",
         ("tests/stats/test_counted_coordinates.py::test_they_are_those_that_queries_find",),
     ),
+    # ---- Hints ----
+    Mutation(
+        "names-without-quotation-marks",
+        "ucle/foundation/names.py",
+        "if _PLAIN.fullmatch(name) and fold_name(name) not in RESERVED:",
+        "if _PLAIN.fullmatch(name):",
+        "a hint names a view that is no SQL, as its column is a word of SQL",
+        ("tests/explain/test_hints_of_tables.py::test_names_are_quoted_where_sql_needs_it",),
+    ),
+    Mutation(
+        "selected-moments-without-a-zone",
+        "ucle/inputs/selected_coordinates.py",
+        'if kind == "timestamps with a time zone":',
+        "if False:",
+        "a hint shows a call of sel that fails again",
+        ("tests/explain/test_hints_of_tables.py::test_coordinates_of_another_type",),
+    ),
+    Mutation(
+        "ids-that-are-positions",
+        "ucle/optimiser/made_dense.py",
+        "used < SELDOM * label.bound",
+        "used < 0",
+        "programs of large ids that need too much memory do not hear of dictionaries",
+        ("tests/explain/test_hints_of_tables.py::test_large_ids_need_a_dictionary",),
+    ),
     # ---- Lists of different lengths ----
     Mutation(
         "lists-that-are-null",
