@@ -370,7 +370,7 @@ def test_refusals(text: str, error: type[Exception], message: str) -> None:
 def test_coordinates_of_dictionaries_are_no_positions() -> None:
     table = {"who": ["ann", "bob", "eve"], "v": [1.0, 2.0, 3.0]}
     for text in ("Z[i] = t[p[i]]", "H[p[i]] += 1; Z[j] = H[j] * t[j]"):
-        with pytest.raises(LabelError, match="no numbers to compute with"):
+        with pytest.raises(LabelError, match="coordinates are no positions"):
             ucle.einsum_program(text, t=pa.table(table), p=[0, 1])
 
 

@@ -392,12 +392,12 @@ class _Lowering:
         if hit is not None and not hit.own:
             self._check_no_dictionary(
                 hit.label,
-                f"{hit.read} is at an entry of an axis whose coordinates are no positions",
+                f"{hit.read} selects along an axis whose coordinates are no positions",
                 reindexed.span,
                 "entries of a tensor in brackets are positions, counted from 0: add a column that "
                 "numbers the coordinates, and use it as the key; along dates and times, "
                 "x[~(t-1)] reads x at the time before",
-                shown="the axis",
+                shown=f"the axis at {reindexed.source}",
             )
         for compare in compares(reindexed.condition):
             signs = sorted(n for _, n in compare.affine.terms)
