@@ -77,16 +77,22 @@ def test_nothing_is_compiled_again(way: str, compiled: list[object]) -> None:
         assert len(compiled) > before
 
 
-def test_what_fits_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether a program fits other facts is asked once for these facts."""
-    asked: list[bool] = []
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether programs fit other facts, as far as that is asked."""
+    answers: list[bool] = []
     fits_data = kept_programs.fits_data
 
     def ask(*arguments: Any) -> bool:
-        asked.append(fits_data(*arguments))
-        return asked[-1]
+        answers.append(fits_data(*arguments))
+        return answers[-1]
 
     monkeypatch.setattr(kept_programs, "fits_data", ask)
+    return answers
+
+
+def test_what_fits_is_remembered(asked: list[bool]) -> None:
+    """Whether a program fits other facts is asked once for these facts."""
     with new_database() as connection:
         program = ucle.einsum_program(TEXT, A="A", H="H", database=connection)
         kept = program.maintain("kept", connection)
@@ -100,16 +106,8 @@ def test_what_fits_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [set(x) for x in found] == [set(), {True}, set(), set(), {True}, set()]
 
 
-def test_facts_that_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_facts_that_come_and_go(asked: list[bool]) -> None:
     """That changed rows have a row or a column in common holds for few rows by chance."""
-    asked: list[bool] = []
-    fits_data = kept_programs.fits_data
-
-    def ask(*arguments: Any) -> bool:
-        asked.append(fits_data(*arguments))
-        return asked[-1]
-
-    monkeypatch.setattr(kept_programs, "fits_data", ask)
     with new_database() as connection:
         program = ucle.einsum_program(TEXT, A="A", H="H", database=connection)
         kept = program.maintain("kept", connection)
