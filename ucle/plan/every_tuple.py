@@ -67,8 +67,6 @@ def steps_to_have_every_tuple(
     waiting, needed = [relation], list[str]()
     while waiting:
         node = waiting.pop()
-        if is_nowhere_fill(node.type):
-            continue
         match node:
             case Read(step):
                 needed.append(step)
@@ -95,7 +93,12 @@ def is_nowhere_fill(type_: TensorType) -> bool:
 
 
 def _is_stored_everywhere(type_: TensorType, layout: Layout) -> bool:
-    """Return whether an input's statistics show it; entries equal to the fill were not counted."""
+    """Return whether an input's statistics show it; entries equal to the fill were not counted.
+
+    Of a tensor that varies, such as the state of a loop, only the first one was counted.
+    """
+    if type_.entries.varies:
+        return False
     if type_.entries.full:
         return True
     keys = layout.promoted

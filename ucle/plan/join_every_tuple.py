@@ -6,6 +6,9 @@ tuple can be missing depends on how relations are made (`ucle.plan.every_tuple`)
 when all steps are planned. So a layer of a network, ``relu(X W + b)`` of features that all nodes
 have, is a map of its rows.
 
+Integers are left as they are. Where a product of theirs overflows, the program is refused, though
+another factor may be 0 there: behind inner joins alone, DuckDB would not compute the product.
+
 What goes in: a plan whose steps are those that were planned. What comes out: the plan without
 completions of what is complete, and without outer joins with it.
 """
@@ -74,6 +77,8 @@ def join_every_tuple(plan: Plan, _: PassContext) -> Plan:
         return needed is not None and whole.issuperset(needed)
 
     def rewrite(relation: Relation, children: Sequence[Relation]) -> Relation:
+        if relation.type.dtype.kind == "i":
+            return with_inputs(relation, children)
         if isinstance(relation, Densify) and is_whole(children[0]):
             return children[0]
         match made := with_inputs(relation, children):
