@@ -119,8 +119,8 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "made-elsewhere-and-whole",
         "ucle/partitions/cut.py",
-        "complete = isinstance(relation, Load) or is_nowhere_fill(relation.type)",
-        "complete = True",
+        "complete=isinstance(relation, Load)",
+        "complete=True",
         "a tensor that holds its fill alone is missing where another fragment reads it",
         ("tests/partitions/test_loops.py::test_states_that_hold_their_fill_alone[array]",),
     ),

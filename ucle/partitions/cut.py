@@ -9,7 +9,6 @@ from dataclasses import replace
 from ucle.foundation.names import unique_names
 from ucle.partitions.choices import Choice, Problem, Shuffled
 from ucle.partitions.fragments import DistributedPlan, Fragment, FragmentInput, FragmentOutput
-from ucle.plan.every_tuple import is_nowhere_fill
 from ucle.plan.kernel_choice import ChosenKernel
 from ucle.plan.placement_rules import REPLICATED, SCATTERED, Placement, Spread, raw_columns
 from ucle.plan.relation_nodes import Aggregate, Compute, Held, Load, Read, Relation, TableScan
@@ -194,8 +193,7 @@ class _Cutter:
 
 def _held(relation: Relation) -> Held:
     """A relation that an earlier fragment or run has made, maybe of tuples along keys."""
-    complete = isinstance(relation, Load) or is_nowhere_fill(relation.type)
-    return Held(relation.type, relation.layout, complete)
+    return Held(relation.type, relation.layout, complete=isinstance(relation, Load))
 
 
 def _columns(relation: Relation, placement: Placement) -> tuple[str, ...]:

@@ -87,11 +87,6 @@ def steps_to_have_every_tuple(
     return needed
 
 
-def is_nowhere_fill(type_: TensorType) -> bool:
-    """Return whether no entry equals the fill, so that none is pruned."""
-    return type_.entries.full and type_.fill == 0 and type_.entries.excludes_zero
-
-
 def _is_stored_everywhere(type_: TensorType, layout: Layout) -> bool:
     """Return whether an input's statistics show it; entries equal to the fill were not counted.
 
