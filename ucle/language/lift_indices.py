@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 
 from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.dtypes import DType
 from ucle.foundation.names import find_free_name, fold_name, unique_names
 from ucle.foundation.tree_walk import Calls, run, walk
 from ucle.ir.affine import Affine
@@ -21,6 +22,7 @@ from ucle.language.label_arithmetic import affine_of, conditions_in
 from ucle.language.syntax import (
     Access,
     Binary,
+    Call,
     Coordinate,
     Expression,
     Hit,
@@ -35,8 +37,13 @@ from ucle.language.syntax import (
 )
 from ucle.language.syntax import walk as parts_of
 from ucle.operators import (
+    AND,
+    BIT_AND,
     MULT,
+    OR,
     WHEN,
+    Combine,
+    PointwiseMap,
 )
 
 Labels = tuple[str, ...]
@@ -195,6 +202,12 @@ class _IndexLift:
                 one = yield self._lift(left)
                 other = yield self._lift(right)
                 return _product(one, other, span)
+            case Binary(operator, left, right, span) if _is_conjunction(operator, left, right):
+                one = yield self._lift(left)
+                other = yield self._lift(right)
+                if one[0] is None or other[0] is None:
+                    return self._conjunction(*((other, one) if one[0] is None else (one, other)))
+                return Binary(operator, self._whole(one), self._whole(other), span), ()
             case Binary(operator, left, right, span) if operator.keeps_where is not None:
                 condition = self._conditions.get(id(left))
                 if condition is not None:
@@ -235,6 +248,17 @@ class _IndexLift:
             mask = together(*(x for x in alone if condition_labels(x) == labels))
             expression = Binary(MULT, self._mask(mask, span), expression, span)
         return expression
+
+    def _conjunction(self, state: _State, other: _State) -> _State:
+        """Return what holds where an expression does and other conditions do, as a product.
+
+        A product of numbers is looked at first: 0 times NaN is no 0.
+        """
+        expression, conditions = state
+        if not (isinstance(expression, Call) and expression.function is DType.BOOL):
+            expression, conditions = self._whole(state), ()
+            expression = Call(DType.BOOL, (expression,), expression.span)
+        return expression, (*conditions, *other[1])
 
     def _select_where(self, condition: Condition, inner: Expression, span: Span) -> Expression:
         """Lift a ``when`` whose condition is on labels."""
@@ -357,6 +381,22 @@ class _IndexLift:
         )
         target = replace(target, labels=tuple(labels))
         return replace(statement, target=target, expression=spread, renamed=self._renamed)
+
+
+def _is_conjunction(operator: Combine, left: Expression, right: Expression) -> bool:
+    """Return whether an operator is ``and``, or ``&`` of what is known to be truth values."""
+    return operator is AND or (operator is BIT_AND and _is_truth(left) and _is_truth(right))
+
+
+def _is_truth(expression: Expression) -> bool:
+    match expression:
+        case Binary(operator):
+            return operator.indicates or operator in (AND, OR)
+        case Call(PointwiseMap() as function):
+            return function.indicates
+        case Call(function):
+            return function is DType.BOOL
+    return False
 
 
 def _product(one: _State, other: _State, span: Span) -> _State:
