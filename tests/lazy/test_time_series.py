@@ -130,12 +130,18 @@ def test_lags(type_: str, connection: duckdb.DuckDBPyConnection) -> None:
             ucle.lag(x, 2, "t", fill_value=np.nan),
             ucle.lead(x, 1, "t", fill_value=7),
             ucle.shift(2 * x + 1, 1, "t", fill_value=5),
+            ucle.lag(ucle.exp(x), 1, "t"),
+            ucle.lead(1 / (1 + x * x), 1, "t"),
+            ucle.shift(x + 10, 2, "t", fill_value=0),
         )
         expected = (
             frame.shift(1, fill_value=0),
             frame.shift(2),
             frame.shift(-1, fill_value=7),
             (2 * frame + 1).shift(1, fill_value=5),
+            np.exp(frame).shift(1, fill_value=0),
+            (1 / (1 + frame * frame)).shift(-1, fill_value=0),
+            (frame + 10).shift(2, fill_value=0),
         )
         for result, value in zip(found, expected, strict=True):
             np.testing.assert_allclose(result.to_numpy(), value)

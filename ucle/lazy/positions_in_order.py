@@ -62,15 +62,11 @@ def moved_along(tensor: Lazy, place: int, by: int) -> Lazy:
 
 
 def shift_along(tensor: Lazy, by: int, axis: AxisLike, value: Scalar) -> Lazy:
-    """Shift a tensor along an axis, and fill vacated positions with a number.
-
-    With 0, vacated positions of an axis whose size a table tells have the fill of the tensor.
-    """
+    """Shift a tensor along an axis, and fill vacated positions with a number."""
     place = find_axis(tensor, axis, "shift")
     if _has_known_positions(tensor, place):
         return shift_tensor(tensor, by, place, value)
-    own = tensor.axes[place]
-    if not value and (own.size is None or own.encoded or is_empty_elsewhere(tensor)):
+    if not value and is_empty_elsewhere(tensor):  # so is what is read outside of the axis
         return moved_along(tensor, place, by)
     inside = exists(ordinals(tensor, place), place, by)
     return elementwise("where", inside, moved_along(tensor, place, by), value)
