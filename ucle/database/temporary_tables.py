@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 
 from ucle.database.change_detection import drop_quietly
+from ucle.database.data_versions import in_transaction
 from ucle.database.engine_errors import GONE
 from ucle.database.session import Session
 from ucle.database.whole_statements import is_running
@@ -207,6 +208,7 @@ class FetchedRows:
         self._drop = drop
         self._types = types
         self._table: TemporaryTable | None = None
+        self._committed = False
         self._dropped = False
 
     @property
@@ -221,6 +223,8 @@ class FetchedRows:
 
     def table(self) -> TemporaryTable:
         """Make the table, unless it exists."""
+        if self._table is not None and self._committed:
+            return self._table
         source = f"{self._name} rows"
         # Not by parameters: DuckDB 1.4 loses a NaN in a list of them.
         columns = [pa.array([row[n] for row in self._rows]) for n in range(len(self._types))]
@@ -230,6 +234,7 @@ class FetchedRows:
             self._session.fetch(create, f"table {self._name}")
         finally:
             self._session.unregister(source)
+        self._committed = not in_transaction(self._session)
         if self._table is None:
             self._table = TemporaryTable(self._session, self._name, self._drop)
         return self._table
