@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import json
 import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from ucle.database import data_versions, statistics_cache
 from ucle.database.open_sessions import open_session
 from ucle.database.session import Session
 from ucle.errors import DuplicateCoordinatesError, InputError, ValueTypeError
+from ucle.plan.sources import TableName, TableSource
 from ucle.stats import TensorStatistics, measure
 
 LARGE = 1000
@@ -366,6 +369,23 @@ def test_the_next_process_reads_a_digest(path: str, reads: list[str], mode: str)
     statistics_cache.forget()
     assert statistics(path, statistics=mode).entries == 5000
     assert len(kept(path)) == 1
+
+
+FIRST_FIELDS = {
+    "dense", "dtype", "encoded", "exact", "fill", "fixed_length", "kept_as", "key_axes",
+    "key_types", "keys", "keys_as", "nesting", "origin", "pairs", "ragged", "sum_duplicates",
+    "value",
+}  # fmt: skip
+"""What notes say of a plain table: those of earlier versions are found by it."""
+
+
+def test_notes_of_earlier_versions_are_found() -> None:
+    source = TableSource(TableName(("t",)), ("i",), "v")
+    reading = statistics_cache._reading(source, 0.0, exact=True)
+    assert json.loads(reading).keys() == FIRST_FIELDS
+    for known in ("of_floats", "single_rows", "computed", "uncast"):
+        more = replace(source, **{known: True})
+        assert statistics_cache._reading(more, 0.0, exact=True) == reading
 
 
 def test_notes_that_cannot_be_read_are_replaced(path: str) -> None:

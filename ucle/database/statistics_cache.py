@@ -342,7 +342,7 @@ def _reading(source: TableSource, fill: Scalar, exact: bool) -> str:
     fields = asdict(replace(source, origin=ParquetFile("")))
     del fields["table"]  # a view and a table with the same rows have the same statistics
     del fields["placed"]  # statistics are those of the columns
-    for known in ("of_floats", "single_rows", "uncast"):  # and this is known of them
+    for known in ("of_floats", "single_rows", "computed", "uncast"):  # and this is known of them
         del fields[known]
     for name, default in LATER_FIELDS:
         if fields[name] == default:  # so that notes of versions without these fields are found
