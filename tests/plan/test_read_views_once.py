@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ucle
+from ucle.plan.pass_context import Memory
 
 SIZE = 600
 PROGRAMS = {
@@ -54,7 +55,7 @@ def test_tables_are_read_as_they_are(fresh: duckdb.DuckDBPyConnection) -> None:
 def test_a_view_beyond_the_memory_is_read_again(
     volatile: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ucle.plan.read_views_once._fits", lambda *_: False)
+    monkeypatch.setattr(Memory, "holds", lambda *_: False)
     ucle.clear_caches()
     text = "s[] += X[i]; share[i] = X[i] / s[]"
     program = ucle.einsum_program(text, X="numbers", database=volatile)

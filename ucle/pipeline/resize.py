@@ -190,8 +190,7 @@ def _as_before(compiled: Compiled, types: Mapping[str, TensorType]) -> bool:
 
 def _may_lack_more(type_: TensorType, before: TensorType) -> bool:
     """True if a plan may rely on tuples (`ucle.plan.every_tuple`) that may be missing now."""
-    whole = type_.entries.full and (type_.entries.excludes_zero or not before.entries.excludes_zero)
-    return (before.entries.full and not whole) or not (
+    return (before.entries.full and not type_.entries.full) or not (
         type_.covered >= before.covered and type_.occupied >= before.occupied
     )
 

@@ -122,18 +122,22 @@ def _completed(relation: Relation) -> Relation:
 
 def expect_gaps(plan: Plan, _: PassContext) -> Plan:
     """Treat tuples as possibly missing even if all are there now: rows may be deleted."""
-    steps = tuple(replace(step, relation=_expecting(step.relation)) for step in plan.steps)
+    steps = tuple(replace(step, relation=expecting_gaps(step.relation)) for step in plan.steps)
     return replace(plan, steps=steps)
 
 
-def _expecting(relation: Relation) -> Relation:
+def expecting_gaps(relation: Relation) -> Relation:
+    """Return a relation that asks for no tuple that may be missing; itself if it asks for none.
+
+    Rankings, forests and systems of equations ask for them when they are planned.
+    """
     if isinstance(relation, Aggregate) and relation.input.kernel.name == Forest.kernel:
-        features, packed = map(_expecting, inputs(relation))
+        features, packed = map(expecting_gaps, inputs(relation))
         return with_inputs(relation, [_completed(features), packed])
     if isinstance(relation, Aggregate) and relation.input.kernel.name == LinearSystem.kernel:
-        return with_inputs(relation, [_completed(_expecting(x)) for x in inputs(relation)])
+        return with_inputs(relation, [_completed(expecting_gaps(x)) for x in inputs(relation)])
     if isinstance(relation, TopKEntries) and relation.axis in relation.input.layout.promoted:
-        return replace(relation, whole=False)
+        return replace(relation, whole=False) if relation.whole else relation
     if isinstance(relation, TopKEntries) and not isinstance(relation.input, Densify):
         return replace(relation, input=Densify(relation.input))
-    return with_inputs(relation, [_expecting(x) for x in inputs(relation)])
+    return with_inputs(relation, [expecting_gaps(x) for x in inputs(relation)])

@@ -20,9 +20,7 @@ from dataclasses import replace
 
 from ucle.foundation.tree_walk import fold
 from ucle.ir.fills import JoinKind
-from ucle.ir.forests import Forest
-from ucle.ir.linear_systems import LinearSystem
-from ucle.plan.every_tuple import steps_to_have_every_tuple
+from ucle.plan.every_tuple import expecting_gaps, steps_to_have_every_tuple
 from ucle.plan.pass_context import PassContext
 from ucle.plan.relation_nodes import (
     Aggregate,
@@ -30,7 +28,6 @@ from ucle.plan.relation_nodes import (
     Densify,
     Join,
     Relation,
-    TopKEntries,
 )
 from ucle.plan.relation_tree import inputs, nodes, with_inputs
 from ucle.plan.steps import Plan
@@ -47,23 +44,11 @@ BY_KEPT = {kept: kind for kind, kept in KEEPS.items()}
 
 
 def relies_on_tuples(plan: Plan) -> bool:
-    """Return whether a plan as it was planned relies on tuples that later data may not have.
-
-    Rankings, forests and systems of equations ask for them when they are planned.
-    """
-    if any(_asks_for_tuples(node) for step in plan.steps for node in nodes(step.relation)):
+    """Return whether a plan as it was planned relies on tuples that later data may not have."""
+    if any(expecting_gaps(step.relation) is not step.relation for step in plan.steps):
         return True
     joined = join_every_tuple(plan, PassContext())
     return any(one is not other for one, other in zip(plan.steps, joined.steps, strict=True))
-
-
-def _asks_for_tuples(relation: Relation) -> bool:
-    match relation:
-        case TopKEntries():
-            return True
-        case Aggregate(compute):
-            return compute.kernel.name in (Forest.kernel, LinearSystem.kernel)
-    return False
 
 
 def join_every_tuple(plan: Plan, _: PassContext) -> Plan:

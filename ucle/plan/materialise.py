@@ -43,9 +43,6 @@ with 200 of them in a statement, and in 1.0 s with 50."""
 TABLE_TUPLE = 17
 """Nanoseconds in which a tuple is written into a table and read again."""
 
-TUPLE_BYTES = 16
-"""The bytes of a tuple in a table, besides its value: of two keys, with room for a third."""
-
 LOOKED_UP = 15
 """Nanoseconds in which a coordinate finds its number in a dictionary."""
 
@@ -123,10 +120,9 @@ def _is_read_once(step: Step, readers: int, context: PassContext) -> bool:
     scan, facts, memory = step.relation, context.meanings, context.memory
     if not isinstance(scan, TableScan) or not scan.layout.scalar or facts is None:
         return False
-    rows = facts.rows(step.tensor, scan.layout)
-    size = rows * (TUPLE_BYTES + memory.payload(step.tensor, scan.layout)) if memory else 0.0
-    if memory is not None and memory.is_exceeded_by(size):
+    if memory is not None and not memory.holds(step.tensor, scan.layout):
         return False
+    rows = facts.rows(step.tensor, scan.layout)
     again = rows * _tuple_price(scan.source) * (readers - 1)
     return again > context.statement_price + rows * TABLE_TUPLE
 

@@ -25,7 +25,7 @@ from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import fold_name, unique_names
 from ucle.ir.fills import JoinKind
 from ucle.ir.layouts import Level
-from ucle.plan.materialise import TUPLE_BYTES, group_bytes
+from ucle.plan.materialise import group_bytes
 from ucle.plan.pass_context import Memory, PassContext
 from ucle.plan.relation_nodes import (
     Aggregate,
@@ -89,8 +89,7 @@ def _is_file(view: Step, memory: Memory) -> bool:
     scan = view.relation
     if not isinstance(scan, TableScan) or not isinstance(scan.source.origin, DataFile):
         return False
-    size = TUPLE_BYTES + memory.payload(view.tensor, scan.layout)
-    return not memory.is_exceeded_by(memory.rows(view.tensor, scan.layout) * size)
+    return memory.holds(view.tensor, scan.layout)
 
 
 def _without_views(step: Step, names: Collection[str]) -> Step:

@@ -14,6 +14,9 @@ from ucle.plan.relation_nodes import Compute
 REFERENCE_BYTES = 1 << 14
 """The payload from which copies for each chunk justify a longer statement."""
 
+TUPLE_BYTES = 16
+"""The bytes of a tuple in a table, besides its value: of two keys, with room for a third."""
+
 
 @dataclass(frozen=True)
 class Expression:
@@ -64,6 +67,11 @@ class Memory:
     def is_exceeded_by(self, size: float) -> bool:
         """Return whether groups of `size` bytes would be spilled."""
         return size > self.share * self.bytes
+
+    def holds(self, tensor: str, layout: Layout) -> bool:
+        """Return whether a table of a tensor's tuples stays far below the memory."""
+        size = TUPLE_BYTES + self.payload(tensor, layout)
+        return not self.is_exceeded_by(self.rows(tensor, layout) * size)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from ucle.plan.materialise import TUPLE_BYTES
 from ucle.plan.pass_context import PassContext
 from ucle.plan.relation_nodes import TableScan
 from ucle.plan.relation_tree import reads
@@ -24,25 +23,28 @@ from ucle.plan.steps import Plan, Role, Step
 
 def read_views_once(plan: Plan, context: PassContext) -> Plan:
     """Return the plan with tables in place of scans of views that are read several times."""
+    memory = context.memory
+    computed = [part for step in plan.steps for part in step.views if _is_computed(part)]
     scans = {
         part.name: part
-        for step in plan.steps
-        for part in step.views
-        if _is_computed(part) and _fits(part, context)
+        for part in computed
+        if memory is None or memory.holds(part.tensor, part.relation.layout)
     }
     if not scans:
         return plan
     statements = Counter(x.name for step in plan.steps for x in step.views if x.name in scans)
     apart = {name for name, count in statements.items() if count > 1}
-    steps = list[Step]()
+    steps = dict[str, Step]()
     for step in plan.steps:
-        made = {x.name for x in steps}
-        steps += [scans[x.name] for x in step.views if x.name in apart - made]
+        for view in step.views:
+            if view.name in apart:
+                steps.setdefault(view.name, _as_table(scans[view.name]))
         often = _evaluations(step)
         kept = {name for name in scans if often[name] > 1}
         views = (_as_table(x) if x.name in kept else x for x in step.views if x.name not in apart)
-        steps.append(replace(step, views=tuple(views)))
-    return replace(plan, steps=tuple(_as_table(x) if x.name in apart else x for x in steps))
+        made = _as_table(step) if step.name in apart else step
+        steps[step.name] = replace(made, views=tuple(views))
+    return replace(plan, steps=tuple(steps.values()))
 
 
 def _evaluations(step: Step) -> Counter[str]:
@@ -61,12 +63,3 @@ def _as_table(step: Step) -> Step:
 
 def _is_computed(step: Step) -> bool:
     return isinstance(step.relation, TableScan) and step.relation.source.computed
-
-
-def _fits(step: Step, context: PassContext) -> bool:
-    """Return whether the tuples of a scan are far below the memory."""
-    memory, layout = context.memory, step.relation.layout
-    if memory is None:
-        return True
-    size = TUPLE_BYTES + memory.payload(step.tensor, layout)
-    return not memory.is_exceeded_by(memory.rows(step.tensor, layout) * size)
