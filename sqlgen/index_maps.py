@@ -100,9 +100,11 @@ def reindex_tensor(
     solved = _solve_coordinates(node, alias, outer, range_of, column_of)
 
     value: exp.Expr = column(VALUE, alias)
-    if node.kernel.name is not None:
+    if node.kernel.name == "hits":
+        value = _hits(node, value, kernels)
+    elif node.kernel.name is not None:
         value = _call(node, value, solved.keys, All(tuple(inside)), kernels)
-    if node.index.hit is not None:
+    elif node.index.hit is not None:
         value = exp.true()
     if node.index.value is not None:
         value = cast(affine_sql(node.index.value, solved.keys), node.type.dtype)
@@ -135,8 +137,9 @@ def _solve_coordinates(
     columns = key_columns(node.input.type)
     sizes = dict(zip(node.labels, node.type.shape, strict=True))
     solved = _Solution({}, sizes)
-    if node.index.hit is not None:
-        solved.keys[node.index.hit] = column(VALUE, alias)
+    hit = node.index.hit if node.kernel.name is None else None
+    if hit is not None:
+        solved.keys[hit] = column(VALUE, alias)
     equations: list[_Equation] = []
     digits = _Digits(sizes, alias, range_of, column_of, equations)
     for axis in node.input.layout.promoted:
@@ -147,8 +150,8 @@ def _solve_coordinates(
         else:
             size = node.input.type.shape[axis]
             equations.append(_Equation(digits.name_digits(node.index.indices[axis]), key, size))
-    if node.index.hit is not None:
-        _bring_inside(node, node.index.hit, solved, sizes)
+    if hit is not None:
+        _bring_inside(node, hit, solved, sizes)
     rest: list[Condition] = []
     for condition in conditions:
         equal = isinstance(condition, Compare) and condition.sign is Sign.EQUAL
@@ -230,6 +233,14 @@ def _bring_inside(
     parts.append(text(f"; it has coordinates below {sizes[hit]}"))
     refused = function("error", function("concat", *parts))
     solved.keys[hit] = exp.Case(ifs=[exp.If(this=inside, true=value)], default=refused)
+
+
+def _hits(node: plan.Reindex, value: exp.Expr, kernels: KernelCalls) -> exp.Expr:
+    """Return the call that compares the coordinates inside of an array with one position."""
+    dtype = node.input.type.dtype
+    position = kernels.scalar("sca_to_vec", value, dtype=dtype)
+    size = integer(*node.type.dense_shape(node.layout))
+    return kernels.scalar("hits", position, size, text(node.index.read), dtype=dtype)
 
 
 def _call(

@@ -122,6 +122,13 @@ def reindex(v: Array, constants: Sequence[int], program: Sequence[int], outside:
     return result.ravel()
 
 
+def hits(position: Array, n: int, read: str) -> Array:
+    """True at one position; nowhere if that is outside, which has to be allowed by no text."""
+    (at,) = position
+    assert not read or 0 <= at < n
+    return np.arange(n) == at
+
+
 def _of_digits(constants: Sequence[int], program: Sequence[int]) -> dict[int, NDArray[np.int64]]:
     """Return the amounts that digits add to the functions of an index map, by their numbers."""
     rank = program[0]
@@ -436,6 +443,12 @@ def _of_reals(element: ElementType) -> Iterator[tuple[str, Function]]:
         yield name, partial(multiway, element.tag)
 
 
+def _of_positions(element: ElementType) -> Iterator[tuple[str, Function]]:
+    """The entry at a position, in truth values."""
+    del element
+    yield "hits", hits
+
+
 def _of_matrices(element: ElementType) -> Iterator[tuple[str, Function]]:
     """Functions of whole matrices."""
     del element
@@ -450,6 +463,7 @@ _FAMILIES = {
     _products: ELEMENT_TYPES.keys() - {"bool"},
     _first_entries: {"f64", "i64"},
     _of_matrices: {"f32", "f64"},
+    _of_positions: {"i64"},
     _of_reals: {"bool", "i64", "f32", "f64"},
 }
 """Families of kernels, and the tags of the types that have them."""

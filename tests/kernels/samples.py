@@ -296,7 +296,9 @@ def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
     elif plain == "reindex":
         for constants, program in (*INDEX_MAPS, *index_maps(rng, 64)):
             yield [tensor(rng, tag, 12), constants, program, number(rng, tag)]
-    elif plain.startswith(("cum", "vec_top_", "forest", "scatter", "mat_solve", *OF_MATRICES)):
+    elif plain.startswith(
+        ("cum", "vec_top_", "forest", "scatter", "hits", "mat_solve", *OF_MATRICES)
+    ):
         yield from _rows_along(plain)(rng, tag)
     elif plain == "element":
         for length in LENGTHS[1:]:
@@ -366,6 +368,16 @@ def _rows_of_places(rng: np.random.Generator, tag: str) -> Iterator[list[Any]]:
         ]
 
 
+def _rows_of_hits(rng: np.random.Generator, tag: str) -> Iterator[list[Any]]:
+    """Positions, some of which are outside where that is allowed, and the size of the axis."""
+    del rng, tag
+    for length in LENGTHS:
+        for at in (-1, 0, length // 2, length - 1, length, 2**40, -(2**40)):
+            yield [np.array([at]), length, ""]
+            if 0 <= at < length:
+                yield [np.array([at]), length, "x[t[]]"]
+
+
 def _rows_along(plain: str) -> Callable[[np.random.Generator, str], Iterator[list[Any]]]:
     """Return a function that makes arguments of a kernel that works along axes."""
     if plain.startswith("forest"):
@@ -374,6 +386,8 @@ def _rows_along(plain: str) -> Callable[[np.random.Generator, str], Iterator[lis
         return _rows_of_systems
     if plain == "scatter":
         return _rows_of_places
+    if plain == "hits":
+        return _rows_of_hits
     if plain in OF_MATRICES:
         return partial(_rows_of_matrices, plain.removeprefix("mat_"))
     return _rows_with_first_entries if plain.startswith("vec_top_") else _running_rows

@@ -28,6 +28,8 @@ AGGREGATES = [name for name, kernel in KERNELS.items() if kernel.is_aggregate]
 def result_tag(name: str) -> str:
     """The element type of what a kernel returns."""
     plain = base(name)
+    if plain == "hits":
+        return "bool"
     return plain.rpartition("_")[2] if plain.startswith("vec_cast_") else KERNELS[name].tag
 
 

@@ -81,6 +81,8 @@ BY_HAND: dict[str, Callable[[], Any]] = {
     "Z[i] = x[4-p[i]]": lambda: x[4 - p],
     "Z[i] = x[(p[i]+1)*(q[i]-q[i])]": lambda: x[0 * p],
     "Z[k] = W[s[],k]": lambda: W[2],
+    "Z[k] = W[~s[],k] + W[~(s[]+9),k]": lambda: W[2],
+    "Z[i,k] = W[s[],k] * W[i,k]": lambda: W[2] * W,
     "Z[i,k] = T[p[i],q[i],k]": lambda: ARRAYS["T"][p, q],
     "Z[i,k] = T[p[i],k+1,2]": lambda: ARRAYS["T"][p][:, 1:, 2],
     "Z[i] = x[~far[i]]": lambda: np.where(
@@ -199,7 +201,7 @@ def test_everywhere(text: str, routes: Routes) -> None:
     "text",
     ["Z[i,k] = W[idx[i],k]", "Z[i,k] = W[~far[i],k]", "Z[i] = W[idx[i],k] * u[k]",
      "H[idx[i],k] += W[idx[i],k]", "H[idx[i],k] max= W[idx[i],k]",
-     "H[idx[i]] *= W[idx[i],k]"],
+     "H[idx[i]] *= W[idx[i],k]", "Z[k] = W[s[],k]", "Z[k] = W[s[],k] * u[k]"],
 )  # fmt: skip
 def test_not_finite(text: str, routes: Routes) -> None:
     """Entries that are not picked are left out, whatever their value."""
@@ -306,6 +308,8 @@ BAD = [
     ("H[bad[i]] += 1", [2, -3], "H[bad[i]] is at -3, for i = 1", "0 to 2"),
     ("H[bad[i]+1] += 1", [1, 3], "H[bad[i] + 1] is at 4, for i = 1", "0 to 2"),
     ("Z[i,j] = W[bad[i,j],0]", [[0, 0], [0, 5]], "at 5, for i = 1, j = 1", "0 to 4"),
+    ("Z[k] = W[bad[],k]", 5, "W[bad[],k] is at 5", "0 to 4"),
+    ("Z[k] = W[bad[],k]", -1, "W[bad[],k] is at -1", "0 to 4"),
 ]
 
 

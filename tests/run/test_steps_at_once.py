@@ -15,7 +15,7 @@ import pytest
 from random_programs.loops import with_carry
 
 import ucle
-from ucle.errors import NotConvergedWarning, UcleError
+from ucle.errors import NotConvergedWarning, PositionError, UcleError
 from ucle.run import iterate
 from ucle.run.results import Result
 from ucle.testing.check_matrix import Routes, some_decompositions
@@ -73,6 +73,20 @@ LOOPS: dict[str, tuple[str, dict[str, Any], dict[str, str], str | None, int | No
         "m[] < 1e-3",
         None,
     ),
+    "one row after another": (
+        "z[s] = 0.9 * m[s] + sum[r](P[r,s] * y[t[],r]); u[] = t[] + 1; d[] = max[s](abs(z[s]))",
+        {"P": P, "y": RNG.normal(size=(20, 9)), "m": np.zeros(9), "t": 0},
+        {"m": "z", "t": "u"},
+        None,
+        20,
+    ),
+    "rows after the last one": (
+        "z[s] = 0.9 * m[s] + y[t[],s]; u[] = t[] + 1",
+        {"y": RNG.normal(size=(20, 9)), "m": np.zeros(9), "t": 0},
+        {"m": "z", "t": "u"},
+        None,
+        25,
+    ),
     "too few steps": (
         "y[i] = sum[j](P[i,j] * x[j]); d[] = sum[i](abs(y[i] - x[i]))",
         {"P": P, "x": np.ones(9)},
@@ -113,6 +127,9 @@ def test_they_are_the_same_as_single_steps(
     program = ucle.einsum_program(text, inputs=inputs, database=connection)
     single, several = both(lambda: program.iterate(carry, until, max_steps=most), monkeypatch)
     assert single == several
+    if single[0] is PositionError:
+        assert "y[t[],s] is at 20" in single[1]
+        return
     assert single[0] > 5
     with caplog.at_level(logging.DEBUG, logger="ucle.execute"):
         program.iterate(carry, until, max_steps=most)

@@ -90,7 +90,7 @@ class IndexMap:
                 keyed.update(index.labels)
         if self.value is not None:
             keyed.update(self.value.labels)
-        if self.hit is not None:
+        if self.hit is not None and self.indices:  # a kernel compares one position
             keyed.update(self.labels)
         if clauses(self.condition) is None:
             keyed.update(condition_labels(self.condition))

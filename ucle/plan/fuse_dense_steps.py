@@ -135,7 +135,7 @@ def _is_line(relation: Relation) -> bool:
         case PrefixScan(kernel=kernel) | TopKEntries(kernel=kernel):
             return kernel.name is not None
         case Reindex(index=index, kernel=kernel):
-            computed = index.read or index.value is not None or index.hit is not None
+            computed = index.value is not None or (index.hit is not None and kernel.name != "hits")
             # A condition without labels leaves out the tuple, and a tape has all tuples.
             about_labels = all(condition_labels(x) for x in conjuncts(index.condition))
             return kernel.name is not None and not computed and about_labels

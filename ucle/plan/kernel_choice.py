@@ -195,6 +195,8 @@ def _index_kernel(vertex: Vertex, index: IndexMap, decomposition: Decomposition)
     inside, result = ([x for x in side if x not in promoted] for side in sides)
     if index.leaves(inside, result) or _same_elements(vertex, index, promoted):
         return ChosenKernel(None, scalar=not result)
+    if index.hit in result:
+        return ChosenKernel("hits", scalar=False)
     return ChosenKernel("reindex", scalar=not result, rank=max(len(inside), len(result)))
 
 

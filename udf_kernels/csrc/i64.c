@@ -8,8 +8,9 @@
 #define HAS_GEMM 0
 #define TOTAL_SIZE sizeof(__int128)
 #define IS_EXACT 1
-#define OWN_KERNELS \
-    {"random_bits", "ii>i", "", &TYPE, &TYPE, apply_random_bits, NULL, NULL, 0, NULL, NULL, NULL},
+#define OWN_KERNELS                                                                             \
+    {"random_bits", "ii>i", "", &TYPE, &TYPE, apply_random_bits, NULL, NULL, 0, NULL, NULL, NULL}, \
+    {"hits" SUFFIX, "bis>b", "", &TYPE, &type_boolean, apply_hits, NULL, NULL, 0, NULL, NULL, NULL},
 
 #include "element.h"
 #include "ops_integer.h"

@@ -31,6 +31,7 @@ size_t apply_element(call *c, size_t row);
 size_t apply_slice(call *c, size_t row);
 size_t apply_scatter(call *c, size_t row);
 size_t apply_reindex(call *c, size_t row);
+size_t apply_hits(call *c, size_t row);
 size_t apply_running(call *c, size_t row);
 size_t apply_top(call *c, size_t row);
 size_t apply_matrix(call *c, size_t row);
@@ -144,9 +145,10 @@ static inline size_t put_element(call *c, size_t row, const void *value) {
     return 1;
 }
 
-/* How many bytes of a text an error message shows: 60, or what of them are whole characters of UTF-8,
- * as DuckDB's messages have to be. */
-int shown_bytes(view text);
+/* How many bytes of a text an error message shows: `most`, or what of them are whole characters of
+ * UTF-8, as DuckDB's messages have to be. */
+int whole_characters(view text, size_t most);
+static inline int shown_bytes(view text) { return whole_characters(text, 60); }
 
 /* The sum that a contraction is, into zeros. */
 trouble contract_into(call *c, const ein_plan *plan, const void *a, const void *b, void *zeros);

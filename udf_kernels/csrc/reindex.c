@@ -399,6 +399,29 @@ static bool walk(call *c, index_map *map, size_t label, const element *outside, 
     return true;
 }
 
+/* True at one position, which the only entry of a tensor is. Where it lies outside, nothing is, or,
+ * with the text of what is read there, the call fails; `ucle.database.engine_errors` reads that. */
+size_t apply_hits(call *c, size_t row) {
+    tensor t;
+    size_t n;
+    if (!read_tensor(c, 0, row, &t) ||
+        !read_whole(c, 1, row, max_elements(c->kernel->result), "a size", &n))
+        return 0;
+    if (t.length != 1) return fail(c, "expected one position, got %zu", t.length);
+    int64_t position = *(const int64_t *)t.data;
+    bool inside = position >= 0 && (uint64_t)position < n;
+    view read = column_view(&c->args[2], row);
+    if (!inside && read.bytes > 0)
+        return fail(c, "an index is outside of its axis: %.*s is at %lld; it has coordinates below %zu",
+                    whole_characters(read, 300), read.data, (long long)position, n);
+    char *out = writer_room(c, row, n);
+    if (out == NULL) return 0;
+    memset(out, 0, n);
+    if (inside) out[position] = 1;
+    writer_take(c, row, n);
+    return 1;
+}
+
 size_t apply_reindex(call *c, size_t row) {
     tensor t;
     element outside;

@@ -259,10 +259,10 @@ size_t apply_sca_vec(call *c, size_t row) {
 
 /* ---- General contractions ---- */
 
-int shown_bytes(view text) {
+int whole_characters(view text, size_t most) {
     size_t bytes = text.bytes;
-    if (bytes > 60)
-        for (bytes = 60; bytes > 0 && (text.data[bytes] & 0xC0) == 0x80;) bytes--;
+    if (bytes > most)
+        for (bytes = most; bytes > 0 && (text.data[bytes] & 0xC0) == 0x80;) bytes--;
     return (int)bytes;
 }
 
