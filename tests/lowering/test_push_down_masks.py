@@ -101,6 +101,9 @@ FORMS = [
     "E[i,j] = (A[i,j] + (i == j)) * abs(x[i] - y[j])",
     "P[i,j] = exp(x[i] - y[j]); E[i,f] += A[i,j] * P[i,j] * V[j,f]; S[i] += A[i,j] * P[i,j]",
     "P[i,j] = abs(x[i] - y[j]); E[i] += A[j,i] * P[j,i]; S[i] += when(A[i,j], tanh(P[i,j]))",
+    "P[i,j] = when(Y[i,j], x[i] + y[j]); S[i] max= when_lowest(Y[i,j], P[i,j]); "
+    "E[i,j] = when(Y[i,j], exp(P[i,j] - S[i]))",
+    "S[i] max= when_lowest(Y[i,j], x[j]); E[i,j] = when(Y[j,i], exp(y[j] - S[i])) * A[i,j]",
 ]  # fmt: skip
 FORMS = [text.replace("cos_like", "tanh") for text in FORMS]
 
@@ -351,6 +354,9 @@ LARGE = [
     # As the textbook has it: each node is its own neighbour, so that no degree is 0.
     "S[i,j] = A[i,j] + (i == j); d[i] = sum[j](S[i,j]); "
     "E[i,k] = d[i]^-0.5 * S[i,k] * sigmoid(x[i] - y[k]) * d[k]^-0.5",
+    # A softmax along edges that cannot overflow: the largest of no entries is infinite.
+    "P[i,j] = when(A[i,j], x[i] + y[j]); S[i] max= when_lowest(A[i,j], P[i,j]); "
+    "W[i,j] = when(A[i,j], exp(P[i,j] - S[i])); E[i] = sum[j](W[i,j] * y[j])",
 ]
 
 

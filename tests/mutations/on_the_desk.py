@@ -37,8 +37,8 @@ ON_THE_DESK: tuple[Mutation, ...] = (
     Mutation(
         "fills-move-in",
         "ucle/lazy/positions_in_order.py",
-        "or is_empty_elsewhere(tensor)):",
-        "or tensor.axes):",
+        "if not value and is_empty_elsewhere(tensor):",
+        "if not value:",
         "what moves in from outside is the fill and not 0",
         (f"{STATED}::test_fills_move_with_stated_sizes",),
     ),

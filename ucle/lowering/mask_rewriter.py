@@ -157,10 +157,6 @@ class Behind:
         lacking = [not labels.issubset(factor.labels) for factor in factors]
         if not any(lacking) or self._is_sparse(step, lacking):
             return None
-        types, span = self.rewriting.written_types(), self.rewriting.statement.span
-        own = [types.of_use(factor.cast(step.dtype), span) for factor in step.factors]
-        if step.is_chain and not all(is_finite(type_.fill) for type_ in own):
-            return None
         every = [
             labels.union(factor.labels) if lack else set(factor.labels)
             for factor, lack in zip(factors, lacking, strict=True)
@@ -170,12 +166,16 @@ class Behind:
         return [self._when(x) if lack else x for x, lack in zip(factors, lacking, strict=True)]
 
     def _is_sparse(self, step: Contraction, lacking: Sequence[bool]) -> bool:
-        """Return whether an operand that lacks labels absorbs the others by its own fill."""
+        """Return whether an operand that lacks labels absorbs the others by its own fill.
+
+        A vector that was computed from a sparse matrix hardly ever has few entries.
+        """
         program, statement = self.rewriting.program, self.rewriting.statement
         types = self.rewriting.written_types()
         own = [types.of_use(factor.cast(step.dtype), statement.span) for factor in step.factors]
         return any(
             lacking[place]
+            and (len(factor.distinct) > 1 or not self._is_computed(factor))
             and program.is_sparse(statement, factor)
             and all(
                 annihilates(step, own[place], own[n], first=place < n, exact=program.exact)
@@ -184,6 +184,10 @@ class Behind:
             )
             for place, factor in enumerate(step.factors)
         )
+
+    def _is_computed(self, use: Use) -> bool:
+        within = self.rewriting.statement.by_name, self.rewriting.program.statements
+        return any(use.tensor in made for made in within)
 
     def _when(self, use: Use) -> Use:
         """Return a use behind the mask, with all labels of the mask."""
