@@ -89,7 +89,7 @@ def insert_differing(
             None if they are all there are.
         weight: a number of the type of differences; None where these are not wanted.
     """
-    before = _entries(kept, keys)
+    before = rows_and_places(kept, [*keys, VALUE])
     if masks and len(masks) == 1 and len(masks[0][1]) == 1:
         ((values, (key,)),) = masks
         before = rows_with(before, key, values)
@@ -132,7 +132,7 @@ def insert_grown(
         columns.append(difference_of(new, old, weight).as_(DELTA, quoted=True))
     joined = _join(select(*columns), grows, all_rows((FEW,)), keys, "left")
     differing = joined.where(exp.NullSafeNEQ(this=new.copy(), expression=old.copy()))
-    few = _entries(kept, keys)
+    few = rows_and_places(kept, [*keys, VALUE])
     for key in first:
         few = rows_with(few, key, all_rows((GROWN,), [key]))
     query = with_rows(with_rows(differing, GROWN, grown), FEW, few)
@@ -140,10 +140,10 @@ def insert_grown(
 
 
 @cached_rows
-def _entries(kept: Name, keys: Sequence[str]) -> exp.Select:
-    """The rows of a tensor, with their rowids."""
+def rows_and_places(kept: Name, columns: Sequence[str]) -> exp.Select:
+    """Return some columns of a table, with the rowids of its rows."""
     row = column("rowid").as_(ROW, quoted=True)
-    return select(*map(column, (*keys, VALUE)), row).from_(table(*kept))
+    return select(*map(column, columns), row).from_(table(*kept))
 
 
 def _values(old: exp.Expr, new: exp.Expr) -> list[exp.Expr]:
@@ -195,7 +195,7 @@ def describe_differing(
 
 @cached_text
 def delete_differing(kept: Name, name: Name, keys: Sequence[str]) -> str:
-    """Return DELETE of the rows of a tensor whose entries differ."""
+    """Return DELETE of the rows of a table whose rowids another one has beside their keys."""
     if any(x.casefold() == "rowid" for x in keys):  # a column hides what DuckDB calls so
         return delete_rows(kept, all_rows(name), keys)
     rows = select(column(ROW)).from_(table(*name))

@@ -263,7 +263,7 @@ def _measure_new_rows(
         measured = _facts_of_new(
             session, name, new, fill, change, change.watched.appended[0] - rows
         )
-        first = _rarest_key(source, keys.distinct, before.distinct)
+        first = rarest_key(source.keys, keys.distinct, before.distinct)
         if repeated := session.read(repeated_keys(source, table, last, first), where):
             position = ", ".join(
                 f"{key} = {value}" for key, value in zip(source.keys, repeated[0], strict=False)
@@ -281,9 +281,15 @@ def _measure_new_rows(
     return measured
 
 
-def _rarest_key(source: TableSource, new: Sequence[float], before: Sequence[float]) -> str | None:
-    """Return the key of which new rows have the smallest share of values; None if it is large."""
-    shares = {key: v / max(n, 1.0) for key, v, n in zip(source.keys, new, before, strict=True)}
+def rarest_key(keys: Sequence[str], new: Sequence[float], before: Sequence[float]) -> str | None:
+    """Return the key of which rows have the smallest share of values; None if it is large.
+
+    Args:
+        keys: the keys of a table.
+        new: V of each key in these rows, at most.
+        before: V in the table.
+    """
+    shares = {key: v / max(n, 1.0) for key, v, n in zip(keys, new, before, strict=False)}
     if len(shares) < 2:
         return None
     key = min(shares, key=shares.__getitem__)

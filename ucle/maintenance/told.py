@@ -13,19 +13,22 @@ from dataclasses import replace
 from typing import Any
 
 from ucle.database.session import Session
+from ucle.database.statistics_store import read_facts
 from ucle.errors import ArgumentError, InputError, ValueTypeError
 from ucle.foundation.names import fold_name
 from ucle.inputs.column_types import INTEGER_TYPES, Column
 from ucle.inputs.inputs import DescribedTable, describe
 from ucle.inputs.relations import register_table, table_columns
 from ucle.maintenance.document import Document, Parts, WatchedInput, known_inputs
+from ucle.maintenance.facts import rarest_key
 from ucle.maintenance.states import NO_ROWS, read_digest
 from ucle.maintenance.told_checks import check_told
-from ucle.maintenance.told_rows import ToldRows
+from ucle.maintenance.told_rows import ToldRows, rows_at_told
 from ucle.plan.sources import CsvFile, Nulls, TableName, TableSource
-from ucle.sqlgen.maintained_tables import rows_at, state_columns, state_keys
+from ucle.sqlgen.maintained_tables import state_columns, state_keys
+from ucle.sqlgen.replaced_rows import rows_and_places
 from ucle.sqlgen.told_changes import broken_numbers, columns_as
-from ucle.sqlgen.write_statements import all_rows, create_table, insert_rows, no_rows
+from ucle.sqlgen.write_statements import create_table, insert_rows, no_rows
 
 KINDS = ("inserted", "deleted")
 BROKEN = ("FLOAT", "DOUBLE", "DECIMAL")
@@ -118,24 +121,26 @@ class _Reader:
 
     def read(self, inserted: Any, deleted: Any) -> ToldRows:
         source, session = self._source, self._session
-        there = gone = None
+        there, gone, most = None, None, 0
         if inserted is not None:
-            new, _ = self._read(KINDS[0], inserted)
+            new, _, most = self._read(KINDS[0], inserted)
             there = replace(source, origin=TableName(new), table=True)
         valued = False
         if deleted is not None:
-            old, columns = self._read(KINDS[1], deleted)
+            old, columns, count = self._read(KINDS[1], deleted)
+            most += count
             gone = replace(source, origin=TableName(old), table=True)
             valued = self._own <= columns and len(self._own) > len(source.keys)
             valued = valued or not source.keys
             if not valued:
                 gone = _keys_alone(gone)
-        found = ToldRows(self._watched, source, there, gone, valued, None, NO_ROWS, NO_ROWS)
+        rarest = self._rarest_key(most)
+        found = ToldRows(self._watched, source, there, gone, valued, None, NO_ROWS, NO_ROWS, rarest)
         if gone is not None and self._watched.state is not None:
             where = f"refresh, input {self._watched.name}"
             removed = self._name("removed")
-            rows = all_rows(self._watched.state, state_columns(source))
-            rows = rows_at(rows, [(found.deleted, state_keys(source))])
+            rows = rows_and_places(self._watched.state, state_columns(source))
+            rows = rows_at_told(rows, found.deleted, found.keys, rarest)
             session.run(create_table(removed, rows, replace=True, temporary=True), where)
             found = replace(found, removed_rows=removed)
             found = replace(found, went=read_digest(session, found.removed, source))
@@ -143,11 +148,20 @@ class _Reader:
             found = replace(found, come=read_digest(session, found.inserted, source))
         return found
 
+    def _rarest_key(self, rows: int) -> str | None:
+        """Return the key that few rows of the state have in common with so many told ones."""
+        source = self._source
+        before = read_facts(self._watched.facts, len(source.keys) + len(source.dense), source.dense)
+        if before is None:
+            return None
+        keys = state_keys(source)
+        return rarest_key(keys, [float(rows)] * len(keys), before.distinct)
+
     def _name(self, kind: str) -> Parts:
         return ("temp", "main", f"{self._prefix}_{kind}")
 
-    def _read(self, kind: str, relation: Any) -> tuple[Parts, frozenset[str]]:
-        """Read rows of one kind; return their table, and which columns they have."""
+    def _read(self, kind: str, relation: Any) -> tuple[Parts, frozenset[str], int]:
+        """Read rows of one kind; return their table, which columns they have, and their number."""
         session, table = self._session, self._name(kind)
         where = f"refresh, {kind} rows of input {self._watched.name}"
         source = self._source
@@ -176,10 +190,11 @@ class _Reader:
             if any(one.type != other.type for one, other in pairs):  # INSERT converts them
                 empty = no_rows(columns_as(source, [(x.name, x.name) for _, x in pairs]))
                 session.run(create_table(table, empty, replace=True, temporary=True), where)
-                session.run(insert_rows(table, rows), where)
+                ((count,),) = session.run(insert_rows(table, rows), where)
             else:
-                session.run(create_table(table, rows, replace=True, temporary=True), where)
-        return table, frozenset(names)
+                made = create_table(table, rows, replace=True, temporary=True)
+                ((count,),) = session.run(made, where)
+        return table, frozenset(names), int(count)
 
     def _applies(self, column: Column) -> bool:
         """True if rows are told with a column: those of the input, and others to be inserted."""

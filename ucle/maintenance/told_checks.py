@@ -10,13 +10,12 @@ from ucle.database.session import Session
 from ucle.errors import ArgumentError, DuplicateCoordinatesError, MaintenanceError
 from ucle.foundation.dataclasses import dataclass
 from ucle.maintenance.states import check_state, has_types_of_input
-from ucle.maintenance.told_rows import ToldRows, table_of
+from ucle.maintenance.told_rows import ToldRows, rows_at_told, table_of
 from ucle.plan.sources import Nulls
 from ucle.sqlgen.cached_texts import Rows
 from ucle.sqlgen.maintained_tables import (
     count_behind,
     named_rows,
-    rows_at,
     rows_behind,
     rows_that_differ,
     state_columns,
@@ -89,10 +88,8 @@ class _Check:
         told = self._told
         if told.deleted_rows is None:
             return
-        assert told.watched.state is not None
         if told.source.nulls is Nulls.REFUSED or told.valued:
-            before = all_rows(told.watched.state, told.keys)
-            missing = rows_not_at(told.deleted, told.keys, before)
+            missing = rows_not_at(told.deleted, told.keys, told.removed)
             yield _Wrong(missing, partial(self._refuse_deleted, NOT_THERE, "a row"))
         if told.valued:
             others = rows_that_differ(told.deleted, told.removed, state_columns(told.source))
@@ -106,10 +103,11 @@ class _Check:
         if told.source.sum_duplicates or told.inserted_rows is None:
             return
         assert told.watched.state is not None
+        new = told.inserted
+        if told.deleted_rows is not None:  # where others are deleted, there are none to be found
+            new = rows_not_at(new, told.keys, told.deleted)
         before = all_rows(told.watched.state, told.keys)
-        taken = rows_at(before, [(told.inserted, told.keys)])
-        if told.deleted_rows is not None:
-            taken = rows_not_at(taken, told.keys, told.deleted)
+        taken = rows_at_told(before, new, told.keys, told.rarest)
         yield _Wrong(taken, self._refuse_taken)
 
     def _wrong_present(self, now: Rows) -> Iterator[_Wrong]:
@@ -125,8 +123,8 @@ class _Check:
         # Where rows are not added up, none of the state stays at the coordinates of inserted ones.
         expected = told.inserted
         if told.source.sum_duplicates:
-            expected = rows_at(told.now, [(at, told.keys)])
-        found = rows_at(now, [(at, told.keys)])
+            expected = rows_at_told(told.now, at, told.keys, told.rarest)
+        found = rows_at_told(now, at, told.keys, told.rarest)
         others = rows_that_differ(found, expected, state_columns(told.source))
         yield _Wrong(others, self._refuse_present)
 

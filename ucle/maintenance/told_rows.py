@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ucle.database.session import Session
 from ucle.foundation.dataclasses import dataclass
 from ucle.maintenance.document import Parts, WatchedInput
@@ -11,10 +13,14 @@ from ucle.sqlgen.cached_texts import Rows
 from ucle.sqlgen.maintained_tables import (
     added_rows,
     changed_rows,
+    named_rows,
+    rows_at,
+    rows_with,
     state_columns,
     state_keys,
     state_rows,
 )
+from ucle.sqlgen.replaced_rows import delete_differing
 from ucle.sqlgen.told_changes import rows_after, rows_of_both, stored_keys
 from ucle.sqlgen.write_statements import all_rows, delete_rows, insert_rows, no_rows
 
@@ -35,12 +41,15 @@ class ToldRows:
     valued: bool
     """True if the deleted rows have values, which have to be those of the input."""
     removed_rows: Parts | None
-    """The rows of the state at the deleted coordinates, in a temporary table; None if no deleted
-    rows were told, or the input has no state."""
+    """The rows of the state at the deleted coordinates, with their rowids, in a temporary table;
+    None if no deleted rows were told, or the input has no state."""
     come: Digest
     """That of the inserted rows."""
     went: Digest
     """That of the removed ones."""
+    rarest: str | None = None
+    """The key of the state that few of its rows have in common with the told ones; None if there
+    is none."""
 
     @property
     def keys(self) -> list[str]:
@@ -84,6 +93,17 @@ def _rows_or_none(source: TableSource, told: TableSource | None) -> Rows:
     return no_rows(state_rows(source)) if told is None else state_rows(told)
 
 
+def rows_at_told(rows: Rows, told: Rows, keys: Sequence[str], rarest: str | None) -> Rows:
+    """Return the rows of a query at the coordinates of told ones.
+
+    Others are passed over by the rarest key alone, if there is one: that takes two thirds of the
+    time.
+    """
+    if rarest is not None:
+        rows = rows_with(rows, rarest, named_rows(told, [rarest], [rarest]))
+    return rows_at(rows, [(told, keys)])
+
+
 def apply_told(session: Session, told: ToldRows) -> None:
     """Delete and insert the rows that were told."""
     table, where = table_of(told.source), f"refresh, input {told.watched.name}"
@@ -106,8 +126,8 @@ def keep_told(session: Session, told: ToldRows) -> None:
     if told.watched.state is None:
         return
     where = f"refresh, input {told.watched.name}"
-    if told.deleted_rows is not None:
-        session.run(delete_rows(told.watched.state, told.deleted, told.keys), where)
+    if told.removed_rows is not None:
+        session.run(delete_differing(told.watched.state, told.removed_rows, told.keys), where)
     if told.inserted_rows is not None:
         session.run(insert_rows(told.watched.state, told.inserted), where)
 
