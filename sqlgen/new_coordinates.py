@@ -38,6 +38,37 @@ def count_new_keys(source: TableSource, last: int, changed: Name, axes: Sequence
 
 
 @cached_text
+def lost_coordinates(source: TableSource, removed: Name, axes: Sequence[int]) -> str:
+    """Return a query for the coordinates of removed rows at which a table has no row any more.
+
+    There is a list for each key, NULL where it has none of them.
+
+    Args:
+        source: the table.
+        removed: these rows, with columns `KEY`.
+        axes: the places of the keys.
+    """
+    found = []
+    for axis in axes:
+        key = column(KEY.format(axis), "removed")
+        rows = select(column(source.keys[axis]).as_(identifier("place"))).from_(
+            source_table(source)
+        )
+        same = exp.EQ(this=column("place", "rows"), expression=key)
+        others = rows.subquery(alias=identifier("rows"))
+        there = exp.Exists(this=select(integer(1)).from_(others).where(same))
+        once = (
+            select(exp.Star())
+            .distinct()
+            .from_(select(column(KEY.format(axis))).from_(table(*removed)).subquery("places"))
+        )
+        places = function("list", cast(key.copy(), "BIGINT"))
+        lost = select(places).from_(once.subquery(alias=identifier("removed")))
+        found.append(lost.where(exp.not_(there, copy=False)).subquery())
+    return sql_text(select(*found))
+
+
+@cached_text
 def absent_coordinates(source: TableSource, axis: int, size: int) -> str:
     """Return a query for the positions of an axis that no row of a table has, in order."""
     ends = integer(0), integer(size - 1)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 import ucle
 from ucle.database.macro_check import open_checked
+from ucle.database.statistics_cache import cover_facts
 from ucle.database.statistics_store import read_facts
 from ucle.errors import (
     DatabaseError,
@@ -25,6 +27,7 @@ from ucle.errors import (
 )
 from ucle.maintenance import facts
 from ucle.maintenance.kept_documents import read_document
+from ucle.stats.measure import MeasuredInput
 
 TEXT = "T[i] += A[i,j] * x[j]; Z[i] = relu(T[i] - 1)"
 
@@ -264,6 +267,56 @@ def test_coordinates_that_get_entries(most: int, monkeypatch: pytest.MonkeyPatch
             lacking = {axis for axis, n in enumerate(found.sizes) if n > found.distinct[axis]}
             noted = {axis for axis, _ in found.absent}
             assert noted == lacking if most == 500 else noted <= lacking
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("most", [0, 2, 500])
+def test_coordinates_that_lose_entries(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """V is counted where rows were told that are gone: few coordinates are looked for."""
+    uncounted: list[int] = []
+
+    def cover(*given: Any) -> MeasuredInput:
+        uncounted.append(2 - len(given[4].counts))
+        return cover_facts(*given)
+
+    monkeypatch.setattr(facts, "MOST_ABSENT", most)
+    monkeypatch.setattr(facts, "cover_facts", cover)
+    with ucle.connect() as connection:
+        connection.execute(
+            "CREATE TABLE A AS SELECT i, j, 1.0 + i AS val FROM range(9) a(i), range(8) b(j)"
+        )
+        program = ucle.einsum_program(
+            "s[i] += A[i,j]; n[i] = 1 / s[i]", A="A", database=connection, outputs=["n"]
+        )
+        kept = program.maintain("kept", connection)
+        uncounted.clear()
+        changes = (
+            ("i = 3 AND j < 7", ""),
+            ("i = 3", "(1, 9, 7.0)"),
+            ("j IN (2, 5) OR i = 6", "(4, 5, 8.0), (0, 1, 3.0)"),
+            ("i = 1", "(3, 0, 1.0), (1, 0, 2.0)"),
+            ("i = 8", "(6, 2, 1.0)"),
+            ("j = 4", "(0, 4, 5.0), (4, 4, 5.0)"),
+        )
+        for where, come in changes:
+            rows = f"FROM (VALUES {come}) t(i, j, val)" if come else "FROM A WHERE false"
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE come AS {rows}")
+            connection.execute(
+                "CREATE OR REPLACE TEMP TABLE gone AS SELECT i, j FROM A "
+                f"WHERE ({where}) OR (i, j) IN (SELECT (i, j) FROM come)"
+            )
+            kept.refresh(inserted={"A": "come"}, deleted={"A": "gone"})
+            with program.recompile().execute() as result:
+                expected = sorted(result["n"].shown(rows="nonfill").fetchall())
+            assert sorted(connection.table("kept").fetchall()) == expected
+            with open_checked(connection) as session:
+                (watched,) = read_document(session, "kept").inputs
+            found = read_facts(watched.facts, 2, ())
+            assert found is not None
+            v = connection.sql("SELECT count(DISTINCT i), count(DISTINCT j) FROM A").fetchall()
+            assert [found.counts.get(axis, v[0][axis]) for axis in (0, 1)] == list(v[0])
+            assert all(len(places) <= most for _, places in found.absent)
+    assert most < 500 or not any(uncounted)
 
 
 def test_an_appended_number() -> None:

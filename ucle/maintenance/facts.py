@@ -21,7 +21,12 @@ from ucle.maintenance.document import WatchedInput
 from ucle.maintenance.told_rows import ToldRows
 from ucle.plan.sources import Nulls, TableName, TableSource
 from ucle.sqlgen.maintained_tables import drop_table, repeated_keys, rows_behind
-from ucle.sqlgen.new_coordinates import absent_coordinates, count_new_keys, now_present
+from ucle.sqlgen.new_coordinates import (
+    absent_coordinates,
+    count_new_keys,
+    lost_coordinates,
+    now_present,
+)
 from ucle.sqlgen.told_changes import ends_of_rows
 from ucle.sqlgen.write_statements import create_table
 from ucle.stats.measure import MOST_BITS, MeasuredInput, combine
@@ -55,7 +60,7 @@ def measure_with(
         if now is None:
             now = known_facts(session, tensor, source, fill, asks_for_coverage=coverage)
         elif coverage:
-            now = _count_grown(session, watched, change, source, now)
+            now = _count_changed(session, watched, change, source, now)
             now = cover_facts(session, tensor, source, fill, now)
         found[tensor] = now
         return now
@@ -88,34 +93,37 @@ def _present_facts(
     return None if changed_size else now
 
 
-def _count_grown(
+def _count_changed(
     session: Session,
     watched: WatchedInput,
     change: ChangedInput | None,
     source: TableSource,
     now: MeasuredInput,
 ) -> MeasuredInput:
-    """Return facts about a table that has grown with V counted where it was counted before.
+    """Return facts about a table that has changed with V counted where it was counted before.
 
     New coordinates are counted, and those of the rows before are not looked through again: where
-    each had a row, there is none to be found, and where few had none, these are known.
+    each had a row, there is none to be found, and where few had none, these are known. Of removed
+    rows, the coordinates are looked for that no other row has.
     """
     before = read_facts(watched.facts, len(source.keys) + len(source.dense), source.dense)
-    count = None if change is None or before is None else _rows_before(watched, change)
-    if change is None or before is None or count is None:
+    if change is None or before is None:
         return now
-    added = change.facts.count
-    if before.entries != count or now.entries != before.entries + added:
+    if (_rows(watched), _rows(change.watched)) != (before.entries, now.entries):
         return now  # some rows are no entries
+    removed = None if change.told is None else change.told.removed_rows
     counts = {axis: v for axis, v in before.counts.items() if not source.is_encoded(axis)}
-    others = [axis for axis, v in counts.items() if v != now.sizes[axis]]
-    known = {axis: x for axis, x in before.absent if now.sizes[axis] == before.sizes[axis]}
-    absent = {axis: known[axis] for axis in others if axis in known}
+    others = [axis for axis, v in counts.items() if removed or v != now.sizes[axis]]
+    absent = _known_absent(before, now, others)
     where = f"input {watched.name}"
-    if absent:
-        (present,) = session.read(now_present(change.table, absent), where)
-        for (axis, places), found in zip(absent.items(), present, strict=True):
+    if known := {axis: places for axis, places in absent.items() if places}:
+        (present,) = session.read(now_present(change.table, known), where)
+        for (axis, places), found in zip(known.items(), present, strict=True):
             absent[axis] = tuple(x for x in places if x not in (found or ()))
+    if removed and absent:
+        (lost,) = session.read(lost_coordinates(source, removed, list(absent)), where)
+        for (axis, places), found in zip(absent.items(), lost, strict=True):
+            absent[axis] = tuple(sorted({*places, *(found or ())}))
     unknown = [axis for axis in others if axis not in absent]
     for axis in [x for x in unknown if now.sizes[x] - counts[x] <= MOST_ABSENT]:
         if now.sizes[axis] <= MOST_BITS:
@@ -130,16 +138,22 @@ def _count_grown(
         (new,) = session.read(query, where)
         counts |= {axis: counts[axis] + float(x) for axis, x in zip(unknown, new, strict=True)}
     distinct = tuple(counts.get(axis, v) for axis, v in enumerate(now.distinct))
-    few = tuple((axis, places) for axis, places in absent.items() if places)
+    few = tuple((x, places) for x, places in absent.items() if 0 < len(places) <= MOST_ABSENT)
     return replace(now, distinct=distinct, counted=now.counted.union(counts), absent=few)
 
 
-def _rows_before(watched: WatchedInput, change: ChangedInput) -> int | None:
-    """Return the number of rows before some were added to them; None if others were removed."""
-    if watched.appended is not None:
-        return watched.appended[0]
-    only_added = change.told is not None and change.told.deleted_rows is None
-    return watched.digest[0] if only_added else None
+def _rows(watched: WatchedInput) -> int | None:
+    """Return the number of rows of an input."""
+    return watched.digest[0] if watched.appended is None else watched.appended[0]
+
+
+def _known_absent(
+    before: MeasuredInput, now: MeasuredInput, axes: Sequence[int]
+) -> dict[int, tuple[int, ...]]:
+    """Return the coordinates that had no row, where these are known."""
+    known: dict[int, tuple[int, ...]] = dict(before.absent)
+    known |= {axis: () for axis, v in before.counts.items() if v == before.sizes[axis]}
+    return {x: known[x] for x in axes if x in known and now.sizes[x] == before.sizes[x]}
 
 
 def _joined(parts: list[MeasuredInput]) -> MeasuredInput:
