@@ -271,6 +271,7 @@ class Candidates(Derivation):
         return Candidate(SCRATCH, reason, made.cost, made, kept.tensor)
 
     def _build(self, statements: Sequence[Statement], outputs: Sequence[str]) -> KeptProgram:
+        statements = self._with_coordinates(statements)
         inputs, options = self._read_by(statements), self.whole.options
         if options.bounds:  # those of labels that none of these statements has mean nothing
             own = set().union(*map(statement_labels, statements))

@@ -12,11 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import unique_names
 from ucle.inputs.inputs import quoted_name
 from ucle.inputs.table_input import Measure, TableInput
+from ucle.language.parse import parse_program
 from ucle.language.syntax import Statement
 from ucle.maintenance.affected import (
     AffectedKeys,
@@ -30,7 +32,7 @@ from ucle.maintenance.affected import (
 from ucle.maintenance.bound_program import BoundProgram
 from ucle.maintenance.chosen_tensors import readable
 from ucle.maintenance.differences import Difference, Updated, update
-from ucle.maintenance.document import Document, KeptTensor
+from ucle.maintenance.document import Document, KeptTensor, WatchedInput, input_of
 from ucle.maintenance.extremes import Before, extend
 from ucle.maintenance.restricted import restrict
 
@@ -72,6 +74,67 @@ class Derivation:
         """Return the inputs of a program."""
         read = set().union(*map(reads_of, statements)) - {x.target.tensor for x in statements}
         return {name: self._given[name] for name in sorted(read)}
+
+    def _sized_input(self, watched: WatchedInput) -> TableInput:
+        """Return an input of the text, with the sizes that its axes have in the whole program.
+
+        A program that reads it alone would have smaller ones where another input of the text has
+        larger coordinates along the same label.
+        """
+        spec, axes = input_of(watched.spec), self._types[watched.name].axes
+        bounds = list(spec.bounds or [None] * len(axes))
+        for n in watched.axes:
+            bounds[n] = axes[n].bound if axes[n].dictionary is None else None
+        return replace(spec, bounds=tuple(bounds), measured=self.whole.facts[watched.name])
+
+    def _with_coordinates(self, statements: Sequence[Statement]) -> Sequence[Statement]:
+        """Return a program whose axes have all the words that they have in the whole program.
+
+        These are those of all inputs with the same dictionary. Where an entry may depend on how
+        many there are, or on their order, the program gets statements, which are not computed, that
+        read an input along the same label as a tensor of the program.
+        """
+        if not self._sizes_count:
+            return statements
+        read = sorted(self._read_by(statements))
+        if not any(depends_on_sizes(x, self._is_zero_where_absent) for x in statements):
+            return statements
+        known = [x for x in read if x in self._types]
+        places = {
+            axis.dictionary: (name, n)
+            for name in known
+            for n, axis in enumerate(self._types[name].axes)
+            if axis.dictionary is not None
+        }
+        found = list(statements)
+        for name in sorted({x.name for x in self.document.inputs} - {*known}):
+            for n, axis in enumerate(self._types[name].axes):
+                if axis.dictionary in places:
+                    found.append(self._read_along(places[axis.dictionary], (name, n), len(found)))
+        return found
+
+    def _read_along(self, one: tuple[str, int], other: tuple[str, int], number: int) -> Statement:
+        """Return a statement that reads two tensors along a label that they share."""
+        reads = []
+        for side, (name, place) in enumerate((one, other)):
+            labels = [f"x{side}_{n}" for n in range(self._types[name].rank)]
+            labels[place] = "shared"
+            read = f"{name}[{','.join(labels)}]"
+            reads.append(f"({read} == {read})")
+        (target,) = unique_names([f"coordinates_{number}"], self._taken)
+        (statement,) = parse_program(f"{target}[] any= {' == '.join(reads)}")
+        return statement
+
+    @cached_property
+    def _sizes_count(self) -> bool:
+        """True if some entries depend on the sizes of axes."""
+        return any(depends_on_sizes(x, self._is_zero) for x in self._statements.values())
+
+    def _is_zero_where_absent(self, tensor: str) -> bool:
+        """True if a tensor of a derived program is finite, and 0 where it is not stored."""
+        if tensor in self._types:
+            return self._is_zero(tensor)
+        return tensor in self._given and not self._given[tensor].fill
 
     @property
     def _inputs(self) -> dict[str, TableInput]:

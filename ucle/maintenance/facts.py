@@ -190,7 +190,7 @@ def _with_told(
     constant = ends is not None and ends[0] == ends[1] and remaining > 0
     if at_end or (lost and not constant):
         # What is the largest now takes a look at all rows.
-        checked = count_facts(session, tensor, source, fill)
+        checked = count_facts(session, tensor, source, fill, change.watched.digest[0])
         distinct = [sum(v) for v in zip(*(x.distinct for x in parts), strict=True)]
         limited = zip(distinct, checked.sizes, strict=True)
         return MeasuredInput(

@@ -39,7 +39,7 @@ from ucle.maintenance.candidates import (
 from ucle.maintenance.changes import ChangedInput, lies_within
 from ucle.maintenance.derivation import DIFFERENCES
 from ucle.maintenance.differences import Difference
-from ucle.maintenance.document import Document, KeptTensor, Parts, encoded_axes, input_of
+from ucle.maintenance.document import Document, KeptTensor, Parts, encoded_axes
 from ucle.maintenance.extremes import Before
 from ucle.maintenance.replaced_rows import NewRows, Replaced, replace_rows
 from ucle.maintenance.states import Digest
@@ -128,9 +128,7 @@ class Refresh(Candidates):
         super().__init__(session, document, whole, way)
         self.changes = changes
         self.reports: list[TensorReport] = []
-        self._given |= {
-            x.name: replace(input_of(x.spec), measured=whole.facts[x.name]) for x in document.inputs
-        }
+        self._given |= {x.name: self._sized_input(x) for x in document.inputs}
         for name, change in changes.items():
             axes = self._types[name].axes
             own = [axes[n] for n in change.watched.axes]
