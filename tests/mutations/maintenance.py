@@ -13,6 +13,7 @@ KEPT = "tests/maintenance/test_maintained.py"
 QUOTIENTS = "tests/maintenance/test_refresh.py::test_quotients_of_tables_that_only_grow"
 DIFFERENCES = "tests/maintenance/test_differences.py"
 AFFECTED = "tests/maintenance/test_affected.py"
+SIZES = "tests/maintenance/test_axis_sizes.py::test_axes_that_another_input_makes_longer"
 
 MAINTENANCE: tuple[Mutation, ...] = (
     Mutation(
@@ -185,6 +186,30 @@ MAINTENANCE: tuple[Mutation, ...] = (
         "        elif False:",
         "a quotient of sums that are never empty counts as one by 0, and has rows of zeros",
         (f"{QUOTIENTS}[auto]",),
+    ),
+    Mutation(
+        "sizes-of-inputs-alone",
+        "ucle/maintenance/derivation.py",
+        "            bounds[n] = axes[n].bound if axes[n].dictionary is None else None",
+        "            pass",
+        "a tensor is computed with the sizes of the inputs that it reads, and not of the text",
+        (f"{SIZES}[auto-False]",),
+    ),
+    Mutation(
+        "words-of-inputs-alone",
+        "ucle/maintenance/derivation.py",
+        "                if axis.dictionary in places:",
+        "                if False:",
+        "a tensor is computed with the words of the inputs that it reads, and not of the text",
+        (f"{SIZES}[auto-True]",),
+    ),
+    Mutation(
+        "coordinates-that-lose-all-rows",
+        "ucle/maintenance/facts.py",
+        "            absent[axis] = tuple(sorted({*places, *(found or ())}))",
+        "            pass",
+        "a coordinate of which all rows were told to be gone counts as one that has some",
+        (f"{KEPT}::test_coordinates_that_lose_entries[500]",),
     ),
     Mutation(
         "masks-behind-full-factors",
