@@ -3,12 +3,14 @@
 ``make spark-bench BENCH=spark_loops``. The three take their steps in turn. Measures the wall time
 of a step, the processor time of all processes in it, and the bytes that shuffles write, from
 Spark's event log, against the estimate; of the first step, what it moves more than others. Results
-are compared before times count. Spark has answered a query before ucle compiles, so that its own
-start counts for neither. Plain Spark SQL keeps the state of each step with ``localCheckpoint``.
+are compared before times count, and the losses of a network also with PyTorch's (``TORCH=torch``
+installs it). Spark has answered a query before ucle compiles, so that its own start counts for
+neither. Plain Spark SQL keeps the state of each step with ``localCheckpoint``.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import os
 import sys
@@ -24,12 +26,14 @@ import click
 import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
 import ucle
+from benchmarks import training
 from benchmarks.processes import processor_seconds
-from benchmarks.spark import GRAPHS, entries
 from benchmarks.spark import arrays as row_arrays
+from benchmarks.spark import entries
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -37,18 +41,27 @@ sys.path.insert(0, str(ROOT / "tests" / "spark"))
 
 from cluster import settings  # noqa: E402
 from events import shuffled  # noqa: E402
-from graph_data import load  # noqa: E402
 
 MASTER = os.environ.get("UCLE_SPARK_MASTER", "local-cluster[2,1,2048]")
 HEADER = (
     "loop", "steps", "compile s", "first s", "all steps s", "step s", "DuckDB step s",
     "may take s", "Spark SQL step s", "times", "step CPU s", "DuckDB CPU s", "Spark SQL CPU s",
     "times", "moved MB a step", "estimate MB", "ratio", "before MB", "estimate MB", "ratio",
+    "differs from DuckDB", "from PyTorch",
 )  # fmt: skip
 
 
 REGRESSION = (200_000, 64, 16)
 """Rows, features and targets."""
+
+CLOSE = 1e-6
+"""How far losses may be from those of others, as a share of them."""
+
+
+def nothing(step: int) -> dict[str, NDArray[np.float64]]:
+    """Return no arrays, for a step that is given none."""
+    del step
+    return {}
 
 
 def allowed(alone: float) -> float:
@@ -69,7 +82,12 @@ class Loop:
     steps: int
     until: float = 0.0
     """The last output at which the loop ends."""
-    train: tuple[str, list[str]] | None = None
+    train: tuple[str, list[str], Any] | None = None
+    """A loss, and what an optimiser changes."""
+    given: Callable[[int], dict[str, NDArray[np.float64]]] = nothing
+    """Arrays that a step is given from memory, by its number."""
+    peer: Callable[[int], list[float]] | None = None
+    """The losses of so many steps of PyTorch."""
     sql: str | None = None
     """The next state ``p`` in Spark's SQL, from the tables by their names."""
     entries: dict[str, str] = field(default_factory=dict)
@@ -132,26 +150,20 @@ def least_squares(folder: Path, users: int, things: int, rank: int) -> Loop:
 
 
 def network(folder: Path) -> Loop:
-    """Training of a graph convolution network with two layers on planetoid_cora."""
-    adjacency, _ = load(GRAPHS / "planetoid_cora")
-    rng = np.random.default_rng(2)
-    nodes, width, hidden, classes = adjacency.shape[0], 64, 16, 7
-    text = """
-        T[i,f] += A[i,j] * X[j,f]
-        H[i,h] = relu(sum[f](T[i,f] * W1[f,h]))
-        S[i,h] += A[i,j] * H[j,h]
-        P[i,c] += S[i,h] * W2[h,c]
-        loss[] = mean[i,c](square(P[i,c] - Y[i,c]))
-    """
-    arrays = {
-        "X": rng.normal(size=(nodes, width)),
-        "Y": rng.normal(size=(nodes, classes)),
-        "W1": rng.normal(size=(width, hidden)) / 8,
-        "W2": rng.normal(size=(hidden, classes)) / 4,
-    }
-    tables = {"A": stored(folder, "cora", sp.coo_array(adjacency).astype(float))}
-    name = f"GCN training, planetoid_cora, width {width}"
-    return Loop(name, text, tables, arrays, ["loss"], None, 20, train=("loss", ["W1", "W2"]))
+    """Training of a graph network with dropout, whose mask comes from memory in each step."""
+    data = training.network("planetoid_cora", 16)
+    return Loop(
+        "GCN training, planetoid_cora, 16 hidden",
+        training.TEXT,
+        {"A": stored(folder, "cora", data.adjacency), "X": stored(folder, "words", data.features)},
+        {"Y": data.shares, "W1": data.first, "W2": data.second, "keep": data.mask(0)},
+        ["loss"],
+        None,
+        20,
+        train=("loss", ["W1", "W2"], training.optimiser(data)),
+        given=lambda step: {"keep": data.mask(step)},
+        peer=training.torch_steps(data) if importlib.util.find_spec("torch") else None,
+    )
 
 
 def regression(folder: Path, rows: int, width: int, targets: int) -> Loop:
@@ -208,7 +220,7 @@ def compiled(loop: Loop, database: Any, **options: Any) -> Any:
         **options,
     )
     if loop.train is not None:
-        program = program.minimize(*loop.train, ucle.optim.adam(0.01))
+        program = program.minimize(*loop.train)
     return program
 
 
@@ -268,22 +280,25 @@ def measure(spark: SparkSession, log: Path, loop: Loop, most_sql: int) -> str:
     started = time.perf_counter()
     program = compiled(loop, spark, engine="spark")
     compile_seconds = time.perf_counter() - started
-    plan = program.step_plan(loop.carry)
+    swap = [*loop.given(0)]
+    plan = program.step_plan(loop.carry, swap=swap)
     name = loop.train[0] if loop.train else loop.outputs[-1]
     connection = ucle.connect(threads=2)
     by_sql = sql_step(spark, loop)
     ours, alone, plain = Times(), Times(), Times()
     moved, numbers, expected = [], [], []
     with (
-        program.prepare(carry=loop.carry) as run,
-        compiled(loop, connection).prepare(connection, carry=loop.carry) as run_alone,
+        program.prepare(carry=loop.carry, swap=swap) as run,
+        compiled(loop, connection).prepare(connection, carry=loop.carry, swap=swap) as run_alone,
     ):
         for number in range(loop.steps):
+            given = loop.given(number)
             before = shuffled(log)
-            result = ours.run(run)
+            result = ours.run(lambda given=given: run(**given))
             moved.append(shuffled(log) - before)
             numbers.append(result[name].number)
-            expected.append(float(alone.run(run_alone)[name].to_numpy()))
+            by_duckdb = alone.run(lambda given=given: run_alone(**given))
+            expected.append(float(by_duckdb[name].to_numpy()))
             if by_sql is not None and number < most_sql:
                 plain.run(by_sql)
                 if number == 0:
@@ -291,7 +306,10 @@ def measure(spark: SparkSession, log: Path, loop: Loop, most_sql: int) -> str:
             if numbers[-1] < loop.until:
                 break
     spark.catalog.clearCache()
-    np.testing.assert_allclose(numbers, expected, rtol=1e-6, atol=1e-13)
+    from_duckdb = difference(numbers, expected)
+    from_torch = "" if loop.train is None else "not installed"
+    if loop.peer is not None:
+        from_torch = difference(numbers, loop.peer(len(numbers)))
     once = moved[0] - np.median(moved[1:])
     return " | ".join(
         (
@@ -306,9 +324,15 @@ def measure(spark: SparkSession, log: Path, loop: Loop, most_sql: int) -> str:
             f"{max(moved[1:]) / 1e6:.3f}) | {plan.bytes / 1e6:.3f}",
             cell(ratio(float(np.median(moved[1:])), plan.bytes)),
             f"{once / 1e6:.1f} | {plan.bytes_once / 1e6:.1f}",
-            f"{cell(ratio(once, plan.bytes_once))} |",
+            f"{cell(ratio(once, plan.bytes_once))} | {from_duckdb} | {from_torch} |",
         )
     )
+
+
+def difference(numbers: list[float], expected: list[float]) -> str:
+    """Return the largest difference of the numbers of some steps, as a share of those expected."""
+    np.testing.assert_allclose(numbers, expected, rtol=CLOSE, atol=1e-13)
+    return f"{np.max(np.abs(np.subtract(numbers, expected)) / np.abs(expected)):.0e}"
 
 
 def check_state(spark: SparkSession, loop: Loop, result: Any) -> None:

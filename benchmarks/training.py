@@ -102,11 +102,15 @@ def _step(data: Network, connection: duckdb.DuckDBPyConnection, *, tables: bool)
         },
         database=connection,
     )
-    adam = ucle.optim.adam(data.rate, weight_decay={"W1": DECAY})
-    return program.minimize("loss", ["W1", "W2"], adam)
+    return program.minimize("loss", ["W1", "W2"], optimiser(data))
 
 
-def _torch_steps(data: Network) -> Callable[[int], list[float]]:
+def optimiser(data: Network) -> Any:
+    """Return the optimiser of a network: Adam, which has the first layer's weights decay."""
+    return ucle.optim.adam(data.rate, weight_decay={"W1": DECAY})
+
+
+def torch_steps(data: Network) -> Callable[[int], list[float]]:
     """Return a function that runs a number of steps and returns their losses."""
     import torch  # noqa: PLC0415
 
@@ -186,12 +190,12 @@ def measure(data: Network, rounds: int, *, tables: bool) -> Steps:
         step = _step(data, connection, tables=tables)
         compiled = time.perf_counter() - started
         with step.prepare(connection) as run:
-            torch_steps, ucle_steps = _torch_steps(data), _ucle_steps(run, data)
-            expect_close("losses", np.array(ucle_steps(5)), np.array(torch_steps(5)), 1e-6)
-            sides = {"torch": lambda: torch_steps(STEPS), "ucle": lambda: ucle_steps(STEPS)}
+            by_torch, by_ucle = torch_steps(data), _ucle_steps(run, data)
+            expect_close("losses", np.array(by_ucle(5)), np.array(by_torch(5)), 1e-6)
+            sides = {"torch": lambda: by_torch(STEPS), "ucle": lambda: by_ucle(STEPS)}
             times = race(sides, rounds)
             with _counted() as sent:
-                ucle_steps(1)
+                by_ucle(1)
     return Steps(compiled, times["torch"] / STEPS, times["ucle"] / STEPS, len(sent))
 
 

@@ -197,6 +197,36 @@ def test_a_step_moves_what_is_estimated(spark: Any, event_log: Path) -> None:
     assert max(later) <= plan.bytes + heads
 
 
+@pytest.mark.skipif(ELSEWHERE, reason="it notes no events here")
+def test_a_step_moves_the_array_that_it_is_given(spark: Any, event_log: Path) -> None:
+    """From the driver to the partitions of its readers, as estimated for a loop that swaps it."""
+    rows, width = 2_000, 20
+    features = RNG.normal(size=(rows, width))
+    program = einsum_program(
+        "p[i] += X[i,f] * k[i,f] * w[f]; g[f] += X[i,f] * p[i]; w_next[f] = w[f] - 1e-4 * g[f]",
+        X=table(arrays(spark, features, "i"), bounds=[rows, width]),
+        k=np.ones((rows, width)),
+        w=np.ones(width),
+        outputs=["w_next"],
+        database=spark,
+        engine="spark",
+    )
+    carry, expected, moved = {"w": "w_next"}, np.ones(width), []
+    estimate = program.step_plan(carry, swap=["k"]).bytes
+    assert estimate - program.step_plan(carry).bytes > 7 * rows * width
+    assert f"moves {estimate:,.0f} bytes" in program.explain(carry=carry, swap=["k"])
+    with program.prepare(carry=carry, swap=["k"]) as run:
+        for _ in range(4):
+            given = RNG.random((rows, width))
+            before = shuffled(event_log)
+            result = run(k=given)
+            moved.append(shuffled(event_log) - before)
+            expected = expected - 1e-4 * (features.T @ ((features * given) @ expected))
+            np.testing.assert_allclose(result["w_next"].to_numpy(), expected, rtol=1e-9)
+    assert estimate / 1.5 <= min(moved[1:])
+    assert max(moved[1:]) <= 1.5 * estimate
+
+
 @pytest.mark.skipif(REMOTE is None or ELSEWHERE, reason="it asks a server of Spark Connect")
 def test_a_step_over_connect_moves_its_state_alone(spark: Any, event_log: Path) -> None:
     """The graph moves before the first step; each later one moves the same bytes."""

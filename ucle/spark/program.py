@@ -180,14 +180,15 @@ class SparkProgram:
         fetch = FETCH * len(self._inputs) + self.cluster.network.price_fetch(size) / 1e9
         return {"spark": self.plan.seconds, "duckdb": alone.decomposed.total_cost / 1e9 + fetch}
 
-    def explain(self, *, carry: Mapping[str, str] | None = None) -> str:
+    def explain(self, *, carry: Mapping[str, str] | None = None, swap: Sequence[str] = ()) -> str:
         """Explain the choice of the engine, the fragments, and the bytes that move between them.
 
         Args:
             carry: explain a step of a loop with these inputs and the outputs that replace them.
+            swap: arrays that steps of this loop are given from memory.
         """
         if carry is not None:
-            step = self.step_plan(carry)
+            step = self.step_plan(carry, swap=swap)
             return "\n".join(
                 [
                     f"a step takes {step.seconds:.2f} s on {self.cluster.partitions} partitions of "
@@ -401,18 +402,22 @@ class SparkProgram:
         plans = (StepPlans(each, carry, changing, cut) for each in tried)
         return min(plans, key=lambda each: each.step.again.seconds)
 
-    def step_plan(self, carry: Mapping[str, str] | None = None) -> DistributedPlan:
+    def step_plan(
+        self, carry: Mapping[str, str] | None = None, *, swap: Sequence[str] = ()
+    ) -> DistributedPlan:
         """Return the fragments of one step of a loop.
 
         Args:
             carry: as for `prepare`.
+            swap: as for `prepare`.
         """
         carried = dict(self.carry if carry is None else carry)
+        changing = (*carried, *swap)
         where = self._session.connection
         build = with_outputs(self._build, where, tuple(carried.values()))
-        build = vary_inputs(build, where, tuple(carried), carried=carried, runs=RUNS)
+        build = vary_inputs(build, where, changing, carried=carried, runs=RUNS)
         check_carry(build.compiled, carried)
-        return self._cheapest_step(build.compiled, carried, tuple(carried)).step.again
+        return self._cheapest_step(build.compiled, carried, changing).step.again
 
     def __repr__(self) -> str:
         return f"<SparkProgram of {', '.join(self.outputs)}, on {self.engine}>"
