@@ -75,6 +75,47 @@ def test_every_decomposition_of_a_backward_pass(name: str, routes: Routes) -> No
         check(program.with_decomposition(way), name, routes[route], (route, way))
 
 
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize(
+    "factor",
+    ["((E[v,k] and E[v,u]) * (v != k + 1))", "sum[n](N[k,n] * N[v,n])"],
+    ids=["a mask", "a sum"],
+)
+def test_an_extreme_is_one_of_the_numbers_that_it_was_taken_of(
+    name: str, factor: str, routes: Routes
+) -> None:
+    """If their factors were multiplied in another order than before, none might equal it."""
+    rng = np.random.default_rng(5)
+    given = {
+        "s": rng.normal(size=9),
+        "g": rng.normal(size=4),
+        "E": rng.normal(size=(9, 9)),
+        "f": rng.normal(size=3),
+        "N": rng.normal(size=(9, 5)),
+        "w": rng.normal(size=(9, 4, 9)),
+    }
+    s, g, large, f, n, w = given.values()
+    mask = np.arange(9)[:, None] != np.arange(9) + 1 if "and" in factor else n @ n.T
+    every = np.einsum("v,r,vu,vk,i->vruki", s, g, large, mask, f)
+    weighed = w * getattr(every, name)(axis=(3, 4))
+    # The extremes of multiples are multiples: each factor has the same share of them.
+    expected = {"d_s": weighed.sum(axis=(1, 2)) / s, "d_g": weighed.sum(axis=(0, 2)) / g}
+    text = f"t[v,r,u] = {name}[k,i](s[v] * g[r] * E[v,u] * {factor} * f[i])"
+    program = ucle.einsum_program(
+        f"{text}; loss = sum[v,r,u](t[v,r,u] * w[v,r,u])",
+        inputs={x: array for x, array in given.items() if x != "N" or "N" in factor},
+        database=routes["native"],
+    ).gradient("loss", ["s", "g"])
+    for way in ["relational", *some_decompositions(program, 1, 4)]:
+        for route, connection in routes.items():
+            with program.with_decomposition(way).execute(connection) as result:
+                for tensor, slopes in expected.items():
+                    np.testing.assert_allclose(
+                        result[tensor].to_numpy(), slopes, 1e-9, err_msg=f"{route} {way}"
+                    )
+
+
 def test_every_operator_has_a_derivative() -> None:
     rows = [*MAPS.values(), *REDUCES.values()]
     assert [row.name for row in rows if row.derivative is None] == []

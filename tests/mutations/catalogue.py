@@ -1093,12 +1093,23 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "products-in-the-order-of-the-loss",
         "ucle/gradients/differentiate.py",
-        "if all(_is_of_products(part) for part in parts):",
+        "if all(_is_of_products(part) for part in parts) and not ordered:",
         "if False:",
         "a backward pass has the products that the loss is made of, whatever they cost",
         (
             "tests/gradients/test_gradients.py::"
             "test_products_of_a_backward_pass_in_the_cheapest_order",
+        ),
+    ),
+    Mutation(
+        "an-extreme-looked-for-among-other-numbers",
+        "ucle/gradients/differentiate.py",
+        "same=compares(text))",
+        "same=False)",
+        "nothing is passed back from an extreme that no product equals in the last digit",
+        (
+            "tests/gradients/test_gradients.py::"
+            "test_an_extreme_is_one_of_the_numbers_that_it_was_taken_of[a mask-max]",
         ),
     ),
     Mutation(

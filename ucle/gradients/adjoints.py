@@ -41,11 +41,13 @@ from ucle.language.syntax import (
     accesses,
     children,
     fold,
+    walk,
     with_children,
 )
 from ucle.language.templates import substitute
 from ucle.operators import (
     ADD,
+    EQUAL,
     MULT,
     POW,
     SPARSE_MULT,
@@ -115,6 +117,21 @@ RUNNING_SUM = "g + g"
 def names_in(text: str) -> Counter[str]:
     """Count the occurrences of each name in the text of a derivative."""
     return Counter(part.tensor for part in accesses(template(text)))
+
+
+@cache
+def compares(text: str) -> bool:
+    """Return whether the text of a derivative asks which operands equal the result.
+
+    >>> compares("when(x == z, g)"), compares("when(x == y, g * z)")
+    (True, False)
+    """
+    return any(
+        isinstance(part, Binary)
+        and part.operator is EQUAL
+        and {x.tensor for x in accesses(part)} >= {"x", "z"}
+        for part in walk(template(text))
+    )
 
 
 def adjoint(

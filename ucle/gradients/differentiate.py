@@ -3,7 +3,8 @@
 Each statement passes the adjoint of its tensor back to the tensors that it reads; contributions of
 several reads are added up. Values that are needed again and contain aggregations get statements of
 their own, so that they are computed once. Sums of products are the exception: the compiler finds an
-order for them in either pass.
+order for them in either pass. It may find two, which round differently; numbers that the backward
+pass looks for among others, such as a largest one, are therefore kept with the others.
 
 Source: reverse-mode differentiation of relational computations, Tang et al., ICML 2023; the
 derivatives of operators are those of `ucle.operators`.
@@ -20,7 +21,7 @@ from ucle.errors import LabelError, NameResolutionError, did_you_mean
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import fold_name, unique_names
-from ucle.gradients.adjoints import adjoint, names_in, pass_to_operands
+from ucle.gradients.adjoints import adjoint, compares, names_in, pass_to_operands
 from ucle.gradients.masked import Adjoint, Holds, behind, either
 from ucle.gradients.reads import Contribution, contribution
 from ucle.gradients.real_squares import real_squares, sizes_by_tensor
@@ -341,8 +342,8 @@ class _Passing:
                 known.setdefault(label, (statement.target.tensor, label))
         return known
 
-    def _value(self, expression: Expression) -> Expression:
-        """The value of an expression, for another use."""
+    def _value(self, expression: Expression, *, same: bool = False) -> Expression:
+        """The value of an expression, for another use; if asked for, the same in the last digit."""
         target = self.statement.target
         if id(expression) in self._named:
             return self._named[id(expression)]
@@ -351,9 +352,10 @@ class _Passing:
         ):
             return target
         parts = list(walk(expression))
-        if all(_is_of_products(part) for part in parts):
+        ordered = same and not _has_one_order(parts)
+        if all(_is_of_products(part) for part in parts) and not ordered:
             return expression  # the compiler decides in which order it is computed
-        if not any(isinstance(part, Reduction | ScanExpression) for part in parts):
+        if not any(isinstance(part, Reduction | ScanExpression) for part in parts) and not ordered:
             labels = set(expression.labels)
             spread = not any(isinstance(x, Access) and labels <= set(x.labels) for x in parts)
             if spread or len(parts) <= CHEAP:
@@ -386,7 +388,7 @@ class _Passing:
                     names = names_in(text)
                     if names["g"] > 1:
                         received = self._short(received)
-                    values = self._values(part, names)
+                    values = self._values(part, names, same=compares(text))
                     waiting.append((operand, adjoint(part, operand, text, values, received)))
 
     def _receive(self, access: Access, received: Adjoint) -> None:
@@ -408,12 +410,17 @@ class _Passing:
             return received
         return replace(received, bare=self._adjoint_named(received.whole), zero=True)
 
-    def _values(self, part: Expression, names: Counter[str]) -> dict[str, Expression]:
-        """The values of the names in the text of a derivative, except g."""
+    def _values(
+        self, part: Expression, names: Counter[str], *, same: bool
+    ) -> dict[str, Expression]:
+        """The values of the names in the text of a derivative, except g.
+
+        If they are to be the `same` as in the forward pass, an operand may equal the result there.
+        """
         values: dict[str, Expression] = {}
         operands = dict(zip("xy", children(part), strict=False))
         for name in names.keys() & operands.keys():
-            values[name] = self._value(operands[name])
+            values[name] = self._value(operands[name], same=same)
         if "z" in names:
             values["z"] = self._value(part)
         return values
@@ -437,6 +444,12 @@ def _is_of_products(part: Expression) -> bool:
         case Binary(operator) | Reduction(operator):
             return operator is MULT or operator is SUM
     return False
+
+
+def _has_one_order(parts: Sequence[Expression]) -> bool:
+    """True if the parts of an expression are computed alike wherever it is: it has one product."""
+    products = [part for part in parts if isinstance(part, Binary) and part.operator is MULT]
+    return len(products) <= 1 and not any(isinstance(part, Reduction) for part in parts)
 
 
 def _active_parts(expression: Expression, active: Collection[str]) -> Callable[[Expression], bool]:
