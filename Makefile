@@ -166,6 +166,7 @@ sail-test: .venv-sail/installed
 	kill $$server
 
 spark-bench: .venv-spark/installed
+	$(if $(TORCH),.ci/install .venv-spark '$(TORCH)')
 	.venv-spark/bin/python -m benchmarks.$(BENCH) $(ARGS)
 
 gallery: .venv-examples/installed .venv/installed-test

@@ -1,11 +1,12 @@
 """Loops on a Spark of two workers of this machine: beside one DuckDB, and plain Spark SQL.
 
-``make spark-bench BENCH=spark_loops``. The three take their steps in turn. Measures the wall time
-of a step, the processor time of all processes in it, and the bytes that shuffles write, from
-Spark's event log, against the estimate; of the first step, what it moves more than others. Results
-are compared before times count, and the losses of a network also with PyTorch's (``TORCH=torch``
-installs it). Spark has answered a query before ucle compiles, so that its own start counts for
-neither. Plain Spark SQL keeps the state of each step with ``localCheckpoint``.
+``make spark-bench BENCH=spark_loops``, with ``ARGS=network`` only this loop. The three take their
+steps in turn. Measures the wall time of a step, the processor time of all processes in it, and the
+bytes that shuffles write, from Spark's event log, against the estimate; of the first step, what it
+moves more than others. Results are compared before times count, and the losses of a network also
+with PyTorch's (``TORCH=torch`` installs it). Spark has answered a query before ucle compiles, so
+that its own start counts for neither. Plain Spark SQL keeps the state of each step with
+``localCheckpoint``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ HEADER = (
     "loop", "steps", "compile s", "first s", "all steps s", "step s", "DuckDB step s",
     "may take s", "Spark SQL step s", "times", "step CPU s", "DuckDB CPU s", "Spark SQL CPU s",
     "times", "moved MB a step", "estimate MB", "ratio", "before MB", "estimate MB", "ratio",
-    "differs from DuckDB", "from PyTorch",
+    "first and last value", "differs from DuckDB", "from PyTorch",
 )  # fmt: skip
 
 
@@ -200,14 +201,14 @@ def regression(folder: Path, rows: int, width: int, targets: int) -> Loop:
     )
 
 
-def loops(folder: Path, *, large: bool) -> Iterator[Loop]:
-    """Yield the measured loops."""
-    yield page_rank(folder, 1_000_000, 100_000, 200, 1e-10)
-    yield network(folder)
-    yield least_squares(folder, 2_000, 1_500, 8)
-    yield regression(folder, *REGRESSION)
-    if large:
-        yield page_rank(folder, 10_000_000, 1_000_000, 10)
+LOOPS: dict[str, Callable[[Path], Loop]] = {
+    "page_rank": lambda folder: page_rank(folder, 1_000_000, 100_000, 200, 1e-10),
+    "network": network,
+    "least_squares": lambda folder: least_squares(folder, 2_000, 1_500, 8),
+    "regression": lambda folder: regression(folder, *REGRESSION),
+    "large_page_rank": lambda folder: page_rank(folder, 10_000_000, 1_000_000, 10),
+}
+"""The measured loops, each with the files that it reads in a folder."""
 
 
 def compiled(loop: Loop, database: Any, **options: Any) -> Any:
@@ -324,7 +325,8 @@ def measure(spark: SparkSession, log: Path, loop: Loop, most_sql: int) -> str:
             f"{max(moved[1:]) / 1e6:.3f}) | {plan.bytes / 1e6:.3f}",
             cell(ratio(float(np.median(moved[1:])), plan.bytes)),
             f"{once / 1e6:.1f} | {plan.bytes_once / 1e6:.1f}",
-            f"{cell(ratio(once, plan.bytes_once))} | {from_duckdb} | {from_torch} |",
+            f"{cell(ratio(once, plan.bytes_once))} | {numbers[0]:.4g}, {numbers[-1]:.4g}",
+            f"{from_duckdb} | {from_torch} |",
         )
     )
 
@@ -347,10 +349,9 @@ def check_state(spark: SparkSession, loop: Loop, result: Any) -> None:
 
 
 @click.command()
-@click.option("--large", is_flag=True, help="Also ten million edges.")
-@click.option("--only", default="", help="Only loops whose name begins like this.")
+@click.argument("names", nargs=-1, type=click.Choice(list(LOOPS)))
 @click.option("--sql-steps", default=6, help="The most steps of plain Spark SQL, which is slow.")
-def main(large: bool, only: str, sql_steps: int) -> None:
+def main(names: tuple[str, ...], sql_steps: int) -> None:
     """Measure, and print a table."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     warnings.simplefilter("ignore", FutureWarning)
@@ -362,9 +363,8 @@ def main(large: bool, only: str, sql_steps: int) -> None:
         spark = builder.config(map=options).getOrCreate()
         spark.range(1000).repartition(2).selectExpr("sum(id)").collect()
         print(f"| {' | '.join(HEADER)} |\n|{' --- |' * len(HEADER)}")
-        for loop in loops(Path(folder), large=large):
-            if loop.name.startswith(only):
-                print(measure(spark, log, loop, sql_steps), flush=True)
+        for name in names or LOOPS:
+            print(measure(spark, log, LOOPS[name](Path(folder)), sql_steps), flush=True)
         spark.stop()
 
 
