@@ -33,6 +33,7 @@ from ucle.spark.packs import (
     PIECE_BYTES,
     CutPacks,
     Frames,
+    FramesOfAll,
     Key,
     MergedReports,
     OfKeys,
@@ -56,13 +57,13 @@ TRACEBACK = "SPARK_SIMPLIFIED_TRACEBACK"
 
 @dataclass(frozen=True)
 class Transit:
-    """Packs in transit, and those that need not move.
+    """Packs in transit, and those that are on their partitions.
 
-    `stays` has the numbers of the inputs that the latter are, by the keys of packs.
+    `stays` has the numbers of the inputs that results of earlier runs are, by the keys of packs.
     """
 
     moving: tuple[Any, ...]
-    home: tuple[Any, ...]
+    there: tuple[Any, ...]
     stays: Mapping[Key, Sequence[int]]
 
 
@@ -109,7 +110,7 @@ class ByRdds(Route):
         if not placed:
             return None
         moving: list[Any] = []
-        here: list[tuple[int, tuple[Key, Any]]] = []
+        here: list[list[tuple[int, tuple[Key, Any]]]] = [[] for _ in range(self._partitions)]
         home: dict[int, Any] = {}
         stays: dict[Key, list[int]] = {}
         made: dict[int, tuple[Frame, dict[Key, list[PlaceTask]]]] = {}
@@ -119,7 +120,8 @@ class ByRdds(Route):
                 number, each.placement, each.columns, self.labels, frame.number, context
             )
             if frame.is_here:
-                here += placed_packs(task, [frame.data])
+                for pack in placed_packs(task, [frame.data]):
+                    here[pack[0]].append(pack)
             elif frame.number is None:
                 rows = frame.data.mapInArrow(task.__call__, PLACED)
                 moving.append(rows.rdd.map(pack_in_transit))
@@ -132,14 +134,30 @@ class ByRdds(Route):
         for frame, tasks in made.values():
             packs = frame.data if frame.run is not None else frame.data.rdd.map(pack_of_result)
             moving.append(packs.mapPartitions(PlacePacks(tasks)))
-        if here:
-            moving.append(self._context.parallelize(here, min(len(here), self._partitions)))
-        return Transit(tuple(moving), tuple(home.values()), stays)
+        there = list(home.values())
+        if any(here):
+            there.append(self._handed_over(here))
+        return Transit(tuple(moving), tuple(there), stays)
+
+    def _handed_over(self, packs: Sequence[Sequence[Any]]) -> Any:
+        """Packs of this process for each partition, which Spark sends along with its task."""
+        context, partitions = self._context, self._partitions
+
+        def from_file(path: str) -> Any:
+            return context._jvm.PythonRDD.readRDDFromFile(context._jsc, path, partitions)
+
+        def from_socket() -> Any:
+            return context._jvm.PythonParallelizeServer(context._jsc.sc(), partitions)
+
+        # As many elements of each partition are divided among as many partitions.
+        written = FramesOfAll(Frames(context._unbatched_serializer))
+        handed = context._serialize_to_jvm(packs, written, from_file, from_socket)
+        return pyspark.RDD(handed, context, self._batches)
 
     def fix(self, rows: Transit, ends: deque[Any]) -> Persisted:
         """Bring packs in transit to their partitions, to be kept there."""
         work = CutPacks(PIECE_BYTES, rows.stays)
-        cut = self._meeting(rows.home, rows.moving).mapPartitions(work)
+        cut = self._meeting(rows.there, rows.moving).mapPartitions(work)
         with self._same_workers():
             return self._keep(self._framed(cut), ends)
 
@@ -155,7 +173,7 @@ class ByRdds(Route):
         there = [] if fixed is None else [fixed.data]
         moving: tuple[Any, ...] = ()
         if rows is not None:
-            there += rows.home
+            there += rows.there
             moving = rows.moving
         small = frozenset(
             number

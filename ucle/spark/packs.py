@@ -181,6 +181,18 @@ class Frames:
 
 
 @dataclass(frozen=True)
+class FramesOfAll:
+    """Writes the packs of all partitions, one after the other: a serializer of PySpark."""
+
+    one: Frames
+
+    def dump_stream(self, partitions: Sequence[Sequence[Any]], stream: Any) -> None:
+        """Write the packs of each partition."""
+        for packs in partitions:
+            self.one.dump_stream(iter(packs), stream)
+
+
+@dataclass(frozen=True)
 class RunPacks:
     """A fragment on the packs of one partition.
 
