@@ -77,8 +77,27 @@ class PartitionEngine(Protocol):
         """
         ...
 
-    def shorten(self, frames: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return frames of the same rows that do not depend on those of earlier runs."""
+    def end_step(
+        self,
+        frames: Mapping[str, Any],
+        wanted: Collection[str],
+        carried: Collection[str],
+        *,
+        due: bool,
+    ) -> tuple[dict[str, pa.Table], Mapping[str, Any]]:
+        """Compute the frames of a step.
+
+        Args:
+            frames: all of them.
+            wanted: those whose rows are returned.
+            carried: those that the next step reads; those that it is to read in the place of some
+                of them are returned, too.
+            due: whether these are no longer to depend on earlier steps.
+
+        Raises:
+            NaNError: as for `map`.
+            UcleError: a partition failed.
+        """
         ...
 
     def close(self) -> None:

@@ -144,9 +144,17 @@ class InProcess:
         """Return the rows of the frames that are wanted; all are computed already."""
         return {name: self.collect(frames[name]) for name in wanted}
 
-    def shorten(self, frames: Mapping[str, Frame]) -> Mapping[str, Frame]:
-        """Return the frames as they are: they do not depend on others."""
-        return frames
+    def end_step(
+        self,
+        frames: Mapping[str, Frame],
+        wanted: Collection[str],
+        carried: Collection[str],
+        *,
+        due: bool,
+    ) -> tuple[dict[str, pa.Table], Mapping[str, Frame]]:
+        """Return the rows of the frames that are wanted; the others do not depend on any."""
+        del carried, due
+        return self.compute(frames, wanted), {}
 
     def close(self) -> None:
         """Release the frames that are kept."""

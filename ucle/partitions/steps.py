@@ -125,12 +125,12 @@ class OnPartitions:
         frames = run_distributed(step.again, engine, held)
         small = [x for x, read in step.outputs.items() if not read.type.rank and read.layout.scalar]
         frames |= {output: before_frames[made] for output, made in step.done.items()}
-        rows = engine.compute(frames, small)
-        self._release_first(key, step.done.values())
+        carried = [x for x in self._carry.values() if x not in step.done]
         self._steps += 1
-        if self._steps % SHORTENED == 0:
-            carried = {x: frames[x] for x in self._carry.values() if x not in step.done}
-            frames |= engine.shorten(carried)
+        due = self._steps % SHORTENED == 0
+        rows, next_frames = engine.end_step(frames, small, carried, due=due)
+        frames |= next_frames
+        self._release_first(key, step.done.values())
         numbers = {x: _number(rows[x], step.outputs[x].type.fill) for x in small}
         step_outputs = StepOutputs(compiled, frames, step.outputs, numbers, self._dictionaries[key])
         return Ran(self._results.wrap(step_outputs))

@@ -64,9 +64,17 @@ class Driver:
         """Return the rows of the frames that are wanted; all are computed already."""
         return {name: frames[name] for name in wanted}
 
-    def shorten(self, frames: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
-        """Return the frames as they are: they do not depend on others."""
-        return frames
+    def end_step(
+        self,
+        frames: Mapping[str, pa.Table],
+        wanted: Collection[str],
+        carried: Collection[str],
+        *,
+        due: bool,
+    ) -> tuple[dict[str, pa.Table], Mapping[str, pa.Table]]:
+        """Return the rows of the frames that are wanted; the others do not depend on any."""
+        del carried, due
+        return self.compute(frames, wanted), {}
 
     def close(self) -> None:
         """Close the DuckDB."""

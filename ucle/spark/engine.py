@@ -26,13 +26,20 @@ from ucle.plan.sources import Dictionary, InMemory
 from ucle.run.array_tables import array_table
 from ucle.spark.by_frames import ByFrames
 from ucle.spark.by_rdds import ByRdds, has_rdds
-from ucle.spark.frames import Frame, Persisted, Placed, Route, stored_schema
+from ucle.spark.frames import Frame, Persisted, Placed, Route, most_bytes, stored_schema
 from ucle.spark.kinds import arrow_type
 from ucle.spark.result_limits import most_result_bytes
 from ucle.spark.tasks import FragmentTask, TaskContext, TaskInput
 
 LOCAL_BYTES = 1 << 24
 """The largest state of a loop, in bytes, that is copied to the driver from time to time."""
+
+NEAR_BYTES = 1 << 22
+"""The largest state, in bytes, that the driver hands on to each step where steps run on DataFrames.
+
+Otherwise, Spark plans all steps again that were before, and looks for what it keeps of each: after
+ten of them, this takes it seconds.
+"""
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,7 @@ class SparkEngine:
         self._memory = memory
         self._tasks = tasks
         most = min(LOCAL_BYTES, most_result_bytes(session_of_spark) / 4)
+        self._near_bytes = min(NEAR_BYTES, most)
         self._frames = ByFrames(session_of_spark, partitions, most)
         self._rdds = None
         if has_rdds(session_of_spark):
@@ -148,6 +156,7 @@ class SparkEngine:
                 made,
                 made.run,
                 each.placement.stored,
+                most_bytes=most_bytes(each.read),
             )
             for number, each in enumerate(fragment.made)
         }
@@ -207,16 +216,32 @@ class SparkEngine:
             found |= next(iter(group.values())).route.compute(group, wanted)
         return found
 
-    def shorten(self, frames: Mapping[str, Frame]) -> dict[str, Frame]:
-        """Return frames from which lost rows are computed again, and not from the first step on.
+    def end_step(
+        self,
+        frames: Mapping[str, Frame],
+        wanted: Collection[str],
+        carried: Collection[str],
+        *,
+        due: bool,
+    ) -> tuple[dict[str, pa.Table], dict[str, Frame]]:
+        """Compute the frames of a step.
 
-        A small state is copied to the driver, and a larger one to a checkpoint, if the session has
-        a folder for it. Otherwise, it stays as it is.
+        If it is `due`, a small state is copied to the driver, and a larger one to a checkpoint, if
+        the session has a folder for it. Otherwise, it stays as it is. Lost rows are then computed
+        again from there, and not from the first step on.
         """
-        found: dict[str, Frame] = {}
-        for group in _together(frames):
-            found |= next(iter(group.values())).route.shorten(group)
-        return found
+        near = [name for name in carried if self._is_near(frames[name])]
+        rows = self.compute(frames, {*wanted, *near})
+        found = {name: self.upload_rows(rows[name]) for name in near}
+        if due:
+            for group in _together({x: frames[x] for x in carried if x not in found}):
+                found |= next(iter(group.values())).route.shorten(group)
+        return {name: rows[name] for name in wanted}, found
+
+    def _is_near(self, frame: Frame) -> bool:
+        """True if the driver hands the rows of a frame on to the next step."""
+        made = frame.route is self._frames and frame.owner is not None
+        return made and frame.most_bytes <= self._near_bytes
 
     def collect(self, frame: Frame) -> pa.Table:
         """Return all rows, in this process."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
@@ -53,6 +54,8 @@ class Frame:
     placement: Placement | None = None
     """Where its packs are, if that is known."""
     files: bool = False
+    most_bytes: float = math.inf
+    """The most that its rows can have."""
 
     @property
     def key(self) -> Any:
@@ -151,6 +154,22 @@ def stored_schema(read: Read) -> pa.Schema:
         keys.append((names[axis], arrow_type(KEY_KINDS[read.type.axes[axis].coordinates])))
     value = arrow_type(KINDS[read.type.dtype]) if read.layout.scalar else pa.binary()
     return pa.schema([*keys, (VALUE, value)])
+
+
+def most_bytes(read: Read) -> float:
+    """Return the bytes of a relation that has all tuples, each with its keys.
+
+    >>> from ucle.foundation.dtypes import DType
+    >>> from ucle.ir.layouts import Label, Layout
+    >>> from ucle.ir.tensor_types import TensorType
+    >>> axes = Label("i", 300), Label("f", 8)
+    >>> most_bytes(Read("r", "r", TensorType(axes, DType.FLOAT64), Layout.of([True, False])))
+    21600.0
+    """
+    type_, keys = read.type, read.layout.promoted
+    tuples = math.prod(type_.axes[axis].bound for axis in keys)
+    numbers = math.prod(axis.bound for axis in type_.axes)
+    return float(tuples * 8 * len(keys) + numbers * type_.dtype.numpy.itemsize)
 
 
 def unpacked(rows: pa.Table, frame: Frame) -> pa.Table:
