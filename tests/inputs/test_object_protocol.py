@@ -11,12 +11,14 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse
+from numpy.testing import assert_array_equal
 
 import ucle
 from ucle import errors
@@ -354,3 +356,56 @@ def test_tensors_of_torch() -> None:
         ):  # fmt: skip
             with pytest.raises(errors.InputError, match="torch Tensor"):
                 entry_point(value)
+
+
+def reader_on(connection: duckdb.DuckDBPyConnection) -> Any:
+    """A stream of rows of a query that has not ended: the result of ``.arrow()`` in DuckDB 2.0."""
+    relation: Any = connection.sql("SELECT 3 AS i, 2.0::DOUBLE AS v")
+    modern = hasattr(relation, "to_arrow_reader")
+    return (relation.to_arrow_reader if modern else relation.fetch_arrow_reader)()
+
+
+def test_streams_of_the_connection_itself(fresh: duckdb.DuckDBPyConnection) -> None:
+    fresh.execute("CREATE TABLE t AS SELECT i, 1.0::DOUBLE AS v FROM range(5) r(i)")
+    text, expected = "s[i] = A[i] + B[i]", [1, 1, 1, 3, 1]
+
+    def compiled(given: Any) -> ucle.EinsumProgram:
+        return ucle.einsum_program(text, A="t", B=given, database=fresh)
+
+    program = compiled(reader_on(fresh))
+    assert_array_equal(program.execute()["s"].to_numpy(), expected)
+    named = compiled(ucle.table(reader_on(fresh), ["i"], "v"))
+    assert_array_equal(named.execute()["s"].to_numpy(), expected)
+    assert_array_equal(compiled("t").execute(B=reader_on(fresh))["s"].to_numpy(), expected)
+    found = ucle.einsum("i,i->i", reader_on(fresh), "t", database=fresh)
+    assert_array_equal(found, [0, 0, 0, 2, 0])
+    found = ucle.einsum_program("i,i->i", "t", reader_on(fresh), database=fresh)
+    assert_array_equal(found.execute()["out"].to_numpy(), [0, 0, 0, 2, 0])
+    tensor = ucle.tensor(reader_on(fresh), axes=("i",))
+    assert_array_equal(tensor.to_numpy(), [0, 0, 0, 2])
+
+
+def test_streams_are_read_once_for_all_compilations() -> None:
+    with duckdb.connect() as other:
+        given = ucle.table(reader_on(other), ["i"], "v")
+        programs = [
+            ucle.einsum_program("s[i] = 2 * B[i]", B=given),
+            ucle.einsum_program("s[i] = 2 * B[i]", B=given),
+            ucle.einsum_program("s[i] = 2 * B[i]", B=reader_on(other)),
+        ]
+    for program in [*programs, programs[-1].recompile()]:
+        assert_array_equal(program.execute()["s"].to_numpy(), [0, 0, 0, 4])
+
+
+def test_readers_that_are_open_block_their_connection(fresh: duckdb.DuckDBPyConnection) -> None:
+    fresh.execute("CREATE TABLE t AS SELECT i, 1.0::DOUBLE AS v FROM range(5) r(i)")
+    reader = reader_on(fresh)
+    try:
+        fresh.execute("SELECT 1")
+    except duckdb.Error:
+        with pytest.raises(errors.DatabaseError, match="before an earlier one has ended") as caught:
+            ucle.einsum_program("s[i] = 2 * A[i]", A="t", database=fresh)
+        assert ".to_arrow_table()" in str(caught.value)
+    reader.close()
+    program = ucle.einsum_program("s[i] = 2 * A[i]", A="t", database=fresh)
+    assert_array_equal(program.execute()["s"].to_numpy(), np.full(5, 2.0))

@@ -26,6 +26,9 @@ from ucle.errors import (
 EngineError = duckdb.Error
 """The base class of the engine's exceptions."""
 
+OPEN_RESULT = "has an open result"
+"""The words of DuckDB 2.0 where a reader of an earlier query has not come to its end."""
+
 GONE = (duckdb.TransactionException, duckdb.ConnectionException)
 """Exceptions after which there is nothing left to undo.
 
@@ -119,7 +122,7 @@ def execution_error(error: duckdb.Error, where: str) -> UcleError:
             found=kind,
             hint="fewer threads need less memory, or raise memory_limit",
         )
-    if isinstance(error, GONE):
+    if isinstance(error, GONE) or OPEN_RESULT in message:
         return unusable(error, where)
     if (outside := OUTSIDE.search(message)) is not None:
         return PositionError(
@@ -158,6 +161,15 @@ def execution_error(error: duckdb.Error, where: str) -> UcleError:
 
 def unusable(error: duckdb.Error, where: str) -> DatabaseError:
     """The error for a connection that cannot run anything."""
+    if OPEN_RESULT in str(error):
+        return DatabaseError(
+            "the connection cannot run a query before an earlier one has ended",
+            where=where,
+            expected="a connection without an open reader",
+            found=error_text(error).splitlines()[0],
+            hint="relation.arrow() is a reader of a running query, and .to_arrow_table() a table; "
+            "read_all() and close() of a reader end its query",
+        )
     return DatabaseError(
         "the connection cannot run a query",
         where=where,

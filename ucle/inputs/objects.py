@@ -9,7 +9,7 @@ Of the others, an object with ``__array__`` and dimensions is an array, and one 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -270,6 +270,21 @@ def arrow_table(where: str, value: Any) -> pa.Table:
             if hasattr(value, "collect")
             else way_out(value),
         ) from error
+
+
+def read_stream(where: str, value: Any) -> Any:
+    """Read a stream of rows whole; return anything else unchanged.
+
+    Programs read their inputs more than once, but a stream yields its rows once. While one is open,
+    DuckDB refuses queries on the connection that it comes from.
+    """
+    once = isinstance(value, Iterator) and is_table(value)
+    return arrow_table(where, value) if once else value
+
+
+def read_streams(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return inputs by name, with each stream of rows read whole."""
+    return {name: read_stream(f"input {name}", value) for name, value in inputs.items()}
 
 
 def narrow_decimals(where: str, table: pa.Table) -> pa.Table:

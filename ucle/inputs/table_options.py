@@ -12,6 +12,7 @@ from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
 from ucle.foundation.dtypes import Scalar
 from ucle.inputs.inputs import element_type
+from ucle.inputs.objects import read_stream
 from ucle.inputs.one_hot import OneHot
 from ucle.inputs.table_input import TableInput
 from ucle.language.bounds import checked_size
@@ -210,7 +211,7 @@ def table(
     else:
         named = None if columns is None else tuple(columns)
     return TableInput(
-        relation,
+        read_stream("table", relation),
         named,
         _plain(value),
         columns_as,

@@ -26,7 +26,7 @@ from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
 from ucle.foundation.libraries import LateModule
 from ucle.inputs.labelled_arrays import check_same_coordinates, coordinates_of, is_labelled
-from ucle.inputs.objects import dense_array, in_memory, is_instance
+from ucle.inputs.objects import dense_array, in_memory, is_instance, read_stream
 from ucle.inputs.operands import assignment, is_relation, known_rank
 from ucle.inputs.sparse_arrays import is_sparse, to_coordinates, without_axes
 from ucle.language.subscripts import Notation, Subscripts, parse_lists, parse_string, resolve
@@ -172,9 +172,9 @@ def _arguments(operands: Sequence[Any]) -> tuple[Notation, Sequence[Any]]:
 
 
 def _tensor(operand: Any, number: int) -> Any:
-    if is_relation(operand):
-        return operand
     where = f"operand {number}"
+    if is_relation(operand):
+        return read_stream(where, operand)
     operand = in_memory(where, operand)
     if is_sparse(operand):
         return to_coordinates(operand, where)

@@ -10,6 +10,7 @@ from ucle.database.session import Database
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import validated
 from ucle.foundation.threads import import_late
+from ucle.inputs.objects import read_stream, read_streams
 from ucle.language.syntax import Statement
 from ucle.optimiser.profiles import find_profile
 from ucle.options import ENGINES, ContractionPath, GivenDecomposition, Options, names_of
@@ -136,7 +137,8 @@ def einsum_program(
         rewrite,
         rewrite_tolerance,
     )
-    named = {**(inputs or {}), **tensors}
+    operands = tuple(read_stream("operand", operand) for operand in operands)
+    named = read_streams({**(inputs or {}), **tensors})
     if args.is_spark(database):
         make = import_late("ucle.spark").spark_program  # import for Spark users only
         spark = make(text, operands, named, database, options, memory_limit, engine)

@@ -17,6 +17,7 @@ from ucle.foundation.libraries import LateModule
 from ucle.foundation.logs import COMPILE
 from ucle.foundation.progress import Watch, progress_bar
 from ucle.inputs.fingerprints import fingerprints
+from ucle.inputs.objects import read_streams
 from ucle.inputs.parameters import check_names, takes_numbers, with_numbers
 from ucle.options import GivenDecomposition, names_of
 from ucle.pipeline.replan import cheapest_decompositions
@@ -300,7 +301,7 @@ class EinsumProgram(CompiledProgram):
             UcleError: the tables have changed since the program was compiled, and do not pass the
                 checks.
         """
-        given = merge_inputs(inputs, tensors)
+        given = read_streams(merge_inputs(inputs, tensors))
         new = find_changed_inputs(self._build, given) | given
         if new:
             return self._with_data(new, database)._execute(database, progress, new)
