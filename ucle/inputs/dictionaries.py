@@ -14,13 +14,15 @@ from dataclasses import field, replace
 from ucle.database.data_versions import Version, memory_version
 from ucle.database.dictionary_sizes import dictionary_size
 from ucle.database.session import Session
-from ucle.errors import CoordinateError, ValueTypeError
+from ucle.errors import CoordinateError, UnsupportedError, ValueTypeError
 from ucle.foundation.dataclasses import dataclass
+from ucle.foundation.libraries import pa
 from ucle.foundation.names import unique_names
 from ucle.inputs.column_types import KINDS_OF_TIME, NOTHING, common_key_type, key_kind
 from ucle.inputs.relations import register_inputs
 from ucle.inputs.selected_coordinates import as_coordinate
 from ucle.inputs.states import BoundInput
+from ucle.inputs.table_input import PickedPositions
 from ucle.language.bounds import AxisBound, SizeClasses
 from ucle.language.syntax import Site
 from ucle.plan.sources import NAME, Dictionary, Origin, TableSource
@@ -378,6 +380,9 @@ def _check_all_encoded(
     table, column = _column(inputs, encoded[0])
     source, position = _column(inputs, other)
     type_ = _key_type(inputs, encoded[0])
+    for picked in inputs[other[0]].described.spec.positions:
+        if picked.key == other[1]:
+            raise _no_positions(inputs, encoded[0], picked, inputs[other[0]].data[position])
     alike = common_key_type([type_, _key_type(inputs, other)]) is not None
     raise ValueTypeError(
         "a label is addressed by a dictionary in one table and by position in another",
@@ -388,4 +393,27 @@ def _check_all_encoded(
         hint="pass ucle.table(..., coordinates='dictionary') for this table too"
         if alike
         else "cast them to the type of the others, in a view or a new column",
+    )
+
+
+def _no_positions(
+    inputs: Mapping[str, BoundInput],
+    member: tuple[str, int],
+    picked: PickedPositions,
+    positions: pa.ChunkedArray,
+) -> UnsupportedError:
+    """The error for positions of a lazy tensor along an axis that has coordinates instead."""
+    (source, key), type_ = _column(inputs, member), _key_type(inputs, member)
+    axis = picked.axis
+    hint = f"t.sel({axis}=[...])" if isinstance(axis, str) else f"t.sel({{{axis}: [...]}})"
+    hint += " selects coordinates"
+    if key_kind(type_) in KINDS_OF_TIME:
+        hint += f", and ucle.tensor of a view with WHERE {key} BETWEEN ... AND ... a range of them"
+    return UnsupportedError(
+        "this axis is selected by coordinates",
+        where=f"axis {axis!r} of {picked.tensor}",
+        expected=f"coordinates of {_shorten_type(type_)}, as in input {member[0]}, "
+        f"{source.origin}, column {key}",
+        found="positions " + ", ".join(map(str, positions.slice(0, 4).to_pylist())),
+        hint=hint,
     )

@@ -19,6 +19,17 @@ Measure = Callable[["Session", str, TableSource, Scalar, bool], MeasuredInput]
 the name of the tensor, the source, its fill, and whether it asks for coverage."""
 
 
+@dataclass(frozen=True)
+class PickedPositions:
+    """A key whose values are positions by which a lazy tensor is indexed; the rest is shown."""
+
+    key: int
+    axis: str | int
+    """The name of the axis, or its place if it has none."""
+    tensor: str
+    """The axes of the tensor."""
+
+
 @dataclass(frozen=True, eq=False)
 class TableInput(Arithmetic[Any]):
     """An input table with named columns; made by `table`. Its operators return lazy tensors."""
@@ -54,6 +65,8 @@ class TableInput(Arithmetic[Any]):
     """Positions of keys whose coordinates were positions in an array, but unsorted."""
     picks: bool = False
     """True if its first key picks coordinates, which have to occur in other inputs."""
+    positions: tuple[PickedPositions, ...] = ()
+    """The keys that pick positions, which axes of names or dates do not have."""
     tiles: tuple[int | None, ...] | None = None
     """Size of the tiles in the arrays along each of the first axes; None along the others."""
     presence: bool = False

@@ -7,6 +7,7 @@ rows i that it names survive the join. The ⊗ is ``when``, which passes NaN and
 
 from __future__ import annotations
 
+import datetime
 import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +17,8 @@ import numpy as np
 from ucle.errors import ArgumentTypeError, BoundError, LabelError, PositionError, UnsupportedError
 from ucle.foundation.dtypes import DType
 from ucle.foundation.libraries import pa
-from ucle.inputs.table_input import TableInput
+from ucle.inputs.objects import is_instance
+from ucle.inputs.table_input import PickedPositions, TableInput
 from ucle.lazy.axes import (
     AxisLike,
     check_axis_names,
@@ -38,8 +40,8 @@ def index_tensor(tensor: Lazy, key: Any) -> Lazy:
         UnsupportedError: masks, and lists for several named axes.
     """
     keys = list(key) if isinstance(key, tuple) else [key]
-    for part in keys:
-        _check_key(part)
+    for n, part in enumerate(keys):
+        _check_key(part, tensor, _find_place(tensor, keys, n))
     count = sum(part is not None and part is not Ellipsis for part in keys)
     if count > len(tensor.axes):
         raise PositionError(
@@ -74,6 +76,43 @@ def index_tensor(tensor: Lazy, key: Any) -> Lazy:
         return tensor
     together = picking[-1] - picking[0] == len(picking) - 1
     return _gather_positions(tensor, picked, len(listed), named, min(picked) if together else 0)
+
+
+def place_of_entries(tensor: Lazy, keys: Sequence[Any], entries: int) -> int | None:
+    """The axis that the entries of a tensor index, once the other keys of ``t[...]`` are applied.
+
+    Args:
+        tensor: the tensor that is indexed.
+        keys: all keys.
+        entries: the place of the tensor among them.
+
+    Returns:
+        The axis, or None unless each of the other keys keeps an axis or makes one.
+    """
+    others = [part for n, part in enumerate(keys) if n != entries]
+    if not all(part is None or isinstance(part, slice | type(Ellipsis)) for part in others):
+        return None
+    if not any(part is Ellipsis for part in keys[:entries]):
+        return entries
+    return len(tensor.axes) + sum(part is None for part in keys) - len(keys) + entries
+
+
+def _find_place(tensor: Lazy, keys: Sequence[Any], n: int) -> int | None:
+    """The axis that a key indexes, if the tensor has so many."""
+    before, after = keys[:n], keys[n + 1 :]
+    if any(part is Ellipsis for part in before):
+        place = len(tensor.axes) - 1 - sum(part is not None for part in after)
+    else:
+        place = sum(part is not None for part in before)
+    return place if 0 <= place < len(tensor.axes) else None
+
+
+def _selecting(tensor: Lazy, place: int | None, coordinates: str) -> str:
+    """The call that selects along an axis by coordinates, for hints."""
+    if place is None:
+        return f"t.sel({{axis: {coordinates}}})"
+    name = tensor.axes[place].name
+    return f"t.sel({{{place}: {coordinates}}})" if name is None else f"t.sel({name}={coordinates})"
 
 
 def _is_list(key: Any) -> bool:
@@ -136,13 +175,16 @@ def _gather_positions(
         tuple(columns),
         bounds=tuple(axis.size for axis in read),
         dtype=DType.BOOL,
+        positions=tuple(
+            _picked(tensor, n, len(columns) - len(long) + key) for key, n in enumerate(long)
+        ),
     )
     chosen = NodeOperand(Leaf(spec, tuple(read), "picked", DType.BOOL), tuple(labels))
     every = tensor.operand(range(len(tensor.axes)))
     return apply(WHEN.name, [chosen, every], axes, order, reduce="dot")
 
 
-def _check_key(key: Any) -> None:
+def _check_key(key: Any, tensor: Lazy, place: int | None) -> None:
     if isinstance(key, slice | type(Ellipsis)) or key is None:
         return
     if not isinstance(key, bool) and hasattr(key, "__index__") and not isinstance(key, np.ndarray):
@@ -157,13 +199,23 @@ def _check_key(key: Any) -> None:
             found=f"an array of {np.asarray(key).dtype}, {np.ndim(key)} axes",
             hint="ucle.where(condition, t, 0) keeps the entries that meet a condition",
         )
+    shown = repr(key).splitlines()[0][:80]
+    hint = (
+        "t.take(positions, axis) takes the positions in a tensor along one axis, and another after "
+        "it; ucle.where(condition, t, 0) keeps the entries that meet a condition"
+    )
+    if not is_instance(key, "ucle.lazy.tensor", "Tensor"):
+        given = shown if isinstance(key, str | datetime.date | np.datetime64) else "coordinate"
+        hint = (
+            f"{_selecting(tensor, place, given)} selects by coordinates, "
+            "ucle.where(condition, t, 0) by a mask"
+        )
     raise ArgumentTypeError(
         "a tensor cannot be indexed by this",
         where="[...]",
         expected="integers, slices, lists of positions, ... and None",
-        found=repr(key)[:80],
-        hint="t.sel({axis: coordinate}) selects by coordinates, ucle.where(condition, t, "
-        "0) by a mask",
+        found=shown,
+        hint=hint,
     )
 
 
@@ -204,13 +256,24 @@ def _range(key: slice, tensor: Lazy, place: int) -> range:
     start, stop, step = key.start or 0, key.stop, 1 if key.step is None else key.step
     if stop is None or min(start, stop) < 0 or step < 1:
         raise BoundError(
-            "the end of the axis is not known before the program is compiled",
+            END_UNKNOWN,
             where=f"axis {place} of {tensor}",
             expected="a start and a stop of at least 0",
             found=str(key),
-            hint="state its size: ucle.table(..., bounds=[...])",
+            hint=_with_size(tensor, place),
         )
     return range(start, stop, step)
+
+
+END_UNKNOWN = "the end of the axis is not known before the program is compiled"
+
+
+def _with_size(tensor: Lazy, place: int) -> str:
+    """A hint for positions that count from the end of an axis of a table."""
+    return (
+        "state its size: ucle.table(..., bounds=[...]); names, dates and times are selected by "
+        + _selecting(tensor, place, "[coordinate, ...]")
+    )
 
 
 def take_positions(tensor: Lazy, place: int, positions: Sequence[int]) -> Lazy:
@@ -322,7 +385,7 @@ def _check_positions(tensor: Lazy, place: int, positions: Sequence[int]) -> list
             where=f"axis {place} of {tensor}",
             expected="coordinates, as they stand in the table",
             found="positions",
-            hint="t.sel({axis: [coordinate, ...]})",
+            hint=_selecting(tensor, place, "[coordinate, ...]"),
         )
     return [_position(position, axis, place, tensor) for position in positions]
 
@@ -334,15 +397,23 @@ def drop_axis(tensor: Lazy, place: int, position: int) -> Lazy:
 
 
 def _position(position: int, axis: Axis, place: int, tensor: Lazy) -> int:
-    low, high = (0, None) if axis.size is None else (-axis.size, axis.size)
-    if position < low or (high is not None and position >= high):
+    size = axis.size
+    if size is None and position < 0:
+        raise PositionError(
+            END_UNKNOWN,
+            where=f"axis {place} of {tensor}",
+            expected="a position of at least 0",
+            found=str(position),
+            hint=_with_size(tensor, place),
+        )
+    if size is not None and not -size <= position < size:
         raise PositionError(
             f"the position {position} is outside of its axis",
             where=f"axis {place} of {tensor}",
-            expected="a position of at least 0" if high is None else f"{low} to {high - 1}",
+            expected=f"{-size} to {size - 1}",
             found=str(position),
         )
-    return position % axis.size if axis.size else position
+    return position % size if size else position
 
 
 def select_coordinates(tensor: Lazy, coordinates: Mapping[AxisLike, Any]) -> Lazy:
@@ -480,8 +551,20 @@ def _join_selection(tensor: Lazy, place: int, positions: Sequence[int], new_axis
         columns = {"position": pa.array(range(len(positions)), pa.int64()), **columns}
         axes, labels = (new_axis, *axes), (new, *labels)
     bounds = tuple(a.size for a in axes)
-    spec = TableInput(pa.table(columns), tuple(columns), bounds=bounds, dtype=DType.BOOL)
+    spec = TableInput(
+        pa.table(columns),
+        tuple(columns),
+        bounds=bounds,
+        dtype=DType.BOOL,
+        positions=(_picked(tensor, place, len(columns) - 1),),
+    )
     return _where_picked(tensor, place, new_axis, Leaf(spec, axes, "picked", DType.BOOL), labels)
+
+
+def _picked(tensor: Lazy, place: int, key: int) -> PickedPositions:
+    """Say which axis a key of positions indexes."""
+    name = tensor.axes[place].name
+    return PickedPositions(key, place if name is None else name, str(tensor))
 
 
 def _where_picked(

@@ -465,6 +465,12 @@ class Tensor(Computable, SeriesMethods, Arithmetic["Tensor"]):
         if isinstance(key, Tensor):
             masks = self.lazy.named and key.dtype == bool
             return Tensor(selection.keep_entries(self.lazy, key.lazy)) if masks else self.take(key)
+        keys = key if isinstance(key, tuple) else (key,)
+        tensors = [n for n, part in enumerate(keys) if isinstance(part, Tensor)]
+        if len(tensors) == 1:
+            (n,) = tensors
+            if (place := selection.place_of_entries(self.lazy, keys, n)) is not None:
+                return self[(*keys[:n], slice(None), *keys[n + 1 :])].take(keys[n], place)
         return Tensor(selection.index_tensor(self.lazy, key))
 
     @validated(axis=args.axis)
