@@ -506,8 +506,31 @@ def test_positions_meet_the_order_of_the_columns() -> None:
     with ucle.einsum_program("y[i] += X[i,f] * w[f]", X=X, w=[1.0, 10.0]).execute() as result:
         assert result["y"].to_numpy().tolist() == [31.0, 42.0]
     names = pd.Series([1.0, 1.0], ["a", "b"])
-    with pytest.raises(ValueTypeError, match="in no order"):
-        ucle.einsum_program("y[i] += X[i,f] * w[f] * v[f]", X=X, w=[1.0, 10.0], v=names)
+    text = "y[i] += X[i,f] * w[f] * v[f]"
+    with pytest.raises(ValueTypeError, match="in no order") as caught:
+        ucle.einsum_program(text, X=X, w=[1.0, 10.0], v=names)
+    assert "input w, axis f" in str(caught.value)
+    assert "pd.Series({'b': 1.0, 'a': 2.0, ...})" in str(caught.value)
+    by_name = pd.Series({"b": 1.0, "a": 10.0})
+    with ucle.einsum_program(text, X=X, w=by_name, v=names).execute() as result:
+        assert result["y"].to_numpy().tolist() == [31.0, 42.0]
+
+
+@pytest.mark.parametrize("text", ["y[i] = X[i,0]", "y[i] = X[i,0] + X[i,1]", "y[i] = X[i,~(0)]"])
+def test_columns_have_no_positions(text: str) -> None:
+    data = pa.table({"id": ["u", "v"], "b": [1.0, 2.0], "a": [3.0, 4.0]})
+    X = table(data, ["id"], columns_as="f")
+    with pytest.raises(LabelError, match="no position") as caught:
+        ucle.einsum_program(text, X=X)
+    message = str(caught.value)
+    assert text[7 : text.index("]", 7) + 1] in message
+    assert "at_" not in message
+    assert "sum[c](X[i,c] * chosen[c])" in message
+    assert "pd.Series({name: 1.0})" in message
+    chosen = pd.Series({"b": 1.0})
+    text = "y[i] = sum[c](X[i,c] * chosen[c])"
+    with ucle.einsum_program(text, X=X, chosen=chosen).execute() as result:
+        assert result["y"].to_numpy().tolist() == [1.0, 2.0]
 
 
 def test_bounds_of_a_wide_table_are_for_all_of_its_axes() -> None:

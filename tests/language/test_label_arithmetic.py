@@ -300,6 +300,8 @@ def test_coordinates_of_dictionaries_are_no_numbers() -> None:
     for text in ("Z[i] = x[i+1]", "Z[i] = i * x[i]", "Z[i] = (i < 2) * x[i]"):
         with pytest.raises(LabelError, match="no numbers to compute with"):
             ucle.einsum_program(text, x=table)
+    with pytest.raises(LabelError, match=re.escape("the axis at i+1 in x[i+1]")):
+        ucle.einsum_program("Z[i] = x[i+1]", x=table)
     with ucle.einsum_program("D[i,i] = x[i]", x=table).execute() as result:
         np.testing.assert_array_equal(result["D"].to_numpy(), np.diag([1.0, 2.0, 3.0]))
 

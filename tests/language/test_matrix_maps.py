@@ -161,8 +161,12 @@ def test_an_inverse_of_names(connection: duckdb.DuckDBPyConnection) -> None:
         found = {(a, b): v for a, b, v in result["M"].relation.fetchall()}
     for (i, j), value in np.ndenumerate(np.linalg.inv(G)):
         assert found[names[i], names[j]] == pytest.approx(value)
-    with pytest.raises(LabelError, match="order"):
-        ucle.einsum_program("M[a,b] = cholesky[a,b](G[a,b])", G=table, database=connection)
+    for name, axes in (("cholesky", "a,b"), ("eigenvectors", "a,b"), ("eigenvalues", "a")):
+        text = f"M[{axes}] = {name}[a,b](G[a,b])"
+        with pytest.raises(LabelError, match=f"order, on which {name} depends") as caught:
+            ucle.einsum_program(text, G=table, database=connection)
+        assert "to_numpy()" in str(caught.value)
+        assert "dates" not in str(caught.value)
 
 
 @pytest.mark.parametrize("sides", [1, 2])

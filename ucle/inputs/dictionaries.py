@@ -146,6 +146,8 @@ def _check_places(
     for name, bound in inputs.items():
         keys = _count_axes(bound)
         if any(classes.find((name, axis)) == root for axis in range(keys, len(bound.labels))):
+            if _is_of_names(inputs, moved):
+                raise _not_by_name(inputs, moved, name)
             raise ValueTypeError(
                 "an array by position is beside one whose coordinates are in no order",
                 where=f"input {moved[0]}, axis {label}",
@@ -154,6 +156,23 @@ def _check_places(
                 hint="sort the coordinates with sort_index() (series) or sortby() (array), or "
                 "drop them with to_numpy()",
             )
+
+
+def _not_by_name(
+    inputs: Mapping[str, BoundInput], moved: tuple[str, int], array: str
+) -> ValueTypeError:
+    """The error for an array by position beside columns of which another table has the names."""
+    source, label = inputs[moved[0]].source, inputs[moved[0]].labels[moved[1]]
+    assert isinstance(source, TableSource)
+    first, second = source.wide[:2]
+    return ValueTypeError(
+        "an array by position is beside tables whose entries meet by name",
+        where=f"input {array}, axis {label}",
+        expected=f"the names of the columns of input {moved[0]}, which are in no order",
+        found="positions",
+        hint=f"give the array its names: pd.Series({{{first!r}: 1.0, {second!r}: 2.0, ...}}), or a "
+        "table with a key column of names if it has several axes",
+    )
 
 
 def _is_moved(

@@ -14,6 +14,7 @@ from dataclasses import field, replace
 from ucle.errors import LabelError, UnsupportedError, ValueTypeError
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType, Scalar, promote, same_value
+from ucle.foundation.names import find_free_name
 from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.affine import Affine
 from ucle.ir.axis_functions import Along, MatrixMap, Running, TopK, matrix_dtype, pair_dtype
@@ -100,6 +101,10 @@ NUMBER_THEM = "add a column that numbers the coordinates, and use it as the key"
 DATES = (
     "text becomes dates in a view with CAST(day AS DATE), or strptime(day, '%d.%m.%Y'); number "
     "others in a column of their own"
+)
+AS_ARRAYS = (
+    "to_numpy() of the matrix is an array for NumPy's function, and coordinates(label) of a result "
+    "has the names of its rows; or number the coordinates in a column, and use it as the key"
 )
 """Hints for computations with coordinates that are no numbers."""
 
@@ -289,11 +294,13 @@ class _Lowering:
         use = self._access(source)
         use = use.cast(self._along_dtype(along, use.dtype, expression.span))
         if not self._is_of_names(along):
+            what, hint = "have no order to run along", f"dates and times have an order: {DATES}"
+            if isinstance(along, MatrixMap):
+                what, hint = f"have no order, on which {along.name} depends", AS_ARRAYS
             for label in along.labels:
-                what = f"the coordinates of the label {label!r} have no order to run along"
                 if not self._is_ordered(label):
-                    hint = f"dates and times have an order: {DATES}"
-                    self._check_no_dictionary(label, what, expression.span, hint)
+                    every = f"the coordinates of the label {label!r} {what}"
+                    self._check_no_dictionary(label, every, expression.span, hint)
         if use.maps:
             use = self._plain(use)
         labels = tuple(self._label(name) for name in statement.target.labels)
@@ -379,10 +386,14 @@ class _Lowering:
 
     def _check_numbered(self, reindexed: Reindexed) -> None:
         """Check that no label without numeric coordinates is computed with."""
-        own = zip(reindexed.source.labels, reindexed.indices, strict=True)
+        own = list(zip(reindexed.source.labels, reindexed.indices, strict=True))
+        written = f"{reindexed.source.tensor}[{','.join(map(str, reindexed.indices))}]"
+        shown = {x: f"the axis at {index} in {written}" for x, index in own if index.plain != x}
         computed: list[Affine] = []
         moved, unlike = set[str](), set[str]()
-        for x, index in own:
+        for n, (x, index) in enumerate(own):
+            if index.entries is None and not index.labels and not self._is_ordered(x):
+                self._check_place(reindexed, n, shown[x])
             by_number = not index.permissive and self._counts_times(x, index.affine)
             if index.affine.label != x and not (by_number or self._moves_along(x, index.affine)):
                 moved |= {x, *index.affine.labels}
@@ -408,7 +419,8 @@ class _Lowering:
                 computed.append(compare.affine)
             unlike |= set(compare.affine.labels) if signs == [-1, 1] and len(same) > 1 else set()
         for name in (x for each in computed for x in each.labels):
-            what = f"the coordinates of the label {name!r} are no numbers to compute with"
+            of = shown.get(name, f"the label {name!r}")
+            what = f"the coordinates of {of} are no numbers to compute with"
             hint = NUMBER_THEM
             if name in unlike:
                 hint = (
@@ -417,7 +429,21 @@ class _Lowering:
                 )
             elif name in moved and not self._is_ordered(name):
                 hint = f"dates and times have an order, in which entries before are read: {DATES}"
-            self._check_no_dictionary(name, what, reindexed.span, hint)
+            self._check_no_dictionary(name, what, reindexed.span, hint, shown=shown.get(name))
+
+    def _check_place(self, reindexed: Reindexed, axis: int, shown: str) -> None:
+        """Check that an axis that is read at a number, and is `shown` like this, has positions."""
+        source, plain = reindexed.source, [str(each) for each in reindexed.indices]
+        plain[axis] = over = find_free_name("c", reindexed.labels)
+        selected = f"sum[{over}]({source.tensor}[{','.join(plain)}] * chosen[{over}])"
+        self._check_no_dictionary(
+            source.labels[axis],
+            f"{shown} has coordinates of its own and no position {reindexed.indices[axis]}",
+            reindexed.span,
+            "a factor that is 1 at one of the names selects it, and a sum leaves out the axis: "
+            f"{selected}, with the input chosen=pd.Series({{name: 1.0}})",
+            shown=shown,
+        )
 
     def _is_ordered(self, name: str) -> bool:
         """True if the coordinates of a label are times."""
