@@ -162,7 +162,8 @@ def with_unit_axis(tensor: Lazy, place: int, name: str | None = None) -> Lazy:
             where="expand_dims",
             expected="a name" if tensor.named else "no name",
             found=repr(name),
-            hint="tensors with named axes are aligned by name and need no axes of size 1"
+            hint="tensors with named axes are aligned by name and need no axes of size 1; "
+            "t.expand_dims(axis, name='lag') names one"
             if tensor.named
             else None,
         )

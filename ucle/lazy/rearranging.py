@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ucle.errors import ArgumentTypeError, AxisError, BoundError, LabelError, UnsupportedError
+from ucle.foundation import arguments as args
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import NOTHING, All, Compare, Condition, Sign, Some
@@ -366,8 +367,23 @@ def _align_axes(tensor: Lazy, first: Lazy) -> Lazy:
 
 
 def stack_tensors(tensors: Sequence[Lazy], axis: int, name: str | None) -> Lazy:
-    """Stack tensors of one shape along a new axis."""
+    """Stack tensors of one shape along a new axis.
+
+    Raises:
+        ArgumentTypeError: there are none, or the place of the axis is not an integer.
+        BoundError: their shapes differ.
+        LabelError: one has named axes, and the new axis has no name, or the other way round.
+    """
     _check_some(tensors, "stack")
+    if isinstance(axis, str):
+        raise ArgumentTypeError(
+            "the new axis is placed by a number",
+            where="stack(axis=...)",
+            expected="an integer",
+            found=repr(axis),
+            hint=f"stack(..., name={axis!r}) names it",
+        )
+    args.integer(axis, "stack(axis=...)")
     shapes = {tuple(axis.size for axis in tensor.axes) for tensor in tensors}
     if len(shapes) > 1 and not any(tensor.named for tensor in tensors):
         raise BoundError(
@@ -375,6 +391,15 @@ def stack_tensors(tensors: Sequence[Lazy], axis: int, name: str | None) -> Lazy:
             where="stack",
             expected="one shape",
             found=" and ".join(map(str, tensors)),
+        )
+    named = any(tensor.named for tensor in tensors)
+    if any(tensor.axes for tensor in tensors) and named != (name is not None):
+        raise LabelError(
+            "the new axis needs a name like the others" if named else "the axes have no names",
+            where="stack, " + " and ".join(map(str, tensors)),
+            expected="a name" if named else "no name",
+            found=repr(name),
+            hint="stack(..., name='lag') names it" if named else "t.named(...) names axes",
         )
     aligned = [_align_axes(tensor, tensors[0]) for tensor in tensors]
     place = operator.index(axis)
