@@ -408,7 +408,7 @@ size_t apply_hits(call *c, size_t row) {
         !read_whole(c, 1, row, max_elements(c->kernel->result), "a size", &n))
         return 0;
     if (t.length != 1) return fail(c, "expected one position, got %zu", t.length);
-    int64_t position = *(const int64_t *)t.data;
+    int64_t position = *(const i64 *)t.data;
     bool inside = position >= 0 && (uint64_t)position < n;
     view read = column_view(&c->args[2], row);
     if (!inside && read.bytes > 0)
