@@ -23,7 +23,7 @@ from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.exact_numbers import HOLDS
 from ucle.ir.ranges import stored_values
 from ucle.operators.values import Real, Values
-from ucle.plan.sources import Nulls, TableSource
+from ucle.plan.sources import Features, Nulls, TableSource
 from ucle.sqlgen import input_conditions as conditions
 from ucle.sqlgen import input_queries as sql
 from ucle.sqlgen.input_queries import Distinct
@@ -143,9 +143,19 @@ def combine(
 
 
 def elements(fetch: Fetch, source: TableSource, prefix: str = "") -> int:
-    """The number of elements in the rows of a source."""
+    """The number of elements in the rows of a source; of rows of features, the most."""
+    if source.features is not None and not source.dense:
+        return math.prod(_feature_degrees(fetch, source, source.features, prefix))
     ((rows,),) = fetch(sql.rows_query(source, prefix))
     return int(rows) * math.prod(source.dense)
+
+
+def _feature_degrees(
+    fetch: Fetch, source: TableSource, features: Features, prefix: str
+) -> tuple[int, int]:
+    """The most features of a row and the most rows of a feature, which takes no look at values."""
+    ((rows,),) = fetch(sql.rows_query(replace(source.without_features, value=None), prefix))
+    return len(features.numbers) + len(features.categories), int(rows)
 
 
 def measure(
@@ -396,7 +406,11 @@ def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct, *, summed
         if exact or not source.sum_duplicates:  # else the rows per entry are unknown
             axes = range(len(source.keys) + len(source.dense))
             whole = exact or entries <= EXACT_DEGREES
-            group_counts, largest = _count_degrees(checks, fill, axes, whole=whole)
+            if source.features is not None and not whole and len(axes) == 2:
+                degrees = _feature_degrees(checks.fetch, source, source.features, checks.prefix)
+                group_counts, largest = (), tuple(map(float, degrees))
+            else:
+                group_counts, largest = _count_degrees(checks, fill, axes, whole=whole)
             if whole and not source.sum_duplicates:
                 counted = group_counts
                 by_group = frozenset() if exact else frozenset(axes)
