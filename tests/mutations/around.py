@@ -133,6 +133,14 @@ AROUND: tuple[Mutation, ...] = (
         ("tests/spark/test_rows.py::test_results_that_are_where_they_are_wanted_are_cut_there",),
     ),
     Mutation(
+        "partitions-without-rows-that-are-not-written",
+        "ucle/spark/packs.py",
+        "self.one.dump_stream(iter(packs), stream)",
+        "packs and self.one.dump_stream(iter(packs), stream)",
+        "arrays that go along with tasks come to other partitions if one of these has no rows",
+        ("tests/spark/test_rows.py::test_partitions_that_are_written_together_are_found_apart",),
+    ),
+    Mutation(
         "a-state-that-does-not-move-on",
         "ucle/partitions/steps.py",
         "frame = state[name].frame if name in state else self._first(plans, name)",

@@ -27,6 +27,7 @@ from ucle.spark.packs import (
     FRAMES,
     CutPacks,
     Frames,
+    FramesOfAll,
     Key,
     MergedReports,
     PlacePacks,
@@ -196,6 +197,18 @@ def test_partitions_have_as_many_batches(count: int, monkeypatch: pytest.MonkeyP
     assert [pack for batch in written for pack in batch] == given
     sizes = [sum(len(value) for _, (_, value) in batch) for batch in written]
     assert all(size < (30 << number // 32) + 17 for number, size in enumerate(sizes))
+
+
+def test_partitions_that_are_written_together_are_found_apart() -> None:
+    """Spark divides elements evenly: those of each partition are as many, and in its place."""
+    given = [
+        [(part, ((1, n), bytes(3))) for n in range(count)] for part, count in enumerate((2, 0, 5))
+    ]
+    written: list[list[Any]] = []
+    FramesOfAll(Frames(Batches())).dump_stream(given, written)
+    apart = [written[FRAMES * part : FRAMES * (part + 1)] for part in range(len(given))]
+    assert len(written) == FRAMES * len(given)
+    assert [[pack for batch in batches for pack in batch] for batches in apart] == given
 
 
 def packed(values: list[float]) -> bytes:
