@@ -1,9 +1,9 @@
 """Sizes that views compute: literals in a script that depend on sizes become expressions of them.
 
 A mean divides by a size, a count includes the entries that are not stored, and fills depend on
-both: each such number is a constant times powers of sizes. The powers are found by emitting the
-script for other sizes. A number of another form, and one that a kernel needs as a constant, cannot
-be computed.
+both: each such number is a constant times powers of sizes, or the logarithm of one, as in sums of
+exponentials. The powers are found by emitting the script for other sizes. A number of another form,
+and one that a kernel needs as a constant, cannot be computed.
 """
 
 from __future__ import annotations
@@ -27,6 +27,12 @@ Script = tuple[tuple[SqlStep, ...], Mapping[str, Query]]
 """Steps, and the SELECT of each output."""
 
 POWERS = (1, -1, 2, -2, 0)
+OF_NUMBERS = ("range", "least", "list_resize")
+"""Functions of DuckDB whose arguments need not be constants."""
+
+LARGEST_EXPONENT = 100
+"""Beyond it, the rounding of a logarithm is more than that of the number."""
+
 ROUNDING = 1e-13
 """The relative error that folding a few floats may cause."""
 
@@ -120,21 +126,48 @@ def _follow(
 
 
 def _is_constant(literal: exp.Literal) -> bool:
-    """True if a literal has to stay a constant: text, or an argument of a kernel."""
+    """True if a literal has to stay a constant: text, or part of a type, or given to a kernel."""
     if literal.is_string:
         return True
     parent = literal.parent
     while isinstance(parent, exp.Neg | exp.Paren | exp.Cast | exp.Array):
         parent = parent.parent
-    return isinstance(parent, exp.Anonymous) and parent.name != "range"
+    if isinstance(parent, exp.DataType | exp.DataTypeParam):
+        return True
+    return isinstance(parent, exp.Anonymous) and parent.name not in OF_NUMBERS
 
 
 def _fit(literals: Sequence[exp.Literal], samples: Sequence[Sample], name: str) -> exp.Expr | None:
-    """Return a number as a constant times powers of sizes; None where it has another form."""
+    """Return a number as a function of sizes; None where it has none of the known forms."""
     if any(literal.is_string for literal in literals):
         return None
     whole = all(literal.is_int for literal in literals)
     values = [Fraction(literal.this) for literal in literals]
+    base = samples[0].sizes
+    if (powers := _fit_powers(values, samples, whole)) is not None:
+        factor = values[0] / _product(base, powers)
+        if not whole:
+            return _term(number(_short(factor, values[0], base, powers)), powers, name, "DOUBLE")
+        if factor.denominator == 1 and min(powers) >= 0:
+            return _term(integer(int(factor)), powers, name, None)
+        return None
+    if whole or max(map(abs, values)) > LARGEST_EXPONENT:
+        return None
+    antilogs = [Fraction(math.exp(value)) for value in values]
+    if (powers := _fit_powers(antilogs, samples, whole)) is None:
+        return None
+    size = _product(base, powers)
+    factor = float(antilogs[0] / size)
+    for each in (float(f"{factor:.12g}"), factor):
+        if math.log(Fraction(each) * size) == float(values[0]):
+            return exp.Ln(this=_term(number(each), powers, name, "DOUBLE"))
+    return None  # it would not be the number that the program has
+
+
+def _fit_powers(
+    values: Sequence[Fraction], samples: Sequence[Sample], whole: bool
+) -> list[int] | None:
+    """Return the powers of the sizes of which numbers are multiples; None where they are none."""
     base = samples[0].sizes
     powers = []
     for n, size in enumerate(base):
@@ -158,15 +191,16 @@ def _fit(literals: Sequence[exp.Literal], samples: Sequence[Sample], name: str) 
     for sample, value in zip(samples, values, strict=True):
         if not _same(value, factor * _product(sample.sizes, powers), whole):
             return None
-    if whole and (factor.denominator != 1 or min(powers) < 0):
-        return None
-    term: exp.Expr = (
-        integer(int(factor)) if whole else number(_short(factor, values[0], base, powers))
-    )
+    return powers
+
+
+def _term(factor: exp.Expr, powers: Sequence[int], name: str, type_: str | None) -> exp.Expr:
+    """Return a constant times powers of the present sizes, in a type."""
+    term = factor
     for n, power in enumerate(powers):
         now: exp.Expr = select(column(f"size_{n}")).from_(table(name)).subquery()
-        if not whole:
-            now = cast(now, "DOUBLE")
+        if type_ is not None:
+            now = cast(now, type_)
         for _ in range(abs(power)):
             kind = exp.Mul if power > 0 else exp.Div
             term = kind(this=term, expression=now.copy())

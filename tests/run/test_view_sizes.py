@@ -240,3 +240,90 @@ def test_sizes_are_computed(connection: duckdb.DuckDBPyConnection, keys: str, dt
     connection.execute("DELETE FROM t").fetchall()
     with pytest.raises(duckdb.Error, match="shrunk below 1; create_views again"):
         connection.sql("FROM of").fetchall()
+
+
+def rounded(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Rows in the order of their keys; their values are approximations, or names as they are."""
+    return [
+        (*keys, value if isinstance(value, str) else pytest.approx(value, rel=1e-12, abs=0))
+        for *keys, value in sorted(rows)
+    ]
+
+
+RANKED = """
+    best[i] = argmax[j](A[i,j])
+    worst[j] = argmin[i](A[i,j])
+    among[i,j] = among_top_k[j](A[i,j])
+    firsts[i,n] = top_k[j,n](A[i,j])
+    soft[i,j] = softmax[j](A[i,j])
+    whole = logsumexp[i,j](A[i,j])
+    waves[i,j] = exp(A[i,j] / 8)
+"""
+AFTER = {
+    "one more": "INSERT INTO t VALUES ({5}, {1}, -2)",
+    "more of both": "INSERT INTO t VALUES ({6}, {4}, 9), ({7}, {5}, 0)",
+    "one less": "DELETE FROM t WHERE i = (SELECT max(i) FROM t)",
+    "one of one": "DELETE FROM t WHERE i <> {0}",
+}
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("keys", ["integers", "strings"])
+def test_ranks_and_exponentials_follow(connection: duckdb.DuckDBPyConnection, keys: str) -> None:
+    """Arguments of range and least, and logarithms of sizes, are computed like other numbers."""
+    program = ucle.einsum_program(
+        RANKED,
+        A=fill(connection, keys),
+        database=connection,
+        decomposition="relational",
+        bounds={"n": 2},
+    )
+    program.create_views()
+    for title, change in AFTER.items():
+        connection.execute(keyed(change, keys)).fetchall()
+        with program.execute() as result:
+            for name in program.outputs:
+                expected = result[name].relation.fetchall()
+                shown = connection.execute(f"FROM {name}").fetchall()
+                assert sorted(shown) == rounded(expected), (title, name)
+    connection.execute("DELETE FROM t").fetchall()
+    connection.execute(keyed("INSERT INTO t VALUES ({0}, {0}, 1)", keys)).fetchall()
+    with pytest.raises(BoundError, match="not so many entries"):
+        program.execute()
+    with pytest.raises(duckdb.Error, match="shrunk below 2; create_views again"):
+        connection.execute("FROM firsts").fetchall()
+
+
+def test_scores_of_a_wide_table_follow(connection: duckdb.DuckDBPyConnection) -> None:
+    """Rows become lists as long as the axis of the names of their columns is now."""
+    connection.execute(
+        "CREATE TABLE x AS FROM (VALUES ('a', 1.0, 2.0), ('b', 3.0, 1.0)) t(id, q, p)"
+    )
+    connection.execute("CREATE TABLE w AS FROM (VALUES ('q', 0, 1.0), ('p', 1, 1.0)) t(f, k, v)")
+    text = """
+        S[r,k] = sum[f](X[r,f] * W[f,k])
+        best[r] = argmax[k](S[r,k])
+        soft[r,k] = softmax[k](S[r,k])
+        among[r,k] = among_top_k[k](S[r,k])
+        whole mean= exp(S[r,k])
+    """
+    program = ucle.einsum_program(
+        text,
+        X=ucle.table("x", ["id"], columns_as="f"),
+        W="w",
+        outputs=["best", "soft", "among", "whole"],
+        database=connection,
+        decomposition="relational",
+    )
+    program.create_views()
+    for change in (
+        "INSERT INTO x VALUES ('c', -5.0, 9.0)",
+        "INSERT INTO w VALUES ('another', 2, 1.0), ('p', 2, 0.5)",
+        "DELETE FROM x WHERE id <> 'c'",
+    ):
+        connection.execute(change).fetchall()
+        with program.execute() as result:
+            for name in program.outputs:
+                shown = connection.sql(f"FROM {name}").fetchall()
+                expected = rounded(result[name].relation.fetchall())
+                assert sorted(shown) == expected, (change, name)

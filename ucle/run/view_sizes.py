@@ -18,7 +18,7 @@ from ucle.inputs.axis_sizes import join_symmetric
 from ucle.inputs.states import BoundInput
 from ucle.ir.layouts import Decomposition
 from ucle.language.bounds import SizeClasses, checked_size, known_bounds, size_classes
-from ucle.language.syntax import Site
+from ucle.language.syntax import Pairs, Site
 from ucle.lowering.syntax_to_logical import ResolvedProgram
 from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled
@@ -138,7 +138,8 @@ def guarded_sizes(
         for output in followed:
             titles = {group.title for group in counted[output]}
             unaffected = [x for x in guards[output] if x.title not in titles]
-            guards[output] = [*unaffected, *(_guard(group, MOST, 1) for group in counted[output])]
+            present = (_guard(x, MOST, _least(compiled, x)) for x in counted[output])
+            guards[output] = [*unaffected, *present]
         return Guarded(compiled, guards, followed)
     larger = with_sizes(compiled, sizes, options)
     if larger is None:
@@ -164,6 +165,9 @@ def _follow_sizes(
     base = tuple(group.size for group in groups)
     if not groups or min(base) < 2:  # multiples of 0 or 1 look like constants
         return {}
+    of = {site: group.title for group in groups for site in group.sites}
+    if any(rank in of and of[rank] != of.get(label) for label, rank in _ranks(compiled)):
+        return {}  # there may be fewer entries than ranks one day
     other = [
         tuple(f * s + f + 1 if m == n else s for m, s in enumerate(base))
         for n in range(len(base))
@@ -178,6 +182,21 @@ def _follow_sizes(
         samples.append(Sample(sizes, scripts(program)))
     followed = following(samples, [_guard(group, group.size, 0) for group in groups])
     return {output: of for output, of in followed.items() if counted[output]}
+
+
+def _ranks(compiled: Compiled) -> Iterator[tuple[Site, Site]]:
+    """Yield the labels along which statements take the first entries, each with that of ranks."""
+    for statement in compiled.front.source.statements:
+        if isinstance(pairs := statement.expression, Pairs):
+            target = statement.target.tensor
+            yield (target, pairs.label), (target, pairs.rank)
+
+
+def _least(compiled: Compiled, group: Axes) -> int:
+    """The least size of some axes: there are as many entries along a label as ranks."""
+    sizes = compiled.front.source.bounds.sizes
+    pairs = ((x, y) for x, y in _ranks(compiled) if x in group.sites and y not in group.sites)
+    return max((sizes[rank] for _, rank in pairs), default=1)
 
 
 def size_groups(
