@@ -487,6 +487,33 @@ AROUND: tuple[Mutation, ...] = (
         ("tests/run/test_view_sizes.py::test_sizes_are_computed[float64-strings]",),
     ),
     Mutation(
+        "ranks-by-any-size",
+        "ucle/run/view_sizes.py",
+        "return max((sizes[rank] for _, rank in pairs), default=1)",
+        "return 1",
+        "a view shows fewer of the first entries than the program asks for",
+        ("tests/run/test_view_sizes.py::test_ranks_and_exponentials_follow[integers]",),
+    ),
+    Mutation(
+        "logarithms-of-sizes-constant",
+        "sqlgen/computed_sizes.py",
+        "antilogs = [Fraction(math.exp(value)) for value in values]",
+        "antilogs = values",
+        "a view of a softmax has to be created again for each new row",
+        ("tests/run/test_view_sizes.py::test_scores_of_a_wide_table_follow",),
+    ),
+    Mutation(
+        "streams-read-late",
+        "ucle/inputs/objects.py",
+        "return arrow_table(where, value) if once else value",
+        "return value",
+        "a program that is compiled again reads a stream of rows as empty",
+        (
+            "tests/inputs/test_object_protocol.py"
+            "::test_streams_are_read_once_for_all_compilations",
+        ),
+    ),
+    Mutation(
         "cheaper-plans-called-more-expensive",
         "ucle/explain/text.py",
         '"costs more" if by > 0 else "costs less"',

@@ -413,7 +413,7 @@ def _position(position: int, axis: Axis, place: int, tensor: Lazy) -> int:
             expected=f"{-size} to {size - 1}",
             found=str(position),
         )
-    return position % size if size else position
+    return position % axis.size if axis.size else position
 
 
 def select_coordinates(tensor: Lazy, coordinates: Mapping[AxisLike, Any]) -> Lazy:
