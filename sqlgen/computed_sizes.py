@@ -157,8 +157,8 @@ def _fit(literals: Sequence[exp.Literal], samples: Sequence[Sample], name: str) 
     if (powers := _fit_powers(antilogs, samples, whole)) is None:
         return None
     size = _product(base, powers)
-    factor = float(antilogs[0] / size)
-    for each in (float(f"{factor:.12g}"), factor):
+    multiple = float(antilogs[0] / size)
+    for each in (float(f"{multiple:.12g}"), multiple):
         if math.log(Fraction(each) * size) == float(values[0]):
             return exp.Ln(this=_term(number(each), powers, name, "DOUBLE"))
     return None  # it would not be the number that the program has
