@@ -508,10 +508,7 @@ AROUND: tuple[Mutation, ...] = (
         "return arrow_table(where, value) if once else value",
         "return value",
         "a program that is compiled again reads a stream of rows as empty",
-        (
-            "tests/inputs/test_object_protocol.py"
-            "::test_streams_are_read_once_for_all_compilations",
-        ),
+        ("tests/inputs/test_object_protocol.py::test_streams_are_read_once_for_all_compilations",),
     ),
     Mutation(
         "cheaper-plans-called-more-expensive",
