@@ -2,7 +2,8 @@
 
 An entry that is not stored counts with the fill. Along an axis that is a key column, the first k
 entries that are not stored are added as rows: if s entries are stored, they are among the first s +
-k positions.
+k positions. Where those that are not stored come last, and only values are read, the stored ones
+are numbered in their order, and nothing is added.
 """
 
 from __future__ import annotations
@@ -126,6 +127,16 @@ def _ranks(node: plan.TopKEntries, source: exp.Expr, alias: str) -> exp.Select:
     numbered = exp.Sub(this=ranks, expression=integer(1))
     inner = select_from(source, *keys, add_alias(value, VALUE), add_alias(position, place))
     inner = inner.select(add_alias(numbered, names[rank]), copy=False)
+    within = exp.LT(this=column(names[rank], RANKED), expression=integer(node.count))
+    if node.leaves_out:
+        query = select_from(
+            subquery(inner, RANKED),
+            *(column(key.alias_or_name, RANKED) for key in keys),
+            add_alias(cast(column(names[rank], RANKED), key_type(type_, rank)), names[rank]),
+            add_alias(cast(integer(VALUE_PART), key_type(type_, part)), names[part]),
+            column(VALUE, RANKED),
+        )
+        return query.where(within, copy=False)
     is_value = exp.EQ(this=column(names[part], PARTS), expression=integer(VALUE_PART))
     number = cast(column(place, RANKED), type_.dtype)
     query = select_from(
@@ -136,7 +147,6 @@ def _ranks(node: plan.TopKEntries, source: exp.Expr, alias: str) -> exp.Select:
         add_alias(when(is_value, column(VALUE, RANKED), number), VALUE),
     )
     query = join(query, integers_below(type_.shape[part], PARTS, names[part]), "CROSS")
-    within = exp.LT(this=column(names[rank], RANKED), expression=integer(node.count))
     return query.where(within, copy=False)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import field, replace
 
 from ucle.foundation.dataclasses import dataclass
+from ucle.ir.axis_functions import TopK
 from ucle.ir.fills import JoinKind, absorbed_sides
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.tensor_types import TensorType
@@ -156,6 +157,8 @@ def _derived_degrees(vertex: Vertex, operands: tuple[Statistics, ...]) -> Degree
         return _reindexed_degrees(vertex, _degrees(operands[0]))
     if vertex.along is not None:
         return _running_degrees(vertex, _degrees(operands[0]))
+    if vertex.top is not None and vertex.top.stored_first:
+        return _top_degrees(vertex, vertex.top, _degrees(operands[0]))
     if vertex.top is not None or vertex.pair is not None:
         counts = every_entry(vertex)
         return Degrees.from_counts(counts.distinct, counts.entries, counts.distinct)
@@ -199,6 +202,19 @@ def _running_degrees(vertex: Vertex, source: Degrees) -> Degrees:
         fibres = min(fibres, source.most(_bits(others)) if others else 1.0)
     length = math.prod(size for n, size in enumerate(sizes) if n not in others)
     return Degrees.from_counts(sizes, fibres * length, sizes)
+
+
+def _top_degrees(vertex: Vertex, top: TopK, source: Degrees) -> Degrees:
+    """The degrees of a top-k that leaves out what is not stored: those of the entries it ranks."""
+    sizes = tuple(float(label.bound) for label in vertex.labels)
+    names = vertex.inputs[0].names
+    kept = [axis for axis, name in enumerate(names) if name != top.label]
+    every = _bits(range(len(names)))
+    longest = min(sizes[-2], source.most(_bits([names.index(top.label)])))
+    entries = min(source.most(every), (source.most(_bits(kept)) if kept else 1.0) * longest)
+    distinct = *(source.most(_bits([axis])) for axis in kept), longest, 1.0
+    largest = *(source.most(every, _bits([axis])) for axis in kept), entries, entries
+    return Degrees.from_counts(sizes, entries, distinct, largest)
 
 
 def _joined_degrees(

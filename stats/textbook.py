@@ -18,7 +18,7 @@ from ucle.ir.fills import JoinKind, JoinRule, join_rule
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
-from ucle.stats.axis_functions import every_entry, running_counts, top_rows
+from ucle.stats.axis_functions import every_entry, running_counts, top_counts, top_rows
 from ucle.stats.estimate import DerivedVertex, Rows, Statistics
 from ucle.stats.index_maps import estimate_occupied, reindexed_counts
 from ucle.stats.model import TensorStatistics
@@ -55,7 +55,10 @@ class Textbook:
         if vertex.along is not None:
             counts = self._running_counts(vertex, operands[0])
             return Statistics(vertex.tensor.type, counts, derived)
-        if vertex.top is not None or vertex.pair is not None:
+        if vertex.top is not None:
+            counts = self._top_counts(vertex, operands[0])
+            return Statistics(vertex.tensor.type, counts, derived)
+        if vertex.pair is not None:
             return Statistics(vertex.tensor.type, every_entry(vertex), derived)
         cells = math.prod(float(label.bound) for label in vertex.labels)
         entries = min(run(self._projected_rows(derived, set(vertex.names))), cells)
@@ -71,6 +74,12 @@ class Textbook:
         assert vertex.along is not None
         others = (n for n, name in enumerate(vertex.names) if name not in vertex.along.labels)
         return running_counts(vertex, _promoted_rows(source.counts, tuple(others)).estimate)
+
+    def _top_counts(self, vertex: Vertex, source: Statistics) -> TensorStatistics:
+        assert vertex.top is not None
+        counts, names = self.counts(source), vertex.inputs[0].names
+        others = tuple(n for n, name in enumerate(names) if name != vertex.top.label)
+        return top_counts(vertex, counts, _promoted_rows(counts, others).estimate)
 
     def tuples(self, statistics: Statistics, layout: Layout) -> Rows:
         """Tuples of a tensor in a layout.
@@ -144,6 +153,9 @@ class Textbook:
         self, derived: DerivedVertex, decomposition: Decomposition, joined: Rows
     ) -> Rows:
         vertex = derived.vertex
+        if vertex.top is not None and vertex.top.stored_first:
+            made = vertex.makes(decomposition).promoted
+            return _promoted_rows(self._top_counts(vertex, derived.operands[0]), made)
         if vertex.top is not None:
             return top_rows(vertex, decomposition)
         if not vertex.aggregates(decomposition):

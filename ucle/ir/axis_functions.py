@@ -19,7 +19,9 @@ Top-k (``top_k``, ``bottom_k``) keeps the k greatest or least entries of each fi
 whether they are stored or not. Of two equal entries the one at the smaller position comes first, so
 that the values alone decide; NaN counts as the greatest number. An entry is a pair of a value and a
 position, told apart by a label of size 2: one vertex gives both, and a reader takes the part that
-it needs.
+it needs. If no reader takes a position, and what is not stored is an infinity that follows all that
+is stored, the first entries are those that are stored, in order, and the others are that infinity:
+nothing has to be made of a fibre but what it stores.
 """
 
 from __future__ import annotations
@@ -228,6 +230,9 @@ class TopK:
     rank: str
     part: str
     largest: bool
+    stored_first: bool = False
+    """True if entries that are not stored follow all others, and no reader takes a position: the
+    result has the fill of the tensor."""
 
     @property
     def kernel(self) -> str:

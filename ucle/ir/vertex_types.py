@@ -241,6 +241,8 @@ def top_type(source: TensorType, top: TopK, axes: Labels, labels: Labels) -> Ten
             expected=f"at most {LONGEST_AXIS} positions",
             found=str(size),
         )
+    if top.stored_first:  # arrays have positions, which nothing reads
+        return TensorType(labels, source.dtype, source.fill, source.entries)
     every = source.entries if source.entries.full else source.every
     values = replace(hull(every, Values(0, size - 1)), full=True)
     return TensorType(labels, source.dtype, source.dtype.scalar(0), values)

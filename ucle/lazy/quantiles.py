@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 
 from ucle.errors import ArgumentError
+from ucle.foundation.dtypes import DType
 from ucle.lazy.axes import AxisLike, find_axis, with_names
-from ucle.lazy.constants import make_range
 from ucle.lazy.elementwise import elementwise
-from ucle.lazy.nodes import Axis, Lazy
-from ucle.lazy.positions_in_order import ordinals
+from ucle.lazy.nodes import Apply, Axis, Lazy
 from ucle.lazy.rearranging import flatten
 from ucle.lazy.reductions import first_entries, reduce_tensor
 from ucle.lazy.stored import count_entries, mask_along
@@ -21,16 +20,16 @@ from ucle.operators import (
     ADD,
     AND,
     ANY,
-    EQUAL,
     FLOOR,
+    GREATEST,
     ISNAN,
     LEAST,
     LESS,
     LESS_EQUAL,
     MULT,
     NOT,
+    PICK,
     SUB,
-    SUM,
     WHEN,
     WHEN_HIGHEST,
 )
@@ -112,13 +111,14 @@ def _of_axis(tensor: Lazy, mask: Lazy | None, q: float, place: int) -> Lazy:
 
 def _entry_at(ordered: Lazy, place: int, position: Lazy) -> Lazy:
     """The entries at computed positions of an axis, which keeps size 1."""
-    size = ordered.axes[place].size
-    if size == 1:
+    if ordered.axes[place].size == 1:
         return ordered
-    if size is None:
-        own = elementwise(SUB.name, ordinals(ordered, place), 1)
-    else:
-        axes = tuple(Axis(size=size if n == place else 1) for n in range(len(ordered.axes)))
-        own = Lazy(make_range(size).node, axes)
-    there = elementwise(EQUAL.name, own, position)
-    return reduce_tensor(SUM.name, elementwise(WHEN.name, there, ordered), place, True)
+    rank = len(ordered.axes)
+    # Without an entry there is no position, and what is read at 0 is not used.
+    at = elementwise(DType.INT64.value, elementwise(GREATEST.name, position, 0))
+    labels = [rank if n == place else n for n in range(rank)]
+    read = at.operand(labels), ordered.operand(range(rank))
+    axes = [Axis(own.name, 1) if n == place else own for n, own in enumerate(ordered.axes)]
+    output = tuple(n for n, own in enumerate(axes) if not own.unit)
+    long = tuple(own for own in axes if not own.unit)
+    return Lazy(Apply(WHEN, read, output, long, PICK), tuple(axes))

@@ -63,6 +63,7 @@ from ucle.language.syntax import (
     walk,
 )
 from ucle.lowering.bits_of_booleans import bits_as_logic
+from ucle.lowering.first_values import fill_follows, find_values_alone
 from ucle.lowering.logical import (
     MOST_MAPS,
     Constant,
@@ -151,7 +152,8 @@ def syntax_to_logical(source: ResolvedProgram) -> LogicalProgram:
     T[i] = T.1[i]
     """
     outputs = choose_outputs(source.statements, source.outputs)
-    lowering = _Lowering(dict(source.types), source.bounds, source.exact, source.ordered)
+    values = find_values_alone(source.statements, outputs)
+    lowering = _Lowering(dict(source.types), source.bounds, source.exact, source.ordered, values)
     statements = []
     for statement in source.statements:
         lowered = lowering.statement(statement)
@@ -170,6 +172,8 @@ class _Lowering:
     bounds: Bounds
     exact: bool
     ordered: frozenset[str]
+    values: frozenset[str]
+    """The tensors of first entries of which only values are read."""
 
     def __post_init__(self) -> None:
         self._steps: dict[str, Contraction] = {}
@@ -344,7 +348,8 @@ class _Lowering:
             use = self._plain(use)
         labels = tuple(self._label(name) for name in statement.target.labels)
         type_ = self._step_types.of_use(use, self._span)
-        top = TopK(pairs.label, pairs.rank, pairs.part, largest)
+        stored_first = self._target in self.values and fill_follows(type_, largest=largest)
+        top = TopK(pairs.label, pairs.rank, pairs.part, largest, stored_first)
         self.types[self._target] = top_type(type_, top, use.labels, labels)
         text, steps = (pairs.source.tensor,), tuple(self._steps.values())
         return LogicalStatement(self._target, labels, steps, use, self._span, text, top=top)

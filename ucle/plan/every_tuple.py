@@ -70,6 +70,8 @@ def steps_to_have_every_tuple(
         match node:
             case Read(step):
                 needed.append(step)
+            case TopKEntries() if node.leaves_out:
+                return None
             case Densify() | TopKEntries() | ConstantRelation():
                 continue
             case TableScan():
@@ -136,6 +138,8 @@ def expecting_gaps(relation: Relation) -> Relation:
         return with_inputs(relation, [_completed(features), packed])
     if isinstance(relation, Aggregate) and relation.input.kernel.name == LinearSystem.kernel:
         return with_inputs(relation, [_completed(expecting_gaps(x)) for x in inputs(relation)])
+    if isinstance(relation, TopKEntries) and relation.leaves_out:
+        return with_inputs(relation, [expecting_gaps(relation.input)])
     if isinstance(relation, TopKEntries) and relation.axis in relation.input.layout.promoted:
         return replace(relation, whole=False) if relation.whole else relation
     if isinstance(relation, TopKEntries) and not isinstance(relation.input, Densify):

@@ -278,6 +278,8 @@ class _Planner:
             vertex.makes(decomposition),
             whole or not keyed,
         )
+        if relation.leaves_out:
+            relation = replace(relation, whole=True)
         cost = self._decomposed.costs[vertex.name].total
         return self._add(vertex.name, vertex.name, relation, vertex.text(decomposition), cost)
 

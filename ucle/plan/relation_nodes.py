@@ -473,8 +473,8 @@ class TopKEntries:
 
     `axes` are the labels of the input's axes. `kernel` works within arrays or aggregates them; if
     it has no name, all labels are keys. `whole` is True if the input has every tuple that the
-    bounds allow. Otherwise tuples that are missing along the axis, which is a key, count with the
-    fill.
+    bounds allow, or if the result leaves out those that are missing. Otherwise tuples that are
+    missing along the axis, which is a key, count with the fill.
     """
 
     input: Relation
@@ -489,6 +489,11 @@ class TopKEntries:
     def axis(self) -> int:
         """The axis of the input along which the entries are ranked."""
         return self.axes.index(self.top.label)
+
+    @property
+    def leaves_out(self) -> bool:
+        """True if only the values of tuples that are there are ranked."""
+        return self.top.stored_first and self.kernel.name is None
 
     @property
     def count(self) -> int:
