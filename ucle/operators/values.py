@@ -134,13 +134,14 @@ def of_operands(values: Values, operands: tuple[Values, ...], dtype: DType) -> V
     """Return the same, where NaN, infinities and what outgrew its type come from operands, too."""
     if dtype.kind in "bi":
         return values
-    finite = values.finite and all(x.finite for x in operands)
+    alone = all(x.finite for x in operands)  # then the operator makes the infinity, if there is one
+    finite = values.finite and alone
     return replace(
         values,
         finite=finite,
         nonzero=values.nonzero and finite,
         overflows=values.overflows or any(x.overflows for x in operands),
-        infinity=None,
+        infinity=values.infinity if alone else None,
         vague=values.vague or any(x.vague for x in operands),
     )
 
