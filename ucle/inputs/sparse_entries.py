@@ -86,6 +86,10 @@ class SparseEntries:
         """Return the statistics of the entries that differ from a fill."""
         return measure_coordinates(self._keys, self._values, fill)
 
+    def count_coordinates(self, axis: int) -> int:
+        """Return how many coordinates of an axis have an entry, whatever its value."""
+        return len(np.unique(self._keys[axis]))
+
     def lists(self, type_: TensorType, layout: Layout) -> pa.Table:
         """Return a matrix as a tensor relation of compressed arrays.
 

@@ -7,40 +7,71 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 
+from ucle.database.session import Session
 from ucle.errors import MeaningWarning
+from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.logs import warn_caller
+from ucle.inputs.axis_sizes import SizedInputs
 from ucle.inputs.states import SizedInput
+from ucle.inputs.stored_coordinates import count_coordinates
 from ucle.language.syntax import Access, Binary, Expression, Reduction, Size, Statement, walk
 from ucle.operators import ADD, MAX, MIN
 from ucle.plan.sources import TableSource
 
+MARGIN = 1.25
+"""The factor by which an estimated number may be too small."""
 
-def give_notice(statements: Sequence[Statement], inputs: Mapping[str, SizedInput]) -> None:
+
+def give_notice(session: Session, statements: Sequence[Statement], sized: SizedInputs) -> None:
     """Warn where the entries that inputs do not store decide what a statement computes.
 
     Args:
+        session: sees the inputs.
         statements: resolved.
-        inputs: the inputs of the program.
+        sized: the inputs of the program.
 
     Warns:
-        MeaningWarning: each time.
+        MeaningWarning: once for each part of a statement, however often it occurs.
     """
-    sparse = {name: bound for name, bound in inputs.items() if _leaves_out(bound)}
+    sparse = {name: bound for name, bound in sized.inputs.items() if _leaves_out(bound)}
     if not sparse:
         return
-    for statement in statements:
-        for part in walk(statement.expression):
-            found = (*_of_least(part, sparse), *_of_mean(part, statement, sparse))
-            for text in found:
-                warn_caller(f"{statement.span}: {text}", MeaningWarning)
+    count = _Count(session, sized)
+    texts = dict.fromkeys(
+        f"{statement.span}: {text}"
+        for statement in statements
+        for part in walk(statement.expression)
+        for text in (*_of_least(part, sparse), *_of_mean(part, statement, sparse, count))
+    )
+    for text in texts:
+        warn_caller(text, MeaningWarning)
 
 
 def _leaves_out(bound: SizedInput) -> bool:
     """True for a table that does not store all entries, of which nobody has said what they are."""
     if not isinstance(bound.source, TableSource) or bound.fill != 0:
         return False
-    return bound.statistics.exact and bound.statistics.entries < math.prod(bound.shape)
+    known = bound.statistics
+    return (1 if known.exact else MARGIN) * known.entries < math.prod(bound.shape)
+
+
+@dataclass
+class _Count:
+    """The number of coordinates of an axis at which an input has a row, each counted once."""
+
+    session: Session
+    sized: SizedInputs
+    found: dict[tuple[str, int], float] = field(default_factory=dict)
+
+    def __call__(self, name: str, axis: int) -> float:
+        """Return the number; few tables have a 0 in a row, and only suspicious ones are asked."""
+        if (name, axis) not in self.found:
+            bound, dictionaries = self.sized.inputs[name], self.sized.dictionaries
+            counted = count_coordinates(self.session, name, bound, axis, dictionaries)
+            self.found[name, axis] = counted
+        return self.found[name, axis]
 
 
 def _of_least(part: Expression, sparse: Mapping[str, SizedInput]) -> Iterator[str]:
@@ -68,8 +99,16 @@ def _terms(expression: Expression) -> Iterator[Access]:
                 yield from _terms(side)
 
 
+def _is_left_out(bound: SizedInput, axis: int, used: float, *, exact: bool) -> bool:
+    """True if half of the positions of an axis, or one, are not among those that are used."""
+    size = bound.shape[axis]
+    if size <= 2:
+        return False
+    return exact and used == size - 1 or (1 if exact else MARGIN) * used < size / 2
+
+
 def _of_mean(
-    part: Expression, statement: Statement, sparse: Mapping[str, SizedInput]
+    part: Expression, statement: Statement, sparse: Mapping[str, SizedInput], count: _Count
 ) -> Iterator[str]:
     """A mean over positions that nobody has stated, half of which, or one, no entry has."""
     if not isinstance(part, Size):
@@ -79,13 +118,19 @@ def _of_mean(
             continue
         bound = sparse[read.tensor]
         for axis, label in enumerate(read.labels):
-            size, used = bound.shape[axis], bound.statistics.distinct[axis]
             if label not in part.over or bound.bounds[axis].exact:
                 continue
-            if size > 2 and (used == size - 1 or used < size / 2):
+            known, used = bound.statistics, bound.statistics.distinct[axis]
+            exact = known.exact or axis in known.counted
+            if not _is_left_out(bound, axis, used, exact=exact):
+                continue
+            stored = count(read.tensor, axis)
+            exact = exact or stored != used
+            if _is_left_out(bound, axis, stored, exact=exact):
                 yield (
-                    f"this counts {size} positions of {statement.renamed.get(label, label)}, and "
-                    f"{read.tensor} has entries at {used:.0f} of them; "
+                    f"this counts {bound.shape[axis]} positions of "
+                    f"{statement.renamed.get(label, label)}, and {read.tensor} has entries at "
+                    f"{'' if exact else 'about '}{stored:.0f} of them; "
                     'ucle.table(..., coordinates="dictionary") counts these alone, and '
                     "ucle.mean(x, stored=True) the entries of a lazy tensor"
                 )

@@ -56,6 +56,8 @@ def compile_statements(
     session: Session,
     options: Options,
     labels: Mapping[str, tuple[str, ...]] | None = None,
+    *,
+    notice: bool = False,
 ) -> Compiled:
     """Compile parsed statements over inputs that `session` can see.
 
@@ -65,6 +67,7 @@ def compile_statements(
         session: on the database.
         options: of the compilation.
         labels: by input the caller's names for its axes, if not those of its first use.
+        notice: True for a text that the caller has written, and not what is made of a program.
 
     Warns:
         MeaningWarning: entries that are not stored decide what comes out.
@@ -73,7 +76,8 @@ def compile_statements(
         UcleError: the statements, their options or the inputs are wrong.
     """
     resolved, sized = bind_statements(statements, inputs, session, options, labels)
-    give_notice(resolved, sized.inputs)
+    if notice:
+        give_notice(session, resolved, sized)
     return compile_sized(session, resolved, sized, options)
 
 

@@ -120,7 +120,7 @@ def build_text(
         assert not isinstance(text, str)
         text, inputs, options = read_packed(text, inputs, options)
         options = replace(options, resources=resources_of(session, memory))
-        return _build(Request(text, inputs), database, session, options, quiet)
+        return _build(Request(text, inputs), database, session, options, quiet, notice=True)
 
 
 def resources_of(session: Session, memory: float | None = None) -> Resources:
@@ -332,11 +332,18 @@ def _build(
     session: Session,
     options: Options,
     quiet: Quiet | None = None,
+    *,
+    notice: bool = False,
 ) -> Build:
     marks = fingerprints(request.inputs)
     with observing(session, None if quiet is None else quiet.seen):
         compiled = compile_statements(
-            request.statements, request.inputs, session, options, request.labels
+            request.statements,
+            request.inputs,
+            session,
+            options,
+            request.labels,
+            notice=notice,
         )
         versions = table_versions(session, compiled.all_inputs)
     if quiet is not None:
