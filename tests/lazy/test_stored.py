@@ -29,6 +29,7 @@ AGGREGATIONS: dict[str, Any] = {
     "count": (ucle.count, {}),
     "std": (ucle.std, {"ddof": 1}),
     "var": (ucle.var, {"ddof": 0}),
+    "median": (ucle.median, {}),
 }
 FORMS = ["names", "positions", "dates", "strings and a fill"]
 TYPES = ["DOUBLE", "FLOAT", "BIGINT"]
@@ -336,3 +337,64 @@ def test_a_file_is_read_in_one_way(
     assert len(set(re.findall(r"read_parquet\([^)]*\)", sql))) == 1
     assert "UNION" not in sql
     np.testing.assert_equal(mean.item(connection), np.mean(values))
+
+def grouped(seed: int, kind: str) -> tuple[pd.DataFrame, Any]:
+    """Rows of groups of very different sizes, and the tensor of them."""
+    rng = np.random.default_rng(seed)
+    # One group has most of the rows, and some have one.
+    sizes = [*rng.integers(1, 6, 30), 400]
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    value = rng.normal(size=len(group)).round(1)
+    value[rng.random(len(group)) < 0.1] = 0.0
+    who, number = group * 3, 7 * np.arange(len(group))
+    frame = pd.DataFrame({"who": who, "number": number, "v": value}).sample(frac=1, random_state=3)
+    if kind in ("names", "table"):
+        frame["who"] = frame.who.map("group {:03}".format)
+    if kind == "dates":
+        frame["number"] = pd.Timestamp("2024-01-31") + pd.to_timedelta(frame.number, unit="D")
+    return frame, ucle.table("grouped" if kind == "table" else frame, ["who", "number"], "v")
+
+
+@pytest.mark.parametrize("q", [0, 0.3, 0.5, 1])
+@pytest.mark.parametrize("kind", ["names", "positions", "dates", "table"])
+def test_quantiles_by_group(kind: str, q: float, routes: Any) -> None:
+    frame, data = grouped(5, kind)
+    x = ucle.tensor(data, axes=("who", "number"))
+    for route in routes.values():
+        route.execute("CREATE OR REPLACE TEMP TABLE grouped AS FROM frame")
+        for key, over in (("who", "number"), ("number", "who")):
+            for chosen, options in (
+                (frame, {"stored": True}),
+                (frame[frame.v > 0.4], {"where": x > 0.4}),
+            ):
+                found = by_key(ucle.quantile(x, q, over, **options), key, route)
+                expected = chosen.groupby(key)["v"].quantile(q)
+                np.testing.assert_array_equal(found.index, expected.index)
+                np.testing.assert_allclose(found, expected, 1e-12, 1e-12)
+        found = ucle.quantile(x, q, stored=True).item(route)
+        np.testing.assert_allclose(found, frame.v.quantile(q))
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_quantiles_make_nothing_that_is_not_there(
+    stored: bool, connection: duckdb.DuckDBPyConnection
+) -> None:
+    """The largest tensor of the plan has as many entries as the table has rows."""
+    connection.execute(
+        "CREATE OR REPLACE TABLE many AS SELECT 'who ' || (range % 4000) AS who, range AS number, "
+        "1.0 + range % 7 AS v FROM range(100000)"
+    )
+    x = ucle.tensor("many", axes=("who", "number"), database=connection)
+    chosen = {"stored": True} if stored else {"where": x > 2}
+    text = ucle.median(x, "number", **chosen).explain()
+    counted = re.findall(r"^  \w+ +\d+(?: x \d+)* +\S+ +~?([\d,]+) +[\d,]+", text, re.MULTILINE)
+    assert len(counted) > 20
+    assert max(int(each.replace(",", "")) for each in counted) <= 100_000
+
+
+def test_gradients_of_quantiles_of_groups() -> None:
+    values = np.array([[1.0, 5.0, 2.0, 0.0], [0.0, 0.0, 0.0, 0.0], [3.0, 0.0, 0.0, 8.0]])
+    x = ucle.array(values, axes=("a", "b"))
+    total = ucle.where(ucle.count(x, "b", where=x > 0) > 0, ucle.median(x, "b", where=x > 0), 0)
+    found = ucle.grad(total.sum(), x).to_numpy()
+    np.testing.assert_array_equal(found, [[0, 0, 1, 0], [0, 0, 0, 0], [0.5, 0, 0, 0.5]])

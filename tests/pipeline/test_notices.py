@@ -121,13 +121,6 @@ def test_rows_with_zero_are_counted(tables: duckdb.DuckDBPyConnection) -> None:
         )
 
 
-def test_missing_values_are_no_entries(tables: duckdb.DuckDBPyConnection) -> None:
-    missing = pa.table({"who": [f"k{n}" for n in range(9)], "v": [1.0, 0.0] + [None] * 7})
-    data = ucle.table(missing, ["who"], "v", nulls="missing")
-    with pytest.warns(ucle.MeaningWarning, match="9 positions.*entries at 2 of them"):
-        ucle.einsum_program("m = mean[i](x[i])", x=data, database=tables)
-
-
 def test_means_over_ids_of_large_tables(tables: duckdb.DuckDBPyConnection) -> None:
     """Of large tables, not everything is counted."""
     tables.execute(
