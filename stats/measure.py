@@ -406,11 +406,7 @@ def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct, *, summed
         if exact or not source.sum_duplicates:  # else the rows per entry are unknown
             axes = range(len(source.keys) + len(source.dense))
             whole = exact or entries <= EXACT_DEGREES
-            if source.features is not None and not whole and len(axes) == 2:
-                degrees = _feature_degrees(checks.fetch, source, source.features, checks.prefix)
-                group_counts, largest = (), tuple(map(float, degrees))
-            else:
-                group_counts, largest = _count_degrees(checks, fill, axes, whole=whole)
+            group_counts, largest = _count_degrees(checks, fill, axes, whole=whole)
             if whole and not source.sum_duplicates:
                 counted = group_counts
                 by_group = frozenset() if exact else frozenset(axes)
@@ -455,8 +451,12 @@ def _count_degrees(
     checks: _Checks, fill: Scalar, axes: Sequence[int], *, whole: bool
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """V and degrees of some axes; a lower and an upper bound where not `whole`."""
+    source = checks.source
     if not axes:
         return (), ()
+    if source.features is not None and not whole and len(axes) == len(source.keys) == 2:
+        degrees = _feature_degrees(checks.fetch, source, source.features, checks.prefix)
+        return (1.0, 1.0), tuple(map(float, degrees))
     if len(axes) > MOST_GROUPED:
         first, others = axes[:MOST_GROUPED], axes[MOST_GROUPED:]
         parts = [_count_degrees(checks, fill, some, whole=whole) for some in (first, others)]
