@@ -35,8 +35,8 @@ def find_values_alone(statements: Iterable[Statement], outputs: Collection[str])
                 read[part.tensor] += 1
             elif isinstance(part, Reindexed) and part.source.tensor in pairs:
                 half = part.indices[-1]
-                of_values[part.source.tensor] += (
-                    half.entries is None and half.affine == Affine((), VALUE)
+                of_values[part.source.tensor] += half.entries is None and half.affine == Affine(
+                    (), VALUE
                 )
     return frozenset(x for x in pairs.difference(outputs) if read[x] == of_values[x])
 

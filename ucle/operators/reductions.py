@@ -262,7 +262,9 @@ REDUCES: tuple[Reduce, ...] = (
     LOGSUMEXP,
 )
 
-PICK = Reduce("pick", "bifc", np.sum, undefined_somewhere=True, picks=True)
-PICK_OR_FILL = Reduce("pick_or_fill", "bifc", np.sum, undefined_somewhere=True, picks=True)
+PICK = Reduce("pick", "bifc", np.sum, undefined_somewhere=True, picks=True, derivative="g")
+PICK_OR_FILL = Reduce(
+    "pick_or_fill", "bifc", np.sum, undefined_somewhere=True, picks=True, derivative="g"
+)
 """The one entry that a condition selects, as it is; the fill where there may be none. Which ⊕ and
 which ⊗ that is, is up to the type of the tensor (`ucle.lowering.syntax_to_logical`)."""

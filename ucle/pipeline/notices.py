@@ -104,7 +104,7 @@ def _is_left_out(bound: SizedInput, axis: int, used: float, *, exact: bool) -> b
     size = bound.shape[axis]
     if size <= 2:
         return False
-    return exact and used == size - 1 or (1 if exact else MARGIN) * used < size / 2
+    return (exact and used == size - 1) or (1 if exact else MARGIN) * used < size / 2
 
 
 def _of_mean(
