@@ -1,6 +1,6 @@
 """How many coordinates of an axis have a row in a table, whatever its value: also 0, or False.
 
-`ucle.stats` counts only those with an entry that differs from the fill, because only these are read.
+`ucle.stats` counts only those with an entry that differs from the fill, as only these are read.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _rows_with_values(source: TableSource) -> TableSource | None:
 def _has_own_dictionary(
     name: str, source: TableSource, axis: int, dictionaries: Dictionaries
 ) -> bool:
-    """True if the coordinates of an axis are those of the table alone, each of which has a value."""
+    """True if the coordinates of an axis are those of the table alone, which all have a value."""
     own = dictionaries.of(name, axis)
     if own is None or source.nulls is not Nulls.REFUSED:
         return False
