@@ -157,8 +157,8 @@ ON_THE_DESK: tuple[Mutation, ...] = (
     Mutation(
         "full-tables-noticed",
         "ucle/pipeline/notices.py",
-        "bound.statistics.entries < math.prod(bound.shape)",
-        "bound.statistics.entries <= math.prod(bound.shape)",
+        "known.entries < math.prod(bound.shape)",
+        "known.entries <= math.prod(bound.shape)",
         "a table that stores all entries is noticed, too",
         (f"{NOTICES}::test_nothing_to_notice",),
     ),
