@@ -150,14 +150,19 @@ examples: .venv-examples/installed
 sqlmesh: .venv-sqlmesh/installed .venv/installed
 	UCLE_PYTHON="$$PWD/.venv/bin/python" .venv-sqlmesh/bin/python examples/sqlmesh/run.py
 
+# Most of what Java would optimise runs once in a test, and several Javas share the cores. Benchmarks
+# run as Spark does by itself.
+SHORT_RUNS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+
 spark-test: .venv-spark/installed
 	@command -v java >/dev/null || { echo "Spark needs Java 17: apt-get install openjdk-17-jre-headless" >&2; exit 1; }
-	.venv-spark/bin/python -m pytest -n 0 --all tests/spark $(ARGS)
+	JDK_JAVA_OPTIONS='$(SHORT_RUNS)' .venv-spark/bin/python -m pytest -n 0 --all tests/spark $(ARGS)
 
 # The session is a client, which starts a server of the same workers.
 spark-connect-test: .venv-spark/installed
 	@command -v java >/dev/null || { echo "Spark needs Java 17: apt-get install openjdk-17-jre-headless" >&2; exit 1; }
-	UCLE_SPARK_REMOTE='local-cluster[2,1,1024]' .venv-spark/bin/python -m pytest -n 0 --all tests/spark $(ARGS)
+	JDK_JAVA_OPTIONS='$(SHORT_RUNS)' UCLE_SPARK_REMOTE='local-cluster[2,1,1024]' \
+		.venv-spark/bin/python -m pytest -n 0 --all tests/spark $(ARGS)
 
 # Sail is another server of the same interface, which needs no Java. What fails there is reported.
 sail-test: .venv-sail/installed
