@@ -291,3 +291,26 @@ def test_gradients_go_to_where_the_values_stand(text: str) -> None:
         step[place] = 1e-6
         expected[place] = (loss(inputs["x"] + step) - loss(inputs["x"] - step)) / 2e-6
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("nan", [False, True])
+@pytest.mark.parametrize("order", ["bottom_k", "top_k"])
+def test_an_infinite_fill_that_comes_last(order: str, nan: bool, routes: Routes) -> None:
+    """Only what is stored is ranked, unless NaN follows the fill, or a position is read."""
+    fill = np.inf if order == "bottom_k" else -np.inf
+    dense = np.where(RNG.random((4, 7)) < 0.5, RNG.normal(size=(4, 7)).round(1), fill)
+    dense[2], dense[3, 1] = fill, np.nan if nan else 0.0
+    i, j = np.nonzero(dense != fill)
+    rows = pa.table({"i": i, "j": j, "v": dense[i, j]})
+    x = ucle.table(rows, ["i", "j"], "v", fill=fill, bounds=(4, 7))
+    for text in (
+        f"Z[i,r] = {order}[j,r](x[i,j])",
+        f"Z[r,j] = {order}[i,r](x[i,j]); Y[j,r] = Z[r,j] + 1",
+        f"Z[i,r] = {order}[j,r](x[i,j]); P[i,r] = arg_{order}[j,r](x[i,j])",
+    ):
+        check_everywhere(Case(text, {"x": dense}, {"x": x}, {"r": 3}), routes, seed=0, sample=8)
+    program = ucle.einsum_program(f"Z[i,r] = {order}[j,r](x[i,j])", x=x, bounds={"r": 7})
+    ranked = np.sort(dense, axis=1) if order == "bottom_k" else np.sort(dense, axis=1)[:, ::-1]
+    np.testing.assert_array_equal(program.execute()["Z"].to_numpy(), ranked)
+    pairs = next(v.tensor.type for v in program.compiled.program.vertices if v.top is not None)
+    assert pairs.fill == (0 if nan else fill)
