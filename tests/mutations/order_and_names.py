@@ -62,6 +62,25 @@ ORDER_AND_NAMES: tuple[Mutation, ...] = (
         "entries outside of the mask are zeros among those that are sorted",
         ("tests/lazy/test_stored.py::test_random_arrays_and_masks[1]",),
     ),
+    Mutation(
+        "first-entries-with-nan-behind-the-fill",
+        "ucle/lowering/first_values.py",
+        "return False  # there may be NaN",
+        "pass  # there may be NaN",
+        "what is not stored is left out though NaN comes behind it",
+        (
+            "tests/language/test_first_entries.py"
+            "::test_an_infinite_fill_that_comes_last[bottom_k-True]",
+        ),
+    ),
+    Mutation(
+        "rows-with-zero-are-no-entries",
+        "ucle/inputs/stored_coordinates.py",
+        "there = replace(source, presence=True, nulls=Nulls.REFUSED, dtype=DType.BOOL)",
+        "there = replace(source, nulls=Nulls.REFUSED, dtype=DType.BOOL)",
+        "a mean of truth values is taken for one over positions without a row",
+        ("tests/pipeline/test_notices.py::test_a_row_with_zero_is_an_entry[table-positions-bool]",),
+    ),
     # ---- Names ----
     Mutation(
         "masks-order-the-axes",
