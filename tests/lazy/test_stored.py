@@ -397,3 +397,11 @@ def test_gradients_of_quantiles_of_groups() -> None:
     total = ucle.where(ucle.count(x, "b", where=x > 0) > 0, ucle.median(x, "b", where=x > 0), 0)
     found = ucle.grad(total.sum(), x).to_numpy()
     np.testing.assert_array_equal(found, [[0, 0, 1, 0], [0, 0, 0, 0], [0.5, 0, 0, 0.5]])
+
+
+def test_gradients_go_to_where_entries_are_picked() -> None:
+    x = ucle.array([[1.0, 5.0, 2.0], [0.0, 3.0, 4.0]], axes=("a", "b"))
+    at = ucle.array([[2, 2], [1, 0]], axes=("a", "b"))
+    picked = ucle.take_along_axis(x, at, axis="b")
+    found = ucle.grad((picked * picked).sum(), x).to_numpy()
+    np.testing.assert_array_equal(found, [[0, 0, 8], [0, 6, 0]])
