@@ -18,6 +18,7 @@ from ucle.ir.tensor_types import TensorType
 from ucle.language.parse import parse_program
 from ucle.language.syntax import Statement
 from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
+from ucle.lowering.tensors_of_positions import tensors_of_positions
 from ucle.maintenance.changes import ChangedInput
 from ucle.maintenance.document import Document, input_of
 from ucle.maintenance.facts import measure_with
@@ -67,6 +68,15 @@ class BoundProgram:
             if axis.dictionary == dictionary
         }
         return ", ".join(sorted(found))
+
+    @cached_property
+    def named_values(self) -> frozenset[str]:
+        """The tensors whose values are coordinates with a dictionary, as those of `argmax` are.
+
+        Their rows hold these coordinates, which may be words.
+        """
+        found = tensors_of_positions(self.source)
+        return frozenset(x for x, dictionary in found.items() if dictionary is not None)
 
     @cached_property
     def finite(self) -> tuple[str, ...]:

@@ -65,6 +65,7 @@ class Derivation:
         self._added: dict[str, Before] = {}
         self._origins: dict[str, frozenset[str]] = {}
         self._readable = readable(document.kept, self._statements, self._is_zero)
+        self._readable -= whole.named_values
 
     def _statements_for(self, tensor: str) -> list[Statement]:
         """Return the statements that compute a tensor from inputs and kept tensors, in order."""
@@ -143,7 +144,7 @@ class Derivation:
 
     def _weight_of(self, kept: KeptTensor) -> int | float | None:
         """Return a number of the type of a tensor's differences; None if they are not wanted."""
-        if kept.fill != 0 or not kept.keys:
+        if kept.fill != 0 or not kept.keys or kept.tensor in self.whole.named_values:
             return None
         return {"i": 1, "f": 1.0}.get(self._types[kept.tensor].dtype.kind)
 
@@ -190,8 +191,11 @@ class Derivation:
         Args:
             before: the tensor, as the last refresh left it.
             parts: the statements that compute it.
-            ways: those that are wanted.
+            ways: those that are wanted. There is none for a tensor that holds names: behind a mask,
+                positions are numbers.
         """
+        if before.tensor in self.whole.named_values:
+            return
         if DIFFERENCES in ways and len(parts) == 1:
             found = self._by_differences(before, parts[0])
             if found is not None:
