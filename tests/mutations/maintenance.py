@@ -283,4 +283,15 @@ MAINTENANCE: tuple[Mutation, ...] = (
         "what is computed by way of another tensor misses coordinates at which that is the fill",
         ("tests/maintenance/test_coordinates_without_rows.py::test_a_new_coordinate_of_an_output",),
     ),
+    Mutation(
+        "positions-among-names",
+        "ucle/maintenance/derivation.py",
+        "        if before.tensor in self.whole.named_values:\n            return\n",
+        "",
+        "rows of affected keys hold positions in place of names",
+        (
+            "tests/maintenance/test_named_values.py::"
+            "test_names_follow_the_data[affected keys-y[t] = argmax[c](X[c,t])-ids]",
+        ),
+    ),
 )
