@@ -124,9 +124,9 @@ def test_a_loop_is_compiled_once(connection: Connection, monkeypatch: pytest.Mon
     program = ucle.einsum_program(text, x=np.array([8.0, 4.0]), database=connection)
     compiled: list[tuple[str, ...]] = []
 
-    def counted(statements: Any, *others: Any) -> Any:
+    def counted(statements: Any, *others: Any, **options: Any) -> Any:
         compiled.append(tuple(statement.target.tensor for statement in statements))
-        return compile_statements(statements, *others)
+        return compile_statements(statements, *others, **options)
 
     monkeypatch.setattr("ucle.run.build.compile_statements", counted)
     found = program.iterate({"x": "y"}, until="max[i](y[i]) < 1")
