@@ -239,6 +239,22 @@ def test_facts_of_tables_that_only_grow() -> None:
             assert sorted(connection.sql("FROM shares").fetchall()) == expected
 
 
+def checked_facts(
+    connection: duckdb.DuckDBPyConnection, program: ucle.EinsumProgram
+) -> MeasuredInput:
+    """Facts of A as they are noted, whose V is right; and what is kept of n is, too."""
+    with program.recompile().execute() as result:
+        expected = sorted(result["n"].shown(rows="nonfill").fetchall())
+    assert sorted(connection.table("kept").fetchall()) == expected
+    with open_checked(connection) as session:
+        (watched,) = read_document(session, "kept").inputs
+    found = read_facts(watched.facts, 2, ())
+    assert found is not None
+    v = connection.sql("SELECT count(DISTINCT i), count(DISTINCT j) FROM A").fetchall()
+    assert [found.counts.get(axis, v[0][axis]) for axis in (0, 1)] == list(v[0])
+    return found
+
+
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("most", [0, 2, 500])
 def test_coordinates_that_get_entries(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,15 +271,7 @@ def test_coordinates_that_get_entries(most: int, monkeypatch: pytest.MonkeyPatch
         for row in ("(1, 0, 2)", "(3, 1, 2), (5, 3, 1)", "(7, 6, 4)", "(10, 4, 3)", "(9, 5, 1)"):
             connection.execute(f"INSERT INTO A VALUES {row}")
             kept.refresh()
-            with program.recompile().execute() as result:
-                expected = sorted(result["n"].shown(rows="nonfill").fetchall())
-            assert sorted(connection.table("kept").fetchall()) == expected
-            with open_checked(connection) as session:
-                (watched,) = read_document(session, "kept").inputs
-            found = read_facts(watched.facts, 2, ())
-            assert found is not None
-            v = connection.sql("SELECT count(DISTINCT i), count(DISTINCT j) FROM A").fetchall()
-            assert [found.counts.get(axis, v[0][axis]) for axis in (0, 1)] == list(v[0])
+            found = checked_facts(connection, program)
             lacking = {axis for axis, n in enumerate(found.sizes) if n > found.distinct[axis]}
             noted = {axis for axis, _ in found.absent}
             assert noted == lacking if most == 500 else noted <= lacking
@@ -306,15 +314,7 @@ def test_coordinates_that_lose_entries(most: int, monkeypatch: pytest.MonkeyPatc
                 f"WHERE ({where}) OR (i, j) IN (SELECT (i, j) FROM come)"
             )
             kept.refresh(inserted={"A": "come"}, deleted={"A": "gone"})
-            with program.recompile().execute() as result:
-                expected = sorted(result["n"].shown(rows="nonfill").fetchall())
-            assert sorted(connection.table("kept").fetchall()) == expected
-            with open_checked(connection) as session:
-                (watched,) = read_document(session, "kept").inputs
-            found = read_facts(watched.facts, 2, ())
-            assert found is not None
-            v = connection.sql("SELECT count(DISTINCT i), count(DISTINCT j) FROM A").fetchall()
-            assert [found.counts.get(axis, v[0][axis]) for axis in (0, 1)] == list(v[0])
+            found = checked_facts(connection, program)
             assert all(len(places) <= most for _, places in found.absent)
     assert most < 500 or not any(uncounted)
 
