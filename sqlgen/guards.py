@@ -1,9 +1,9 @@
-"""Guards of views: a query raises before it returns a row if a size no longer holds.
+"""Guards of views and scripts: an error, before there is a row, if a size no longer holds.
 
 Some sizes are written into a view because it cannot compute them, such as the lengths of arrays.
 The guard is a common table expression of one row that checks the current sizes of the data.
 Everything that reads a table waits for it, so that no kernel is called with a position outside its
-array.
+array. Into a script all sizes are written; its guards are its first statements.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from ucle.sqlgen.sql_trees import add_alias, column, function, integer, scale_ke
 HOLDS = "holds"
 
 AGAIN = "create_views again"
-"""What the errors of guards advise."""
+"""What the errors of guards advise in views."""
+
+WRITE_AGAIN = "call to_sql again"
+"""What they advise in scripts."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +56,31 @@ class SizeGuard:
 
     def now(self) -> exp.Expr:
         """The current size of the data."""
+        counted, size = self._counted()
+        return select(size).from_(counted).subquery()
+
+    def error_query(self) -> exp.Select:
+        """The statement of a script that fails at another size, or one beyond a fixed one."""
+        exact = self.least == self.size
+        counted, size = self._counted()
+        wrong = (exp.NEQ if exact else exp.GT)(this=size, expression=integer(self.size))
+        changed = f"is no longer {self.size}" if exact else f"has grown beyond {self.size}"
+        return select(_error(f"{self.title} {changed}", WRITE_AGAIN)).from_(counted).having(wrong)
+
+    def _counted(self) -> tuple[exp.Expr, exp.Expr]:
+        """A relation, and the aggregate of it that is the size."""
         if self.encoded:
             values = dictionary_values(Dictionary("", self.columns, 0)).subquery("values")
-            return select(exp.Count(this=exp.Star())).from_(values).subquery()
-        largest = [
+            return values, exp.Count(this=exp.Star())
+        if len(self.columns) == 1:
+            ((source, name),) = self.columns
+            return source_table(source), _size_of(self._largest(source, name))
+        largest = (
             select(add_alias(self._largest(source, name), "largest")).from_(source_table(source))
             for source, name in self.columns
-        ]
-        parts = largest[0] if len(largest) == 1 else exp.union(*largest, distinct=False)
-        most = exp.func("coalesce", exp.Max(this=column("largest")), integer(-1))
-        size = exp.Add(this=most, expression=integer(1))
-        return select(size).from_(parts.subquery("sizes")).subquery()
+        )
+        parts = exp.union(*largest, distinct=False).subquery("sizes")
+        return parts, _size_of(exp.Max(this=column("largest")))
 
     def _largest(self, source: TableSource, name: str) -> exp.Expr:
         """The largest coordinate of a column; the last tile may reach beyond a bound."""
@@ -77,6 +94,12 @@ class SizeGuard:
         return exp.func("least", last, inside, copy=False)
 
 
+def _size_of(largest: exp.Expr) -> exp.Expr:
+    """The size of which a coordinate is the largest; 0 if there is none."""
+    known = exp.func("coalesce", largest, integer(-1), copy=False)
+    return exp.Add(this=known, expression=integer(1))
+
+
 @dataclass(frozen=True)
 class ShapeGuard:
     """The shape of the arrays in a column of lists."""
@@ -87,9 +110,16 @@ class ShapeGuard:
     def cases(self) -> list[exp.If]:
         """Violations: an array of another shape."""
         rows = select(integer(1)).from_(source_table(self.source)).where(wrong_shape(self.source))
+        return [_raise_if(exp.Exists(this=rows), self._message())]
+
+    def error_query(self) -> exp.Select:
+        """The statement of a script that fails if there is an array of another shape."""
+        failure = select(_error(self._message(), WRITE_AGAIN))
+        return failure.from_(source_table(self.source)).where(wrong_shape(self.source))
+
+    def _message(self) -> str:
         shape = " x ".join(map(str, self.source.dense))
-        message = f"an array of {self.title} no longer has the shape {shape}"
-        return [_raise_if(exp.Exists(this=rows), message)]
+        return f"an array of {self.title} no longer has the shape {shape}"
 
 
 Guard = SizeGuard | ShapeGuard
@@ -133,4 +163,8 @@ def guard_messages(query: exp.Query) -> set[str]:
 
 
 def _raise_if(wrong: exp.Expr, message: str) -> exp.If:
-    return exp.If(this=wrong, true=function("error", text(f"{message}; {AGAIN}")))
+    return exp.If(this=wrong, true=_error(message, AGAIN))
+
+
+def _error(message: str, advice: str) -> exp.Expr:
+    return function("error", text(f"{message}; {advice}"))

@@ -271,10 +271,19 @@ def drop_statement(name: str, kind: str) -> exp.Drop:
 
 
 def render_script(
-    header: Sequence[str], steps: Sequence[SqlStep], outputs: Mapping[str, exp.Expr]
+    header: Sequence[str],
+    steps: Sequence[SqlStep],
+    outputs: Mapping[str, exp.Expr],
+    checks: Sequence[exp.Expr] = (),
 ) -> str:
-    """Return the whole script: a header, one statement per step, and one SELECT per output."""
+    """Return the whole script: a header, one statement per step, and one SELECT per output.
+
+    `checks` are statements that fail if the data no longer is as the steps need it.
+    """
     parts = ["\n".join(f"-- {line}".rstrip() for line in header)]
+    if checks:
+        note = "-- errors if sizes that the statements below rely on have changed"
+        parts.append(f"{note}\n" + ";\n\n".join(sql_text(x, pretty=True) for x in checks) + ";")
     for step in steps:
         if step.query is not None:
             note = "\n".join(f"-- {line}" for line in step.comment.splitlines())

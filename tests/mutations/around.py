@@ -479,6 +479,14 @@ AROUND: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
+        "sizes-of-scripts-not-exact",
+        "ucle/run/script_sizes.py",
+        "least = 0 if group.stated or group.by_array else group.size",
+        "least = 0",
+        "a script divides a mean by as many coordinates as there were once",
+        ("tests/run/test_script_sizes.py::test_scripts_are_right_or_raise[relational-integers]",),
+    ),
+    Mutation(
         "sizes-divided-by",
         "sqlgen/computed_sizes.py",
         "kind = exp.Mul if power > 0 else exp.Div",

@@ -49,7 +49,8 @@ from ucle.pipeline.stages import bind_statements, compile_sized
 from ucle.plan.forms import EVERY_ROW, NONFILL
 from ucle.plan.sources import TableSource
 from ucle.run.current_data import Prepared
-from ucle.run.view_sizes import MOST, size_groups
+from ucle.run.size_groups import size_groups
+from ucle.run.view_sizes import MOST
 from ucle.run.views import view_queries
 from ucle.sqlgen import refresh_scripts as sql
 from ucle.sqlgen.cached_texts import Rows, rows_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ucle.errors import ArgumentError, UnsupportedError
 from ucle.explain.drawing import dot, svg
@@ -23,10 +23,12 @@ from ucle.plan.sources import InMemory, Origin
 from ucle.plan.steps import Plan, Role
 from ucle.run.build import Build
 from ucle.run.execute import StepRun, memory_tables
+from ucle.run.script_sizes import script_guards
 from ucle.run.views import Keys, build_output_queries
 from ucle.sqlgen import emit, render_script
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.dialects import Dialect
+from ucle.sqlgen.guards import Guard
 from ucle.sqlgen.other_dialects import PASSES as OTHER_PASSES
 from ucle.sqlgen.other_dialects import build_capabilities, check_plan, render_script_in
 
@@ -39,12 +41,16 @@ def write_script(
     Raises:
         ArgumentError: an output would have too many rows, or there is no such label.
     """
-    compiled, capabilities = build.compiled, build.target.capabilities
+    header, capabilities = _write_header(build), build.target.capabilities
     asked = keys is not None or rows is not None
-    steps, outputs = emit(compiled.physical if asked else compiled.executed, capabilities)
-    if asked:
-        outputs = build_output_queries(compiled, capabilities, keys, rows, max_rows)
-    return render_script(_write_header(build), steps, outputs)
+
+    def write(compiled: Compiled, guards: Sequence[Guard] = ()) -> str:
+        steps, outputs = emit(compiled.physical if asked else compiled.executed, capabilities)
+        if asked:
+            outputs = build_output_queries(compiled, capabilities, keys, rows, max_rows)
+        return render_script(header, steps, outputs, [guard.error_query() for guard in guards])
+
+    return write(build.compiled, script_guards(build.compiled, build.options, write))
 
 
 def write_script_in(dialect: Dialect, compiled: Compiled, keys: Keys, rows: str | None) -> str:
