@@ -97,5 +97,6 @@ def now_present(changed: Name, absent: Mapping[int, Sequence[int]]) -> str:
         key = column(KEY.format(axis))
         own = exp.In(this=key.copy(), expressions=[integer(x) for x in places])
         distinct = function("list", exp.Distinct(expressions=[cast(key, "BIGINT")]))
-        found.append(exp.Filter(this=distinct, expression=exp.Where(this=own)))
-    return sql_text(select(*found).from_(table(*changed)))
+        # An aggregate with FILTER would put all rows into a hash table for DISTINCT.
+        found.append(select(distinct).from_(table(*changed)).where(own).subquery())
+    return sql_text(select(*found))
