@@ -105,6 +105,8 @@ class Optimisations:
     That is ten times what one price takes. A measured time would let the load of the machine
     choose the plan.
     """
+    runs_to_pay: float = 10.0
+    """Runs of a program that have to win back the work of a long step of its search."""
     like_shapes: float | None = 2.0
     """The factor by which sizes may differ from those of a program whose plan is taken over.
 

@@ -279,6 +279,23 @@ def test_several_starts_are_never_worse() -> None:
 
 
 @pytest.mark.turns(3)
+def test_a_search_ends_where_its_steps_do_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step between neighbours of many wide states takes longer than the program runs."""
+    monkeypatch.setattr(sparse_einsum_module, "QUICK", 0.0)
+    steps = []
+    for runs in (math.inf, 0.0):
+        costed = searched(circuit(9, 40, 2.0**9), runs_to_pay=runs)
+        promoted = {v.name: v.all_promoted for v in costed.program.vertices}
+        start = sparse_einsum_module.Solution(promoted, exact=False)
+        domains = sparse_einsum_module.first_domains(costed, {})
+        found = sparse_einsum_module._descend(costed, domains, start, "dag")
+        assert costed.total(found.chosen) < costed.total(promoted)
+        steps.append((costed.priced, -costed.total(found.chosen)))
+    patient, hasty = steps
+    assert hasty < patient
+
+
+@pytest.mark.turns(3)
 def test_a_chain_of_shared_vertices_is_no_dearer_than_in_whole_arrays() -> None:
     """Windows of 300 positions: a hundred tensors are shared, and change their layout together."""
     x = ucle.tensor(RNG.normal(size=(5, 20_000)), axes=("sensor", "time"))

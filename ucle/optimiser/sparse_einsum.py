@@ -33,6 +33,9 @@ SMALL_SHARE = 0.1
 WORTHWHILE = 0.01
 """The share of the cost that a step between neighbours must gain to be followed by another."""
 
+QUICK = 5e7
+"""The nanoseconds of work in a step between neighbours up to which it need not pay for itself."""
+
 
 def sparse_einsum(
     costed: CostedProgram,
@@ -181,14 +184,21 @@ def _search(costed: CostedProgram, domains: Domains, method: str) -> Solution:
 
 
 def _descend(costed: CostedProgram, domains: Domains, start: Solution, method: str) -> Solution:
-    """Move from neighbour to neighbour as long as the cost falls."""
+    """Move from neighbour to neighbour as long as the cost falls, and falls by enough.
+
+    The neighbours of many states with many axes take seconds to price. Another step is taken if
+    some runs of the program would win back what the last one took.
+    """
     current, total = start, costed.total(start.chosen)
     while True:
+        done = costed.prices.work
         near = METHODS[method](costed, neighbours(costed, domains, current.chosen))
         before, better = total, costed.total(near.chosen)
         if better < total:
             current, total = near, better
-        if not total < before * (1 - WORTHWHILE):
+        work = costed.prices.work - done
+        pays = work <= QUICK or (before - total) * costed.optimisations.runs_to_pay >= work
+        if not (pays and total < before * (1 - WORTHWHILE)):
             return replace(current, exact=False)
 
 
