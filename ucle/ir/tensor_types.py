@@ -75,6 +75,11 @@ class TensorType:
         """The number of axes."""
         return len(self.axes)
 
+    @property
+    def covers_axes(self) -> bool:
+        """True if each coordinate of each axis has an entry, as in most dense tensors."""
+        return len(self.covered) == len(self.axes)
+
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """The bounds of the axes."""

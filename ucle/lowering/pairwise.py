@@ -152,13 +152,24 @@ class Pairwise:
         assert step.combine is not None
         names = {*left.names, *right.names}
         needed = {name for name in names if name in self._kept or holders[name]}
-        labels = labels_in_place(left.labels, right.labels, needed, self._wanted)
+        pair = left, right
+        labels = labels_in_place(
+            left.labels, right.labels, needed, self._wanted, by_right=self._is_fuller(*pair, needed)
+        )
         reduce = step.reduce if len(labels) < len({*left.labels, *right.labels}) else None
-        name, pair = leaf(len(self._types)), (left, right)
+        name = leaf(len(self._types))
         rest = self._types, self._span, self._exact
         vertex = binary_vertex(name, step.combine, pair, labels, reduce, *rest)
         self._types[name] = vertex.tensor.type
         return vertex
+
+    def _is_fuller(self, left: Operand, right: Operand, needed: Set[str]) -> bool:
+        """True if the right one of two matrices that begin with a summed label is the dense one."""
+        if not len(left.labels) == len(right.labels) == 2 or left.names[0] != right.names[0]:
+            return False
+        if left.names[0] in needed:
+            return False
+        return self._types[right.tensor].covers_axes and not self._types[left.tensor].covers_axes
 
 
 def leaf(number: int) -> str:
@@ -187,13 +198,22 @@ class KnownPairwise:
         return self._known[key]
 
 
-def labels_in_place(left: Labels, right: Labels, needed: Set[str], wanted: Labels = ()) -> Labels:
+def labels_in_place(
+    left: Labels,
+    right: Labels,
+    needed: Set[str],
+    wanted: Labels = (),
+    *,
+    by_right: bool = False,
+) -> Labels:
     """Return the needed labels of a product, in the order of the factor that has more labels.
 
     Labels that only the other factor has take the places of the aggregated labels. So a state keeps
     the order of its axes whatever is applied to it, and kernels work on long runs of it. If both
     factors have the same number of labels, the one whose order is `wanted` decides: an operator may
-    stand on either side.
+    stand on either side. If neither is wanted, the left one does, or the right one if `by_right`:
+    that of a sparse and a dense matrix is the order of the dense one, whose rows the entries of the
+    sparse one select and whose columns stay next to each other.
 
     >>> from ucle.ir.layouts import Label
     >>> i, j, k, l = (Label(name, 2) for name in "ijkl")
@@ -201,11 +221,13 @@ def labels_in_place(left: Labels, right: Labels, needed: Set[str], wanted: Label
     ['k', 'i', 'l']
     >>> [x.name for x in labels_in_place((j, i), (j, k), {"i", "k"}, wanted=(i, k))]
     ['i', 'k']
+    >>> [x.name for x in labels_in_place((j, i), (j, k), {"i", "k"}, by_right=True)]
+    ['i', 'k']
     """
     if len(left) == len(right):
         found = [_in_place(*pair, needed) for pair in ((left, right), (right, left))]
-        order = [label for label in wanted if label.name in needed]
-        return found[1] if list(found[1]) == order else found[0]
+        order = tuple(label for label in wanted if label.name in needed)
+        return order if order in found else found[by_right]
     base, other = (left, right) if len(left) > len(right) else (right, left)
     return _in_place(base, other, needed)
 
