@@ -19,6 +19,7 @@ from ucle.plan.steps import Role
 from ucle.sqlgen.input_conditions import wrong_shape
 from ucle.sqlgen.input_tables import dictionary_values, source_table
 from ucle.sqlgen.plan_to_sql import SqlStep
+from ucle.sqlgen.run_rows import without_ends
 from ucle.sqlgen.sql_trees import add_alias, column, function, integer, scale_key, table, text
 
 HOLDS = "holds"
@@ -74,9 +75,9 @@ class SizeGuard:
             return values, exp.Count(this=exp.Star())
         if len(self.columns) == 1:
             ((source, name),) = self.columns
-            return source_table(source), _size_of(self._largest(source, name))
+            return _rows(source), _size_of(self._largest(source, name))
         largest = (
-            select(add_alias(self._largest(source, name), "largest")).from_(source_table(source))
+            select(add_alias(self._largest(source, name), "largest")).from_(_rows(source))
             for source, name in self.columns
         )
         parts = exp.union(*largest, distinct=False).subquery("sizes")
@@ -85,6 +86,8 @@ class SizeGuard:
     def _largest(self, source: TableSource, name: str) -> exp.Expr:
         """The largest coordinate of a column; the last tile may reach beyond a bound."""
         largest: exp.Expr = exp.Max(this=column(name))
+        if source.ends is not None and name == source.keys[-1]:
+            return exp.Sub(this=exp.Max(this=column(source.ends)), expression=integer(1))
         tile = dict(zip(source.keys, source.tiles, strict=False)).get(name, 0)
         if not tile:
             return largest
@@ -92,6 +95,11 @@ class SizeGuard:
         last = exp.Add(this=first, expression=integer(tile - 1))
         inside = exp.func("greatest", first.copy(), integer(self.size - 1), copy=False)
         return exp.func("least", last, inside, copy=False)
+
+
+def _rows(source: TableSource) -> exp.Expr:
+    """The relation of a source in FROM; of runs, it has their ends, not each position."""
+    return source_table(source if source.ends is None else without_ends(source))
 
 
 def _size_of(largest: exp.Expr) -> exp.Expr:

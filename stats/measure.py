@@ -32,8 +32,8 @@ from ucle.sqlgen.run_rows import without_ends
 from ucle.sqlgen.wide_queries import keys_query
 from ucle.stats.arrays import Elements, Fetch, Look, known_ends, spread
 from ucle.stats.model import TensorStatistics
-from ucle.stats.null_hints import READ_AS_MISSING, leave_out
 from ucle.stats.positions import Scan, Table
+from ucle.stats.row_hints import READ_AS_MISSING, keep_one, leave_out
 from ucle.stats.runs import check_ends, measure_runs
 from ucle.stats.wide_tables import MANY_COLUMNS, check_no_nulls, check_unfit, wide_columns
 
@@ -659,7 +659,7 @@ class _Checks:
                 where=self._where,
                 expected="one row for each position",
                 found=f"{count} rows at {position or 'the only position'}",
-                hint="pass ucle.table(..., duplicates='sum') to add them up",
+                hint=keep_one(self.source.origin, self.source.keys, self.source.value),
             )
 
     def _example(self, condition: Any) -> tuple[Any, ...] | None:

@@ -20,7 +20,7 @@ from ucle.sqlgen import wide_queries as sql
 from ucle.sqlgen.input_queries import Distinct
 from ucle.sqlgen.input_tables import is_null
 from ucle.stats.arrays import Fetch, known_ends
-from ucle.stats.null_hints import READ_AS_MISSING
+from ucle.stats.row_hints import READ_AS_MISSING
 
 MANY_COLUMNS = 100
 """The columns from which on kernels look at rows as arrays.

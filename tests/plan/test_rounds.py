@@ -224,7 +224,9 @@ def test_a_file_is_read_once_for_all_rounds(kind: str, routes: Routes, tmp_path:
             for room, scans in ((1.2 * tuples, 1), (0.8 * tuples, None)):
                 plan = recompiled(compiled, Optimisations(rounds=room / 1e9))
                 (step,) = (x for x in statements(plan).values() if x.rounds)
-                reads = plan.to_sql().count(f"edges.{kind}'")
+                sql = plan.to_sql()
+                sql = sql[sql.index("CREATE") :]  # behind the checks of sizes
+                reads = sql.count(f"edges.{kind}'")
                 assert reads == scans if scans else reads >= len(step.rounds)
                 with plan.execute(connection) as result:
                     np.testing.assert_array_equal(result["Z"].to_numpy(), expected)

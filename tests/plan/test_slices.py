@@ -119,6 +119,7 @@ def test_answers_are_the_same_in_parts(name: str, three: Routes) -> None:
 
 def test_the_statement_reads_as_it_runs(three: Routes) -> None:
     sql = program(three["native"], *WORKS["a join"][:2]).to_sql()
+    sql = sql[sql.index("CREATE") :]  # behind the checks of sizes
     assert sql.count("UNION ALL") == 2 * (THREADS - 1)
     assert "/* A: A; in 3 slices by i */" in sql
     assert "ORDER BY\n  1 ASC" in sql

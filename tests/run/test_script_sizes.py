@@ -9,9 +9,9 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from test_view_sizes import CHANGES, OUTPUTS, TEXT, fill, keyed, total
 
 import ucle
-from tests.run.test_view_sizes import CHANGES, OUTPUTS, TEXT, fill, keyed, total
 
 REFUSED = r"(is no longer|has grown beyond) \d+; call to_sql again"
 SHAPED = "no longer has the shape 2 x 3; call to_sql again"

@@ -127,8 +127,9 @@ def test_two_equal_rows_are_found(
     """Wherever they are: the first, the last, neighbours or not, in one piece or two."""
     twice = f"SELECT i, j, v + 1 FROM t LIMIT 1 OFFSET {apart}"
     stored = write(f"SELECT i, j, v FROM (FROM t UNION ALL ({twice})) ORDER BY {order}")
-    with pytest.raises(DuplicateCoordinatesError, match="2 rows at i = "):
+    with pytest.raises(DuplicateCoordinatesError, match="2 rows at i = ") as caught:
         program(connection, stored)
+    assert "SELECT i, j, min(v) AS v ... GROUP BY ALL" in str(caught.value)
     summed = ucle.table(stored, ["i", "j"], "v", duplicates="sum")
     assert ucle.einsum_program("s += A[i,j]", A=summed, database=connection).execute()
 
