@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
@@ -12,6 +12,8 @@ import pytest
 
 import ucle
 from ucle.errors import ArgumentError, BoundError, LabelError, UnsupportedError
+
+T = TypeVar("T")
 
 TEXT = """
     y[i] += A[i,j]
@@ -58,14 +60,22 @@ def total(rows: list[tuple[Any, ...]]) -> float:
     return float(sum(np.sum(row[-1]) for row in rows))
 
 
-def shown_or_refused(connection: duckdb.DuckDBPyConnection, view: str) -> float | None:
-    """The sum of what a view shows; None if its guard refuses to show anything."""
+def unless_refused(show: Callable[[], T], pattern: str) -> T | None:
+    """What a function returns; None if a guard with such a message refuses to show anything."""
     try:
-        return total(connection.sql(f"FROM {view}").fetchall())
+        return show()
     except duckdb.Error as error:
-        if re.search(r"(grown beyond|shrunk below) \d+; create_views again", str(error)):
+        if re.search(pattern, str(error)):
             return None
         raise
+
+
+def shown_or_refused(connection: duckdb.DuckDBPyConnection, view: str) -> float | None:
+    """The sum of what a view shows; None if its guard refuses to show anything."""
+    return unless_refused(
+        lambda: total(connection.sql(f"FROM {view}").fetchall()),
+        r"(grown beyond|shrunk below) \d+; create_views again",
+    )
 
 
 @pytest.mark.slow

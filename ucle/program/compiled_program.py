@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace as with_fields
@@ -29,6 +30,7 @@ from ucle.run.current_data import Preparations
 from ucle.run.execute import memory_tables
 from ucle.run.views import Keys, create_views, macro_statements, tables_read, view_queries
 from ucle.sqlgen.dialects import DIALECTS, DUCKDB_SQL
+from ucle.sqlgen.guards import Guard
 
 if TYPE_CHECKING:
     from ucle.export import to_onnx as export
@@ -63,6 +65,8 @@ class CompiledProgram:
         self._preparations = preparations or Preparations(
             build.compiled, build.options, {build.target.versions: ()}
         )
+        self._guards: tuple[renderings.ScriptForm, Sequence[Guard]] | None = None
+        """Those of the script that was written last, and its form: they take long to find."""
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -161,7 +165,10 @@ class CompiledProgram:
         if DIALECTS[dialect].statements is not None:
             compiled = in_safe_form(self.compiled, self.options)
             return renderings.write_script_in(DIALECTS[dialect], compiled, keys, rows)
-        return renderings.write_script(self._build, keys, rows, max_rows)
+        form = renderings.ScriptForm(copy.deepcopy(keys), rows, max_rows)
+        if self._guards is None or self._guards[0] != form:
+            self._guards = form, renderings.find_guards(self._build, form)
+        return renderings.write_script(self._build, form, self._guards[1])
 
     @validated(connection=args.connection)
     def register(self, connection: Any) -> None:

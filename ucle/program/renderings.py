@@ -15,6 +15,7 @@ from ucle.explain.text import (
     explain_sections,
     explain_text,
 )
+from ucle.foundation.dataclasses import dataclass
 from ucle.pipeline.artifacts import Compiled
 from ucle.plan.forms import MAX_ROWS
 from ucle.plan.relation_nodes import TableScan
@@ -33,24 +34,57 @@ from ucle.sqlgen.other_dialects import PASSES as OTHER_PASSES
 from ucle.sqlgen.other_dialects import build_capabilities, check_plan, render_script_in
 
 
-def write_script(
-    build: Build, keys: Keys = None, rows: str | None = None, max_rows: int = MAX_ROWS
-) -> str:
-    """Return the script for DuckDB; arguments are as for `EinsumProgram.to_sql`.
+@dataclass(frozen=True)
+class ScriptForm:
+    """The form in which a script shows its outputs; arguments as for `EinsumProgram.to_sql`."""
+
+    keys: Keys = None
+    rows: str | None = None
+    max_rows: int = MAX_ROWS
+
+
+STORED = ScriptForm()
+"""The form in which outputs are stored."""
+
+
+def write_script(build: Build, form: ScriptForm = STORED, guards: Sequence[Guard] = ()) -> str:
+    """Return the script for DuckDB.
+
+    Args:
+        build: the program.
+        form: the form of its outputs.
+        guards: what `find_guards` has found for this form, if the script is to be run later.
 
     Raises:
         ArgumentError: an output would have too many rows, or there is no such label.
     """
-    header, capabilities = _write_header(build), build.target.capabilities
-    asked = keys is not None or rows is not None
+    return _write(build.compiled, build.target.capabilities, form, _write_header(build), guards)
 
-    def write(compiled: Compiled, guards: Sequence[Guard] = ()) -> str:
-        steps, outputs = emit(compiled.physical if asked else compiled.executed, capabilities)
-        if asked:
-            outputs = build_output_queries(compiled, capabilities, keys, rows, max_rows)
-        return render_script(header, steps, outputs, [guard.error_query() for guard in guards])
 
-    return write(build.compiled, script_guards(build.compiled, build.options, write))
+def find_guards(build: Build, form: ScriptForm) -> list[Guard]:
+    """Return the guards of a script: it is written for other sizes, too, to see what changes.
+
+    Raises:
+        ArgumentError: as `write_script`.
+    """
+    capabilities = build.target.capabilities
+    return script_guards(
+        build.compiled, build.options, lambda program: _write(program, capabilities, form)
+    )
+
+
+def _write(
+    compiled: Compiled,
+    capabilities: Capabilities,
+    form: ScriptForm,
+    header: Sequence[str] = (),
+    guards: Sequence[Guard] = (),
+) -> str:
+    asked = form.keys is not None or form.rows is not None
+    steps, outputs = emit(compiled.physical if asked else compiled.executed, capabilities)
+    if asked:
+        outputs = build_output_queries(compiled, capabilities, form.keys, form.rows, form.max_rows)
+    return render_script(header, steps, outputs, [guard.error_query() for guard in guards])
 
 
 def write_script_in(dialect: Dialect, compiled: Compiled, keys: Keys, rows: str | None) -> str:

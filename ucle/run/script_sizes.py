@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled
-from ucle.plan.sources import TableSource
-from ucle.run.size_groups import SizeDependence, size_groups
-from ucle.sqlgen.guards import Guard, ShapeGuard, SizeGuard
+from ucle.run.size_groups import SizeDependence, shape_guards, table_groups
+from ucle.sqlgen.guards import Guard, SizeGuard
 
 
 def script_guards(
@@ -23,21 +22,14 @@ def script_guards(
         options: those it was compiled with.
         text: the script of a program.
     """
-    guards: list[Guard] = [
-        ShapeGuard(f"{name} ({bound.origin})", bound.source)
-        for name, bound in compiled.front.inputs.items()
-        if isinstance(bound.source, TableSource) and bound.source.nesting
-    ]
-    groups = size_groups(compiled.front.source, compiled.front.inputs, options)
-    read = [group for group in groups if group.columns]
-    if not read:
+    guards: list[Guard] = [*shape_guards(compiled.front.inputs)]
+    if not (groups := table_groups(compiled, options)):
         return guards
     outputs = compiled.program.outputs
     written = SizeDependence(
-        compiled, options, lambda program: dict.fromkeys(outputs, text(program)), None
+        compiled, options, lambda program: dict.fromkeys(outputs, text(program))
     )
-    for group in read:
-        if written.outputs(group):
-            least = 0 if group.stated or group.by_array else group.size
-            guards.append(SizeGuard(group.title, group.columns, group.encoded, group.size, least))
+    for group in written.relevant(groups):
+        least = 0 if group.stated or group.by_array else group.size
+        guards.append(SizeGuard(group.title, group.columns, group.encoded, group.size, least))
     return guards

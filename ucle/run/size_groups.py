@@ -6,7 +6,7 @@ is the same, it does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.axis_sizes import join_symmetric
@@ -19,6 +19,7 @@ from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled
 from ucle.pipeline.resize import with_sizes
 from ucle.plan.sources import Origin, TableSource
+from ucle.sqlgen.guards import ShapeGuard
 
 Texts = Callable[[Compiled], dict[str, str]]
 """A function that emits the SQL of a program's outputs, by output."""
@@ -43,6 +44,21 @@ class Axes:
     def is_of(self, tables: Collection[Origin]) -> bool:
         """True if the size is determined by some tables alone."""
         return all(source.origin in tables for source, _ in self.columns)
+
+
+def shape_guards(inputs: Mapping[str, BoundInput]) -> list[ShapeGuard]:
+    """Return a guard for each input whose arrays are in the rows of a table."""
+    return [
+        ShapeGuard(f"{name} ({bound.origin})", bound.source)
+        for name, bound in inputs.items()
+        if isinstance(bound.source, TableSource) and bound.source.nesting
+    ]
+
+
+def table_groups(compiled: Compiled, options: Options) -> list[Axes]:
+    """Return the groups of axes whose size key columns of tables determine."""
+    groups = size_groups(compiled.front.source, compiled.front.inputs, options)
+    return [group for group in groups if group.columns]
 
 
 def size_groups(
@@ -115,25 +131,45 @@ class SizeDependence:
         compiled: Compiled,
         options: Options,
         texts: Texts,
-        chosen: Mapping[str, Decomposition] | None,
+        chosen: Mapping[str, Decomposition] | None = None,
     ) -> None:
+        """Emit the SQL for the current sizes.
+
+        Args:
+            compiled: the program.
+            options: those it was compiled with.
+            texts: emits the SQL of its outputs.
+            chosen: the decomposition; by default the one that it has.
+        """
         self._compiled = compiled
         self._options = options
         self._texts = texts
         self._chosen = chosen
-        self._now = self._write_texts({})
+        self._now = texts(compiled) if chosen is None else self._write_texts({})
         self._known: dict[tuple[Site, ...], set[str]] = {}
 
     def outputs(self, group: Axes) -> set[str]:
         """The outputs whose SQL changes with the size of these axes; all if a size has no plan."""
         if group.sites not in self._known:
-            self._known[group.sites] = self._compare(group)
+            self._known[group.sites] = self._compare([group])
         return self._known[group.sites]
 
-    def _compare(self, group: Axes) -> set[str]:
+    def relevant(self, groups: Sequence[Axes]) -> list[Axes]:
+        """The groups on whose sizes the SQL of any output depends.
+
+        Plain SQL seldom depends on any: all sizes are changed at once first.
+        """
+        if self._compiled.decomposed.relational and not self._compare(groups):
+            return []
+        return [group for group in groups if self.outputs(group)]
+
+    def _compare(self, groups: Sequence[Axes]) -> set[str]:
+        """The outputs whose SQL changes with all these sizes at once."""
         dependent: set[str] = set()
-        for size in (group.size + 1, 2 * group.size + 3):
-            other = self._write_texts(dict.fromkeys(group.sites, size))
+        for factor, more in ((1, 1), (2, 3)):
+            other = self._write_texts(
+                {site: factor * group.size + more for group in groups for site in group.sites}
+            )
             dependent |= {name for name, text in other.items() if text != self._now[name]}
             if len(dependent) == len(self._now):
                 break

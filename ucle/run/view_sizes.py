@@ -18,11 +18,11 @@ from ucle.language.syntax import Pairs, Site
 from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled
 from ucle.pipeline.resize import with_sizes
-from ucle.plan.sources import Origin, TableSource
-from ucle.run.size_groups import Axes, SizeDependence, Texts, size_groups
+from ucle.plan.sources import Origin
+from ucle.run.size_groups import Axes, SizeDependence, Texts, shape_guards, table_groups
 from ucle.sqlgen import SqlStep
 from ucle.sqlgen.computed_sizes import Sample, Script, following
-from ucle.sqlgen.guards import Guard, ShapeGuard, SizeGuard
+from ucle.sqlgen.guards import Guard, SizeGuard
 from ucle.sqlgen.write_statements import Query
 
 Scripts = Callable[[Compiled], Script]
@@ -67,23 +67,14 @@ def guarded_sizes(
         ArgumentError: the size of a label does not follow the data.
         UnsupportedError: the answer depends on the size, or arrays would get too long.
     """
-    groups = [
-        group
-        for group in size_groups(compiled.front.source, compiled.front.inputs, options)
-        if group.columns
-    ]
+    groups = table_groups(compiled, options)
     capacities = _capacities(groups, capacity)
     outputs = compiled.program.outputs
     guards: dict[str, list[Guard]] = {
-        output: [
-            ShapeGuard(f"{name} ({bound.origin})", bound.source)
-            for name, bound in compiled.front.inputs.items()
-            if isinstance(bound.source, TableSource) and bound.source.nesting
-        ]
-        for output in outputs
+        output: [*shape_guards(compiled.front.inputs)] for output in outputs
     }
     everything = {v.name: v.all_promoted for v in compiled.program.vertices}
-    as_planned = SizeDependence(compiled, options, texts, None)
+    as_planned = SizeDependence(compiled, options, texts)
     relational = as_planned
     if everything != compiled.decomposed.decompositions:
         relational = SizeDependence(compiled, options, texts, everything)
