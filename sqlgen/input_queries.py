@@ -16,7 +16,7 @@ from sqlglot import exp, select
 
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.plan.sources import Dictionary, TableSource
-from ucle.sqlgen.cached_texts import cached_text
+from ucle.sqlgen.cached_texts import cached_rows, cached_text
 from ucle.sqlgen.entry_rows import ENTRY, entry_rows, key_name, places
 from ucle.sqlgen.feature_rows import feature_names
 from ucle.sqlgen.input_conditions import is_incomplete, list_parts, wrong_shape
@@ -92,6 +92,14 @@ def rows_query(source: TableSource, prefix: str = "") -> str:
     return sql_text(
         select(exp.Count(this=exp.Star())).from_(source_table(source.keys_alone, prefix))
     )
+
+
+@cached_rows
+def stored_columns(source: TableSource) -> exp.Select:
+    """The columns of a source's relation that it reads, as they are there."""
+    every = source.wide or source.features is not None or source.times is not None
+    columns = [exp.Star()] if every else map(column, source.columns)
+    return select(*columns).from_(whole_table(source))
 
 
 def windows_query(source: TableSource, prefix: str = "") -> str:

@@ -54,6 +54,12 @@ def describe(rows: Rows) -> str:
     return sql_text(exp.Describe(this=text_of(rows)))
 
 
+@cached_text
+def explain_plan(rows: Rows) -> str:
+    """The operators by which DuckDB would run a query, as JSON."""
+    return f"EXPLAIN (FORMAT json) {rows.text}"
+
+
 @cached_rows
 def all_rows(target: Sequence[str], columns: Sequence[str] = ()) -> exp.Select:
     """All rows of a table, or some of their columns."""

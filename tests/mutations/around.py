@@ -479,6 +479,14 @@ AROUND: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
+        "views-computed-again",
+        "ucle/database/computed_rows.py",
+        "if _is_work(session, source, size):",
+        "if False:",
+        "a view is computed six times to be checked",
+        ("tests/database/test_computed_rows.py::test_views_are_computed_once[native]",),
+    ),
+    Mutation(
         "sizes-of-scripts-not-exact",
         "ucle/run/script_sizes.py",
         "least = 0 if group.stated or group.by_array else group.size",

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
+from ucle.database.computed_rows import examine
 from ucle.database.data_versions import Version, digest, memory_version, source_version
 from ucle.database.own_schema import home, read_notes, write_note
 from ucle.database.session import Session
@@ -98,23 +99,30 @@ def known_facts(
     reading = _reading(source, fill, exact)
     version = source_version(session, source) or memory_version(data)
     read = _reader(session, tensor, source)
-    known, note, large = _recall(version, reading), None, False
+    known, note, size = _recall(version, reading), None, None
     if known is not None:
         STATISTICS.debug("%s (%s) is remembered", tensor, source.origin)
-    else:
+    elif version:
         size = elements(read, source, prefix)
-        large = size > stats.EXACT_ENTRIES
-        noted = source.from_database and version and size >= NOTED_ENTRIES
+        noted = source.from_database and size >= NOTED_ENTRIES
         note = _Note.of(session, source, reading) if noted else None
         known = note.read(session, source) if note else None
         if note and known:
             STATISTICS.debug("%s (%s) is noted in %s", tensor, source.origin, note.database)
             _remember(version, reading, known)
-    measured = known or _measure(
-        session, tensor, source, fill, prefix, exact=exact or not large, large=large
-    )
-    if asks_for_coverage:
-        measured = cover_facts(session, tensor, source, fill, measured, prefix)
+    if known is None:
+        measured = examine(
+            session,
+            source,
+            lambda rows: _measure(
+                session, tensor, source, rows, fill, prefix, size, asks_for_coverage, exact=exact
+            ),
+            size,
+        )
+    elif asks_for_coverage:
+        measured = with_coverage(read, source, fill, known, prefix)
+    else:
+        measured = known
     if measured is not known:
         _remember(version, reading, measured)
         if note and mode != "transient":
@@ -141,26 +149,31 @@ def _measure(
     session: Session,
     tensor: str,
     source: TableSource,
+    rows: TableSource,
     fill: Scalar,
     prefix: str,
+    size: int | None,
+    covered: bool,
     *,
     exact: bool,
-    large: bool,
 ) -> MeasuredInput:
-    unique = large and _is_unique(session, tensor, source, prefix)
+    """Measure the rows of a source, which they may be a copy of; `size` is counted if not given."""
     read, look = _reader(session, tensor, source), _look(session)
     with log_duration(STATISTICS, logging.INFO, "measured %s (%s)", tensor, source.origin):
+        large = (elements(read, rows, prefix) if size is None else size) > stats.EXACT_ENTRIES
         measured = measure(
             read,
             look,
             tensor,
-            source,
+            rows,
             fill,
             prefix,
-            exact=exact,
-            unique=unique,
+            exact=exact or not large,
+            unique=large and _is_unique(session, tensor, source, prefix),
             scan=_scan(session) if large else None,
         )
+        if covered:
+            measured = with_coverage(read, rows, fill, measured, prefix)
     STATISTICS.debug("%s: %s", tensor, measured)
     return measured
 
@@ -218,16 +231,19 @@ def check_facts(
             _remember(version, reading, noted)
             return noted
     with log_duration(STATISTICS, logging.INFO, "checked %s (%s)", tensor, source.origin):
-        read = _reader(session, tensor, source)
-        checked = check(
-            read,
-            _look(session),
-            tensor,
+        checked = examine(
+            session,
             source,
-            fill,
-            exact=exact,
-            unique=_is_unique(session, tensor, source),
-            scan=_scan(session),
+            lambda rows: check(
+                _reader(session, tensor, source),
+                _look(session),
+                tensor,
+                rows,
+                fill,
+                exact=exact,
+                unique=_is_unique(session, tensor, source),
+                scan=_scan(session),
+            ),
         )
     STATISTICS.debug("%s: %s", tensor, checked)
     _remember(version, reading, checked)
