@@ -262,7 +262,7 @@ DATABASE_FILE = click.Path(exists=True, dir_okay=False)
     help="An input that is a table to which rows are only appended.",
 )
 def maintain(name: str, append_only: tuple[str, ...], **options: Any) -> None:
-    """Keep the outputs of a program as tables, under a NAME by which they are brought up to date.
+    """Keep the outputs of a program as tables; `ucle refresh` brings them up to date by this NAME.
 
     The table of an output is called NAME; those of several outputs are called NAME_OUTPUT.
     """
@@ -279,7 +279,7 @@ def maintain(name: str, append_only: tuple[str, ...], **options: Any) -> None:
 def list_maintained(database: str, as_json: bool) -> None:
     """List the programs that are maintained in a database, with the tables of their outputs.
 
-    `program.maintain(...)` in Python makes them.
+    `ucle maintain`, or `program.maintain(...)` in Python, creates such a program.
     """
     with connect(database) as connection:
         found = maintenance.list_maintained(connection)
@@ -296,7 +296,7 @@ def list_maintained(database: str, as_json: bool) -> None:
 @verbose_option
 @json_option
 def refresh(database: str, names: tuple[str, ...], as_json: bool) -> None:
-    """Bring maintained programs of a database up to date: those of these NAMES, or all."""
+    """Bring maintained programs in DATABASE up to date: those with these NAMES, or all of them."""
     with connect(database) as connection:
         chosen = names or tuple(maintenance.list_maintained(connection))
         reports = {x: maintenance.maintained(x, connection).refresh() for x in chosen}

@@ -181,8 +181,8 @@ def program_options(command: Callable[..., None]) -> Callable[..., None]:
             show_default=True,
             help="safe: sums of products are rewritten if that is cheaper and loses no digits. "
             "auto: brackets whose terms may cancel are multiplied out, too, if that is several "
-            "times cheaper and a bound of the error stays below 1e-9. algebraic: the same without "
-            "a bound. none: sums of products are computed as written.",
+            "times cheaper and an error bound stays below 1e-9. algebraic: the same without "
+            "an error bound. none: sums of products are computed as written.",
         ),
         click.option(
             "--bound",

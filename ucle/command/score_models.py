@@ -40,7 +40,7 @@ version_option = click.option(
 
 @click.group(epilog=EXIT_CODES)
 def models() -> None:
-    """Models in ONNX files: what they compute, scores of rows, and programs written as models."""
+    """Show, store or score with models in ONNX files, or export a program as one."""
 
 
 @models.command(epilog=EXIT_CODES)
@@ -48,7 +48,7 @@ def models() -> None:
 @size_option
 @verbose_option
 def show(model: str, sizes: Pairs) -> None:
-    """Print the inputs and the statements of a MODEL."""
+    """Print the inputs and the statements of MODEL."""
     read = _read(model, sizes)
     for own in read.inputs:
         shape = " x ".join("rows" if size is None else str(size) for size in own.sizes)
@@ -63,7 +63,7 @@ def show(model: str, sizes: Pairs) -> None:
     "-d",
     type=click.Path(dir_okay=False),
     required=True,
-    help="The DuckDB file to store it in, which is made if it does not exist.",
+    help="The DuckDB file to store it in; it is created if it does not exist.",
 )
 @click.option("--name", required=True, metavar="TEXT", help="The name of the model there.")
 @click.option(
@@ -73,7 +73,7 @@ def show(model: str, sizes: Pairs) -> None:
 @size_option
 @verbose_option
 def store(model: str, database: str, name: str, version: str, replace: bool, sizes: Pairs) -> None:
-    """Store a MODEL as tables of a database, from which another process can score with it."""
+    """Store MODEL as tables in a database, so that other processes can score with it."""
     _read(model, sizes).store(database, name, version=version, replace=replace)
     click.echo(f"{name}, version {version}, in {database}")
 
@@ -117,7 +117,7 @@ def score(
     version: str | None,
     sizes: Pairs,
 ) -> None:
-    """Score the rows of a table of a DATABASE with a MODEL: a file, or a model stored there.
+    """Score rows in DATABASE with MODEL, which is a file or a model stored in the database.
 
     Each output is a table with a row for each key; those of several outputs are called
     INTO_OUTPUT.

@@ -83,7 +83,7 @@ class UcleGroup(click.Group):
     help="Train a graph convolutional network that predicts the package of a module instead.",
 )
 def demo(**options: Any) -> None:
-    """PageRank and a graph convolution on the import graph of this Python.
+    """Run PageRank and a graph convolution on the import graph of this Python installation.
 
     Reads the standard library and the installed packages (nothing is run, nothing is downloaded),
     builds a DuckDB file, runs two programs on it and prints their results. With --train, it trains
