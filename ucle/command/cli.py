@@ -157,7 +157,7 @@ def explain(analyze: bool, form: str, as_json: bool, **options: Any) -> None:
     type=click.IntRange(0),
     default=MAX_ROWS,
     show_default=True,
-    help="Largest number of rows that --rows all may write of a tensor.",
+    help="Largest number of rows that --rows all may write for a tensor.",
 )
 @click.option(
     "--show",
@@ -259,12 +259,12 @@ DATABASE_FILE = click.Path(exists=True, dir_okay=False)
 @click.option(
     "--append-only",
     multiple=True,
-    help="An input that is a table to which rows are only appended.",
+    help="An input table to which rows are only appended.",
 )
 def maintain(name: str, append_only: tuple[str, ...], **options: Any) -> None:
     """Keep the outputs of a program as tables; `ucle refresh` brings them up to date by this NAME.
 
-    The table of an output is called NAME; those of several outputs are called NAME_OUTPUT.
+    With one output, the table is called NAME; with several, each is called NAME_OUTPUT.
     """
     if options["database"] is None:
         raise click.UsageError("maintain requires --database")

@@ -206,10 +206,10 @@ def program_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--header/--no-header",
             default=None,
-            help="Read the first line of such files as names of columns, or as data.",
+            help="Read the first line of text files as names of columns, or as data.",
         ),
         click.option(
-            "--comment", metavar="SIGN", help="Character that begins a comment in such files."
+            "--comment", metavar="SIGN", help="Character that begins a comment in text files."
         ),
         click.option(
             "--memory-limit",

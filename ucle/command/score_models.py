@@ -65,7 +65,7 @@ def show(model: str, sizes: Pairs) -> None:
     required=True,
     help="The DuckDB file to store it in; it is created if it does not exist.",
 )
-@click.option("--name", required=True, metavar="TEXT", help="The name of the model there.")
+@click.option("--name", required=True, metavar="TEXT", help="The name of the stored model.")
 @click.option(
     "--version", default="1", show_default=True, metavar="TEXT", help="The version of the model."
 )
@@ -119,8 +119,8 @@ def score(
 ) -> None:
     """Score rows in DATABASE with MODEL, which is a file or a model stored in the database.
 
-    Each output is a table with a row for each key; those of several outputs are called
-    INTO_OUTPUT.
+    Each output becomes a table with a row for each key. With several outputs, each table is
+    called INTO_OUTPUT.
     """
     if stored:
         if sizes:
