@@ -69,8 +69,8 @@ class UcleGroup(click.Group):
 @click.option(
     "--time-limit",
     type=click.FloatRange(0, min_open=True),
-    help="Seconds after which a timed execution is interrupted (by default 5) and after which no "
-    "step of training begins (by default, and at most, 20).",
+    help="Seconds after which a timed execution is interrupted (default: 5), or after which "
+    "training begins no further step (default and maximum: 20).",
 )
 @click.option(
     "--all-sql",
@@ -80,7 +80,7 @@ class UcleGroup(click.Group):
 @click.option(
     "--train",
     is_flag=True,
-    help="Train a graph convolutional network that predicts the package of a module instead.",
+    help="Instead, train a graph convolutional network that predicts the package of a module.",
 )
 def demo(**options: Any) -> None:
     """Run PageRank and a graph convolution on the import graph of this Python installation.
