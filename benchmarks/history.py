@@ -46,7 +46,7 @@ COMPARISONS = (
     Comparison("programs", "Whole programs", ("program", "graph"), "ucle / scipy", "scipy"),
     Comparison(
         "programs",
-        "Whole programs, beside SQL",
+        "Whole programs, compared with SQL",
         ("program", "graph"),
         "relational / ucle",
         "relational SQL",

@@ -26,7 +26,7 @@ STANDARD: dict[str, str] = {
 }
 """The functions of the edition 2024.12, by its sections."""
 
-BY_DATA = "the shape of the result depends on data; that of a lazy tensor never does"
+BY_DATA = "the shape of the result depends on the data; the shape of a lazy tensor never does"
 MISSING: dict[str, str] = {
     "nonzero": f"{BY_DATA}; `to_arrow()` returns the entries that differ from the fill",
     **dict.fromkeys(
@@ -41,11 +41,10 @@ PAGE = """\
 
 # The array API standard
 
-Of the {all} functions of the [Python array API
-standard](https://data-apis.org/array-api/2024.12/), lazy tensors have {there}, with the same names
-in `ucle`, as well as the constants `e`, `inf`, `nan`, `newaxis` and `pi`. All of these functions
-are lazy and work on tables of any size: they fetch no data, and nothing is computed before you ask
-for the entries of a tensor.
+ucle has {there} of the {all} functions of the [Python array API
+standard](https://data-apis.org/array-api/2024.12/), under the same names, and the constants `e`,
+`inf`, `nan`, `newaxis` and `pi`. All of these functions are lazy and work on tables of any size:
+they fetch no data, and nothing is computed before you ask for the entries of a tensor.
 
 {table}
 
@@ -55,19 +54,20 @@ These points differ from the standard and from NumPy:
   `ucle.__array_namespace_info__()` reports. For complex numbers, ucle has arithmetic, the
   logarithm, the exponential function, the square root and the hyperbolic tangent. Other functions,
   such as `sin`, raise a `ValueTypeError`.
-- An integer overflow is an error, also if `bitwise_left_shift` loses bits.
+- An integer overflow is an error, and so is a `bitwise_left_shift` that loses bits.
 - Zero and NaN have no sign: `signbit(-0.0)` is false, and `copysign` treats both as positive.
 - If the indices are entries of a tensor (`take`, `take_along_axis`), negative indices do not count
   from the end.
 - There is no item assignment. A mask does not select a list of entries; with named axes, `t[mask]`
-  sets the others to 0. `__array_namespace__` is missing, because it promises the whole standard.
-- If axes have names, functions take names where the standard has numbers of axes.
+  sets all other entries to 0. `__array_namespace__` is missing, because it promises the whole
+  standard.
+- If axes have names, functions take these names in place of axis numbers.
 
 If an operation makes a tensor dense, it is computed only if the result fits into memory. Otherwise,
-you get a `MemoryLimitError` before anything runs. An example is `cumulative_sum`, `std` or
-`softmax` of a table with a million rows, along two axes of a million positions. Sums of `cos` or
-`exp` of the same table, on the other hand, take a fraction of a second, because the value of all
-entries that are not stored is the same and is computed once.
+you get a `MemoryLimitError` before anything runs. Take a table of a million rows, which is a tensor
+with two axes of a million positions each: `cumulative_sum`, `std` and `softmax` of this tensor do
+not fit. Sums of its `cos` or `exp`, on the other hand, take a fraction of a second, because all
+entries that are not stored have the same value, which is computed once.
 
 ```python
 import numpy as np
@@ -93,13 +93,13 @@ it.
 
 ## Fourier transforms
 
-`ucle.fft` has all functions of the extension `fft`, and NumPy's `fft2` and its like: `fft`,
+`ucle.fft` has all functions of the standard's extension `fft`, with NumPy's arguments: `fft`,
 `ifft`, `rfft`, `irfft`, `hfft`, `ihfft`, `fftn`, `ifftn`, `rfftn`, `irfftn`, `fftfreq`,
-`rfftfreq`, `fftshift` and `ifftshift`, with NumPy's arguments. A transform is a product with a
-matrix of roots of unity, whose entries are functions of their positions. It can be joined with the
-other products of a program, and works on tables. But its time is proportional to the square of the
-number of points, where NumPy takes `n * log(n)`. Measured for `rfft` of 100 signals
-on one core, everything included:
+`rfftfreq`, `fftshift` and `ifftshift`. It also has NumPy's `fft2`, `ifft2`, `rfft2` and `irfft2`.
+A transform is a product with a matrix of roots of unity, whose entries are functions of their
+positions. Therefore, it works on tables, and the optimiser can combine it with the other products
+of a program. But its time is proportional to the square of the number of points, where NumPy takes
+`n * log(n)`. These are the total times of `rfft` for 100 signals on one core:
 
 | points | `ucle.fft.rfft` | `numpy.fft.rfft` |
 | --- | --- | --- |
@@ -109,8 +109,8 @@ on one core, everything included:
 | 2,048 | 0.24 s | 0.0007 s |
 | 4,096 | 0.9 s | 0.001 s |
 
-Up to about a thousand points, the product costs no more than any small program does. Longer
-signals are better read with `to_numpy()` and transformed by NumPy.
+Up to about a thousand points, a transform takes no longer than any other small program. For longer
+signals, it is better to call `to_numpy()` and let NumPy transform the result.
 
 ```python
 signal = ucle.sin(ucle.arange(64) * (2 * np.pi * 5 / 64))
@@ -124,7 +124,8 @@ print(ucle.argmax(power).item())
 
 ## Look-ups in sorted tables
 
-`searchsorted` returns the positions of values in a sorted table; `take` reads there. Both are lazy.
+`searchsorted` returns the positions of values in a sorted table, and `take` reads at these
+positions. Both are lazy.
 
 ```python
 limits, prices = ucle.array([0, 10, 100]), ucle.array([5.0, 4.0, 2.5])

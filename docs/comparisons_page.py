@@ -1,4 +1,4 @@
-"""The page of comparisons: every ratio that is measured, those that are lost among them."""
+"""The page of comparisons: every ratio that is measured, also where ucle is slower."""
 
 from __future__ import annotations
 
@@ -8,27 +8,30 @@ from collections.abc import Sequence
 from benchmarks.history import COMPARISONS, Comparison, Measurement, kept, latest
 
 SHOWN = 5
-"""Measurements of one comparison, the last of all."""
+"""The most ratios that are listed for one comparison, the current one included."""
 
 PAGE = """\
 {note}
 # Comparisons
 
-ucle's time as a multiple of something else's: below 1 it is faster. Every comparison that
-`make bench` and `python -m benchmarks.jobs.run` make is here, won or lost; both sides ran in turn
-in one run on two threads, and had the same answers before their times counted. What is in memory
-and what in tables, and what is compiled apart, stands above each table of the
-[benchmarks](../benchmarks/results/levels.md).
+This page shows ucle's time divided by the time of another system: if the ratio is below 1, ucle is
+faster. The page contains every comparison that `make bench` and `python -m benchmarks.jobs.run`
+measure, whether ucle is faster or slower. Both sides ran alternately, in one run on two threads,
+and their answers were checked to be the same. The text above the table of each
+[benchmark](measurements.md) says which data was in memory and which in tables, and whether the time
+includes compilation.
 
-Of {count} comparisons, ucle is at least as fast in **{won}**. A plan of a few statements takes some
-milliseconds to start, whatever it computes, so that small works are lost to libraries in memory.
+ucle is at least as fast in **{won}** of {count} comparisons. A plan of a few statements takes
+several milliseconds to start, whatever it computes, so libraries that work in memory are faster on
+small inputs.
 
-| comparison | beside | rows | as fast | median | least | most |
+| benchmark | compared with | comparisons | at least as fast | median ratio | lowest | highest |
 | --- | --- | --- | --- | --- | --- | --- |
 {summary}
 
-What follows is the history of each: a ratio for each day on which it was measured, oldest
-first. Machines differ from day to day, and so do versions of the other side.
+The sections below list the ratio of each comparison, and up to four earlier ratios, oldest first,
+with one ratio for each day on which it was measured. The machine and the version of the
+other system may differ from day to day.
 
 {sections}
 """
@@ -71,7 +74,7 @@ def _summary(comparison: Comparison, rows: Sequence[Sequence[Measurement]]) -> s
 def _section(comparison: Comparison, rows: Sequence[Sequence[Measurement]]) -> str:
     lines = [
         f"## {comparison.title}\n",
-        f"| work | of {comparison.against} | before |",
+        f"| work | ucle / {comparison.against} | earlier ratios |",
         "| --- | --- | --- |",
     ]
     for each in sorted(rows, key=lambda x: x[-1].ratio):
