@@ -69,9 +69,9 @@ class StaleStatisticsWarning(UserWarning):
 
 
 class MeaningWarning(UserWarning):
-    """A program is right as it is written, but often something else is meant.
+    """A program is valid, but programs like it are often meant to compute something else.
 
-    The text says what, and how that is written.
+    The message says what that may be, and how to write it.
     """
 
 
@@ -87,7 +87,7 @@ class CancellationWarning(UserWarning):
 
 
 class MetadataWarning(UserWarning):
-    """A file or table describes a tensor that it does not hold; the description is ignored.
+    """The description in a file or table does not fit its contents, and is ignored.
 
     Columns were renamed, reordered or replaced, or another tool wrote the description.
     """
@@ -153,7 +153,7 @@ class PositionError(InputError, IndexError):
 
 
 class LazyError(UcleError, TypeError):
-    """Python needs something of a lazy tensor that only its entries determine, such as a length."""
+    """Python asks a lazy tensor for something that only its entries determine, such as a length."""
 
 
 class ArgumentTypeError(InputError, TypeError):
@@ -189,7 +189,7 @@ class ColumnsError(DatabaseError):
 
 
 class MaintenanceError(DatabaseError):
-    """What a maintained program has kept does not fit the data any more."""
+    """The tables that a maintained program has kept no longer fit the data."""
 
 
 class ResultClosedError(DatabaseError):
@@ -221,7 +221,7 @@ class ExtensionStrippedError(ExtensionUnavailableError):
 
 
 class MemoryLimitError(UcleError):
-    """No decomposition, or not the requested one, stays below the memory limit, or what is free."""
+    """All decompositions, or the requested one, need more memory than is allowed or free."""
 
 
 class UnsupportedError(UcleError):
@@ -233,7 +233,7 @@ class MissingPackageError(UnsupportedError, ImportError):
 
 
 class ModelError(InputError, ValueError):
-    """The file of a model is damaged, or what it says contradicts itself."""
+    """The file of a model is damaged or inconsistent."""
 
 
 class DepthError(UnsupportedError):

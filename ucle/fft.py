@@ -1,8 +1,9 @@
 """Discrete Fourier transforms of lazy tensors, by the names of `numpy.fft`.
 
 Each is a product with a matrix of roots of unity, which is computed where it is needed and never
-stored. So transforms join the other products of a program, of sparse tensors, too; they take time
-proportional to the square of the number of points, where `numpy.fft` takes ``n * log(n)``.
+stored. Therefore, transforms can be combined with the other products of a program, also with those
+of sparse tensors. They take time proportional to the square of the number of points, where
+`numpy.fft` takes ``n * log(n)``.
 
 >>> import ucle
 >>> ucle.fft.fft(ucle.array([1.0, 0.0, -1.0, 0.0])).to_numpy().round(12).tolist()

@@ -3,7 +3,7 @@
 ``cholesky``, ``cond``, ``det``, ``eigh``, ``eigvalsh``, ``inv``, ``lstsq``, ``matrix_rank``,
 ``pinv``, ``qr``, ``slogdet``, ``solve``, ``svd`` and ``svdvals`` take dense matrices in the last
 two axes, one for each position of the others; all other functions are those of `ucle` with the same
-names. None of those of dense matrices has a gradient.
+names. The functions of dense matrices have no gradients.
 
 >>> import ucle
 >>> ucle.linalg.solve([[2.0, 1.0], [1.0, 3.0]], [3.0, 4.0]).to_numpy().round(12).tolist()

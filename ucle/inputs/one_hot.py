@@ -29,10 +29,11 @@ class OneHot:
 
 @validated(column=args.text)
 def one_hot(column: str) -> OneHot:
-    """A column of categories among the value columns of `ucle.table`, each a feature of its own.
+    """Make each category of a value column of `ucle.table` a feature of its own.
 
     The features are named like those of ``pandas.get_dummies`` and of scikit-learn's
-    ``OneHotEncoder``: ``colour_red``. They are 1 in the rows with that category, and 0 in others.
+    ``OneHotEncoder``: ``colour_red``. A feature is 1 in the rows with its category, and 0 in all
+    others.
 
     Args:
         column: a column of strings, ENUM values, booleans or integers.

@@ -28,9 +28,10 @@ class PackedBits:
 def bits(words: Any, length: int) -> PackedBits:
     """Describe truth values that are packed into words of 64 bits along their last axis.
 
-    Bit ``b`` of word ``w``, from the lowest on, is position ``64 * w + b``. Statements that combine
-    such tensors by ``and``, ``or``, ``xor`` and ``not``, also shifted as in ``A[i,~(j-1)]``, and
-    sums, ``any`` and ``all`` of them, compute with whole words. Others read the truth values.
+    Bit ``b`` of word ``w``, from the lowest on, is position ``64 * w + b``. Statements compute with
+    whole words if they combine such tensors by ``and``, ``or``, ``xor`` and ``not``, also shifted
+    as in ``A[i,~(j-1)]``, or aggregate them by sums, ``any`` and ``all``. Other statements read the
+    single truth values.
 
     Args:
         words: 64-bit integers: an array, or a table or anything else that a program takes.

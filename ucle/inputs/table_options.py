@@ -120,22 +120,23 @@ def table(
             besides the keys; several such columns are an error, and a table that has only key
             columns holds a 1 in every row. With `columns_as`, a list of value columns, where
             ``ucle.one_hot("colour")`` stands for a column of categories.
-        columns_as: the name of one more axis, the last, whose coordinates are the names of the
-            value columns: a wide table, with a row for each entity and a column for each feature.
-            The value columns are those in `value`, or all columns except the keys. They hold
-            numbers or booleans, which are read in one type, the one that NumPy promotes their types
-            to. Each
-            category of a `ucle.one_hot` is a coordinate, such as ``colour_red``, with a boolean.
-        ragged: the name of one more axis, after those of the keys, for a column of lists of
-            different lengths. It has the positions in the lists, as many as the longest one;
-            entries beyond the end of a list are not stored, which makes them the fill. Lists may
-            hold arrays of one shape.
-        ends: the column of the position before which a run ends, in a table of runs of one value:
-            the last key column has the position where it begins. A row stands for the entries at
-            all positions of its run. Runs of the same other coordinates do not overlap.
-        nulls: ``"error"``, or ``"missing"`` where a NULL among the values stands for a missing
-            value: its entry is the fill, and `ucle.observed` has the mask of the values that
-            are not NULL.
+        columns_as: the name of an additional last axis, for a wide table: one with a row for each
+            entity and a column for each feature. The coordinates of this axis are the names of the
+            value columns, which are those in `value`, or all columns except the keys. They hold
+            numbers or booleans, and are all read as the type to which NumPy promotes their types.
+            Each category of a `ucle.one_hot` is a coordinate, such as ``colour_red``, with a
+            boolean.
+        ragged: the name of an additional axis, after those of the keys, for a column of lists of
+            different lengths. The axis is as long as the longest list; entries beyond the end of a
+            list are not stored, so they have the value of the fill. The elements of the lists may
+            be arrays of one shape.
+        ends: the column with the ends of runs, for a table in which each row stands for a run of
+            entries with the same value. A run begins at the position in the last key column, and
+            ends before the position in this column. Runs with the same other coordinates must not
+            overlap.
+        nulls: ``"error"``; or ``"missing"`` if a NULL among the values stands for a missing value.
+            Its entry is then the fill, and `ucle.observed` returns the mask of the values that are
+            not NULL.
         shape: shape of the array in the value column if the column type does not give it, as with a
             matrix in a flat list.
         bounds: size of each axis, or None to take it from the data.
@@ -149,8 +150,9 @@ def table(
         coordinates: ``"auto"`` takes integers in key columns as positions, and numbers all other
             values (strings, dates, ...) in their order. ``"dictionary"`` numbers integers as well,
             for large, sparse ids. A dict from labels or key columns to names of dictionaries does
-            so for these; those with the same dictionary share their numbering, such as both ends of
-            an edge. The names are free, except for ``"auto"`` and ``"dictionary"``.
+            this for these labels alone; labels with the same dictionary, such as both ends of an
+            edge, share their numbering. You can choose any names except ``"auto"`` and
+            ``"dictionary"``.
         tiles: size of a tile along each axis, if each row holds a block of the tensor: its keys
             number the tiles, and its array holds the block. None for an axis without tiles; omitted
             axes are not tiled. ``tiles=[16, 16]`` reads ``(bi, bj, DOUBLE[16][16])``, or a flat

@@ -37,18 +37,19 @@ def mean(
         x: a tensor.
         axis: the axes, by position or name; by default all.
         dtype: the type in which to compute.
-        keepdims: True for axes of size 1 in the place of those that are aggregated.
+        keepdims: True to keep the aggregated axes, with size 1.
         where: a boolean tensor that is true for the entries to aggregate, as in NumPy.
-        stored: True to aggregate the entries that the input has a row for, or an element of a
-            sparse array, an explicit 0 included. Arrays store all of their entries.
+        stored: True to aggregate only the entries that the input stores: those with a row in a
+            table, or with an element in a sparse array, even if it is 0. Dense arrays store all of
+            their entries.
 
     Returns:
-        The means; NaN where there is no such entry. `std`, `var`, `median`, `quantile` and `count`
-        take the same arguments.
+        The means; NaN where there are no entries to aggregate. `std`, `var`, `median`, `quantile`
+        and `count` take the same arguments.
 
     Raises:
-        UnsupportedError: ``stored=True``, and the tensor is computed of inputs; it may be renamed,
-            permuted, cast, shifted and selected.
+        UnsupportedError: ``stored=True``, and the tensor is computed from inputs. Only renaming,
+            permuting, casting, shifting and selecting are possible.
 
     >>> import pyarrow as pa
     >>> import ucle

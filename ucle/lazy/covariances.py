@@ -37,28 +37,29 @@ def cov(
 
     Args:
         x: observations of variables: a tensor of at least two axes, or a vector of observations of
-            one variable. Tensors of more axes have one set of variables for each position of
-            the others.
+            one variable. A tensor with more axes has one set of variables for each position of the
+            other axes.
         rowvar: True if each row along the last two axes is a variable and each column an
             observation, False for the other way round.
-        bias: True to divide by the number of observations, and not by this number minus 1.
-        ddof: what is subtracted from the number of observations instead.
-        stored: True to leave out what an input does not store, such as missing values: as in
-            pandas, each covariance is that of the observations which have both variables.
-        where: a mask of booleans, to leave out where it is False in the same way, whatever number
-            is there: ``where=~ucle.isnan(x)``.
+        bias: True to divide by the number of observations instead of this number minus 1.
+        ddof: a number that is subtracted from the number of observations, in place of `bias`.
+        stored: True to leave out entries that the input does not store, such as missing values. As
+            in pandas, each covariance is then that of the observations that have both variables.
+        where: a boolean mask: entries where it is False are left out in the same way, whatever
+            their value. Example: ``where=~ucle.isnan(x)``.
 
     Returns:
-        Covariances in float64, or complex128 for complex numbers: for n variables, n by n; as in
-        NumPy, a number for a single variable, unless there are several sets. Of named axes, that
-        of variables keeps its name, and the other one has the suffix ``_2``.
+        Covariances in float64, or complex128 for complex numbers: an n by n matrix for n variables.
+        As in NumPy, a single variable gives a number, unless there are several sets. If axes have
+        names, the axis of variables keeps its name, and the other axis of the matrix has this name
+        with the suffix ``_2``.
 
     Raises:
         ArgumentError: both `stored` and `where` are given.
         BoundError: only the data of a table determines the number of observations; not with
             ``stored=True`` and ``where=``, which count them.
         UnsupportedError: some observations are missing values of a table, or `stored` is True and
-            `x` is computed of inputs.
+            `x` is computed from inputs.
 
     >>> import ucle
     >>> ucle.cov([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]).to_numpy().tolist()

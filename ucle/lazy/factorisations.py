@@ -46,7 +46,7 @@ def qr(x: Any, /, mode: str = "reduced") -> Any:
         x: a tensor of at least two axes, of real numbers.
         mode: ``"reduced"`` for as many columns of Q and rows of R as the smaller of the two sizes,
             ``"complete"`` for as many as there are rows, and ``"r"`` for R alone. The signs are
-            those of LAPACK, and so of NumPy.
+            those of LAPACK, and therefore those of NumPy.
 
     Returns:
         Q and R, a named tuple, or R. If axes have names, the new ones are called ``component``.

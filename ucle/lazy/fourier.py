@@ -56,9 +56,10 @@ def fft(x: Any, n: int | None = None, axis: AxisLike = -1, norm: str | None = No
         A complex tensor, of complex64 where `x` is of single precision.
 
     Raises:
-        BoundError: no points, or an axis whose size only the data of a table tells.
+        BoundError: there are no points, or only the data of a table determines the size of the
+            axis.
         UnsupportedError: the coordinates of the axis are not positions.
-        ArgumentTypeError: another `norm`.
+        ArgumentTypeError: `norm` is none of these.
 
     >>> import ucle
     >>> abs(ucle.fft.fft([1, 2, 3, 4]).to_numpy()).round(6).tolist()
@@ -76,7 +77,7 @@ def rfft(x: Any, n: int | None = None, axis: AxisLike = -1, norm: str | None = N
     """The first half of `fft` of real numbers, ``n // 2 + 1`` points; the other half mirrors it.
 
     Raises:
-        ValueTypeError: complex numbers. Other errors are as for `fft`.
+        ValueTypeError: the numbers are complex. Other errors are as for `fft`.
 
     >>> import ucle
     >>> abs(ucle.fft.rfft([1, 2, 3, 4]).to_numpy()).round(6).tolist()
@@ -120,7 +121,7 @@ def irfft(x: Any, n: int | None = None, axis: AxisLike = -1, norm: str | None = 
 
 
 def hfft(x: Any, n: int | None = None, axis: AxisLike = -1, norm: str | None = None) -> Tensor:
-    """The transform of a signal whose other half mirrors it: n real numbers, as of `irfft`."""
+    """The transform, n real numbers, of a signal whose second half mirrors the given first half."""
     return irfft(conj(as_tensor(x)), n, axis, OPPOSITE[_checked_norm(norm, "hfft")])
 
 
@@ -142,7 +143,7 @@ def fftn(x: Any, s: Any = None, axes: Axes = None, norm: str | None = None) -> T
         norm: as for `fft`.
 
     Raises:
-        ArgumentTypeError: not as many sizes as axes. Other errors are as for `fft`.
+        ArgumentTypeError: there are not as many sizes as axes. Other errors are as for `fft`.
 
     >>> import ucle
     >>> ucle.fft.fftn([[1, 2], [3, 4]]).to_numpy().round(12).real.tolist()

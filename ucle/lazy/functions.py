@@ -188,9 +188,9 @@ def gelu(x: Any) -> Tensor:
 
 
 def erf(x: Any) -> Tensor:
-    """Evaluate the error function, which the exact GELU is defined by.
+    """Evaluate the error function.
 
-    That is ``0.5 * x * (1 + erf(x / sqrt(2)))``.
+    ``0.5 * x * (1 + erf(x / sqrt(2)))`` is the exact GELU; `gelu` is an approximation.
     """
     return pointwise(ERF.name, x)
 

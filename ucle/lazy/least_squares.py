@@ -25,7 +25,7 @@ NAMES = ("cond", "lstsq", "matrix_rank", "pinv")
 
 
 class LeastSquares(NamedTuple):
-    """Solutions of least squares, sums of squares of what is left, ranks, and singular values."""
+    """Solutions of least squares, sums of squared residuals, ranks, and singular values."""
 
     x: Tensor
     residuals: Tensor
@@ -39,7 +39,7 @@ def matrix_rank(x: Any, /, tol: Any = None, *, rtol: Any = None) -> Tensor:
     Args:
         x: a tensor of at least two axes, of real numbers.
         tol: the greatest negligible value; a number, or one for each matrix.
-        rtol: the same, as a part of the greatest singular value of the matrix. By default, the
+        rtol: the same, as a fraction of the greatest singular value of the matrix. By default, the
             rounding error of its element type times the larger of its sizes.
 
     Raises:
@@ -72,8 +72,9 @@ def pinv(x: Any, /, rcond: Any = None, *, rtol: Any = None) -> Tensor:
 
     Args:
         x: a tensor of at least two axes, of real numbers.
-        rcond: negligible singular values as a part of the greatest one: a number, or one for each
-            matrix. By default, the rounding error of the element type times the larger size.
+        rcond: the greatest negligible singular value, as a fraction of the greatest one: a number,
+            or one for each matrix. By default, the rounding error of the element type times the
+            larger size.
         rtol: the standard's name of `rcond`.
 
     Raises:
@@ -95,19 +96,19 @@ def pinv(x: Any, /, rcond: Any = None, *, rtol: Any = None) -> Tensor:
 
 
 def lstsq(a: Any, b: Any, /, rcond: Any = None) -> LeastSquares:
-    """Solve least squares: x with the smallest ``a @ x - b``, and of these the smallest x.
+    """Solve least squares: the smallest of the x that minimise the norm of ``a @ x - b``.
 
     Args:
         a: matrices along the last two axes, of real numbers.
         b: a vector, which all matrices share, or a tensor whose second last axis is that of the
             rows of a and whose last axis has several right-hand sides.
-        rcond: negligible singular values as a part of the greatest one; by default, the rounding
-            error of the element type times the larger size.
+        rcond: the greatest negligible singular value, as a fraction of the greatest one; by
+            default, the rounding error of the element type times the larger size.
 
     Returns:
         Solutions, sums of the squares of ``a @ x - b``, ranks of the matrices and their singular
-        values. NumPy leaves out the sums if a matrix has a lower rank than columns or no more rows
-        than columns; here they are always there.
+        values. NumPy leaves out the sums if the rank of a matrix is less than its number of
+        columns, or if it has no more rows than columns; ucle always returns them.
 
     Raises:
         AxisError: a has fewer than two axes.

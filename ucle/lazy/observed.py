@@ -25,11 +25,11 @@ def observed(data: Any) -> Any:
 
     Returns:
         An input of the same kind, of booleans: True where there is a value, False where it is NULL
-        or where the table has no row. Sums over it count values. Of a lazy tensor, it is a lazy
-        tensor with the same axes.
+        or where the table has no row. Sums over the mask count values. For a lazy tensor, the mask
+        is a lazy tensor with the same axes.
 
     Raises:
-        ArgumentError: this is not a table with missing values, or is computed from one.
+        ArgumentError: `data` is not a table with missing values, or it is computed from one.
 
     >>> import pyarrow as pa, ucle
     >>> rows = pa.table({"who": ["ann", "bob"], "height": [1.5, None], "weight": [60.0, 70.0]})

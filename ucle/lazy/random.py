@@ -153,7 +153,7 @@ def bernoulli(
 
 @validated(n=args.count(), seed=args.integer)
 def permutation(n: int, *, seed: int) -> NDArray[np.int64]:
-    """Return the numbers from 0 up to n in random order: the sort order of random integers.
+    """Return the numbers from 0 to n - 1 in random order: the sort order of random integers.
 
     Args:
         n: the number of integers.

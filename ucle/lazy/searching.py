@@ -50,7 +50,7 @@ def searchsorted(
 
     Raises:
         AxisError: the table is not a vector.
-        ArgumentTypeError: another side.
+        ArgumentTypeError: `side` is neither ``"left"`` nor ``"right"``.
 
     >>> import ucle
     >>> ucle.searchsorted([1.0, 2.0, 2.0, 5.0], [[2.0, 7.0], [0.0, 5.0]]).to_numpy().tolist()

@@ -14,10 +14,10 @@ from ucle.lazy.tensor import Tensor, as_tensor, mask_of
 
 
 def is_stored(x: Any) -> Tensor:
-    """True for the entries that the input of a tensor stores, an explicit 0 included; see `mean`.
+    """True for the entries that the input of a tensor stores, even if they are 0; see `mean`.
 
     Raises:
-        UnsupportedError: the tensor is computed of inputs.
+        UnsupportedError: the tensor is computed from inputs.
 
     >>> import scipy.sparse
     >>> x = scipy.sparse.coo_array(([0.0, 2.0], ([0, 1], [0, 0])), shape=(2, 2))
@@ -59,9 +59,9 @@ def quantile(
 
     Args:
         x: a tensor of real numbers.
-        q: the part of the entries that is not greater, from 0 to 1.
+        q: the fraction of the entries that are not greater than the quantile, from 0 to 1.
         axis: an axis, by position or name; None for all entries.
-        keepdims: True for an axis of size 1 in the place of the axis.
+        keepdims: True to keep the axis, with size 1.
         where: a mask of the entries, as for `mean`.
         stored: True for the entries that the input stores, as for `mean`.
 

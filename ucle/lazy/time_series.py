@@ -28,7 +28,7 @@ def lag(x: Any, k: int = 1, axis: AxisLike = -1, fill_value: Any = 0) -> Tensor:
         x: a tensor.
         k: the number of positions; a negative number looks ahead.
         axis: the axis, by position or name.
-        fill_value: the entry before the first; SQL's NULL is `ucle.nan` here.
+        fill_value: the result where there is no such entry; for SQL's NULL, use `ucle.nan`.
 
     >>> import ucle
     >>> ucle.lag([1.0, 2.0, 4.0], fill_value=ucle.nan).to_numpy()
@@ -66,26 +66,28 @@ def rolling(
 ) -> Rolling[Tensor] | Periods[Tensor]:
     """Windows along an axis, as in pandas: ``ucle.rolling(x, 7, axis="day").mean()``.
 
-    A window holds the last positions of the axis up to an entry, including its own. Along
-    dates and times, positions are those of the times that the data has; results keep the times.
-    All entries count, stored or not.
+    The window of an entry holds its own position and the positions just before it. Along dates and
+    times, only the times that occur in the data have positions, and results keep the times. All
+    entries count, stored or not.
 
     Args:
         x: a tensor.
         window: the number of positions; or, along dates and timestamps, a length of time, such as
-            ``"7d"`` or a timedelta: the window holds times that are less than this length older.
+            ``"7d"`` or a timedelta. The window then holds its own time, and earlier times that are
+            less than this length away.
         axis: the axis, by position or name.
-        min_periods: windows with fewer entries have NaN. At the beginning of the axis there are
-            fewer positions, and by default the aggregates of these.
-        center: True for windows around their entry; with an even number of positions, one more of
-            them lies before it. Not for lengths of time.
+        min_periods: the least number of entries in a window; windows with fewer entries have NaN.
+            By default, there is no such number, and windows at the beginning of the axis have fewer
+            positions.
+        center: True for windows with their entry in the middle; if the number of positions is even,
+            there is one more before it than after it. Not available for lengths of time.
         where: a mask of the entries that count, as for `ucle.mean`; others are missing, as NaN is
             in pandas.
         stored: True if those that the input stores count, as for `ucle.mean`.
 
     Returns:
-        The windows; their methods `sum`, `mean`, `min`, `max`, `std`, `var` and `count` are tensors
-        with the axes of `x`. As in pandas, `std` and `var` have ``ddof=1``.
+        The windows; their methods `sum`, `mean`, `min`, `max`, `std`, `var` and `count` return
+        tensors with the axes of `x`. As in pandas, `std` and `var` have ``ddof=1``.
 
     >>> import ucle
     >>> ucle.rolling([1.0, 2.0, 4.0, 8.0], 2).sum().to_numpy()
@@ -136,20 +138,21 @@ def resample(
 
     Args:
         x: a tensor with an axis of dates or timestamps of a table.
-        step: the length of a step: a number and a unit, as ``"1mo"``, ``"7d"`` or ``"30min"``, or a
-            timedelta. The units are those of Polars: us, ms, s, m or min, h, d, w, mo, q, y.
+        step: the length of a step: a number and a unit, such as ``"1mo"``, ``"7d"`` or ``"30min"``,
+            or a timedelta. The units are those of Polars: us, ms, s, m or min, h, d, w, mo, q, y.
         axis: the axis, by position or name.
         where: a mask of the entries that count, as for `ucle.mean`.
         stored: True if those that the input stores count, as for `ucle.mean`.
-        empty: False leaves out steps without a time.
+        empty: False to leave out steps that contain no time of the data.
 
     Returns:
         The steps; their methods `sum`, `mean`, `min`, `max`, `std`, `var`, `count`, `first` and
-        `last` are tensors with the starts of the steps along the axis. As in pandas, these are all
-        steps from the first time to the last, and one without an entry has the sum and the count 0
-        and is NaN otherwise; with ``empty=False``, only steps with a time. Weeks begin on Mondays;
-        as in DuckDB's ``time_bucket``, steps of other lengths are counted from 2000-01-03, and
-        those of months from 2000-01-01.
+        `last` return tensors, whose coordinates along the axis are the starts of the steps. As in
+        pandas, the steps cover all of the time from the first to the last entry. In a step without
+        entries, `sum` and `count` are 0, and all others are NaN. With ``empty=False``, there are
+        only steps that contain a time of the data. Weeks begin on Mondays. As in DuckDB's
+        ``time_bucket``, steps of months are counted from 2000-01-01, and all others from
+        2000-01-03.
 
     Raises:
         ArgumentError: `step` is not a length of time.

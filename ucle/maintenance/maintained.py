@@ -92,7 +92,7 @@ class RefreshReport:
 
     @property
     def rows(self) -> int:
-        """The number of keys of outputs and intermediate tensors whose rows differ now."""
+        """The number of keys of outputs and intermediate tensors whose rows have changed."""
         return sum(each.rows for each in self.tensors)
 
     def __str__(self) -> str:
@@ -130,29 +130,31 @@ class Maintained:
     ) -> RefreshReport:
         """Bring the outputs up to date, in one transaction.
 
-        Inputs are compared with their states as of the last refresh; what has not changed is not
-        computed again. Changes of inputs that are named in `inserted` or `deleted` are not looked
-        for, but told, and made by the same transaction.
+        Inputs are compared with their states at the last refresh, and only what depends on changes
+        is computed again. For inputs that are named in `inserted` or `deleted`, you pass the
+        changed rows instead: ucle does not search these inputs for changes, and changes them in the
+        same transaction.
 
         Args:
-            way: ``"differences"`` adds to sums what their terms differ by, where that is exact
-                or rows were only added; ``"affected keys"`` computes the entries that may differ,
-                and ``"from scratch"`` all of them. By default, each tensor is computed in the
+            way: ``"differences"`` adds the changes of their terms to sums, if that is exact or rows
+                were only added; ``"affected keys"`` computes the entries that may differ, and
+                ``"from scratch"`` computes all of them. By default, each tensor is computed in the
                 cheapest way.
-            inserted: rows by the names of inputs: the name of a table, a relation of DuckDB, or a
-                table of Arrow, pandas or polars, with the columns of the input.
-            deleted: rows that are no longer there; their keys are enough. If there are values,
-                they have to be those of the rows. An update is told as a deleted and an inserted
-                row at the same coordinates.
-            applied: True if the inputs have been changed already, as told.
+            inserted: the inserted rows, by the names of inputs: the name of a table, a relation of
+                DuckDB, or a table of Arrow, pandas or polars, with the columns of the input.
+            deleted: the deleted rows, in the same form; their keys are enough. If you pass values,
+                they have to be those of the rows. To update a row, pass it as deleted, and pass the
+                new row, with the same coordinates, as inserted.
+            applied: True if the inputs already have these changes.
 
         Returns:
-            What was found, how each tensor was computed, and how many of its keys differ.
+            The changes that were found, how each tensor was computed, and how many of its keys
+            differ.
 
         Raises:
             MaintenanceError: the table of an output was changed by others, or is gone; or an input
-                has other changes than those that are told.
-            DuplicateCoordinatesError: a row is inserted where there is one.
+                has other changes than those that you pass.
+            DuplicateCoordinatesError: a row is inserted at coordinates that already have one.
             UcleError: the inputs do not pass the checks of a program. All tables are as before.
 
         >>> import ucle
@@ -237,25 +239,25 @@ class Maintained:
         """Return a script that brings the outputs up to date, for clients without Python.
 
         It is one transaction, which checks the changed rows, changes the inputs, and replaces rows
-        of the outputs that may differ. It can run any number of times, and `refresh` goes on from
-        what it has left. Inputs with `append_only` need not be named; their new rows are found.
-        Others that are not named must not have changed.
+        of the outputs that may differ. It can run any number of times, and `refresh` continues from
+        its results. Inputs that are `append_only` need not be named: the script finds their new
+        rows. All other inputs that are not named must not have changed.
 
         Args:
             inserted: names of the tables with inserted rows, by the names of inputs. They have the
                 columns of the inputs, and are read when the script runs.
-            deleted: the same for deleted rows, of which the keys are read.
+            deleted: the same for deleted rows; only their keys are read.
             applied: True if the inputs are changed before the script runs.
             kernels: False for plain SQL. Otherwise a script may call kernels: it then needs a
                 connection from `ucle.connect`, or ucle's extension in any client.
-            transaction: False for a script that neither begins nor ends a transaction, as tools do
-                that run statements in transactions of their own.
+            transaction: False for a script that neither begins nor ends a transaction, for tools
+                that run scripts in transactions of their own.
 
         Raises:
             NameResolutionError: there is no such input.
             ArgumentError: nothing can change.
-            UnsupportedError: an input is no table with a row for each entry, or its connection
-                loads no extension; or the program is a loop.
+            UnsupportedError: an input is not a table with a row for each entry, its connection does
+                not load extensions, or the program is a loop.
 
         >>> import duckdb, ucle
         >>> connection = duckdb.connect()
@@ -286,7 +288,7 @@ class Maintained:
             )
 
     def drop(self) -> None:
-        """Drop the tables of the program, those of its outputs among them, and its description."""
+        """Drop the tables of the program, including those of its outputs, and its description."""
         with _session(self._database) as session:
             document = read_document(session, self.name)
             with session.writing(f"drop {self.name!r}"), in_transaction(session):

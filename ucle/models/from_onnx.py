@@ -22,9 +22,9 @@ def from_onnx(
 
     Args:
         source: a path, the bytes of a file, or an `onnx.ModelProto`.
-        sizes: of axes that have names in the model, such as ``{"sequence": 64}``; or of any axis
-            of an input, such as ``{"image.2": 48}``. The first axis of the inputs may stay open:
-            it is that of the rows.
+        sizes: sizes of axes that have names in the model, such as ``{"sequence": 64}``; or of any
+            axis of an input, such as ``{"image.2": 48}``. The first axis of the inputs, that of the
+            rows, may stay open.
         constants: the values of inputs that are always the same, by their names in the model.
         outputs: the outputs to compute; all by default.
 

@@ -23,15 +23,15 @@ def from_torch(
     """Read a module of PyTorch, by way of its own export to ONNX.
 
     Args:
-        module: in evaluation mode, or put into it for the export.
+        module: the module; it is put into evaluation mode for the export.
         example: a tensor, or a tuple of them: the arguments of ``forward`` for at least two rows.
             Their first axes are those of the rows, and all other sizes stay as they are.
-        names: of the inputs; by default ``x``, or ``x0``, ``x1`` and so on.
+        names: names of the inputs; by default ``x``, or ``x0``, ``x1`` and so on.
         outputs: names of the outputs, in their order; by default ``y``.
         constants: the values of inputs that are always the same.
 
     Raises:
-        UnsupportedError: PyTorch cannot export the module, or ucle lacks operators of it.
+        UnsupportedError: PyTorch cannot export the module, or ucle lacks some of its operators.
         MissingPackageError: torch or onnxscript is not installed.
     """
     torch = optional("torch", "ucle.models", "pip install torch onnxscript")

@@ -163,7 +163,8 @@ class Model:
         Args:
             features: the rows, as for `program`: a table of the database.
             database: where the tables are.
-            name: of the macro; those of several outputs are called ``name_output``.
+            name: the name of the macro. If there are several outputs, their macros are called
+                ``name_output``.
             rows: the key column.
             outputs: names of the outputs; all by default.
             kernels: False for macros of plain SQL, which any client can call, but which are slower.

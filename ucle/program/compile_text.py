@@ -77,7 +77,7 @@ def einsum_program(
         path: the order in which the factors of a product are joined, in opt_einsum's format: each
             step lists positions of factors, and its result is appended to the end. If there are
             several statements, a dict by tensor name. By default `association` decides.
-        nonfinite: ``"exact"`` gives NumPy's answer also if inputs hold NaN or infinities. With
+        nonfinite: ``"exact"`` gives NumPy's answer even if inputs hold NaN or infinities. With
             ``"sparse"``, their product with an entry that is not stored is 0, as in sparse
             libraries; this needs no dense tensors.
         search: ``"dag"`` looks for the cheapest decomposition of the whole program; ``"trees"`` and
@@ -104,10 +104,10 @@ def einsum_program(
             again in the safe form. ``"algebraic"`` multiplies all brackets out without a bound.
             ``"none"`` computes sums of products as written, and so does
             ``association="as-written"``.
-        rewrite_tolerance: the largest relative error of a sum in another form under
-            ``rewrite="auto"``; by default 1e-9, and 1e-4 for float32.
+        rewrite_tolerance: the largest relative error of a sum that ``rewrite="auto"`` computes in
+            another form; by default 1e-9, and 1e-4 for float32.
         engine: where a program over Spark tables runs: ``"auto"`` chooses a single DuckDB if that
-            is faster by estimate; ``"spark"`` and ``"duckdb"`` force one of the two.
+            is estimated to be faster; ``"spark"`` and ``"duckdb"`` force one of the two.
         tensors: inputs by tensor name: the name of a table or view, the path of a file,
             ``ucle.table(...)``, a NumPy array, a scipy.sparse matrix, or a COO table of Arrow,
             pandas or polars.

@@ -154,7 +154,7 @@ class CompiledProgram:
             keys: labels that get a column, by default all; a dict by output name if there are
                 several outputs.
             rows: the rows that outputs show, as in `TensorRelation.to_table`.
-            max_rows: the most rows of ``rows="all"``.
+            max_rows: the largest number of rows for ``rows="all"``.
             dialect: ``"duckdb"``, ``"spark"`` or ``"postgres"``.
 
         Raises:
@@ -211,8 +211,8 @@ class CompiledProgram:
         order might overflow. If a size that is written into a view (the length of an array, the
         divisor of a mean) has changed, the view raises an error before it returns a row. Unless
         every label is promoted, views call kernels: they need a connection from `ucle.connect`, or
-        ucle's extension in any client, and have a comment that says so. With ``kernels=False`` they
-        are plain SQL, which is slower where arrays would serve.
+        ucle's extension in any client, and have a comment that says so. With ``kernels=False``,
+        they are plain SQL, which is slower if the program would use arrays.
 
         Args:
             database: where the views are created, as for `execute`.
@@ -223,15 +223,15 @@ class CompiledProgram:
             keys: labels that get a column, by default all, as in `TensorRelation.to_table`; a dict
                 by output name if there are several outputs.
             rows: the rows that the views show, as in `TensorRelation.to_table`.
-            max_rows: the most rows of ``rows="all"``.
+            max_rows: the largest number of rows for ``rows="all"``.
             kernels: False for views that any client of DuckDB can query.
 
         Returns:
             The names of the views, as SQL writes them.
 
         Raises:
-            UnsupportedError: an input lies in memory, the connection loads no extension, or
-                ``kernels=False`` with what only kernels compute.
+            UnsupportedError: an input is in memory, the connection does not load extensions, or the
+                program needs kernels in spite of ``kernels=False``.
             ArgumentError: a view would have too many rows.
             DatabaseError: a view cannot be created. Then none of the views is created.
         """
@@ -284,7 +284,7 @@ class CompiledProgram:
             capacity: larger sizes for arrays by label, for other tables with more coordinates.
             keys: labels that get a column, as in `create_views`.
             rows: the rows that the macros show, as in `TensorRelation.to_table`.
-            max_rows: the most rows of ``rows="all"``.
+            max_rows: the largest number of rows for ``rows="all"``.
             kernels: False for macros that any client of DuckDB can call.
             tables: the inputs whose tables are parameters, by default all; the others are always
                 read from the same tables, whose sizes must not change.
@@ -292,7 +292,7 @@ class CompiledProgram:
             literals: True to write arrays from memory into the macros, if they take at most 1 KB.
 
         Raises:
-            UnsupportedError: an input lies in memory, or the connection loads no extension.
+            UnsupportedError: an input is in memory, or the connection does not load extensions.
             NameResolutionError: there is no such input.
             ArgumentError: a macro would have too many rows.
 
@@ -376,9 +376,9 @@ class CompiledProgram:
             An `onnx.ModelProto` that passes the checker of the package ``onnx``.
 
         Raises:
-            UnsupportedError: statements have no operators there, all of which are listed with the
-                reasons; or a weight would be too large.
-            ArgumentError: rows or weights are not those of the program.
+            UnsupportedError: ONNX has no operators for some statements, which are all listed with
+                the reasons; or a weight would be too large.
+            ArgumentError: the program has no such rows or weights.
             NameResolutionError: there is no such output or input.
             MissingPackageError: ``onnx`` is not installed.
 

@@ -207,9 +207,9 @@ class EinsumProgram(CompiledProgram):
     def plans(self, k: int = 10) -> list[EinsumProgram]:
         """Return the `k` cheapest plans as executable programs, the cheapest one first.
 
-        Decompositions that the program pins for some of its tensors stay. The plans are the
-        cheapest of the whole DAG, whatever `search` the program was compiled with. `costs` has the
-        estimated cost of each vertex of a plan.
+        Decompositions that were set for some tensors of the program stay the same. The plans are
+        the cheapest of the whole DAG, whatever `search` the program was compiled with. `costs` has
+        the estimated cost of each vertex of a plan.
 
         Args:
             k: the number of plans; there are fewer if the program has fewer decompositions.
@@ -381,9 +381,9 @@ class EinsumProgram(CompiledProgram):
         name, and `Maintained.refresh` computes what a change of the inputs affects.
 
         Args:
-            name: of the maintained program, and of the table of its output. The tables of several
-                outputs are called ``name_output``. A table has a row for each entry that differs
-                from the tensor's fill.
+            name: the name of the maintained program, and of the table of its output. If there are
+                several outputs, their tables are called ``name_output``. A table has a row for each
+                entry that differs from the tensor's fill.
             database: where the inputs are, and where everything is kept, as for `execute`.
             append_only: inputs that are tables to which rows are only appended. Their changes are
                 found without a comparison.
@@ -391,12 +391,12 @@ class EinsumProgram(CompiledProgram):
                 next step. These tensors are kept. A refresh goes on from them if that is known to
                 lead to the same result.
             until: the condition of the loop.
-            max_steps: its most steps.
+            max_steps: the largest number of steps of the loop.
 
         Raises:
-            DatabaseError: there is a table of that name already.
-            UnsupportedError: an input lies in memory.
-            ArgumentError: nothing ends the loop.
+            DatabaseError: a table of that name already exists.
+            UnsupportedError: an input is in memory.
+            ArgumentError: there is neither a condition nor a number of steps that ends the loop.
 
         >>> import duckdb, ucle
         >>> connection = duckdb.connect()
@@ -503,7 +503,7 @@ class EinsumProgram(CompiledProgram):
                 of `minimize`.
             until: a condition in the language, without labels; the loop ends after the first step
                 for which it holds. It may name any tensor of the program.
-            max_steps: the most steps; with a condition, 1000 by default.
+            max_steps: the largest number of steps; with a condition, 1000 by default.
             database: where it runs, as for `execute`.
             swap: inputs that are checked before each step, as for `prepare`.
             progress: a function that is called after each step with the progress of the loop and
@@ -521,8 +521,8 @@ class EinsumProgram(CompiledProgram):
             NotConvergedWarning: the condition does not hold after `max_steps`.
 
         Raises:
-            UcleError: as `prepare` and `execute`; `until` is not a condition. Tables are as the
-                last checkpoint left them.
+            UcleError: as for `prepare` and `execute`, or `until` is not a condition. Tables stay as
+                the last checkpoint wrote them.
 
         >>> import ucle
         >>> program = ucle.einsum_program(

@@ -240,7 +240,7 @@ class TensorRelation(StoredTensor):
                 array is written if any of its entries differs from the fill.
             mode: what to do with an existing table: ``"error"``, ``"replace"``, ``"append"``, or
                 ``"upsert"``, which replaces rows that have the same keys. Rows that hold only the
-                fill replace none, unless ``rows="all"`` writes them.
+                fill replace no rows, unless ``rows="all"`` writes them.
             on: columns by which ``"upsert"`` identifies a row; by default all keys.
             max_rows: the largest number of rows for ``rows="all"``.
             replace: another way to write ``mode="replace"``.

@@ -178,9 +178,10 @@ class StoredTensor:
         Args:
             keys: labels that get a column, as for `to_table`.
             rows: the rows to export, as for `to_table`.
-            columns: an axis that becomes columns, which its coordinates name, in their order; the
-                table has no ``val``, and its rows are in the order of the coordinates. By default
-                every row is exported if there is at most one other axis.
+            columns: an axis whose coordinates become columns, in their order. The coordinates are
+                the names of these columns; there is no column ``val``, and the rows are in the
+                order of the other coordinates. If there is at most one other axis, every row is
+                exported by default.
             max_rows: the largest number of rows for ``rows="all"``.
 
         Raises:
@@ -256,11 +257,11 @@ class StoredTensor:
 
     @property
     def value_coordinates(self) -> pa.Array | None:
-        """The coordinates, in order, of which the values are positions; None for other values.
+        """The coordinates, in order, to which the values refer by position; None for other values.
 
-        `argmax`, `arg_top_k` and similar functions compute positions. Along an axis with a
-        dictionary, whatever writes rows writes the coordinates at these positions; `to_numpy`
-        exports the positions.
+        `argmax`, `arg_top_k` and similar functions compute positions. If the axis has a dictionary,
+        all methods that write rows write the coordinates at these positions; `to_numpy` exports the
+        positions.
         """
         name = self.type.positions_in
         return None if name is None else self._values_of(name)

@@ -185,7 +185,7 @@ class SparkProgram:
 
         Args:
             carry: explain a step of a loop with these inputs and the outputs that replace them.
-            swap: arrays that steps of this loop are given from memory.
+            swap: inputs that get another array in each step, as for `prepare`.
         """
         if carry is not None:
             step = self.step_plan(carry, swap=swap)
@@ -233,7 +233,7 @@ class SparkProgram:
         )
 
     def maintain(self, name: str, *arguments: Any, **options: Any) -> NoReturn:
-        """Refuse to keep outputs: nothing follows the changes of Spark's tables.
+        """Not available on Spark: ucle cannot follow the changes of Spark's tables.
 
         Raises:
             UnsupportedError: always.
@@ -320,8 +320,8 @@ class SparkProgram:
         """Prepare the program for many runs, as `EinsumProgram.prepare`.
 
         The tables of carried inputs and all that depends on no changing input stay on the
-        executors, where steps read them. Only arrays can be replaced: the rows of a table on Spark
-        stay those that were there at first.
+        executors, where steps read them. Only arrays can be replaced: the program always uses the
+        rows that a Spark table had at first.
         """
         carried = dict(self.carry if carry is None else carry)
         return PreparedProgram(
@@ -341,7 +341,7 @@ class SparkProgram:
     ) -> SparkIteration:
         """Run the program on its own results repeatedly, as `EinsumProgram.iterate`.
 
-        What stays on the executors is said at `prepare`. A `checkpoint` writes tables of Spark's
+        See `prepare` for what stays on the executors. A `checkpoint` writes tables of Spark's
         catalogue, one after the other.
         """
         carried = dict(self.carry if carry is None else carry)
