@@ -1,9 +1,9 @@
 """Linear algebra of lazy tensors under the names of `numpy.linalg` and the array API standard.
 
 ``cholesky``, ``cond``, ``det``, ``eigh``, ``eigvalsh``, ``inv``, ``lstsq``, ``matrix_rank``,
-``pinv``, ``qr``, ``slogdet``, ``solve``, ``svd`` and ``svdvals`` take dense matrices in the last
-two axes, one for each position of the others; all other functions are those of `ucle` with the same
-names. The functions of dense matrices have no gradients.
+``pinv``, ``qr``, ``slogdet``, ``solve``, ``svd`` and ``svdvals`` take dense matrices along the last
+two axes, one for each position of the other axes; all other functions are those of `ucle` with the
+same names. The functions of dense matrices have no gradients.
 
 >>> import ucle
 >>> ucle.linalg.solve([[2.0, 1.0], [1.0, 3.0]], [3.0, 4.0]).to_numpy().round(12).tolist()

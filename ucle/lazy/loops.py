@@ -141,7 +141,7 @@ def iterate(
 
     Raises:
         ArgumentTypeError: a function returns an object of the wrong kind.
-        LabelError: the next state has other axes, or the condition has any.
+        LabelError: the next state has different axes, or the condition has axes.
         UcleError: as for `EinsumProgram.iterate`.
 
     >>> import ucle

@@ -192,10 +192,10 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: AxisLike = -1) -> Tensor:
-    """Read a tensor at the positions along an axis that a tensor of integers holds.
+    """Read a tensor along an axis, at the positions in a tensor of integers.
 
-    Along the other axes, both are read at the same position. A position that is negative or beyond
-    the axis raises a `PositionError` when the program runs.
+    Along the other axes, both tensors are read at the same position. A position that is negative or
+    beyond the axis raises a `PositionError` when the program runs.
 
     >>> import ucle
     >>> x, at = ucle.array([[1, 2], [3, 4]]), ucle.array([[1, 0], [0, 0]])

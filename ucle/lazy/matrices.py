@@ -147,8 +147,9 @@ def solve(a: Any, b: Any, /) -> Tensor:
         a: matrices along the last two axes.
         b: the right-hand sides: a vector, which all matrices share, or a tensor whose second last
             axis is that of the equations and whose last axis has several right-hand sides. If the
-            axes have names, b has one of the last two axes of a, that of the equations, whatever
-            its place; the solutions have the other one. All other axes that both have are aligned.
+            axes have names, b has exactly one of the last two axes of a, at any place: this is the
+            axis of the equations, and the solutions have the other one. All other axes that both
+            tensors have are aligned.
 
     Raises:
         AxisError: a has fewer than two axes.

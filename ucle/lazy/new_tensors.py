@@ -97,7 +97,7 @@ def eye_like(x: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
 
     Args:
         x: a tensor of at least two axes; the result has one such matrix for each position of the
-            others, as `ones_like`.
+            other axes, like `ones_like`.
         dtype: the element type, by default that of `x`.
         device: None or ``"duckdb"``.
 

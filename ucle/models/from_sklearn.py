@@ -31,7 +31,7 @@ def from_sklearn(
     probabilities, under the label ``class``.
 
     Args:
-        estimator: fitted.
+        estimator: a fitted estimator, transformer or pipeline.
         columns: ``"float64"``, ``"int64"`` or ``"string"`` by column, for an estimator that was
             fitted on a table; by default, columns that encoders read are strings, and the others
             float64.

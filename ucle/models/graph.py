@@ -34,11 +34,12 @@ class ModelInput:
     """An input of a model.
 
     Args:
-        name: in the program.
-        original: in the model.
-        sizes: of its axes, None for the rows; size 1 is left out of the program.
+        name: its name in the program.
+        original: its name in the model.
+        sizes: sizes of its axes, with None for the rows; axes of size 1 are left out of the
+            program.
         dtype: its element type, as the language names it; ``string`` for names.
-        columns: the columns of a table that hold it, where the model knows their names.
+        columns: the columns of a table that hold it, if the model knows their names.
     """
 
     name: str

@@ -102,7 +102,7 @@ class Model:
             tensors: inputs by name: all that `ucle.einsum_program` takes.
 
         Raises:
-            ArgumentError: inputs are missing, or there are others, or the label is taken.
+            ArgumentError: inputs are missing, there are too many, or the label is taken.
             UcleError: as `ucle.einsum_program` does.
         """
         given = {**(inputs or {}), **tensors}
@@ -152,13 +152,13 @@ class Model:
     ) -> str:
         """Return statements that create table macros which score the rows of any table.
 
-        ``FROM score()`` scores the table that is named here, ``FROM score(customers_table :=
-        'new_customers')`` another one with the same columns; the parameter is called after the
-        first table. The macros stay in the database. They need a client of DuckDB that loads ucle's
-        extension, and no Python.
+        ``FROM score()`` scores the table in `features`, and
+        ``FROM score(customers_table := 'new_customers')`` scores another table with the same
+        columns; the parameter is named after the first table. The macros stay in the database. They
+        need a client of DuckDB that loads ucle's extension, but no Python.
 
-        The weights are the tables of a stored model. Those of other models are written into the
-        macros if they are small enough, up to 1 KB each.
+        The macros read the weights of a stored model from its tables. The weights of other models
+        are written into the macros, if they have at most 1 KB each.
 
         Args:
             features: the rows, as for `program`: a table of the database.
@@ -203,17 +203,17 @@ class Model:
         """Store the model in a database, from which ``ucle.models.stored`` reads it.
 
         There is a table for each weight, in the schema ``ucle``. A weight of more than 4 MB is
-        divided into tiles, so that a model may be larger than the memory. All is done in one
-        transaction, and weights that are mapped from a file are not loaded as a whole.
+        divided into tiles, so that a model may be larger than the memory. Everything is written in
+        one transaction, and weights that are mapped from a file are never loaded as a whole.
 
         Args:
-            database: the path of a file, which is made if it does not exist, or a connection.
+            database: the path of a file, which is created if it does not exist, or a connection.
             name: the name of the model there.
             version: the version of the model. Several may be stored.
             replace: True to overwrite the model of this name and version.
 
         Raises:
-            DatabaseError: there is a model of this name and version, or the database cannot be
+            DatabaseError: a model with this name and version exists, or the database cannot be
                 written.
             UnsupportedError: the weights are tables already.
         """
@@ -230,11 +230,11 @@ class Model:
         """The same model, whose inputs are read from these columns of a table.
 
         Args:
-            columns: by the names of inputs.
+            columns: names of columns, by the names of inputs.
 
         Raises:
             ArgumentError: an input has another number of features.
-            ArgumentTypeError: columns are not given by inputs, or are no list of names.
+            ArgumentTypeError: columns are not given by inputs, or are not lists of names.
         """
         inputs = []
         for own in self.inputs:

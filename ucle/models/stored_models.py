@@ -27,9 +27,9 @@ def stored(
     the model nor the packages that read it.
 
     Args:
-        name: of the model.
+        name: the name of the model.
         database: a path or an open connection.
-        version: of the model; by default the one that was stored last.
+        version: the version of the model; by default the one that was stored last.
         check: False to trust that nobody has changed the rows of its tables. Otherwise each process
             reads them once when a program is compiled, and compares a digest.
 
@@ -67,7 +67,7 @@ def stored(
 
 @validated(database=args.database)
 def list_stored(database: Database) -> Mapping[str, tuple[str, ...]]:
-    """Return the versions of all models in a database, by the names of these, oldest first.
+    """Return the versions of all models in a database, oldest first, by the names of the models.
 
     Args:
         database: a path or an open connection.
@@ -84,7 +84,7 @@ def drop_stored(name: str, database: Database, *, version: str | None = None) ->
     """Remove a model from a database, with the tables of its weights.
 
     Args:
-        name: of the model.
+        name: the name of the model.
         database: a path or an open connection.
         version: the version to remove; by default all.
 

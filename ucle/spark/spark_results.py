@@ -152,7 +152,7 @@ class SparkTensor:
     def to_numpy(self, *, max_rows: int = MOST_ROWS) -> NDArray[Any]:
         """Return the tensor as an array, on the driver; errors as in `to_arrow`.
 
-        Ids are in their order; `coordinates` returns them.
+        Coordinates that are not positions are in sorted order; `coordinates` returns them.
         """
         rows = self._fetch_rows(self._outputs.entries(self.name, self._frame), max_rows)
         array = np.full(self.shape, self.fill, self.type.dtype.numpy)
@@ -173,7 +173,7 @@ class SparkTensor:
         return as_array(self.to_numpy, dtype, copy, f"result {self.name}")
 
     def coordinates(self, label: str) -> pa.Array:
-        """Return the ids along an axis, in the order of positions; without ids, the positions."""
+        """Return the coordinates along an axis, in the order of their positions."""
         axis = self.type.axes[self.columns[:-1].index(label)]
         if axis.dictionary is None:
             return pa.array(np.arange(axis.bound))

@@ -214,7 +214,7 @@ HUGE = {4: 1e30, 8: 1e200}
 def outgrowing_case(seed: int) -> Case:
     """Return a program of sums, products and the like whose numbers leave their type's range.
 
-    They do so, or do not, in every order of its products.
+    They do so in every order of its products, or in none.
     """
     unstable = (
         r"[/^]|log|sqrt|reciprocal|complex|int64|bool|float32|mean|silu|gelu|prod|[*]=|round"
