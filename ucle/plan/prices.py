@@ -19,28 +19,48 @@ from ucle.plan.resources import DUCKDB_LIMITS
 
 @dataclass(frozen=True)
 class Profile:
-    """Constants of the cost model.
+    """Constants of the cost model: the price of a unit of each kind of work.
 
-    `fixed` is charged per tuple out of a join or into an aggregation, `scan` per tuple that a join
-    reads, `group` per group that an aggregation makes and `state` per byte of all its states.
-    `transfer` is charged per byte that a kernel reads, and `read` in addition where an array is
-    longer than `CACHED`, or lies anywhere in a hash table that is; `write` per byte of a tensor
-    that is made, and `fresh` in addition where a vector of them takes more than `REUSED`;
-    `position` per place where a decomposition looks for an entry, and `differs` per place of an
-    array in memory. `call` is charged per tuple that
-    a kernel takes, and `made` in addition where it makes a tensor. A floating point operation costs
-    `flop` in a streaming kernel, `dot` in an inner product and `gemm` where it batches into a
-    matrix product. It costs `sparse` where entries of a compressed array, each of which costs
-    `listed`, point to rows of the other operand, and `pair` where they meet those of another
-    compressed array. At the places of a mask these two are `masked` and `compared`. Sorting an
-    entry into a compressed array costs `entry`. Waiting for an address that no core's own cache
-    holds costs `near`, and `far` where no cache holds it at all. `step` is charged for an
-    aggregation or a repartition, however small; `view` for any vertex in which key columns take
-    part (without them, it is a call in another vertex's query); and `statement` for a table of its
-    own where a view could be repeated.
+    Tuples and groups:
 
-    `inputs_free` means that an input may be read in any layout at no cost. `once` means that an
-    operand that is a single tuple moves once per vector of rows and not once per row.
+    - `scan`: a tuple that a join reads
+    - `fixed`: a tuple that leaves a join, or enters an aggregation
+    - `group`: a group that an aggregation makes; `state`: a byte of all of its states
+    - `call`: a tuple that a kernel takes; `made`: a tensor that it makes for the tuple
+
+    Bytes and places of arrays:
+
+    - `transfer`: a byte that a kernel reads; `read`: the same, in addition, if the array is longer
+      than `CACHED`, or lies anywhere in a hash table that is
+    - `write`: a byte of a tensor that is made; `fresh`: the same, in addition, if a vector of such
+      tensors takes more than `REUSED`
+    - `position`: a place where a decomposition looks for an entry
+    - `differs`: a place of an array in memory
+
+    Floating-point operations:
+
+    - `flop`: in a streaming kernel; `dot`: in an inner product; `gemm`: in a matrix product that
+      is computed for a batch of rows
+    - `sparse`: where entries of a compressed array point to rows of the other operand; `pair`:
+      where they meet entries of another compressed array
+    - `masked` and `compared`: the same two, at the places of a mask
+
+    Entries of compressed arrays, and memory:
+
+    - `listed`: an entry of a compressed array that points to a row of the other operand
+    - `entry`: sorting an entry into a compressed array
+    - `near`: waiting for an address that no core's own cache holds; `far`: for an address that no
+      cache holds at all
+
+    Statements:
+
+    - `step`: an aggregation or a repartition, however small
+    - `view`: a vertex in which key columns take part (without them, it is a call in the query of
+      another vertex)
+    - `statement`: a table of its own, where a view could be repeated
+
+    `inputs_free` means that an input may be read in any layout at no cost. If `once` is
+    true, an operand that is a single tuple moves once for each vector of rows, not for each row.
     `paper_estimates` selects the paper's size of an aggregation, which ``ucle.stats.textbook``
     corrects. `kernel_bytes` bounds the bytes that one kernel call may read and write. The cost of a
     kernel beyond `spread` is counted once more for each thread that idles because there are too few
