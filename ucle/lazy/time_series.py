@@ -76,9 +76,9 @@ def rolling(
             ``"7d"`` or a timedelta. The window then holds its own time, and earlier times that are
             less than this length away.
         axis: the axis, by position or name.
-        min_periods: the least number of entries in a window; windows with fewer entries have NaN.
-            By default, there is no such number, and windows at the beginning of the axis have fewer
-            positions.
+        min_periods: the least number of entries in a window; results of windows with fewer entries
+            are NaN. By default it is 1: windows at the beginning of the axis aggregate the
+            positions that exist.
         center: True for windows with their entry in the middle; if the number of positions is even,
             there is one more before it than after it. Not available for lengths of time.
         where: a mask of the entries that count, as for `ucle.mean`; others are missing, as NaN is
