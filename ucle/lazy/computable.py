@@ -21,6 +21,7 @@ from ucle.foundation.dtypes import Scalar
 from ucle.foundation.libraries import pa
 from ucle.lazy.compute import compile_tensors, compute_tensors
 from ucle.lazy.nodes import Lazy
+from ucle.lazy.other_names import find_hint
 from ucle.plan.forms import FORM, MAX_ROWS
 from ucle.program import EinsumProgram
 from ucle.run.results import TensorRelation
@@ -36,6 +37,15 @@ class Computable:
     """A lazy tensor, as far as its computation is concerned."""
 
     lazy: Lazy
+
+    if not TYPE_CHECKING:  # for a type checker, tensors would have every attribute
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say what to write where users of other libraries look for an attribute."""
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if not name.startswith("_") and (hint := find_hint(name)):
+                message += f"; write {hint}"
+            raise AttributeError(message, name=name, obj=self)
 
     # ---- Computing ----
 
