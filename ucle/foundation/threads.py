@@ -94,7 +94,9 @@ def borrowed_thread() -> Iterator[ThreadPoolExecutor]:
     """Lend a pool of one thread until the end of the block.
 
     Submitted work has to end within the block. If an exception leaves the block, it waits for the
-    thread, as the end of an ordinary pool does.
+    thread, as the end of an ordinary pool does. The thread is kept even then: after an error for
+    lack of memory, a new one might not get the memory in which C++ keeps an exception of a thread,
+    for which the C library ends the process.
 
     >>> with borrowed_thread() as pool:
     ...     pool.submit(sum, (1, 2)).result()
@@ -107,7 +109,12 @@ def borrowed_thread() -> Iterator[ThreadPoolExecutor]:
     try:
         yield pool
     except BaseException:
-        pool.shutdown()
+        try:
+            pool.submit(int).result()  # after what was submitted before
+        except BaseException:
+            pool.shutdown()
+        else:
+            _idle.append(pool)
         raise
     _idle.append(pool)
 

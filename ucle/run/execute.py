@@ -29,7 +29,7 @@ from ucle.database.temporary_tables import (
     TemporaryTable,
     sweep,
 )
-from ucle.errors import UcleError
+from ucle.errors import MemoryLimitError, UcleError
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.dtypes import DType
 from ucle.foundation.logs import EXECUTE
@@ -117,6 +117,7 @@ def execute_script(
 
     Raises:
         ExecutionError: DuckDB refused a statement. Nothing is left behind.
+        MemoryLimitError: there is not enough memory for the input arrays.
         NaNError: the program has to run as `ucle.pipeline.replan.plan_annihilated` plans it.
         IllConditionedError: it has to run as `ucle.pipeline.replan.plan_safe` plans it.
     """
@@ -128,7 +129,16 @@ def execute_script(
         if watch is not None:
             undo.enter_context(session.enable_counting())
         execution = _Execution(session, prefix, undo, runs, watch, held or {}, most)
-        executed = execution.run(inputs, script)
+        try:
+            executed = execution.run(inputs, script)
+        except MemoryError as error:  # of NumPy or Arrow, as an array is handed over
+            raise MemoryLimitError(
+                "the system has no memory for an array",
+                where="execute",
+                expected="a plan within the memory that is free",
+                found=str(error) or "MemoryError",
+                hint="fewer threads need less memory; tables are read piece by piece",
+            ) from error
     if EXECUTE.isEnabledFor(logging.INFO):
         _log_rows(session, executed, time.perf_counter() - started)
     return executed
