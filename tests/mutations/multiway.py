@@ -64,4 +64,12 @@ MULTIWAY: tuple[Mutation, ...] = (
         "label-by-label products take more memory than there is",
         (f"{JOINS}::test_memory_of_the_kernel_counts",),
     ),
+    Mutation(
+        "multiway-joins-for-readers-of-any-layout",
+        "ucle/optimiser/multiway_joins.py",
+        "as_it_is = self._moves_of_readers(vertex.name, plan.handed, plan.layout)",
+        "as_it_is = dict[str, float]()",
+        "what the readers of a label-by-label product need is not counted",
+        (f"{JOINS}::test_readers_take_a_result_as_it_is_or_in_their_layout",),
+    ),
 )

@@ -15,10 +15,13 @@ from keyboard import interrupting, run_interrupted
 
 import ucle
 from ucle.errors import ExecutionError, NumberRangeError, UcleError
+from ucle.optimiser.choose_decomposition import join_at_once, pin_decompositions
+from ucle.optimiser.pricing import price
 from ucle.options import Optimisations
 from ucle.partitions import NETWORK, distribute
+from ucle.pipeline.replan import costed_program, plan_decomposed
 from ucle.plan.memory_model import FIXED
-from ucle.testing.check_matrix import Routes, recompiled
+from ucle.testing.check_matrix import Routes, recompiled, some_decompositions
 from ucle.testing.partitions import run_on_partitions
 
 ALWAYS = Optimisations(multiway=-math.inf)
@@ -241,6 +244,91 @@ def test_shared_intermediates_are_made_for_their_other_readers(routes: Routes) -
         with program.execute(connection) as result:
             for name, value in expected.items():
                 np.testing.assert_allclose(result[name].to_numpy(), value)
+
+
+READERS = """P[a,b,c] = E[a,b] * E[a,c]
+s[a] += P[a,b,c]
+T[c,a] += P[a,b,c] * E[b,c]
+u[a,c] = T[c,a] * E[a,c]
+v[c] += T[c,a]
+w[c,b] += T[c,a] * E[a,b]"""
+"""A join of triangles with readers that need its result by rows, by columns, and aggregated."""
+
+
+def _decomposed_as(program: ucle.EinsumProgram, chosen: dict[str, Any]) -> ucle.EinsumProgram:
+    """The program with multiway joins in the place of some vertices of a decomposition."""
+    options = replace(program.options, association="free", optimisations=ALWAYS)
+    costed = costed_program(program.compiled, options)
+    pinned = pin_decompositions(program.compiled.program, chosen)
+    decomposed = join_at_once(costed, price(costed, pinned))
+    compiled = plan_decomposed(program.compiled, decomposed, program.options)
+    build = program._build
+    return ucle.EinsumProgram(
+        replace(build, compiled=compiled, target=build.target.running(compiled))
+    )
+
+
+def test_readers_take_a_result_as_it_is_or_in_their_layout(routes: Routes) -> None:
+    graph = _graph(12, 60)
+    outputs = ("s", "T", "u", "v", "w")
+    program = ucle.einsum_program(
+        READERS, E=graph, database=routes["native"], outputs=outputs, association="as-written"
+    )
+    dense = graph.toarray()
+    made = np.einsum("ab,ac,bc->ca", dense, dense, dense)
+    expected = {
+        "s": np.einsum("ab,ac->a", dense, dense),
+        "T": made,
+        "u": made.T * dense,
+        "v": made.sum(1),
+        "w": made @ dense,
+    }
+    seen = set[bool]()
+    for number, chosen in enumerate(some_decompositions(program, 5, 16)):
+        other = _decomposed_as(program, chosen)
+        decomposed = other.compiled.decomposed
+        plan = decomposed.multiway["T"]
+        seen.add(plan.handed == plan.layout)
+        _check_costs_of_reads(other)
+        connection = list(routes.values())[number % 2]
+        with other.execute(connection) as result:
+            for name, value in expected.items():
+                np.testing.assert_array_equal(result[name].to_numpy(), value, f"{name}, {chosen}")
+    assert seen == {True, False}
+
+
+def _check_costs_of_reads(program: ucle.EinsumProgram) -> None:
+    """Check that what readers pay for their layouts starts from the layout that they find."""
+    decomposed = program.compiled.decomposed
+    costed = costed_program(program.compiled, program.options)
+    layouts = {v.name: decomposed.made_layout(v.name) for v in decomposed.program.vertices}
+    joined = {*decomposed.lookups, *decomposed.multiway}
+    for name in decomposed.made & costed.program.by_name.keys() - joined:
+        vertex = costed.program.by_name[name]
+        moves = [
+            costed.repartition_cost(x.tensor, costed.source_layout(x.tensor, y, layouts), y)
+            for x, y in decomposed.needed_layouts(vertex)
+        ]
+        assert decomposed.costs[name].repartition == pytest.approx(sum(moves)), name
+
+
+def test_a_result_without_readers_is_not_brought_to_another_layout(native: Any) -> None:
+    """The spelling by one product costs no more than that by statements."""
+    rng = np.random.default_rng(910111)
+    factors = {
+        "E": sp.random_array((8, 2000), density=0.25, rng=rng),
+        "F": sp.random_array((8, 2000), density=0.25, rng=rng),
+        "G": sp.random_array((2000, 2000), density=0.003, rng=rng),
+    }
+    flat = ucle.einsum_program(
+        "y[k,j] += E[j,k] * F[j,l] * G[k,l]", inputs=factors, database=native
+    )
+    stated = ucle.einsum_program(
+        "T[j,k] += F[j,l] * G[k,l]\ny[k,j] = E[j,k] * T[j,k]", inputs=factors, database=native
+    )
+    assert joins(flat) == 1
+    assert flat.cost < 1.2 * stated.cost
+    assert not [x for x in flat.compiled.plan.steps if x.comment.startswith("repartition y")]
 
 
 def test_results_follow_other_data(native: Any) -> None:

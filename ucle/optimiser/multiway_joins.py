@@ -4,7 +4,8 @@ A binary plan of a cyclic pattern makes tensors of three and more labels. Where 
 vertices that make and read them are one product of matrices and vectors, which the kernel
 ``multiway`` computes without these tensors (`ucle.plan.multiway`). It is taken where it costs less
 than the binary joins that it replaces: these are priced by the tuples that they emit, the kernel by
-the entries of lists that it looks up (`ucle.optimiser.loop_nests`).
+the entries of lists that it looks up (`ucle.optimiser.loop_nests`). Its readers take the result in
+the layout in which it comes if that costs less than to bring it to that of the vertex first.
 """
 
 from __future__ import annotations
@@ -55,6 +56,19 @@ class _Product:
     inside: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _PricedJoin:
+    """A multiway join with its cost, and what the repartitions of its readers cost more with it."""
+
+    plan: MultiwayPlan
+    cost: VertexCost
+    readers: Mapping[str, float]
+
+    @property
+    def total(self) -> float:
+        return self.cost.total + sum(self.readers.values())
+
+
 def join_multiway(costed: CostedProgram, decomposed: DecomposedProgram) -> DecomposedProgram:
     """Return a decomposed program with multiway joins wherever they cost less.
 
@@ -85,8 +99,7 @@ class _Joins:
         self._program: Program = costed.program
         self._checked = checked_tensors(costed.program)
         self._fusible = {v.name for v in self._program.vertices if self._may_join(v)}
-        self._found: dict[str, MultiwayPlan] = {}
-        self._costs: dict[str, VertexCost] = {}
+        self._found: dict[str, _PricedJoin] = {}
         self._sources: dict[tuple[str, Layout], Layout | None] = {}
 
     def find(self) -> DecomposedProgram:
@@ -97,17 +110,22 @@ class _Joins:
                 taken |= self._consider(vertex)
         if not self._found:
             return self._decomposed
-        joined = replace(
-            self._decomposed,
-            multiway=dict(self._found),
-            sources={**self._decomposed.sources, **self._sources},
-        )
+        sources = {**self._decomposed.sources, **self._sources}
+        joined = replace(self._decomposed, multiway=self._plans(), sources=sources)
         none = VertexCost(0.0, 0.0)
         costs = {
-            name: self._costs.get(name, cost if name in joined.made else none)
+            name: cost if name in joined.made else none
             for name, cost in self._decomposed.costs.items()
         }
+        costs |= {name: join.cost for name, join in self._found.items()}
+        for join in self._found.values():
+            for name, more in join.readers.items():
+                moved = costs[name].repartition + more
+                costs[name] = replace(costs[name], repartition=moved)
         return replace(joined, costs=costs)
+
+    def _plans(self) -> dict[str, MultiwayPlan]:
+        return {name: join.plan for name, join in self._found.items()}
 
     def _may_join(self, vertex: Vertex) -> bool:
         """Return whether a vertex is a product or sum whose entries are numbers of its factors."""
@@ -134,18 +152,17 @@ class _Joins:
             nest = self._nest(product)
             if nest is None:
                 continue
-            plan, moves = self._plan(vertex, product, nest)
+            plan = self._plan(vertex, product, nest)
             if plan.held > self._costed.resources.memory:
                 continue
-            own = VertexCost(self._costed.profile.view, nest.cost, 0.0, moves)
+            join = self._price(vertex, plan, nest)
             saved = self._saved(vertex, plan)
-            if saved - own.total > best:
-                best = saved - own.total
-                self._found[vertex.name] = plan
-                self._costs[vertex.name] = own
+            if saved - join.total > best:
+                best = saved - join.total
+                self._found[vertex.name] = join
         if vertex.name not in self._found:
             return frozenset()
-        plan = self._found[vertex.name]
+        plan = self._found[vertex.name].plan
         for source in plan.sources:
             key = source.tensor, source.layout
             if source.tensor in self._costed.stored:
@@ -223,10 +240,8 @@ class _Joins:
 
     # ---- Plans ----
 
-    def _plan(
-        self, vertex: Vertex, product: _Product, priced: PricedNest
-    ) -> tuple[MultiwayPlan, float]:
-        """Return the plan of a loop nest, and the cost of bringing tensors to its layouts."""
+    def _plan(self, vertex: Vertex, product: _Product, priced: PricedNest) -> MultiwayPlan:
+        """Return the plan of a loop nest, which hands on the tensor in the vertex's own layout."""
         tensors = list(dict.fromkeys(use.tensor for use in product.uses))
         nest, sources = priced.nest, dict[MultiwaySource, int]()
         sizes = [product.labels[label].bound for label in priced.labels]
@@ -258,22 +273,53 @@ class _Joins:
             Level.DENSE if x == priced.labels[0] else Level.COMPRESSED for x in product.outputs
         ]
         layout = Layout.from_levels(*levels)
-        plan = MultiwayPlan(tuple(sources), nest, layout, _spell(product), product.inside, held)
-        return plan, self._moves(vertex, plan)
+        return MultiwayPlan(
+            tuple(sources),
+            nest,
+            layout,
+            self._decomposed.made_layout(vertex.name),
+            _spell(product),
+            product.inside,
+            held,
+        )
 
-    def _moves(self, vertex: Vertex, plan: MultiwayPlan) -> float:
-        costed, total = self._costed, 0.0
+    def _price(self, vertex: Vertex, plan: MultiwayPlan, nest: PricedNest) -> _PricedJoin:
+        """Return the cost of a plan, with the tensor handed on in the layout that costs less."""
+        costed, moves = self._costed, 0.0
         layouts = {name: self._decomposed.made_layout(name) for name in self._program.by_name}
         for each in plan.sources:
             source = costed.source_layout(each.tensor, each.layout, layouts)
-            total += costed.repartition_cost(each.tensor, source, each.layout)
-        if vertex.labels:
-            total += costed.repartition_cost(vertex.name, plan.layout, layouts[vertex.name])
-        return total
+            moves += costed.repartition_cost(each.tensor, source, each.layout)
+        own = VertexCost(costed.profile.view, nest.cost, 0.0, moves)
+        if not vertex.labels:
+            return _PricedJoin(replace(plan, handed=plan.layout), own, {})
+        brought = costed.repartition_cost(vertex.name, plan.layout, plan.handed)
+        as_it_is = self._moves_of_readers(vertex.name, plan.handed, plan.layout)
+        if sum(as_it_is.values()) <= brought:
+            return _PricedJoin(replace(plan, handed=plan.layout), own, as_it_is)
+        return _PricedJoin(plan, replace(own, repartition=moves + brought), {})
+
+    def _moves_of_readers(self, name: str, before: Layout, after: Layout) -> dict[str, float]:
+        """Return what repartitions cost each reader more if a tensor comes in another layout."""
+        costed, more = self._costed, dict[str, float]()
+        decomposed = replace(self._decomposed, multiway=self._plans())
+        for reader in self._program.vertices:
+            if reader.name not in decomposed.made:
+                continue
+            reads: Sequence[tuple[str, Layout]] = [
+                (operand.tensor, layout) for operand, layout in decomposed.needed_layouts(reader)
+            ]
+            if (join := self._found.get(reader.name)) is not None:
+                reads = [(source.tensor, source.layout) for source in join.plan.sources]
+            for needed in (layout for tensor, layout in reads if tensor == name):
+                changed = costed.repartition_cost(name, after, needed)
+                changed -= costed.repartition_cost(name, before, needed)
+                more[reader.name] = more.get(reader.name, 0.0) + changed
+        return more
 
     def _saved(self, vertex: Vertex, plan: MultiwayPlan) -> float:
         """Return the cost of the vertices that are not made any more, and of the vertex itself."""
-        joins = {name: x for name, x in self._found.items() if name != vertex.name}
+        joins = {name: plan for name, plan in self._plans().items() if name != vertex.name}
         before = replace(self._decomposed, multiway=joins)
         after = replace(self._decomposed, multiway={**joins, vertex.name: plan})
         gone = (before.made - after.made) | {vertex.name}

@@ -162,7 +162,9 @@ class DecomposedProgram:
         return tuple(zip(vertex.inputs, layouts, strict=True))
 
     def made_layout(self, name: str) -> Layout:
-        """Return the layout in which a vertex makes its tensor."""
+        """Return the layout in which readers find the tensor of a vertex."""
+        if (joined := self.multiway.get(name)) is not None:
+            return joined.handed
         return self.program.by_name[name].makes(self.decompositions[name])
 
     def source_layout(self, name: str, needed: Layout) -> Layout | None:

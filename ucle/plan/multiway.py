@@ -182,6 +182,7 @@ class MultiwaySource:
 class MultiwayPlan:
     """The multiway join that computes a vertex, and in which layout.
 
+    `layout` is that of the kernel's result, `handed` that in which readers find the tensor.
     `factors` are the operands of the whole product as a person would write them, `inside` the
     vertices whose tensors it does not need.
     """
@@ -189,6 +190,7 @@ class MultiwayPlan:
     sources: tuple[MultiwaySource, ...]
     nest: LoopNest
     layout: Layout
+    handed: Layout
     factors: tuple[Operand, ...]
     inside: tuple[str, ...]
     held: float

@@ -203,11 +203,10 @@ class _Planner:
         )
         type_, program = vertex.tensor.type, plan.nest.program()
         relation = MultiwayJoin(operands, program, type_, plan.layout, plan.held)
-        made = self._decomposed.made_layout(vertex.name)
         cost = self._decomposed.costs[vertex.name].total
         read = self._add(vertex.name, vertex.name, relation, plan.text(vertex), cost)
-        same = made == plan.layout
-        self.vertex_reads[vertex.name] = read if same else self._convert(read, made)
+        same = plan.handed == plan.layout
+        self.vertex_reads[vertex.name] = read if same else self._convert(read, plan.handed)
 
     def _plan_lookups(self, plan: LookupPlan) -> Compute:
         """Return the values that a vertex aggregates, one for each tuple of the base."""
