@@ -203,6 +203,26 @@ def test_a_diagonal_of_what_is_merged() -> None:
     assert str(product) == f"Q.2 = sum[i,j](exp({diagonal.name}[i]) * B[i,j] * C[j,i] * d[i])"
 
 
+@pytest.mark.parametrize(
+    ("mask", "factor", "product"),
+    [
+        ("(A[i,j] != 0)", "A[i,j]", "A[i,j] * B[i,k] * C[k,j]"),
+        ("bool(A[i,j])", "A[i,j]", "A[i,j] * B[i,k] * C[k,j]"),
+        ("(A[i,j] != 0)", "relu(A[i,j])", "relu(A[i,j]) * B[i,k] * C[k,j]"),
+        ("(A[i,j] != 1)", "(A[i,j] - 1)", "(A[i,j] - 1) * B[i,k] * C[k,j]"),
+        ("(A[i,j] != 1)", "A[i,j]", "A[i,j] * bool(A[i,j] != 1) * B[i,k] * C[k,j]"),
+        ("(A[i,j] > 0)", "A[i,j]", "A[i,j] * bool(0 < A[i,j]) * B[i,k] * C[k,j]"),
+        ("(A[j,i] != 0)", "A[i,j]", "A[i,j] * bool(A[j,i] != 0) * B[i,k] * C[k,j]"),
+        ("(A[i,j] != 0)", "cos(A[i,j])", "cos(A[i,j]) * bool(A[i,j] != 0) * B[i,k] * C[k,j]"),
+        ("(D[i,j] != 0)", "A[i,j]", "A[i,j] * bool(D[i,j] != 0) * B[i,k] * C[k,j]"),
+    ],
+)
+def test_the_mask_of_a_factor_is_left_out(mask: str, factor: str, product: str) -> None:
+    text = f"T[i,j] += {mask} * B[i,k] * C[k,j]\nS[i] += {factor} * T[i,j]"
+    (step,) = steps_of(all_merged(logical_of(text)))
+    assert str(step) == f"S.1 = sum[j,k]({product})"
+
+
 def test_what_was_merged_is_remembered() -> None:
     text = "P[i,k] += A[i,j] * B[j,k]\nQ[i,l] += P[i,k] * C[k,l]\nR[i] += Q[i,l] * d[l]"
     logical = logical_of(text)

@@ -19,6 +19,7 @@ ROWS = "tests/run/test_small_rows.py"
 SPARSE = "tests/inputs/test_sparse_arrays.py"
 PRICES = "tests/optimiser/test_memory_prices.py"
 ONCE = "tests/lowering/test_joined_once.py"
+LOGICAL = "tests/lowering/test_logical.py"
 QUOTIENTS = "tests/lowering/test_quotients.py"
 
 PROVEN_FORMS: tuple[Mutation, ...] = (
@@ -301,5 +302,16 @@ PROVEN_FORMS: tuple[Mutation, ...] = (
         "False",
         "distances between the rows of a matrix are computed twice",
         (f"{NUMBERS}::test_differences_that_are_0_on_a_diagonal_are_not_measured",),
+    ),
+    Mutation(
+        "any-condition-on-a-factor-is-its-mask",
+        "ucle/lowering/masks.py",
+        "    return hidden == 0\n",
+        "    return True\n",
+        "a condition that hides entries of a factor is left out beside it",
+        (
+            f"{LOGICAL}::test_the_mask_of_a_factor_is_left_out"
+            "[(A[i,j] != 1)-A[i,j]-A[i,j] * bool(A[i,j] != 1) * B[i,k] * C[k,j]]",
+        ),
     ),
 )

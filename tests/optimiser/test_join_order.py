@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from random_programs.product_chains import chain_case
 
 import ucle
-from ucle.errors import InputError, NameResolutionError
+from ucle.errors import InputError, NameResolutionError, ValueTypeError
 from ucle.ir.contraction_trees import every_tree, in_order, leaves, rotations, tree_of, tree_text
 from ucle.lowering.contract import contract
 from ucle.lowering.products import equal_products
@@ -23,7 +23,7 @@ from ucle.lowering.syntax_to_logical import syntax_to_logical
 from ucle.optimiser import join_order
 from ucle.options import ASSOCIATIONS, Optimisations
 from ucle.testing.check_matrix import Routes, check_everywhere, recompiled
-from ucle.testing.generate import random_case
+from ucle.testing.generate import Case, random_case
 from ucle.testing.oracle import assert_equal, evaluate
 
 CHAINS = (*range(10), 98, 102, 132)
@@ -340,6 +340,31 @@ def test_labels_are_kept_apart(text: str, routes: Routes) -> None:
         with program.execute(connection) as result:
             for name in result:
                 assert_equal(result[name].to_numpy(), expected[name], text)
+
+
+@pytest.mark.turns(3)
+@pytest.mark.sample(1)
+@pytest.mark.usefixtures("any_order")
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "bool"])
+def test_masks_of_factors(dtype: str, routes: Routes) -> None:
+    """Products of a factor and its mask, some of which are left out where statements merge."""
+    rng = np.random.default_rng(9)
+    arrays = {x: rng.integers(-1, 2, (4, 4)).astype(dtype) for x in "NHW"}
+    arrays["N"][0] = 0 * -arrays["N"][0] if dtype != "bool" else False
+    for factor, mask in (
+        ("N[i,j]", "(N[i,j] != 0)"),
+        ("N[i,j]", "(N[i,j] != 1)"),
+        ("(N[i,j] - 1)", "(N[i,j] != 1)"),
+        ("relu(N[i,j])", "(N[i,j] != 0)"),
+        ("2 * N[i,j]", "(N[j,i] != 0)"),
+        ("N[i,j]", "bool(N[i,j])"),
+    ):
+        text = f"P[i,j] += {mask} * H[i,k] * W[k,j]\nQ[i] += {factor} * P[i,j]"
+        case = Case(text, arrays, dict(arrays), {})
+        try:
+            check_everywhere(case, routes, 3, sample=4, optimisations=ANY)
+        except ValueTypeError:  # as in NumPy, there is no difference of booleans
+            assert dtype == "bool"
 
 
 def test_bounds_of_what_is_merged() -> None:

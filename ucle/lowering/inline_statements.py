@@ -25,6 +25,7 @@ from ucle.lowering.logical import (
     LogicalStatement,
     Use,
 )
+from ucle.lowering.masks import without_own_masks
 
 Merges = Mapping[str, str]
 """Tensors of merged statements, each with the tensor of the statement that takes it; statements
@@ -157,6 +158,9 @@ def _merge_statements(
         steps.append(merged if step is place.step else step)
     at = _first_step(steps, merged, place.number)
     steps[at:at] = [step for step in renamed if step is not chain]
+    # The mask of a factor may have been pushed down to the statement that now stands beside it.
+    left = without_own_masks(merged)
+    steps = [left if step is merged else step for step in steps]
     text: list[str | Label] = []
     for part in into.text:
         if part == inner.target:

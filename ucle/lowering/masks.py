@@ -10,9 +10,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ucle.foundation.dtypes import DType, is_finite, same_value
+from ucle.foundation.dtypes import DType, Scalar, is_finite, same_value
 from ucle.ir.annihilation import annihilating
-from ucle.ir.maps import Cast, Map, Partial
+from ucle.ir.contraction_trees import Tree, fold
+from ucle.ir.maps import Cast, Map, Partial, Pointwise
 from ucle.ir.overflow import reaches_the_end
 from ucle.ir.ranges import absorbs
 from ucle.ir.tensor_types import TensorType
@@ -51,6 +52,109 @@ def _yes_or_no(use: Use) -> Use:
         case (Map(function=operator) | Partial(combine=operator),) if operator.indicates:
             return use.indicating(DType.BOOL)
     return use
+
+
+# ---- Masks of what they stand beside ----
+
+
+def without_own_masks(step: Contraction) -> Contraction:
+    """Return a product without the masks of its own factors: ``x * (x != 0)`` is ``x``.
+
+    Otherwise their sizes would be estimated as if they were independent of each other.
+
+    >>> from ucle.ir.layouts import Label
+    >>> from ucle.operators import COMBINES
+    >>> labels, number = (Label("i", 9),), DType.FLOAT64
+    >>> x, y = (Use(name, labels, number) for name in "xy")
+    >>> mask = x.then(Partial(NOT_EQUAL, 0.0)).indicating(DType.BOOL)
+    >>> chain = Contraction("T", (mask, y, x), COMBINES["mult"], None, (), number, ((0, 1), 2))
+    >>> print(without_own_masks(chain))
+    T = y[i] * x[i]
+    """
+    if not step.is_chain or step.combine is None or not step.combine.takes_masks:
+        return step
+    while len(step.factors) + len(step.constants) > 2 and len(step.factors) > 1:
+        uses = [use.cast(step.dtype) for use in step.factors]
+        number = next(
+            (
+                n
+                for n, mask in enumerate(uses)
+                if any(_is_own_mask(mask, x) for place, x in enumerate(uses) if place != n)
+            ),
+            None,
+        )
+        if number is None:
+            break
+        step = _without_factor(step, number)
+    return step
+
+
+def _is_own_mask(mask: Use, factor: Use) -> bool:
+    """Return whether one factor is 1 wherever another one is not 0, and 0 or 1 elsewhere."""
+    if mask.operand != factor.operand or factor.dtype.kind == "c":  # inf * (1 + 0j) has a NaN
+        return False
+    if (found := _condition(mask)) is None:
+        return False
+    before, hidden = found
+    after = factor.maps[len(before) :]
+    if factor.maps[: len(before)] != before or not all(map(_is_known, after)):
+        return False
+    try:
+        for function in after:
+            hidden = function(hidden)
+    except (OverflowError, ValueError):  # no number of the type that a cast would give
+        return False
+    return hidden == 0
+
+
+_Condition = tuple[tuple[Pointwise, ...], Scalar]
+"""Maps, and the value from which what they give differs where a mask is 1."""
+
+
+def _condition(mask: Use) -> _Condition | None:
+    """Return the condition of a use that is 1 or 0; None if it is not known to be a mask."""
+    truth = 0
+    found: _Condition | None = ((), False) if mask.read_dtype is DType.BOOL else None
+    for number, function in enumerate(mask.maps):
+        match function:
+            case Partial(combine=operator, constant=constant) if operator is NOT_EQUAL:
+                truth, found = number + 1, (mask.maps[:number], constant)
+                break
+            case Cast(source, result) if result is DType.BOOL and source is not DType.BOOL:
+                truth, found = number + 1, (mask.maps[:number], 0)
+                break
+    return found if all(isinstance(x, Cast) for x in mask.maps[truth:]) else None
+
+
+def _is_known(function: Pointwise) -> bool:
+    """Return whether nothing that users registered would be called."""
+    match function:
+        case Map(function=operator):
+            return operator.rule is not None
+        case Partial(combine=combine):
+            return combine.rule is not None
+    return True
+
+
+def _without_factor(step: Contraction, number: int) -> Contraction:
+    assert step.written is not None
+
+    def leaf(own: int) -> Tree | None:
+        return None if own == number else own - 1 if own > number else own
+
+    def node(_: object, left: Tree | None, right: Tree | None) -> Tree | None:
+        if left is None or right is None:
+            return right if left is None else left
+        return left, right
+
+    return replace(
+        step,
+        factors=(*step.factors[:number], *step.factors[number + 1 :]),
+        written=fold(step.written, leaf, node),
+        constants=tuple(
+            replace(x, place=x.place - 1) if x.place > number else x for x in step.constants
+        ),
+    )
 
 
 # ---- What a fill hides ----
