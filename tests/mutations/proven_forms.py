@@ -314,4 +314,12 @@ PROVEN_FORMS: tuple[Mutation, ...] = (
             "[(A[i,j] != 1)-A[i,j]-A[i,j] * bool(A[i,j] != 1) * B[i,k] * C[k,j]]",
         ),
     ),
+    Mutation(
+        "searches-by-tensors-that-no-plan-makes",
+        "ucle/optimiser/rewriting.py",
+        "fewer = self._least / self._merged if 0 < self._merged",
+        "fewer = self._least / self._written if 0 < self._merged",
+        "a program by statements is searched less than the same one in one expression",
+        ("tests/optimiser/test_spellings.py::test_spellings_that_differed[native-910060]",),
+    ),
 )

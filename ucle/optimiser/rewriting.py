@@ -21,6 +21,8 @@ from ucle.ir.vertices import Operand, Program
 from ucle.lowering.applied_rewrites import RewriteCosts
 from ucle.lowering.contract import KnownContractions
 from ucle.lowering.contraction_orders import joined_tuples
+from ucle.lowering.find_inlinable import find_merges
+from ucle.lowering.inline_statements import merge
 from ucle.lowering.logical import LogicalProgram, LogicalStatement, Use
 from ucle.lowering.rewrites import OPEN, Rewrite, Rewriter, Rewritten
 from ucle.lowering.write_polynomials import write_polynomials
@@ -173,7 +175,8 @@ def candidates(
         normal = rewriter.normal_form()
     if measured and not normal.unsafe:
         return []  # all forms are safe
-    search = _RewritingSearch(rewriter, tuples, cost, written)
+    merged = tuples.of_merged(logical, fixed, written) if cost < math.inf else written
+    search = _RewritingSearch(rewriter, tuples, cost, written, merged)
     search.run(normal)
     return search.best()
 
@@ -211,6 +214,17 @@ class _Tuples:
             return joined_tuples(*self.contract_program(logical))
         except UcleError:
             return math.inf
+
+    def of_merged(self, logical: LogicalProgram, fixed: Collection[str], written: float) -> float:
+        """Return the tuples of a program in which products are merged across statements.
+
+        Args:
+            logical: the program.
+            fixed: tensors whose statements stay as they are.
+            written: the tuples of the program as it is, which are returned if that has fewer.
+        """
+        merges = find_merges(logical, logical.types, fixed)
+        return min(written, self.of(merge(logical, merges))) if merges else written
 
     def contract_program(self, logical: LogicalProgram) -> tuple[Program, ProgramStatistics]:
         """Return the vertices of a program, each product in the order with the fewest tuples.
@@ -259,13 +273,24 @@ def _weight(program: LogicalProgram) -> float:
 
 
 class _RewritingSearch:
-    """The state of the search: the programs considered, and the fewest tuples among them."""
+    """The state of the search: the programs considered, and the fewest tuples among them.
 
-    def __init__(self, rewriter: Rewriter, tuples: _Tuples, cost: float, written: float) -> None:
+    Args:
+        rewriter: rewriter of the written program.
+        tuples: what estimates the tuples of programs.
+        cost: the cost of the written program in its best join order.
+        written: the tuples of that program, statement by statement.
+        merged: its tuples where statements are merged, as a join order may do.
+    """
+
+    def __init__(
+        self, rewriter: Rewriter, tuples: _Tuples, cost: float, written: float, merged: float
+    ) -> None:
         self._rewriter = rewriter
         self._tuples = tuples
         self._cost = cost
         self._written = self._least = written
+        self._merged = merged
         self._spent = 1.0
         self._seen: set[object] = {rewriter.written.key}
         self._found: list[Candidate] = []
@@ -288,8 +313,8 @@ class _RewritingSearch:
 
     def _effort(self) -> float:
         """Return the number of programs of usual size that may be considered."""
-        fewer = self._least / self._written if 0 < self._written < math.inf else 1
-        left = self._cost * fewer  # where programs with few tuples are known
+        fewer = self._least / self._merged if 0 < self._merged < math.inf else 1
+        left = self._cost * min(fewer, 1)  # where programs with few tuples are known
         least = LEAST_STATES if left >= WORTH_SEARCHING else FEWEST_STATES
         return min(MOST_STATES, max(least, left / STATE_COST))
 
