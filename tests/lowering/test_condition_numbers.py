@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import warnings
@@ -250,6 +251,23 @@ def test_differences_that_are_0_on_a_diagonal_are_not_measured(routes: Routes) -
     weighted = "D[i,j] = sum[k](square(A[i,k] - A[j,k])); s = sum[i,j](D[i,j] * D[i,j])"
     program = ucle.einsum_program(weighted, A=A, outputs=["s"])
     assert all(name.startswith("s.") for name in program.compiled.program.condition_numbers)
+
+
+def test_explain_says_which_form_was_declined() -> None:
+    """Of rows of ten numbers, measuring costs as much as the differences themselves."""
+    rng = np.random.default_rng(3)
+    inputs = {"U": rng.random((4000, 10)), "N": rng.random((500, 10))}
+    text = "Z[i,k] += square(U[i,f] - N[k,f])"
+    program = ucle.einsum_program(text, inputs=inputs)
+    declined = json.loads(program.explain("json"))["declined"]
+    assert declined["most"] == pytest.approx(program.cost / 4)
+    assert declined["cost"] > declined["most"]
+    assert [x for x in declined["lines"] if x.startswith("Z[i,k] = max((sum[f](square(U[i,f]))")]
+    assert "declined: it may lose digits" in program.explain()
+    unmeasured = ucle.einsum_program(text, inputs=inputs, rewrite="algebraic")
+    assert unmeasured.cost < program.cost
+    for each in (unmeasured, ucle.einsum_program(text, inputs=inputs, rewrite="safe")):
+        assert json.loads(each.explain("json"))["declined"] is None
 
 
 def test_statements_without_readers_are_not_measured() -> None:

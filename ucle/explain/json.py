@@ -134,6 +134,7 @@ def explain_document(
         "optimistic": compiled.optimistic,
         **NO_REWRITES,
         **{rewrite.key: _rewrite(rewrite) for rewrite in lowering.rewrites},
+        "declined": None if lowering.declined is None else asdict(lowering.declined),
         "made_dense": list(compiled.made_dense),
         "slices": slice_lines(compiled),
         "steps": [_step(x, roles[x.name], measured) for x in compiled.plan.steps],

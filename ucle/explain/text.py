@@ -23,7 +23,7 @@ from ucle.explain.model import (
 )
 from ucle.foundation import html
 from ucle.foundation.dataclasses import dataclass
-from ucle.lowering.applied_rewrites import AppliedRewrite
+from ucle.lowering.applied_rewrites import AppliedRewrite, DeclinedForm
 from ucle.optimiser.join_order import Association
 from ucle.pipeline.artifacts import Compiled
 from ucle.plan.decomposition import DecomposedProgram
@@ -67,6 +67,7 @@ def explain_head(compiled: Compiled, profile: str, route: str, reason: str) -> l
         f"cost profile: {profile}, total {figure(decomposed.total_cost)}",
         f"search: {decomposed.search or 'none, the decomposition is given'}",
         *(line for x in compiled.front.lowering.rewrites for line in _rewrite_lines(x)),
+        *_declined(compiled.front.lowering.declined),
         *(f"sums: {line}" for line in condition_lines(compiled)),
         *_association(compiled.association),
         *_optimistic(compiled),
@@ -174,6 +175,15 @@ def _rewrite_lines(rewrite: AppliedRewrite) -> list[str]:
             parts.append(f"in other forms {', '.join(map(figure, sorted(costs.others)))}")
         lines.append("; ".join(parts))
     return [f"{rewrite.key}: {line}" for line in lines]
+
+
+def _declined(form: DeclinedForm | None) -> list[str]:
+    """Lines on a form of sums that was not taken, and the cost that decided it."""
+    if form is None:
+        return []
+    costs = f"{figure(form.cost)}, and would be taken at {figure(form.most)} or less"
+    reason = f"it may lose digits; with what measures how many it costs {costs}"
+    return [f"declined: {line}" for line in (*form.lines, reason)]
 
 
 def condition_lines(compiled: Compiled) -> list[str]:

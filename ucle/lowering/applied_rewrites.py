@@ -1,7 +1,8 @@
 """Rewrites of a logical program that were taken: replayed in other sizes, and described.
 
 `ucle.optimiser.rewrite_passes` proposes them; each proposal leaves one of these records, which is
-all that is needed to make the same program again and to explain it.
+all that is needed to make the same program again and to explain it. A form that was declined leaves
+a record for explanations alone.
 """
 
 from __future__ import annotations
@@ -22,6 +23,19 @@ class RewriteCosts:
     chosen: float
     written: float
     others: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class DeclinedForm:
+    """A form of sums that may lose digits, and costs too much with what measures how many.
+
+    `lines` are the laws and the new statements, `cost` is that with the condition numbers, and
+    `most` the largest with which it would have been taken.
+    """
+
+    lines: tuple[str, ...]
+    cost: float
+    most: float
 
 
 class AppliedRewrite(Protocol):

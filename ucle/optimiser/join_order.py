@@ -27,7 +27,7 @@ from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
 from ucle.ir.contraction_trees import Tree, fold, in_order, rotations, tree_text
 from ucle.ir.vertices import Program
-from ucle.lowering.applied_rewrites import AppliedRewrite
+from ucle.lowering.applied_rewrites import AppliedRewrite, DeclinedForm
 from ucle.lowering.contract import Contracted, KnownContractions, contract
 from ucle.lowering.contraction_orders import joined_tuples
 from ucle.lowering.find_inlinable import find_merges, may_merge_all
@@ -65,13 +65,15 @@ class Lowering:
     """The way from a logical program to vertices: rewrites, merged statements, products' trees.
 
     `rewrites` are in the order in which they are applied. `integers` is true where products of
-    integers are reordered: what overflows depends on their order (`ucle.ir.overflow`).
+    integers are reordered: what overflows depends on their order (`ucle.ir.overflow`). `declined`
+    is the form that would be taken if it cost less to measure what it loses.
     """
 
     merges: Merges = field(default_factory=dict)
     trees: Mapping[ProductKey, Tree] = field(default_factory=dict)
     rewrites: tuple[AppliedRewrite, ...] = ()
     integers: bool = False
+    declined: DeclinedForm | None = None
 
     def after(self, rewrite: AppliedRewrite) -> Lowering:
         """The same way for what a rewrite makes of the program."""

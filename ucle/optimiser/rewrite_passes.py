@@ -16,7 +16,7 @@ from functools import partial
 from ucle.errors import UcleError
 from ucle.foundation.dataclasses import dataclass
 from ucle.inputs.states import PlacedInput
-from ucle.lowering.applied_rewrites import AppliedRewrite, RewriteCosts
+from ucle.lowering.applied_rewrites import AppliedRewrite, DeclinedForm, RewriteCosts
 from ucle.lowering.contract import KnownContractions
 from ucle.lowering.copies import ReadOriginals, read_originals
 from ucle.lowering.logical import LogicalProgram
@@ -147,8 +147,12 @@ class _Forms:
         best = min(range(len(forms)), key=lambda n: priced[n].cost, default=None)
         if best is None or priced[best].choice is None:
             return known
-        if priced[best].cost > known.cost * (1 - gain):
-            return known
+        most = known.cost * (1 - gain)
+        if priced[best].cost > most:
+            if not measured or known.choice is None:
+                return known
+            lines = laws(self.logical, forms[best])
+            return _Priced(_note(known.choice, DeclinedForm(lines, priced[best].cost, most)), None)
         others = tuple(x.cost for n, x in enumerate(priced) if n != best)
         costs = RewriteCosts(priced[best].cost, self.written, others)
         rewriting = RewrittenProgram(
@@ -278,6 +282,12 @@ def _price(choose: Callable[[], Choice]) -> _Priced:
         return _Priced(choose(), None)
     except UcleError as error:
         return _Priced(None, error)
+
+
+def _note(choice: Choice, declined: DeclinedForm) -> Choice:
+    """A choice beside which another form was declined."""
+    decided, association = choice
+    return replace(decided, lowering=replace(decided.lowering, declined=declined)), association
 
 
 def _record(choice: Choice, rewrite: AppliedRewrite) -> Choice:
