@@ -79,6 +79,15 @@ def same_outputs(program: Program, logical: LogicalProgram) -> None:
             "T[i] += 2 * A[i,j] * (B[j,k] * c[k] * 3)",
             ["T.1 = sum[j,k](2 * A[i,j] * B[j,k] * c[k] * 3)"],
         ),
+        (
+            "T[i] = sum[k](sum[j](A[i,j] * B[j,k])) - a[i]",
+            ["T.1 = sum[k,j](A[i,j] * B[j,k])", "T.2 = T.1[i] - a[i]"],
+        ),
+        ("T = sum[i](sum[k](sum[j](A[i,j] * B[j,k])))", ["T.1 = sum[i,k,j](A[i,j] * B[j,k])"]),
+        (
+            "T = max[i](min[j](A[i,j] + a[i]))",
+            ["T.1 = min[j](A[i,j] + a[i])", "T.2 = max[i](T.1[i])"],
+        ),
         (  # the logarithm of 0 is infinite: nothing is summed before all is joined
             "T[i] += log(A[i,j]) * B[j,k] * c[k]",
             ["T.1 = log(A[i,j]) * B[j,k]", "T.2 = sum[j,k](T.1[i,j,k] * c[k])"],

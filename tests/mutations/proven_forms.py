@@ -322,4 +322,15 @@ PROVEN_FORMS: tuple[Mutation, ...] = (
         "a program by statements is searched less than the same one in one expression",
         ("tests/optimiser/test_spellings.py::test_spellings_that_differed[native-910060]",),
     ),
+    Mutation(
+        "sums-of-sums-apart",
+        "ucle/language/factors.py",
+        "while isinstance(root, Reduction) and root.operator is expression.operator:",
+        "while root is expression:",
+        "a sum of sums of a product is two sums, one after the other",
+        (
+            f"{LOGICAL}::test_statements_become_steps"
+            "[T = sum[i](sum[k](sum[j](A[i,j] * B[j,k])))-steps8]",
+        ),
+    ),
 )

@@ -367,6 +367,26 @@ def test_masks_of_factors(dtype: str, routes: Routes) -> None:
             assert dtype == "bool"
 
 
+@pytest.mark.turns(3)
+@pytest.mark.sample(1)
+@pytest.mark.usefixtures("any_order")
+@pytest.mark.parametrize("dtype", ["float64", "int64", "bool"])
+def test_sums_of_sums(dtype: str, routes: Routes) -> None:
+    """They are one sum, whose labels are aggregated in any order."""
+    rng = np.random.default_rng(9)
+    arrays = {x: rng.integers(0 if dtype == "bool" else -2, 2, (4, 4)).astype(dtype) for x in "NHW"}
+    for text in (
+        "Q[j] = sum[k](sum[i](N[i,j] * H[i,k] * W[k,j])) + 1",
+        "Q[i] = sum[k](sum[j](N[i,j] * H[j,k])) * sum[k](sum[j](W[k,j] * N[j,i]))",
+        "Q = sum[k](sum[k](N[j,k] * H[j,k]) * sum[j](W[j,k] * N[j,k]))",
+        "Q[i] = any[k](any[j](N[i,j] != 0 and H[j,k] != 0 and W[k,i] != 0))",
+        "Q[i] = max[k](max[j](N[i,j] + H[j,k] + W[k,i]))",
+        "Q[i] = max[k](min[j](N[i,j] + H[j,k] + W[k,i]))",
+    ):
+        case = Case(text, arrays, dict(arrays), {})
+        check_everywhere(case, routes, 4, sample=4, optimisations=ANY)
+
+
 def test_bounds_of_what_is_merged() -> None:
     """A bound that is given for a label of the inner statement, and dictionaries of both."""
     import pyarrow as pa

@@ -131,7 +131,10 @@ def chain(expression: Expression, unreduced: set[int] | None = None) -> ProductC
     >>> len(product.factors), product.reduce.name, product.over
     (3, 'sum', ('k', 'j'))
     """
-    root = expression.argument if isinstance(expression, Reduction) else expression
+    root = expression
+    if isinstance(expression, Reduction):  # sums of sums are one sum, as they are inside a product
+        while isinstance(root, Reduction) and root.operator is expression.operator:
+            root = root.argument
     if not isinstance(root, Binary):
         return None
     combine = root.operator
