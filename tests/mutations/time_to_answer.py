@@ -178,6 +178,14 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
         (f"{PLANS}::test_options_are_in_the_key",),
     ),
     Mutation(
+        "refused-again-each-time",
+        "ucle/pipeline/plan_cache.py",
+        "            _refusals.put(key, _same(error))\n",
+        "            pass\n",
+        "a decomposition that cannot be computed is searched each time",
+        (f"{PLANS}::test_keys_that_a_tensor_cannot_have_are_tried_once",),
+    ),
+    Mutation(
         "plans-for-any-statistics",
         "ucle/pipeline/plan_cache.py",
         "        placed.statistics,\n",

@@ -16,6 +16,7 @@ from counted_optimiser import Counted
 
 import ucle
 from ucle.database import table_names
+from ucle.errors import UnsupportedError
 from ucle.pipeline import plan_cache
 from ucle.run import script
 from ucle.sqlgen import emit
@@ -260,6 +261,29 @@ def test_errors_are_not_kept(optimiser: Counted) -> None:
         with pytest.raises(ucle.UcleError, match="q"):
             answer("y[i] += A[i,j]", A=A, decomposition={"y": ["q"]})
     assert optimiser.runs == 2
+
+
+def test_a_decomposition_that_no_kernel_computes_is_refused_at_once(optimiser: Counted) -> None:
+    A, texts = np.ones((3, 3)), []
+    for _ in range(2):
+        with pytest.raises(UnsupportedError) as refused:
+            answer("y[i,j] = cumsum[j](A[i,j])", A=A, decomposition={"y": ["j"]})
+        texts.append((str(refused.value), getattr(refused.value, "__notes__", [])))
+        refused.value.add_note("what a caller adds")
+    assert texts[0] == texts[1]
+    assert optimiser.runs == 1
+
+
+def test_keys_that_a_tensor_cannot_have_are_tried_once(optimiser: Counted) -> None:
+    """The keys of an export are preferred; a scan is computed along other axes if it has to be."""
+    A = np.arange(1.0, 13.0).reshape(3, 4)
+    runs = []
+    for _ in range(3):
+        scanned = ucle.tensor(A, axes=("i", "j")).cumsum("j")
+        frame = scanned.to_pandas(keys=["j"], rows="all")
+        np.testing.assert_array_equal(np.stack(frame["val"], axis=1), A.cumsum(1))
+        runs.append(optimiser.runs)
+    assert runs[0] == runs[1] == runs[2]
 
 
 def test_small_arrays_are_written_into_statements_as_they_are(optimiser: Counted) -> None:

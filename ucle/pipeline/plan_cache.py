@@ -14,6 +14,9 @@ dearer itself. And where a search would go further than the one for the other si
 what was not looked for there.
 Fitted choices are never fitted again: whatever the sizes drift to step by step, they are compared
 with those for which the optimiser made the choice.
+
+Decompositions that cannot be computed are kept, too. An export pins the keys that it is to have and
+takes another decomposition where that is refused, as of a scan: it would search both each time.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from ucle.errors import UnsupportedError
 from ucle.foundation.caches import BoundedCache
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.exact_key import ExactKey
@@ -36,6 +40,9 @@ from ucle.pipeline.shapes import Shape, find_shape
 
 MOST_BYTES = 1 << 26
 """Bytes of all kept choices together. A choice for a program of five vertices takes 0.1 MB."""
+
+MOST_REFUSALS_BYTES = 1 << 22
+"""Bytes of all kept refusals. One takes some kilobytes, most of them for its key."""
 
 MOST_GROWTH = 2.5
 """How many times dearer a choice may become by fitting, where its cost pays for a search. Sums of
@@ -64,14 +71,18 @@ models = BoundedCache[tuple[Model, ...]](MOST_BYTES // 4)
 """Choices to fit, by the facts of their shapes; those made last come first."""
 
 
+_refusals = BoundedCache[UnsupportedError](MOST_REFUSALS_BYTES)
+"""Why the optimiser refused programs, by all that this depends on. None of them was raised."""
+
+
 def choose_plan(
     source: ResolvedProgram, inputs: Mapping[str, PlacedInput], options: Options
 ) -> Choice:
     """Lower and optimise a program, or return what was chosen for such a program before.
 
     Arguments and errors are those of `ucle.lowering.syntax_to_logical.syntax_to_logical` and
-    `ucle.optimiser.optimise.optimise`; errors are not kept, nor is anything whose options have no
-    key, such as an iterator.
+    `ucle.optimiser.optimise.optimise`. Of errors, only those of decompositions that cannot be
+    computed are kept. Nothing is kept whose options have no key, such as an iterator.
     """
     facts = {name: _facts(placed) for name, placed in inputs.items()}
     key = ExactKey.find((source, facts, options))
@@ -79,6 +90,8 @@ def choose_plan(
         return optimise(syntax_to_logical(source), inputs, options)
     if (known := _choices.get(key) or fitted_choices.get(key)) is not None:
         return known
+    if (refused := _refusals.get(key)) is not None:
+        raise _same(refused)
     shape = find_shape(source, inputs, options)
     kept = models.get(shape.facts) or ()
     like = _find_like(shape, kept, options.optimisations.like_shapes)
@@ -86,10 +99,27 @@ def choose_plan(
     if fitted is not None:
         fitted_choices.put(key, fitted)
         return fitted
-    choice = optimise(syntax_to_logical(source), inputs, options)
+    logical = syntax_to_logical(source)
+    try:
+        choice = optimise(logical, inputs, options)
+    except UnsupportedError as error:
+        if type(error) is UnsupportedError:  # how deep a program may nest depends on the caller
+            _refusals.put(key, _same(error))
+        raise
     _choices.put(key, choice)
     models.put(shape.facts, (Model(shape, choice), *kept[: MOST_MODELS - 1]))
     return choice
+
+
+def _same(error: UnsupportedError) -> UnsupportedError:
+    """The same error once more, without where it was raised and what callers noted on it."""
+    return UnsupportedError(
+        error.message,
+        where=error.where,
+        expected=error.expected,
+        found=error.found,
+        hint=error.hint,
+    )
 
 
 def _find_like(shape: Shape, kept: Iterable[Model], factor: float | None) -> Model | None:
