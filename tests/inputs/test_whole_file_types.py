@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import ucle
+from ucle.database.session import Session
 from ucle.errors import InputError, UcleError, ValueTypeError
 
 ROWS = 2_500
@@ -171,6 +172,30 @@ def test_a_file_that_changes_is_looked_at_again(tmp_path: Path) -> None:
     written(path, "i,v", "0,7")
     os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns + 1))
     assert program.execute()["s"].to_numpy() == 7
+
+
+def test_a_file_that_stays_is_described_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described = list[str]()
+    read = Session.read
+
+    def noting(self: Session, sql: str, *where: str) -> list[tuple[Any, ...]]:
+        described.extend([sql] if sql.startswith("DESCRIBE") else [])
+        return read(self, sql, *where)
+
+    monkeypatch.setattr(Session, "read", noting)
+    path = tmp_path / "a.csv"
+    for total, lines in (
+        (3.5, ("i,v", "0,1.5", "1,2")),
+        (5, ("v,i", "2,0", "3,1")),
+        (7, ("i|v", "0|7")),
+    ):
+        written(path, *lines)
+        for descriptions in (1, 0):
+            described.clear()
+            assert run("s += A[i]", A=ucle.table(str(path), ["i"], "v")) == total
+            assert len(described) == descriptions
 
 
 def test_files_of_one_pattern_have_one_type_and_one_form(tmp_path: Path) -> None:

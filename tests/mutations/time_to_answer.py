@@ -178,6 +178,14 @@ TIME_TO_ANSWER: tuple[Mutation, ...] = (
         (f"{PLANS}::test_options_are_in_the_key",),
     ),
     Mutation(
+        "text-files-described-each-time",
+        "ucle/inputs/relations.py",
+        "        files = ParquetFile | CsvFile\n",
+        "        files = ParquetFile\n",
+        "DuckDB describes a text file each time that a program reads it",
+        ("tests/inputs/test_whole_file_types.py::test_a_file_that_stays_is_described_once",),
+    ),
+    Mutation(
         "refused-again-each-time",
         "ucle/pipeline/plan_cache.py",
         "            _refusals.put(key, _same(error))\n",

@@ -42,7 +42,7 @@ from ucle.sqlgen import input_queries as sql
 from ucle.sqlgen.database_queries import KEPT, SCHEMA, first_file_query, relations_query
 
 _schemas = BoundedCache[list[tuple[Any, ...]]](1 << 22)
-"""The columns of Parquet files, by path, state of the file and what is text there: 4 MB."""
+"""The columns of files, by description, state of the file and what is text in Parquet: 4 MB."""
 
 
 def find_columns(
@@ -120,8 +120,10 @@ def table_columns(
         )
         rows = found[origin]
     else:
-        # DuckDB takes as long to describe a file with thousands of columns as to read some of them.
-        state = file_state(origin.path) if isinstance(origin, ParquetFile) and whole else None
+        # DuckDB takes as long to describe a file with thousands of columns as to read some of them,
+        # and opens a text file for what its description states.
+        files = ParquetFile | CsvFile
+        state = file_state(origin.path) if isinstance(origin, files) and whole else None
         rows = _schemas.get_or_make(
             None if state is None else (origin, state, session.setting("binary_as_string")),
             lambda: _describe(session, name, source, prefix),
