@@ -274,23 +274,18 @@ def rows_behind(source: TableSource, last: int) -> exp.Select:
 
 
 @cached_text(varying=["last"])
-def repeated_keys(source: TableSource, new: Name, last: int, first: str | None = None) -> str:
+def repeated_keys(source: TableSource, new: Name, last: int, first: Sequence[str] = ()) -> str:
     """Return a query for the keys of a row of a table that a row up to another one has, too.
 
     Args:
         source: the table.
         new: the rows, in a table.
         last: the rowid up to which rows are compared with them.
-        first: a key that few rows have in common with them: other rows are passed over by it alone,
-            which takes half the time.
+        first: keys that few rows have in common with them, as `rows_at_few` has them.
     """
     keys: list[exp.Expr] = [*map(column, source.keys)] or [integer(1)]
     before = rows_of(select(*keys).from_(source_table(source)).where(up_to(last)))
-    if first is None:
-        return sql_text(_first(rows_at(before, [(new, source.keys)])))
-    few = rows_with(before, first, all_rows(new, [first]))
-    found = _first(rows_at(all_rows((FEW,)), [(new, source.keys)]))
-    return sql_text(with_rows(found, FEW, few))
+    return sql_text(_first(rows_at_few(before, all_rows(new, source.keys), source.keys, first)))
 
 
 def _first(rows: Rows) -> exp.Select:
@@ -407,6 +402,22 @@ def rows_at(rows: Rows, masks: Sequence[tuple[Name | Rows, Sequence[str]]]) -> e
         found.append(exp.Exists(this=select(integer(1)).from_(at).where(*same)))
     kept = subquery_of(rows, "kept")
     return select(exp.Star()).from_(kept).where(exp.or_(*found, copy=False))
+
+
+@cached_rows
+def rows_at_few(rows: Rows, others: Rows, keys: Sequence[str], first: Sequence[str]) -> exp.Select:
+    """Return the rows of a query whose keys are those of a row of another one, which are few.
+
+    Rows are passed over by each of the keys `first` alone before all are compared, which takes
+    half the time. They are keys of which the other rows have a small share of the values.
+    """
+    if not first:
+        return select(exp.Star()).from_(subquery_of(rows_at(rows, [(others, keys)]), "found"))
+    few = rows
+    for key in first:
+        few = rows_with(few, key, named_rows(others, [key], [key]))
+    found = rows_at(all_rows((FEW,)), [(others, keys)])
+    return with_rows(select(exp.Star()).from_(subquery_of(found, "found")), FEW, few)
 
 
 @cached_text

@@ -226,6 +226,30 @@ def test_rows_that_repeat_others() -> None:
         assert connection.sql("SELECT count(*), sum(val) FROM doubled").fetchall() == [(8, 72.0)]
 
 
+@pytest.mark.parametrize("keys", ["ij", "ijk"])
+def test_rows_that_repeat_others_at_several_keys(keys: str) -> None:
+    """Rows are passed over by one key after the other, and compared by all of them together."""
+    with ucle.connect() as connection:
+        ranges = ", ".join(f"range(12) {x}({x})" for x in keys)
+        connection.execute(
+            f"CREATE TABLE A AS SELECT {', '.join(keys)}, 1.0 AS val FROM {ranges} "
+            f"WHERE ({' + '.join(keys)}) % 2 = 0"
+        )
+        program = ucle.einsum_program(f"n[] += A[{','.join(keys)}]", A="A", database=connection)
+        kept = program.maintain("total", connection, append_only=["A"])
+        before = float(connection.sql("FROM total").fetchall()[0][0])
+        rest = ", 2" * (len(keys) - 2)
+        connection.execute(f"INSERT INTO A VALUES (3, 4{rest}, 1.0), (5, 2{rest}, 1.0)")
+        assert kept.refresh().changed == {"A": 2}
+        assert connection.sql("FROM total").fetchall() == [(before + 2,)]
+        for old in ("3, 4", "3, 3"):
+            connection.execute("BEGIN")
+            connection.execute(f"INSERT INTO A VALUES (7, 4{rest}, 1.0), ({old}{rest}, 1.0)")
+            with pytest.raises(DuplicateCoordinatesError, match=f"i = 3, j = {old[-1]}"):
+                kept.refresh()
+            connection.execute("ROLLBACK")
+
+
 def test_facts_of_tables_that_only_grow() -> None:
     with ucle.connect() as connection:
         connection.execute("CREATE TABLE A AS SELECT range AS i, range * 1.0 AS val FROM range(9)")

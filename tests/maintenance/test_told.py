@@ -311,6 +311,64 @@ def test_every_wrong_telling_is_refused(seed: int, summed: bool) -> None:
         assert rows(connection, "FROM kept") == expected
 
 
+@pytest.mark.parametrize("applied", [False, True])
+def test_rows_at_coordinates_of_several_keys(applied: bool) -> None:
+    """Rows are passed over by one key after the other, and compared by all of them together."""
+    with ucle.connect() as connection:
+        connection.execute(
+            "CREATE TABLE A AS SELECT i, j, k, i + 1 AS val "
+            "FROM range(12) i(i), range(12) j(j), range(12) k(k) WHERE (i + j + k) % 2 = 0"
+        )
+        program = ucle.einsum_program("T[i] += A[i,j,k]", A="A", database=connection)
+        kept = program.maintain("sums", connection)
+
+        def tell(inserted: str, deleted: str, changes: bool = applied) -> None:
+            told = {
+                "inserted": {"A": connection.sql(f"FROM (VALUES {inserted}) t(i, j, k, val)")},
+                "deleted": {"A": connection.sql(f"FROM (VALUES {deleted}) t(i, j, k)")},
+            }
+            if changes:
+                connection.execute(
+                    f"DELETE FROM A WHERE (i, j, k) IN (VALUES {deleted}); "
+                    f"INSERT INTO A VALUES {inserted}"
+                )
+            kept.refresh(**told, applied=applied)  # type: ignore[arg-type]
+
+        tell("(3, 4, 2, 5), (5, 4, 4, 6)", "(1, 3, 2), (2, 4, 6)")
+        expected = connection.sql("SELECT i, sum(val) FROM A GROUP BY i").fetchall()
+        assert rows(connection, "FROM sums") == sorted(expected)
+        wrong = [
+            ("(3, 4, 2, 5), (7, 4, 2, 6)", "(4, 4, 2)"),  # there is a row
+            ("(7, 4, 2, 6)", "(4, 4, 3)"),  # there is none
+            ("(7, 4, 2, 6)", "(1, 3, 2)"),  # there is none any more
+        ]
+        for inserted, deleted in wrong:
+            connection.execute("BEGIN")
+            with pytest.raises((MaintenanceError, DuplicateCoordinatesError)):
+                tell(inserted, deleted)
+            connection.execute("ROLLBACK")
+        if applied:
+            with pytest.raises(MaintenanceError, match="other changes"):
+                tell("(7, 4, 2, 6)", "(4, 4, 2)", changes=False)
+
+
+@pytest.mark.parametrize("summed", [False, True])
+def test_a_state_that_others_have_changed(summed: bool) -> None:
+    """Two equal rows in place of two other equal ones are seen, too."""
+    with ucle.connect() as connection:
+        times = "0, 0, 1, 1, 2" if summed else "0, 1, 2"
+        connection.execute(f"CREATE TABLE A AS SELECT unnest([{times}]) AS i, 1.0 AS val")
+        given = ucle.table("A", duplicates="sum") if summed else "A"
+        program = ucle.einsum_program("y[i] = 2 * A[i]", A=given, database=connection)
+        kept = program.maintain("kept", connection)
+        connection.execute('UPDATE ucle."kept: state of A" SET k0 = 7 WHERE k0 = 1')
+        for told in ({"inserted": {"A": connection.sql("SELECT 4 AS i, 1.0 AS val")}}, {}):
+            if not told:
+                connection.execute("INSERT INTO A VALUES (4, 1.0)")
+            with pytest.raises(MaintenanceError, match="changed by others"):
+                kept.refresh(**told)  # type: ignore[arg-type]
+
+
 def test_tables_that_only_grow() -> None:
     with new_database() as connection:
         kept = maintain(connection, append_only=["A"])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ucle.database.idle_databases import ONE
 from ucle.database.session import Session
 from ucle.database.statistics_cache import count_facts, cover_facts, known_facts
 from ucle.database.statistics_store import facts_text, read_facts
@@ -40,6 +41,10 @@ MOST_ABSENT = 500
 
 FEW_VALUES = 0.25
 """The largest share of a key's values by which rows are passed over before all are compared."""
+
+MOST_KEYS = 1 if ONE else 2
+"""The most keys by which rows are passed over: a scan of DuckDB 2 looks for the values of several,
+and DuckDB 1 for those of none, so that a second join only takes time."""
 
 
 def measure_with(
@@ -277,7 +282,7 @@ def _measure_new_rows(
         measured = _facts_of_new(
             session, name, new, fill, change, change.watched.appended[0] - rows
         )
-        first = rarest_key(source.keys, keys.distinct, before.distinct)
+        first = rare_keys(source.keys, keys.distinct, before.distinct)
         if repeated := session.read(repeated_keys(source, table, last, first), where):
             position = ", ".join(
                 f"{key} = {value}" for key, value in zip(source.keys, repeated[0], strict=False)
@@ -295,8 +300,10 @@ def _measure_new_rows(
     return measured
 
 
-def rarest_key(keys: Sequence[str], new: Sequence[float], before: Sequence[float]) -> str | None:
-    """Return the key of which rows have the smallest share of values; None if it is large.
+def rare_keys(
+    keys: Sequence[str], new: Sequence[float], before: Sequence[float]
+) -> tuple[str, ...]:
+    """Return the keys of which rows have the smallest shares of values, where these are not large.
 
     Args:
         keys: the keys of a table.
@@ -305,9 +312,9 @@ def rarest_key(keys: Sequence[str], new: Sequence[float], before: Sequence[float
     """
     shares = {key: v / max(n, 1.0) for key, v, n in zip(keys, new, before, strict=False)}
     if len(shares) < 2:
-        return None
-    key = min(shares, key=shares.__getitem__)
-    return key if shares[key] <= FEW_VALUES else None
+        return ()
+    few = [key for key in sorted(shares, key=shares.__getitem__) if shares[key] <= FEW_VALUES]
+    return tuple(few[:MOST_KEYS])
 
 
 def keep_facts(watched: WatchedInput, before: WatchedInput, now: MeasuredInput) -> WatchedInput:

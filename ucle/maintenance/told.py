@@ -20,12 +20,12 @@ from ucle.inputs.column_types import INTEGER_TYPES, Column
 from ucle.inputs.inputs import DescribedTable, describe
 from ucle.inputs.relations import register_table, table_columns
 from ucle.maintenance.document import Document, Parts, WatchedInput, known_inputs
-from ucle.maintenance.facts import rarest_key
+from ucle.maintenance.facts import rare_keys
 from ucle.maintenance.states import NO_ROWS, read_digest
 from ucle.maintenance.told_checks import check_told
-from ucle.maintenance.told_rows import ToldRows, rows_at_told
+from ucle.maintenance.told_rows import ToldRows
 from ucle.plan.sources import CsvFile, Nulls, TableName, TableSource
-from ucle.sqlgen.maintained_tables import state_columns, state_keys
+from ucle.sqlgen.maintained_tables import rows_at_few, state_columns, state_keys
 from ucle.sqlgen.replaced_rows import rows_and_places
 from ucle.sqlgen.told_changes import broken_numbers, columns_as
 from ucle.sqlgen.write_statements import create_table, insert_rows, no_rows
@@ -134,13 +134,13 @@ class _Reader:
             valued = valued or not source.keys
             if not valued:
                 gone = _keys_alone(gone)
-        rarest = self._rarest_key(most)
-        found = ToldRows(self._watched, source, there, gone, valued, None, NO_ROWS, NO_ROWS, rarest)
+        few = self._rare_keys(most)
+        found = ToldRows(self._watched, source, there, gone, valued, None, NO_ROWS, NO_ROWS, few)
         if gone is not None and self._watched.state is not None:
             where = f"refresh, input {self._watched.name}"
             removed = self._name("removed")
             rows = rows_and_places(self._watched.state, state_columns(source))
-            rows = rows_at_told(rows, found.deleted, found.keys, rarest)
+            rows = rows_at_few(rows, found.deleted, found.keys, few)
             session.run(create_table(removed, rows, replace=True, temporary=True), where)
             found = replace(found, removed_rows=removed)
             found = replace(found, went=read_digest(session, found.removed, source))
@@ -148,14 +148,14 @@ class _Reader:
             found = replace(found, come=read_digest(session, found.inserted, source))
         return found
 
-    def _rarest_key(self, rows: int) -> str | None:
-        """Return the key that few rows of the state have in common with so many told ones."""
+    def _rare_keys(self, rows: int) -> tuple[str, ...]:
+        """Return the keys that few rows of the state have in common with so many told ones."""
         source = self._source
         before = read_facts(self._watched.facts, len(source.keys) + len(source.dense), source.dense)
         if before is None:
-            return None
+            return ()
         keys = state_keys(source)
-        return rarest_key(keys, [float(rows)] * len(keys), before.distinct)
+        return rare_keys(keys, [float(rows)] * len(keys), before.distinct)
 
     def _name(self, kind: str) -> Parts:
         return ("temp", "main", f"{self._prefix}_{kind}")

@@ -10,12 +10,13 @@ from ucle.database.session import Session
 from ucle.errors import ArgumentError, DuplicateCoordinatesError, MaintenanceError
 from ucle.foundation.dataclasses import dataclass
 from ucle.maintenance.states import check_state, has_types_of_input
-from ucle.maintenance.told_rows import ToldRows, rows_at_told, table_of
+from ucle.maintenance.told_rows import ToldRows, table_of
 from ucle.plan.sources import Nulls
 from ucle.sqlgen.cached_texts import Rows
 from ucle.sqlgen.maintained_tables import (
     count_behind,
     named_rows,
+    rows_at_few,
     rows_behind,
     rows_that_differ,
     state_columns,
@@ -107,7 +108,7 @@ class _Check:
         if told.deleted_rows is not None:  # where others are deleted, there are none to be found
             new = rows_not_at(new, told.keys, told.deleted)
         before = all_rows(told.watched.state, told.keys)
-        taken = rows_at_told(before, new, told.keys, told.rarest)
+        taken = rows_at_few(before, new, told.keys, told.few)
         yield _Wrong(taken, self._refuse_taken)
 
     def _wrong_present(self, now: Rows) -> Iterator[_Wrong]:
@@ -123,8 +124,8 @@ class _Check:
         # Where rows are not added up, none of the state stays at the coordinates of inserted ones.
         expected = told.inserted
         if told.source.sum_duplicates:
-            expected = rows_at_told(told.now, at, told.keys, told.rarest)
-        found = rows_at_told(now, at, told.keys, told.rarest)
+            expected = rows_at_few(told.now, at, told.keys, told.few)
+        found = rows_at_few(now, at, told.keys, told.few)
         others = rows_that_differ(found, expected, state_columns(told.source))
         yield _Wrong(others, self._refuse_present)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ucle.database.session import Session
 from ucle.foundation.dataclasses import dataclass
 from ucle.maintenance.document import Parts, WatchedInput
@@ -13,9 +11,6 @@ from ucle.sqlgen.cached_texts import Rows
 from ucle.sqlgen.maintained_tables import (
     added_rows,
     changed_rows,
-    named_rows,
-    rows_at,
-    rows_with,
     state_columns,
     state_keys,
     state_rows,
@@ -47,9 +42,8 @@ class ToldRows:
     """That of the inserted rows."""
     went: Digest
     """That of the removed ones."""
-    rarest: str | None = None
-    """The key of the state that few of its rows have in common with the told ones; None if there
-    is none."""
+    few: tuple[str, ...] = ()
+    """The keys of the state that few of its rows have in common with the told ones."""
 
     @property
     def keys(self) -> list[str]:
@@ -91,17 +85,6 @@ class ToldRows:
 
 def _rows_or_none(source: TableSource, told: TableSource | None) -> Rows:
     return no_rows(state_rows(source)) if told is None else state_rows(told)
-
-
-def rows_at_told(rows: Rows, told: Rows, keys: Sequence[str], rarest: str | None) -> Rows:
-    """Return the rows of a query at the coordinates of told ones.
-
-    Others are passed over by the rarest key alone, if there is one: that takes two thirds of the
-    time.
-    """
-    if rarest is not None:
-        rows = rows_with(rows, rarest, named_rows(told, [rarest], [rarest]))
-    return rows_at(rows, [(told, keys)])
 
 
 def apply_told(session: Session, told: ToldRows) -> None:
