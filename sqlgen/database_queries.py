@@ -14,6 +14,7 @@ from sqlglot import exp, select
 from ucle.foundation.dataclasses import dataclass
 from ucle.foundation.names import fold_name
 from ucle.plan.sources import TableName, TableSource
+from ucle.sqlgen.cached_texts import cached_text
 from ucle.sqlgen.input_tables import source_table
 from ucle.sqlgen.script import sql_text, with_transaction
 from ucle.sqlgen.sql_trees import (
@@ -276,6 +277,7 @@ def unique_query(relation: Sequence[str]) -> str:
     return sql_text(query.where(_equal(dict(zip(names, relation, strict=True)))))
 
 
+@cached_text
 def indexes_of(name: Sequence[str]) -> str:
     """A query that has a row if a table of a name, in any schema, has an index or a constraint."""
     found = []

@@ -58,6 +58,7 @@ from ucle.sqlgen.sql_trees import (
 from ucle.udf_kernels.element_types import typed_name
 
 
+@cached_text(varying=["prefix"])
 def describe_query(source: TableSource, prefix: str = "") -> str:
     """Names and types of the columns of a source's relation."""
     rows = source.times is None and source.features is None and not source.ragged

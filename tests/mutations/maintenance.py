@@ -164,6 +164,22 @@ MAINTENANCE: tuple[Mutation, ...] = (
         (f"{AFFECTED}::test_factors_beside_what_has_changed",),
     ),
     Mutation(
+        "new-rows-at-keys-of-several-others",
+        "sqlgen/maintained_tables.py",
+        "    found = rows_at(all_rows((FEW,)), [(others, keys)])",
+        "    found = all_rows((FEW,))",
+        "a row counts as repeated if each of its keys is that of some new row",
+        (f"{KEPT}::test_rows_that_repeat_others_at_several_keys",),
+    ),
+    Mutation(
+        "equal-rows-cancel-each-other",
+        "ucle/maintenance/states.py",
+        "        if source.sum_duplicates:",
+        "        if source.sum_duplicates and not watched.digest:",
+        "two equal rows of a state become two other ones, and nobody notices",
+        ("tests/maintenance/test_told.py::test_a_state_that_others_have_changed",),
+    ),
+    Mutation(
         "repeated-rows-of-growing-tables",
         "ucle/maintenance/facts.py",
         "        if repeated := session.read(repeated_keys(source, table, last, first), where):",
