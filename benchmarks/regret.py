@@ -277,19 +277,22 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
 
 
 NOTES = f"""
-Of each program the {BEST} plans after the chosen one and {SPREAD} spread over the rest, up to
-{DEAREST:g} times the predicted cost; plans that run the same script are one. Each runs once; those
-within {NEAR:g} times of the best then run in turn, the {FOREMOST} foremost again, all by processor
-time. The winner meets the chosen one in rounds that decide: 'chosen', 'best' and their ratio are of
-these rounds alone, and so X correlation of
-predicted cost and processor time among plans within {NEAR:g} times of the best, and of all; plans
-that were interrupted after {SLOWEST:g} times the best time count as equals. Sparse inputs are
-tables of entries, dense ones arrays from memory.
+For each program, these plans run: the chosen one, the {BEST} next best by predicted cost, and
+{SPREAD} that are spread over the rest, up to {DEAREST:g} times the predicted cost. Plans with the
+same script count once. Each plan runs once; those within {NEAR:g} times of the best then run in
+turn, and the {FOREMOST} fastest again. Until then, plans are compared by processor time. In the
+last rounds, only the winner and the chosen plan take turns: `chosen`, `best` and their ratio are
+from these rounds, and so is `processor`, the ratio of their processor times. `calibrated` is the
+time of the plan that the calibrated profile of this machine chooses, divided by that of the
+chosen plan. `near` and `all` are rank correlations of predicted cost and processor time: among
+plans within {NEAR:g} times of the best, and among all `plans`. Plans that were interrupted after
+{SLOWEST:g} times the best time count as equal. Sparse inputs are tables of entries, dense inputs
+are arrays from memory.
 """
 
 TABLE = Table(
     "regret",
-    "Chosen plans against the best ones measured",
+    "Chosen plans compared with the best ones measured",
     textwrap.fill(NOTES.strip(), 99),
     (
         "program",

@@ -280,7 +280,7 @@ def _constants_rows(rounds: int) -> Iterator[Sequence[str]]:
 
 PERTURBED = Table(
     "constants",
-    "Constants of the cost model times ten and a tenth (the paper's Table 11)",
+    "Constants of the cost model, multiplied by ten or a tenth (the paper's Table 11)",
     CONSTANTS_NOTES,
     ("program", "graph", "as is", *(c + text for c, text in product(CONSTANTS, FACTORS))),
     _constants_rows,
@@ -332,7 +332,7 @@ def _noise_rows(rounds: int) -> Iterator[Sequence[str]]:
 
 NOISE = Table(
     "noise",
-    "Estimates times Gamma noise (the paper's Table 12)",
+    "Estimates multiplied by Gamma noise (the paper's Table 12)",
     NOISE_NOTES,
     ("error", *NAMES),
     _noise_rows,
